@@ -1,0 +1,12 @@
+"""The pack that the benchmarks call."""
+
+from __future__ import annotations
+
+pack = "demo"
+
+__all__ = ["echo"]
+
+
+def echo(text: str) -> str:
+    """Return the text."""
+    return text

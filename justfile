@@ -1,0 +1,51 @@
+# `.ci/setup` needs nothing but bash and a Python; afterwards `.venv/bin/just` is this program.
+
+set positional-arguments
+
+[private]
+default:
+    @{{ just_executable() }} --list
+
+# make .venv ready
+setup:
+    @.ci/setup
+
+# everything that CI checks
+check: setup
+    @.ci/checks
+
+# the tests, or some of them: just test tests/registry -k "prefix or alias"
+test *ARGS: setup
+    .venv/bin/pytest -m "not soak" "$@"
+
+# style and the direction of imports
+lint: setup
+    @.ci/checks lint
+
+# put the code into the house's format and mend what can be mended safely
+format: setup
+    .venv/bin/ruff check --fix .
+    .venv/bin/ruff format .
+
+# pyright, strict
+types: setup
+    @.ci/checks types
+
+# build the site into site/
+docs: setup
+    @.ci/checks docs
+
+# measure the server against the bare protocol library, in turns
+bench *ARGS: setup
+    .venv/bin/python benchmarks/mcp_bench.py \
+        --name floor --cmd '.venv/bin/python benchmarks/bare_server.py' \
+        --compare '.venv/bin/onetool serve' --compare-opt 'name=onetool' "$@"
+
+# long repetition, left out of `check`
+soak *ARGS: setup
+    .venv/bin/pytest -m soak "$@"
+
+# write requirements.lock anew after pyproject.toml changed; --upgrade moves what is already in it
+lock *ARGS:
+    "$(.ci/find-uv)" pip compile --quiet --universal --python-version 3.12 --generate-hashes --no-header --no-annotate \
+        --group dev pyproject.toml --output-file requirements.lock "$@"

@@ -1,0 +1,1 @@
+"""OneTool: one MCP server, one tool, a contained Python program."""

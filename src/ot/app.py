@@ -1,0 +1,309 @@
+"""Wires the house: the only file that knows every room."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+
+import ot_tools
+from ot.config.load import Loaded, load_config
+from ot.config.models import Config
+from ot.config.paths import CONFIG_FILE, FOLDER, Paths
+from ot.config.trust import Trust
+from ot.errors import OneToolError, ResultError
+from ot.execution.backends.in_process import InProcessBackend
+from ot.execution.backends.worker import WorkerBackend
+from ot.execution.path_guard import PathGuard
+from ot.execution.policy import PolicyCheck
+from ot.execution.tool_context import ToolContext
+from ot.execution.tool_executor import CallObserver, ToolExecutor
+from ot.execution.workers.worker_pool import WorkerPool
+from ot.execution.workers.worker_spec import WorkerSpec, spec_of
+from ot.introspect.help import tool_help
+from ot.introspect.ot_pack import OtPack, View
+from ot.output.finish import Finish
+from ot.output.result_store import ResultStore
+from ot.registry.extension_source import TOOLS, Extension, extensions_of_project, extensions_of_user
+from ot.registry.freshness import Freshness
+from ot.registry.installed_source import installed_packs
+from ot.registry.tool_loader import ToolLoader, tools_of_functions
+from ot.registry.tool_registry import Pack, ToolRegistry
+from ot.runtime import project_proxy
+from ot.runtime.engines.engine import Engine
+from ot.runtime.engines.portable import PortableEngine
+from ot.runtime.pack_proxy import TellProgress
+from ot.runtime.project_proxy import ProjectProxy
+from ot.runtime.reply import Reply
+from ot.runtime.runner import Runner
+from ot.runtime.snippet_renderer import SnippetRenderer
+from ot.runtime.snippets import Snippets
+from ot.version import installed_version
+
+logger = logging.getLogger(__name__)
+
+MAX_RESOURCE_BYTES = 4 << 20
+ReadExtensions = Callable[[Loaded], Iterable[Extension]]
+"""Finds the packs that users wrote; a later one replaces an earlier one of the same name."""
+
+BUNDLED = ToolLoader(Path(ot_tools.__file__).parent, "ot_tools")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Everything that a configuration decides, built together; a reload builds another and swaps one reference."""
+
+    loaded: Loaded
+    registry: ToolRegistry
+    runner: Runner
+    store: ResultStore
+    workers: Mapping[str, WorkerSpec]
+    freshness: Freshness
+
+
+class App:
+    """One OneTool: a picture, and the engine and processes that outlive it."""
+
+    def __init__(
+        self,
+        paths: Paths,
+        *,
+        trust_project: bool = False,
+        packs: Iterable[Pack] = (),
+        extensions: ReadExtensions | None = None,
+        observers: Sequence[CallObserver] = (),
+        engine: Engine | None = None,
+    ) -> None:
+        """Read the configuration and build the first picture; *packs* are offered beside the bundled ones.
+
+        *extensions* stands in for the packs of the user's and the project's directories.
+
+        Raises:
+            ConfigError: The configuration cannot be used.
+        """
+        self.paths = paths
+        self.caller = f"uid:{os.getuid()}" if hasattr(os, "getuid") else "user"
+        self._trust_project = trust_project
+        self._more_packs = tuple(packs)
+        self._find_extensions = extensions or partial(_extensions, paths)
+        self._observers = tuple(observers)
+        self._renderer = SnippetRenderer()
+        self.pool = WorkerPool(paths.global_dir)
+        loaded = self._load()
+        self.engine: Engine = engine or _engine(loaded.config)
+        self.picture = self._picture(loaded)
+        self._notice = _notice(loaded)
+
+    # ---------------------------------------------------------------- what the faces ask
+
+    async def run(self, command: str, *, progress: TellProgress | None = None) -> Reply:
+        """Answer a command; the first answer also says what was left out and why."""
+        await self._refresh(command)
+        reply = await self.picture.runner.run(command, caller=self.caller, progress=progress)
+        if not self._notice:
+            return reply
+        notice, self._notice = self._notice, ""
+        return Reply((*reply.texts, notice), reply.is_error, reply.meta)
+
+    async def _refresh(self, command: str) -> None:
+        """Take up a changed configuration or pack before it is used; one that cannot be used leaves all as it was."""
+        if not self.picture.freshness.is_lost(command):
+            return
+        try:
+            await self.reload()
+        except OneToolError as error:
+            logger.warning("the changed configuration is not used: %s", error)
+            self._notice = f"note: the changed configuration is not used: {error}"
+            self.picture = replace(self.picture, freshness=self._freshness(self.picture.loaded))
+
+    def tool_names(self) -> list[str]:
+        """Name every tool."""
+        return [tool.full_name for tool in self.picture.registry.tools()]
+
+    def tool_help(self, name: str) -> str:
+        """Explain one tool."""
+        pack, _, function = name.partition(".")
+        return tool_help(self.picture.registry.tool(pack, function))
+
+    def stored_text(self, handle: str) -> str:
+        """Return the text of a stored result of this caller."""
+        with self.picture.store.open_content(handle, owner=self.caller) as content:
+            text = content.read(MAX_RESOURCE_BYTES + 1)
+        if len(text) > MAX_RESOURCE_BYTES:
+            raise ResultError(f"the result is larger than {MAX_RESOURCE_BYTES:,} bytes: page it with ot.result()")
+        # Also what was stored before a reload made it known as a secret.
+        return self.picture.loaded.secrets.redact(text.decode(errors="replace"))
+
+    async def start(self) -> None:
+        """Start the engine ahead of the first run."""
+        if isinstance(self.engine, PortableEngine):
+            await self.engine.start(self.picture.loaded.config.limits)
+
+    async def reload(self) -> None:
+        """Build a new picture from what is on disk now and swap it in; runs under way keep theirs.
+
+        Raises:
+            ConfigError: It cannot be used; the old picture stays.
+        """
+        loaded = await anyio.to_thread.run_sync(self._load)
+        self.picture = self._picture(loaded)
+        self.pool.keep_only(spec.key for spec in self.picture.workers.values())
+        self._notice = _notice(self.picture.loaded)
+
+    async def aclose(self) -> None:
+        """End everything that was started."""
+        await self.pool.aclose()
+        await self._renderer.aclose()
+        await self.engine.aclose()
+
+    # ---------------------------------------------------------------- how a picture is built
+
+    def _load(self) -> Loaded:
+        return load_config(self.paths, Trust(self.paths.global_dir), trust_project=self._trust_project)
+
+    def _picture(self, loaded: Loaded) -> Picture:
+        config = loaded.config
+        store = _store(loaded)
+        extensions = {extension.name: extension for extension in self._find_extensions(loaded)}
+        specs = {name: spec_of(extension, config, loaded.secrets) for name, extension in extensions.items()}
+        # What a worker is given of the environment is a secret from now on, in every text that leaves.
+        given = [name for spec in specs.values() for name in spec.secrets]
+        loaded = replace(loaded, secrets=loaded.secrets.using(given))
+        redact = loaded.secrets.redact
+        projects = ProjectProxy(config.projects, redact)
+        registry_box: list[ToolRegistry] = []
+        ot = OtPack(self._view(loaded, store, registry_box))
+        live = {"ot": ot.functions(), project_proxy.PACK: projects.functions}
+        packs = [*installed_packs(), *BUNDLED.packs(), *self._more_packs]
+        registry = ToolRegistry([*packs, *(extension.pack() for extension in extensions.values()), *_live_packs(live)])
+        registry_box.append(registry)
+        bound = {f"{pack}:{name}": function for pack, functions in live.items() for name, function in functions.items()}
+        executor = ToolExecutor(
+            registry,
+            {
+                "in_process": InProcessBackend(_contexts(loaded, self.paths, registry), bound),
+                "worker": WorkerBackend(self.pool, specs, partial(_store_file, store)),
+            },
+            policy=PolicyCheck(config.policy.deny),
+            call_seconds=config.limits.call_seconds,
+            observers=self._observers,
+        )
+        runner = Runner(
+            executor=executor,
+            engine=self.engine,
+            finish=Finish(config.output, store, redact),
+            snippets=Snippets(config.snippets, self._renderer),
+            projects=projects,
+            aliases=config.aliases,
+            limits=config.limits,
+            security=config.security,
+            redact=redact,
+        )
+        return Picture(loaded, registry, runner, store, specs, self._freshness(loaded))
+
+    def _freshness(self, loaded: Loaded) -> Freshness:
+        return _freshness(loaded, self.paths, self._find_extensions(loaded))
+
+    def _view(self, loaded: Loaded, store: ResultStore, registry: list[ToolRegistry]) -> View:
+        async def engine_health() -> Mapping[str, Any]:
+            health = await self.engine.health()
+            return {"name": health.name, "status": health.status, **health.details}
+
+        def pages(handle: str, **query: Any) -> dict[str, Any]:
+            page = store.page(handle, owner=self.caller, **query)
+            return {key: value for key, value in asdict(page).items() if value != "" and value != ()}
+
+        return View(
+            registry=lambda: registry[0],
+            config=loaded.config,
+            cwd=str(self.paths.cwd),
+            project=loaded.project_state,
+            warnings=loaded.warnings,
+            pages=pages,
+            engine_health=engine_health,
+            workers=self.pool.states,
+            reload=self.reload,
+        )
+
+
+def _engine(config: Config) -> Engine:
+    portable = config.engines.portable
+    return PortableEngine(processes=portable.processes, queue_seconds=portable.queue_seconds)
+
+
+def _extensions(paths: Paths, loaded: Loaded) -> list[Extension]:
+    """Return the packs that users wrote: the user's own, and a project's, which replace them."""
+    return [*extensions_of_user(paths.global_dir), *extensions_of_project(loaded.project)]
+
+
+def _freshness(loaded: Loaded, paths: Paths, found: Iterable[Extension]) -> Freshness:
+    """Watch the configuration and the directories of packs, and each pack's own files."""
+    folders = [paths.global_dir / TOOLS, paths.cwd / FOLDER / TOOLS]
+    configs = [paths.global_dir / CONFIG_FILE, paths.cwd / FOLDER / CONFIG_FILE, *loaded.files]
+    packs = {pack.name: [pack.directory, *(pack.directory / file for file in pack.files)] for pack in found}
+    return Freshness([*folders, *configs], packs)
+
+
+def _store_file(store: ResultStore, file: Path, *, tool: str, owner: str) -> str:
+    with file.open("rb") as content:
+        return store.put(iter(partial(content.read, 1 << 20), b""), tool=tool, owner=owner).handle
+
+
+def _live_packs(live: Mapping[str, Mapping[str, Any]]) -> list[Pack]:
+    def pack(name: str) -> Pack:
+        format = "yml" if name == "ot" else None
+        return Pack(name, "local", lambda: tools_of_functions(name, live[name], format=format), origin="ot")
+
+    return [pack(name) for name in live]
+
+
+def _store(loaded: Loaded) -> ResultStore:
+    output = loaded.config.output
+    return ResultStore(
+        loaded.state_dir / output.result_store_dir,
+        ttl=output.result_ttl,
+        max_total_bytes=output.max_total_bytes,
+        max_page_bytes=output.max_inline_size or 1 << 20,
+    )
+
+
+def _contexts(loaded: Loaded, paths: Paths, registry: ToolRegistry) -> Any:
+    config = loaded.config
+    roots = (paths.cwd, *(Path(root).expanduser() for root in config.security.roots))
+    results = loaded.state_dir / config.output.result_store_dir
+    hidden = (paths.global_dir, results, *loaded.secret_files)
+    guard = PathGuard(roots, hidden=hidden, read_only=_own_code(paths.cwd))
+
+    def context(pack: str) -> ToolContext:
+        log = logging.getLogger(f"ot_tools.{pack}")
+        return ToolContext(guard, paths.cwd, config.tools.get(pack, {}), log, registry, config)
+
+    return context
+
+
+def _own_code(cwd: Path) -> tuple[Path, ...]:
+    """Return where the server's code comes from: what is written there would run in it."""
+    packages = Path(ot_tools.__file__).parent, Path(__file__).parent
+    environment = (sys.prefix,) if sys.prefix != sys.base_prefix else ()
+    imported = [Path(entry).absolute() for entry in (*sys.path, *environment) if entry]
+    # A working directory inside one of them must stay usable.
+    return (*packages, *(path for path in imported if not cwd.is_relative_to(path)))
+
+
+def _notice(loaded: Loaded) -> str:
+    return "" if loaded.project_state in ("none", "trusted") else f"note: {loaded.warnings[-1]}"
+
+
+async def serve(app: App) -> None:
+    """Serve *app* over standard input and output until the client goes away."""
+    from ot.server.mcp_server import build_server  # noqa: PLC0415 - importing FastMCP costs more than all else together
+    from ot.server.serve import serve_stdio  # noqa: PLC0415 - as above
+
+    await serve_stdio(build_server(app, installed_version()), app.start, app.aclose)

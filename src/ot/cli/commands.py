@@ -1,0 +1,37 @@
+"""All commands of ``onetool``: one file a command, each importing only what it needs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ot.cli import check, config, dev, init, new, run, serve, trust
+
+app = typer.Typer(
+    name="onetool",
+    help="One MCP server, one tool: a model's Python program calls packs of tools, contained.",
+    epilog="Example: onetool run 'ot.help()'",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for command in (serve, run, init, check, trust, new, dev, config):
+    command.add_to(app)
+
+
+def _version(value: bool) -> None:
+    if value:
+        from ot.version import installed_version
+
+        typer.echo(installed_version())
+        raise typer.Exit
+
+
+@app.callback()
+def onetool(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """One MCP server, one tool: a model's Python program calls packs of tools, contained."""

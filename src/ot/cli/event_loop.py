@@ -1,0 +1,26 @@
+"""Runs a command's coroutine on the quickest event loop that there is."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Coroutine
+from typing import Any
+
+
+def run_async[T](main: Coroutine[Any, Any, T]) -> T:
+    """Return what *main* returns, on uvloop where it is installed."""
+    try:
+        import uvloop
+    except ImportError:  # Windows
+        return asyncio.run(main)
+    return uvloop.run(main)
+
+
+def end_without_waiting() -> None:
+    """End the process now if a tool's thread still runs: it cannot be stopped, and Python would wait for it."""
+    if any(not thread.daemon and thread is not threading.main_thread() for thread in threading.enumerate()):
+        logging.shutdown()
+        os._exit(0)

@@ -1,0 +1,157 @@
+"""onetool new pack: a working pack to start from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from ot.config.paths import Paths
+    from ot.config.trust import Trust
+
+PACK = '''\
+# /// script
+# requires-python = ">=3.12"
+# dependencies = [
+#     # "httpx>=0.28",
+# ]
+# ///
+"""NAME: say here what the pack is for."""
+
+from __future__ import annotations
+
+# from dataclasses import dataclass
+import ot_sdk
+
+pack = "NAME"
+__all__ = ["hello"]
+
+# Secrets that the pack needs. A tool reads one with ot_sdk.secret("NAME_TOKEN").reveal()
+# __ot_requires__ = {"secrets": ["NAME_TOKEN"]}
+
+
+# Settings, set in onetool.yaml as tools: {NAME: {greeting: "Good day"}}. A tool reads one with ot_sdk.config().greeting
+# @dataclass(frozen=True)
+# class Config:
+#     greeting: str = "Hello"
+
+
+def hello(*, name: str) -> str:
+    """Greet somebody.
+
+    Args:
+        name: Who is greeted.
+
+    Returns:
+        The greeting.
+
+    Example:
+        NAME.hello(name="you")
+    """
+    # How far a long call is, for the client to show: done, of how many, and what.
+    ot_sdk.progress(1, 1, f"greeting {name}")
+    return f"Hello, {name}!"
+'''
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command group."""
+    group = typer.Typer(
+        help="Write something new to start from.", epilog="Example: onetool new pack weather", no_args_is_help=True
+    )
+    group.command("pack", epilog="Example: onetool new pack weather")(pack)
+    app.add_typer(group, name="new")
+
+
+def pack(
+    name: Annotated[str, typer.Argument(help="The pack's name, as programs write it.")],
+    use_global: Annotated[bool, typer.Option("--global", help="Write to ~/.onetool/ instead of ./.onetool/.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Write a pack with one tool, which works as it is."""
+    from ot.config.paths import Paths
+    from ot.config.trust import Trust
+    from ot.registry.extension_file import pack_name_problem
+
+    if problem := pack_name_problem(name):
+        raise typer.BadParameter(problem)
+    paths = Paths.find()
+    own = use_global or _is_users_own(paths)
+    directory = paths.global_dir if own else _project(paths)
+    book = Trust(paths.global_dir)
+    before = None if own else _trusted_before(book, directory)
+    file = _write(directory, name, ignore=before == {})
+    trusted = before is not None and _trust(book, directory, before, file)
+    _tell(name, file, needs_trust=not own and not trusted, as_json=as_json)
+
+
+def _is_users_own(paths: Paths) -> bool:
+    from ot.config.paths import FOLDER
+
+    return (paths.cwd / FOLDER).resolve() == paths.global_dir.resolve()
+
+
+def _project(paths: Paths) -> Path:
+    from ot.config.paths import FOLDER
+    from ot.errors import ConfigError
+
+    if paths.ignored:
+        raise ConfigError(f"nothing was written: {paths.ignored}")
+    return paths.cwd / FOLDER
+
+
+def _trusted_before(book: Trust, directory: Path) -> dict[str, str] | None:
+    """Return the hashes of what the user trusts there; None when somebody else's files are there."""
+    if not directory.exists() or not any(directory.iterdir()):
+        return {}
+    verdict = book.state(directory)
+    return dict(verdict.snapshot.hashes) if verdict.state == "trusted" and verdict.snapshot else None
+
+
+def _write(directory: Path, name: str, *, ignore: bool) -> Path:
+    from ot.cli.init import IGNORED
+    from ot.errors import ConfigError
+    from ot.registry.extension_file import SUFFIX
+    from ot.registry.extension_source import TOOLS
+
+    tools = directory / TOOLS
+    if tools.is_symlink():
+        raise ConfigError(f"nothing was written: {tools} is a symbolic link")
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        tools.mkdir(exist_ok=True)
+        (tools / name).mkdir()
+        file = tools / name / f"{name}{SUFFIX}"
+        file.write_text(PACK.replace("NAME_TOKEN", f"{name.upper()}_TOKEN").replace("NAME", name), encoding="utf-8")
+        if ignore:
+            (directory / ".gitignore").write_text(IGNORED, encoding="utf-8")
+    except FileExistsError:
+        raise ConfigError(f"{tools / name} exists already and was left as it is") from None
+    except OSError as error:
+        raise ConfigError(f"{error.filename or directory} cannot be written: {error.strerror}") from None
+    return file
+
+
+def _trust(book: Trust, directory: Path, before: dict[str, str], file: Path) -> bool:
+    """Trust what was trusted before and what was written now, if nothing else has come to it."""
+    from ot.config.inventory import take_inventory
+
+    inventory = take_inventory(directory)
+    written = {".gitignore", file.relative_to(directory).as_posix()}
+    if {name: value for name, value in inventory.hashes.items() if name in before or name not in written} != before:
+        return False
+    book.trust(inventory)
+    return True
+
+
+def _tell(name: str, file: Path, *, needs_trust: bool, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({"pack": name, "file": str(file), "trusted": not needs_trust}))
+        return
+    typer.echo(f"Wrote {file}")
+    if needs_trust:
+        typer.echo("The project's .onetool/ is not trusted as it is now: look at it, then run onetool trust.")
+    typer.echo(f"""Next: onetool run '{name}.hello(name="you")'""")

@@ -1,0 +1,62 @@
+"""onetool run: one command, the same way that a client's run() goes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from ot.runtime.reply import Reply
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("run", epilog="""Example: onetool run 'file.search(pattern="TODO", path="src")'""")(run)
+
+
+def run(
+    code: Annotated[str | None, typer.Argument(help="The program; - reads it from standard input.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="Read the program from a file.")] = None,
+    trust_project: Annotated[
+        bool, typer.Option("--trust-project", help="Use the project's .onetool/ without asking: for CI.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole reply as JSON.")] = False,
+) -> None:
+    """Run a program and print what it returns."""
+    from ot.cli.event_loop import run_async
+
+    reply = run_async(_run(_command(code, file), trust_project))
+    if as_json:
+        typer.echo(json.dumps({"content": list(reply.texts), "is_error": reply.is_error, "meta": reply.meta}))
+    else:
+        for text in reply.texts:
+            typer.echo(text, nl=not text.endswith("\n"), err=reply.is_error)
+    raise typer.Exit(1 if reply.is_error else 0)
+
+
+def _command(code: str | None, file: Path | None) -> str:
+    if (code is None) == (file is None):
+        raise typer.BadParameter("give the program, or --file FILE, or - for standard input")
+    if file is not None:
+        try:
+            return file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise typer.BadParameter(f"cannot read {file}: {error}") from None
+    return sys.stdin.read() if code == "-" else code or ""
+
+
+async def _run(command: str, trust_project: bool) -> Reply:
+    from ot.app import App
+    from ot.config.paths import Paths
+    from ot.logs import configure_logs
+
+    app = App(Paths.find(), trust_project=trust_project)
+    configure_logs("WARNING", app.picture.loaded.secrets.redact)
+    try:
+        return await app.run(command)
+    finally:
+        await app.aclose()

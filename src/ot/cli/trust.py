@@ -1,0 +1,106 @@
+"""onetool trust and untrust: which projects may run code on this machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from ot.config.paths import Paths
+    from ot.config.trust import Trust
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("trust", epilog="Example: cd project && onetool trust")(trust)
+    app.command("untrust", epilog="Example: onetool untrust ~/project")(untrust)
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Directory = Annotated[Path | None, typer.Argument(help="The project's directory; the current one when left out.")]
+
+
+def trust(
+    directory: Directory = None,
+    show_list: Annotated[bool, typer.Option("--list", help="Show what is trusted.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a project's .onetool/ would run, and allow it as it is now."""
+    from ot.config.inventory import render_inventory, take_inventory
+    from ot.config.load import load_config
+    from ot.config.trust import Trust
+
+    paths = _paths(directory)
+    book = Trust(paths.global_dir)
+    if show_list:
+        _print_list(book, as_json)
+        return
+    inventory = take_inventory(_project(paths))
+    if not as_json:
+        typer.echo("\n".join(render_inventory(inventory)))
+    # A configuration that could not be used is told now, not at the server's next start.
+    load_config(paths, book, trust_project=True)
+    if not yes and not _agreed():
+        typer.echo("Nothing was trusted.", err=True)
+        raise typer.Exit(4)
+    book.trust(inventory)
+    if as_json:
+        typer.echo(json.dumps({"trusted": str(inventory.root), "files": dict(inventory.hashes)}))
+    else:
+        typer.echo(f"Trusted {inventory.root}. Any change to it has to be trusted again.")
+
+
+def untrust(directory: Directory = None, as_json: AsJson = False) -> None:
+    """Forget that a project was trusted."""
+    from ot.config.paths import FOLDER
+    from ot.config.trust import Trust
+
+    paths = _paths(directory)
+    project = paths.cwd / FOLDER
+    known = Trust(paths.global_dir).untrust(project)
+    if as_json:
+        typer.echo(json.dumps({"untrusted": str(project), "known": known}))
+    else:
+        typer.echo(f"{project} is no longer trusted." if known else f"{project} was not trusted.")
+    raise typer.Exit(0 if known else 3)
+
+
+def _paths(directory: Path | None) -> Paths:
+    from ot.config.paths import Paths
+
+    here = Paths.find()
+    return Paths.of(directory.absolute(), here.global_dir) if directory else here
+
+
+def _project(paths: Paths) -> Path:
+    if paths.project_dir is None:
+        typer.echo(f"onetool: {paths.ignored or f'{paths.cwd} has no .onetool directory of its own'}", err=True)
+        raise typer.Exit(3)
+    return paths.project_dir
+
+
+def _agreed() -> bool:
+    if not sys.stdin.isatty():
+        typer.echo("Not asking without a terminal: add --yes to trust it.", err=True)
+        return False
+    return typer.confirm("Trust this, as it is now?", err=True)
+
+
+def _print_list(book: Trust, as_json: bool) -> None:
+    entries = book.list()
+    if as_json:
+        rows = [
+            {"directory": str(path), "time": record.time, "files": len(record.files)}
+            for path, record in entries.items()
+        ]
+        typer.echo(json.dumps(rows))
+        return
+    for path, record in entries.items():
+        typer.echo(f"{path}  {len(record.files)} files, trusted {record.time}")
+    if not entries:
+        typer.echo("Nothing is trusted.", err=True)

@@ -1,0 +1,236 @@
+"""YAML text as nodes that know their file and line; nothing in the text can make an object."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ot.errors import ConfigError
+
+MAX_BYTES = 1 << 20
+MAX_NODES = 20_000
+MAX_DEPTH = 32
+
+type Scalar = str | int | float | bool | None
+
+# Named one by one, because the class of all that is text takes 9 ms to compile.
+NOT_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]|\ufffe|\uffff")
+# libyaml needs quadratic time for many of them, and no configuration does.
+DIRECTIVE = re.compile(r"^%", re.MULTILINE)
+
+# YAML 1.2's core: in 1.1 a plain `no`, `12:30` or `2026-01-01` would not be the text that the user reads.
+INTEGER = re.compile(r"[-+]?[0-9]{1,30}|0o[0-7]{1,30}|0x[0-9a-fA-F]{1,30}")
+NUMBER = re.compile(r"[-+]?(?:\.[0-9]{1,30}|[0-9]{1,30}(?:\.[0-9]{0,30})?)(?:[eE][-+]?[0-9]{1,5})?")
+WORDS: Mapping[str, Scalar] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys((".inf", "+.inf", ".Inf", "+.Inf"), float("inf")),
+    **dict.fromkeys(("-.inf", "-.Inf"), float("-inf")),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something is written; line 0 means the file as a whole."""
+
+    file: Path
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value and where it is written: a mapping's entry knows the line of its key."""
+
+    place: Place
+    value: Scalar | tuple[Node, ...] | Mapping[str, Node]
+    text: str = ""
+
+    @property
+    def entries(self) -> Mapping[str, Node]:
+        """The entries of a mapping; of anything else, none."""
+        return self.value if isinstance(self.value, Mapping) else {}
+
+    @property
+    def items(self) -> tuple[Node, ...]:
+        """The items of a list; of anything else, none."""
+        return self.value if isinstance(self.value, tuple) else ()
+
+    def get(self, *path: str) -> Node | None:
+        """Return the node at *path* of keys, or nothing."""
+        found: Node | None = self
+        for key in path:
+            found = found.entries.get(key) if found else None
+        return found
+
+    def find(self, path: tuple[str | int, ...]) -> Node:
+        """Return the node at *path*, or the last one on the way there that exists."""
+        if not path:
+            return self
+        step, rest = path[0], path[1:]
+        if isinstance(step, int):
+            return self.items[step].find(rest) if 0 <= step < len(self.items) else self
+        return self.entries[step].find(rest) if step in self.entries else self
+
+    def plain(self) -> Any:
+        """Return the value without places: dicts, lists and scalars."""
+        if isinstance(self.value, Mapping):
+            return {key: node.plain() for key, node in self.value.items()}
+        if isinstance(self.value, tuple):
+            return [node.plain() for node in self.value]
+        return self.value
+
+
+def parse(data: bytes, file: Path) -> Node:
+    """Return the mapping that *data* holds; a file of comments alone is an empty one.
+
+    Raises:
+        ConfigError: The file is not one plain YAML mapping.
+    """
+    text = _decode(data, file)
+    return _Builder(text, file).document()
+
+
+def too_large(file: Path, line: int | None = None) -> ConfigError:
+    """Return the error for a file above the size that is read; *line* is where that size is reached."""
+    return ConfigError(f"the file is larger than {MAX_BYTES:,} bytes, the most that is read", file=file, line=line)
+
+
+def scalar(text: str) -> Scalar:
+    """Return the value that an unquoted *text* stands for."""
+    if text in WORDS:
+        return WORDS[text]
+    if INTEGER.fullmatch(text):
+        # A leading zero is no octal mark in YAML 1.2, but int(text, 0) would refuse it.
+        return int(text, 0) if text[:2] in ("0x", "0o") else int(text)
+    return float(text) if NUMBER.fullmatch(text) else text
+
+
+def _decode(data: bytes, file: Path) -> str:
+    if len(data) > MAX_BYTES:
+        raise too_large(file, data.count(b"\n", 0, MAX_BYTES) + 1)
+    if not data.strip():
+        # An editor that saves truncates first: taken for a configuration it would lift every restriction.
+        raise ConfigError("the file is empty", file=file, line=1, hint="write 'version: 1', or remove the file")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError("the file is not UTF-8 text", file=file, line=line) from None
+    _refuse_match(NOT_TEXT, text, file, "the control character {!a} cannot stand here")
+    _refuse_match(DIRECTIVE, text, file, "YAML directives ({}) are not used here")
+    return text
+
+
+def _refuse_match(pattern: re.Pattern[str], text: str, file: Path, message: str) -> None:
+    if found := pattern.search(text):
+        line = text.count("\n", 0, found.start()) + 1
+        raise ConfigError(message.format(found.group()), file=file, line=line)
+
+
+class _Builder:
+    """Turns the events of one document into nodes, and gives up early on what no configuration needs."""
+
+    def __init__(self, text: str, file: Path) -> None:
+        self._text = text
+        self._file = file
+        self._line_starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
+        self._events = _events(text)
+        self._nodes = 0
+
+    def document(self) -> Node:
+        try:
+            return self._document()
+        except yaml.MarkedYAMLError as error:
+            mark: Any = error.problem_mark or error.context_mark
+            raise self._error(self._words(error, mark.index), mark.index) from None
+
+    def _document(self) -> Node:
+        self._next()  # the stream's start
+        if isinstance(self._next(), yaml.StreamEndEvent):
+            return Node(Place(self._file), {})
+        first = self._next()
+        root = self._node(first, 1)
+        self._next()  # the document's end
+        if not isinstance(after := self._next(), yaml.StreamEndEvent):
+            raise self._error("a second document starts here, one file holds one", after.start_mark.index)
+        if not isinstance(root.value, Mapping):
+            raise self._error("the file must hold keys with values, as in 'version: 1'", first.start_mark.index)
+        return root
+
+    def _next(self) -> Any:
+        return next(self._events)
+
+    def _node(self, event: Any, depth: int) -> Node:
+        self._refuse(event, depth)
+        place = self._place(event)
+        if isinstance(event, yaml.MappingStartEvent):
+            return Node(place, self._mapping(depth))
+        if isinstance(event, yaml.SequenceStartEvent):
+            return Node(place, self._sequence(depth))
+        text: str = event.value
+        return Node(place, text if event.style else scalar(text), text)
+
+    def _mapping(self, depth: int) -> Mapping[str, Node]:
+        entries: dict[str, Node] = {}
+        while not isinstance(event := self._next(), yaml.MappingEndEvent):
+            key, place = self._key(event, depth), self._place(event)
+            if key in entries:
+                raise self._error(f"'{key}' is given twice, first in line {entries[key].place.line}", _index(event))
+            value = self._node(self._next(), depth + 1)
+            entries[key] = Node(place, value.value, value.text)
+        return entries
+
+    def _key(self, event: Any, depth: int) -> str:
+        self._refuse(event, depth)
+        if not isinstance(event, yaml.ScalarEvent):
+            raise self._error("a key must be text", _index(event))
+        return str(event.value)
+
+    def _sequence(self, depth: int) -> tuple[Node, ...]:
+        items: list[Node] = []
+        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
+            items.append(self._node(event, depth + 1))
+        return tuple(items)
+
+    def _refuse(self, event: Any, depth: int) -> None:
+        self._nodes += 1
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+            raise self._error("anchors and aliases (&, *) are not used here: write the value out", _index(event))
+        if event.tag is not None:
+            raise self._error(f"the tag {event.tag[:60]!a} is not used here", _index(event))
+        if self._nodes > MAX_NODES:
+            raise self._error(f"the file holds more than {MAX_NODES:,} values", _index(event))
+        if depth > MAX_DEPTH:
+            raise self._error(f"values are nested more than {MAX_DEPTH} deep", _index(event))
+
+    def _words(self, error: yaml.MarkedYAMLError, index: int) -> str:
+        if self._text[index : index + 1] == "\t":
+            return "a tab cannot stand here: indent with spaces"
+        return f"not valid YAML: {error.problem or error.context}"
+
+    def _place(self, event: Any) -> Place:
+        return Place(self._file, self._line(_index(event)))
+
+    def _line(self, index: int) -> int:
+        return bisect_right(self._line_starts, index)
+
+    def _error(self, message: str, index: int) -> ConfigError:
+        return ConfigError(message, file=self._file, line=self._line(index))
+
+
+def _events(text: str) -> Iterator[Any]:
+    yield from yaml.parse(text, Loader=yaml.CSafeLoader)  # pyright: ignore[reportUnknownMemberType] - its stub says nothing
+
+
+def _index(event: Any) -> int:
+    # The mark's own line also counts U+2028 and its kin, which no editor does.
+    return event.start_mark.index

@@ -1,0 +1,71 @@
+"""Puts secrets where a configuration says ${NAME} or ${NAME:-default}."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ot.config.document import Node
+from ot.config.problems import Problem, refuse
+
+REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+type Lookup = Callable[[str], str | None]
+
+
+def expand(layer: Node, *, attrs: Lookup, tools: Lookup, advice: str) -> tuple[Node, frozenset[str]]:
+    """Return *layer* with references replaced in project attributes and packs' settings only, and the names used.
+
+    Raises:
+        ConfigError: A reference without a default names nothing.
+    """
+    work = _Expansion(advice)
+    projects = _each(layer, "projects", lambda name, node: work.attributes(name, node, attrs))
+    packs = _each(projects, "tools", lambda name, node: work.node(node, f"tools.{name}", tools))
+    refuse(work.problems)
+    return packs, frozenset(work.names)
+
+
+def _each(layer: Node, section: str, change: Callable[[str, Node], Node]) -> Node:
+    node = layer.get(section)
+    if node is None or not node.entries:
+        return layer
+    changed = Node(node.place, {name: change(name, entry) for name, entry in node.entries.items()})
+    return Node(layer.place, {**layer.entries, section: changed})
+
+
+@dataclass(slots=True)
+class _Expansion:
+    advice: str
+    problems: list[Problem] = field(default_factory=list[Problem])
+    names: set[str] = field(default_factory=set[str])
+
+    def attributes(self, name: str, project: Node, lookup: Lookup) -> Node:
+        attrs = project.get("attrs")
+        if attrs is None:
+            return project
+        changed = self.node(attrs, f"projects.{name}.attrs", lookup)
+        return Node(project.place, {**project.entries, "attrs": changed})
+
+    def node(self, node: Node, key: str, lookup: Lookup) -> Node:
+        if isinstance(node.value, Mapping):
+            return Node(
+                node.place, {name: self.node(entry, f"{key}.{name}", lookup) for name, entry in node.entries.items()}
+            )
+        if isinstance(node.value, tuple):
+            return Node(node.place, tuple(self.node(item, f"{key}.{n}", lookup) for n, item in enumerate(node.items)))
+        if isinstance(node.value, str) and "${" in node.value:
+            return Node(node.place, self._text(node, node.value, key, lookup))
+        return node
+
+    def _text(self, node: Node, text: str, key: str, lookup: Lookup) -> str:
+        def value(found: re.Match[str]) -> str:
+            name, default = found.group(1), found.group(2)
+            self.names.add(name)
+            known = lookup(name) or default
+            if known is None:
+                self.problems.append(Problem(node.place, f"{key} needs {name}, which is not set: {self.advice}"))
+            return known or ""
+
+        return REFERENCE.sub(value, text)

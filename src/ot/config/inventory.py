@@ -1,0 +1,115 @@
+"""What a project's .onetool directory would run, found without running any of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ot.config.document import Node, Place
+from ot.config.layer import read_layer
+from ot.config.paths import CONFIG_FILE
+from ot.config.snapshot import Snapshot, printable, take_snapshot
+from ot.errors import ConfigError
+
+PACK = re.compile(r"tools/(?P<pack>[^/]+)/(?P=pack)_tools\.py")
+NAMED = ("servers", "snippets")
+"""Sections that are listed by the names in them."""
+
+WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """One reading of a directory: what would run, the hash of every file, and why it cannot be trusted."""
+
+    snapshot: Snapshot
+    packs: Mapping[str, str]
+    code: tuple[str, ...]
+    servers: Mapping[str, str]
+    snippets: Mapping[str, str]
+    settings: Mapping[str, str]
+    problems: tuple[str, ...]
+
+    @property
+    def root(self) -> Path:
+        """The .onetool directory."""
+        return self.snapshot.root
+
+    @property
+    def hashes(self) -> Mapping[str, str]:
+        """The SHA-256 of every file that counts, by its path in the directory."""
+        return self.snapshot.hashes
+
+
+def take_inventory(project_dir: Path) -> Inventory:
+    """Return what *project_dir* would run; nothing in it is imported or started."""
+    snapshot = take_snapshot(project_dir)
+    node, problems = _settings(snapshot)
+    packs = {found["pack"]: name for name in snapshot.hashes if (found := PACK.fullmatch(name))}
+    return Inventory(
+        snapshot=snapshot,
+        packs=packs,
+        code=tuple(name for name in snapshot.hashes if _is_code(name) and name not in packs.values()),
+        servers=dict(_named(node, "servers")),
+        snippets=dict(_named(node, "snippets")),
+        settings=dict(_leaves(node)),
+        problems=(*snapshot.problems, *problems),
+    )
+
+
+def render_inventory(inventory: Inventory) -> list[str]:
+    """Return *inventory* as lines for a person; no name in it can steer the terminal."""
+    hashes = {name: f"sha256 {value[:16]}" for name, value in inventory.hashes.items()}
+    return [
+        printable(str(inventory.root)),
+        *_section("packs", inventory.packs),
+        *_section("other code", dict.fromkeys(inventory.code, "")),
+        *_section("servers", inventory.servers),
+        *_section("snippets", inventory.snippets),
+        *_section("settings", inventory.settings),
+        *_section("files", hashes),
+        *(_section("cannot be trusted", dict.fromkeys(inventory.problems, "")) if inventory.problems else ()),
+    ]
+
+
+def _section(title: str, entries: Mapping[str, str]) -> Iterator[str]:
+    yield f"{title} ({len(entries)})"
+    for name, text in entries.items():
+        yield f"  {printable(name)}" + (f"  {_cut(printable(text))}" if text else "")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= WIDTH else f"{text[:WIDTH]}..."
+
+
+def _settings(snapshot: Snapshot) -> tuple[Node, tuple[str, ...]]:
+    try:
+        return read_layer(snapshot).node, ()
+    except ConfigError as error:
+        return Node(Place(snapshot.root / CONFIG_FILE), {}), (str(error),)
+
+
+def _is_code(name: str) -> bool:
+    return name.endswith((".py", ".pyc", ".pyd", ".so", ".sh"))
+
+
+def _named(node: Node, section: str) -> Iterator[tuple[str, str]]:
+    named = node.get(section)
+    for name, entry in named.entries.items() if named else ():
+        yield name, "; ".join(f"{key}: {text}" for key, text in _flat(entry, ()))
+
+
+def _leaves(node: Node) -> Iterator[tuple[str, str]]:
+    for key, entry in node.entries.items():
+        if key not in NAMED:
+            yield from _flat(entry, (key,))
+
+
+def _flat(node: Node, above: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    below: Iterable[tuple[str, Node]] = node.entries.items() or [(str(n), item) for n, item in enumerate(node.items)]
+    for key, entry in below:
+        yield from _flat(entry, (*above, key))
+    if not below:
+        yield ".".join(above), node.text

@@ -1,0 +1,156 @@
+"""Builds one whole picture of the configuration: the user's and, where it is trusted, the project's over it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from ot.config.document import Node
+from ot.config.expand import expand
+from ot.config.layer import Directory, Layer, read_layer
+from ot.config.merge import loosened, merge_project
+from ot.config.models import Config
+from ot.config.paths import Paths
+from ot.config.problems import Problem, refuse, validate
+from ot.config.secrets import Secrets, read_secrets
+from ot.config.snapshot import UNHASHED_FILE, Snapshot
+from ot.config.trust import Trust, Verdict
+
+type ProjectState = Literal["none", "untrusted", "changed", "trusted"]
+
+CHANGES_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A configuration as it was at one moment; ``project`` holds a trusted project's files as they were checked."""
+
+    config: Config
+    secrets: Secrets
+    files: tuple[Path, ...]
+    warnings: tuple[str, ...]
+    project_state: ProjectState
+    state_dir: Path
+    project: Snapshot | None = field(default=None, repr=False)
+    secret_files: tuple[Path, ...] = ()
+    """Where secrets are kept, wherever that is: no program may read it."""
+
+
+def load_config(
+    paths: Paths, trust: Trust, *, trust_project: bool = False, environment: Mapping[str, str] = os.environ
+) -> Loaded:
+    """Return the configuration for *paths*; *trust_project* trusts the project for this once.
+
+    Raises:
+        ConfigError: A file that would be used cannot be; an older picture stays as it was.
+        TrustError: With *trust_project*, the project holds something that cannot be trusted.
+    """
+    user = _user_part(paths, environment)
+    base = validate(user.node)
+    verdict = _verdict(paths, trust, trust_project=trust_project)
+    snapshot = verdict.snapshot if verdict and verdict.state == "trusted" else None
+    project = _project_part(snapshot, base) if snapshot else _Part(Node(user.node.place, {}))
+    return Loaded(
+        config=validate(merge_project(user.node, project.node)),
+        secrets=Secrets(user.secrets, project.secrets, environment).using(user.names),
+        files=(*user.files, *project.files),
+        warnings=(*user.warnings, *_project_warnings(paths, verdict), *project.warnings),
+        project_state=verdict.state if verdict else "none",
+        state_dir=_state_dir(paths, verdict),
+        project=snapshot,
+        secret_files=tuple(part.secrets_file for part in (user, project) if part.secrets_file),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One side's settings, expanded with its own secrets: neither side can take the other's."""
+
+    node: Node
+    secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    names: frozenset[str] = frozenset()
+    files: tuple[Path, ...] = ()
+    warnings: tuple[str, ...] = ()
+    secrets_file: Path | None = None
+
+
+def _user_part(paths: Paths, environment: Mapping[str, str]) -> _Part:
+    layer = read_layer(Directory(paths.global_dir))
+    secrets_file = _secrets_file(layer, paths.global_dir)
+    secrets, warnings = read_secrets(secrets_file, follow=True)
+    node, names = expand(
+        layer.node,
+        attrs=secrets.get,
+        tools=lambda name: secrets.get(name) or environment.get(name),
+        advice=f"add it to {secrets_file}, or give a default as in ${{NAME:-text}}",
+    )
+    files = (*layer.files, secrets_file) if secrets else layer.files
+    return _Part(node, secrets, names, files, (*warnings, *_writable_by_others(layer)), secrets_file)
+
+
+def _project_part(snapshot: Snapshot, base: Config) -> _Part:
+    layer = read_layer(snapshot)
+    secrets_file = _secrets_file(layer, snapshot.root)
+    refuse([*loosened(layer.node, base), *_secrets_outside(layer, secrets_file, snapshot.root)])
+    secrets, warnings = read_secrets(secrets_file, follow=False)
+    node, names = expand(
+        layer.node,
+        attrs=secrets.get,
+        # The environment holds the user's secrets, and only the user's own configuration may hand those out.
+        tools=secrets.get,
+        advice=f"a project takes secrets from its own {secrets_file} alone; a default is given as in ${{NAME:-text}}",
+    )
+    files = (*layer.files, secrets_file) if secrets else layer.files
+    return _Part(node, secrets, names, files, warnings, secrets_file)
+
+
+def _secrets_file(layer: Layer, root: Path) -> Path:
+    node = layer.node.get("secrets_file")
+    if node is None:
+        return root / UNHASHED_FILE
+    given = os.path.expanduser(str(node.value))  # noqa: PTH111 - Path's own raises where a user is not known
+    return Path(os.path.normpath(node.place.file.parent / given))
+
+
+def _secrets_outside(layer: Layer, secrets_file: Path, root: Path) -> list[Problem]:
+    if secrets_file.is_relative_to(Path(os.path.normpath(root))):
+        return []
+    place = layer.node.entries["secrets_file"].place
+    return [Problem(place, "secrets_file must be inside the project's .onetool directory")]
+
+
+def _writable_by_others(layer: Layer) -> list[str]:
+    return [f"{file} can be written by every user: run chmod o-w on it" for file in layer.files if _anyone_writes(file)]
+
+
+def _anyone_writes(file: Path) -> bool:
+    try:
+        return os.name == "posix" and bool(file.stat().st_mode & 0o002)
+    except OSError:
+        return False
+
+
+def _verdict(paths: Paths, trust: Trust, *, trust_project: bool) -> Verdict | None:
+    if paths.project_dir is None:
+        return None
+    return trust.for_this_run(paths.project_dir) if trust_project else trust.state(paths.project_dir)
+
+
+def _project_warnings(paths: Paths, verdict: Verdict | None) -> tuple[str, ...]:
+    if verdict is None:
+        return (paths.ignored,) if paths.ignored else ()
+    if verdict.state == "trusted":
+        return verdict.warnings
+    shown = [*verdict.changes[:CHANGES_SHOWN], *(["and more"] if len(verdict.changes) > CHANGES_SHOWN else [])]
+    why = f"has changed since it was trusted ({'; '.join(shown)})" if shown else "is not trusted"
+    return (*verdict.warnings, f"{paths.project_dir} {why} and is not used: look at it, then run 'onetool trust'")
+
+
+def _state_dir(paths: Paths, verdict: Verdict | None) -> Path:
+    # A directory that was never trusted is left untouched; one that only changed keeps its results.
+    if paths.project_dir is None or verdict is None or verdict.state == "untrusted":
+        return paths.global_dir
+    return paths.project_dir

@@ -1,0 +1,262 @@
+"""The settings that OneTool knows, as frozen models: an unknown key is an error."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, field_validator
+
+VERSION = 1
+"""The newest ``version:`` of a configuration file that this release reads."""
+
+NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*\Z")
+RESERVED = frozenset({"ot", "proj"}) | frozenset(dir(builtins)) | frozenset(keyword.kwlist)
+"""Names that an alias may not take: a program would silently mean something else."""
+
+Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
+
+
+def _alias_name(name: str) -> str:
+    if not NAME.match(name) or name in RESERVED:
+        raise ValueError(f"'{name}' cannot be an alias: it is not a free Python name")
+    return name
+
+
+def _tool_name(target: str) -> str:
+    if not re.fullmatch(r"[a-zA-Z]\w*\.[a-zA-Z]\w*", target):
+        raise ValueError(f"an alias must name a tool as pack.function, not '{target}'")
+    return target
+
+
+def _snippet_name(name: str) -> str:
+    if not NAME.match(name):
+        raise ValueError(f"'{name}' cannot be a snippet's name: use letters, digits and _")
+    return name
+
+
+def _project_name(name: str) -> str:
+    if not NAME.match(name) or keyword.iskeyword(name):
+        raise ValueError(f"'{name}' cannot be a project's name: a program could not write proj.{name}")
+    if name in ("path", "list"):
+        raise ValueError(f"'{name}' cannot be a project's name: proj.{name} is a function")
+    return name
+
+
+def _tool_pattern(pattern: str) -> str:
+    # Matched against pack.tool, a bare name would match nothing and seem to protect.
+    if "." not in pattern and "*" not in pattern:
+        raise ValueError(f"'{pattern}' matches no tool: write '{pattern or '<pack>'}.*' for all tools of a pack")
+    return pattern
+
+
+def _inside(path: str) -> str:
+    parts = PurePosixPath(path)
+    if not path or parts.is_absolute() or path[0] == "~" or ".." in parts.parts or "\\" in path:
+        raise ValueError(f"'{path}' must be a path inside the .onetool directory, without '..'")
+    return path
+
+
+AliasName = Annotated[str, AfterValidator(_alias_name)]
+ToolName = Annotated[str, AfterValidator(_tool_name)]
+SnippetName = Annotated[str, AfterValidator(_snippet_name)]
+ProjectName = Annotated[str, AfterValidator(_project_name)]
+ToolPattern = Annotated[str, AfterValidator(_tool_pattern)]
+InsidePath = Annotated[str, AfterValidator(_inside)]
+
+
+class Settings(BaseModel):
+    """What all settings share: frozen, and unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
+
+
+class SnippetParam(Settings):
+    """One parameter of a snippet."""
+
+    required: bool = Field(default=True, description="Whether an expansion must give it")
+    default: Any = Field(
+        default=None, description="The value of one that is not given; it makes the parameter optional"
+    )
+    description: str = Field(default="", description="What it is for")
+
+    @property
+    def optional(self) -> bool:
+        """True when an expansion may leave it out."""
+        return not self.required or "default" in self.model_fields_set
+
+
+class Snippet(Settings):
+    """A Jinja2 template that expands to a program."""
+
+    description: str = Field(default="", description="What it does, as ot.snippets() shows it")
+    params: Mapping[str, SnippetParam] = Field(default_factory=dict, description="Its parameters, by name")
+    body: str = Field(description="The template: its expansion is the program")
+
+
+class Project(Settings):
+    """A directory that programs may name as ``proj.<name>``."""
+
+    path: Path = Field(strict=False, description="The directory; ~ is the home directory")
+    attrs: Mapping[str, Any] = Field(
+        default_factory=dict, repr=False, description="Values that go with it; ${NAME} takes a secret"
+    )
+
+
+class Output(Settings):
+    """How results are returned, and when they are stored instead."""
+
+    max_inline_size: int = Field(
+        default=50_000, ge=0, description="Bytes of a reply above which it is stored; 0 never stores"
+    )
+    result_ttl: float = Field(
+        default=3600,
+        ge=0,
+        le=31_536_000,
+        allow_inf_nan=False,
+        description="Seconds that a stored result is kept; 0 keeps it",
+    )
+    preview_lines: int = Field(default=10, ge=0, le=1000, description="Lines of a stored result that its summary shows")
+    result_store_dir: InsidePath = Field(
+        default="tmp", description="Where results are stored, relative to the .onetool directory"
+    )
+    max_total_bytes: int = Field(
+        default=2_000_000_000, ge=1, description="Bytes of stored results above which the oldest are removed"
+    )
+
+
+class Limits(Settings):
+    """What one run may use."""
+
+    run_seconds: Seconds = Field(default=120.0, description="Wall time of a run, its tools included")
+    cpu_seconds: Seconds = Field(default=5.0, description="Time that the program itself may compute")
+    call_seconds: Seconds = Field(default=30.0, description="Wall time of one tool call")
+    calls: int = Field(default=1000, ge=1, le=1_000_000, description="Tool calls of one run")
+    calls_in_flight: int = Field(default=32, ge=1, le=1000, description="Tool calls of one run at the same time")
+    memory_mb: int = Field(default=128, ge=16, le=65_536, description="Memory of the program")
+    print_bytes: int = Field(default=1 << 20, ge=0, description="Bytes of print() output that are kept")
+    command_bytes: int = Field(default=1 << 20, ge=1, description="Size of a command")
+    value_bytes: int = Field(
+        default=32 << 20, ge=1024, description="Size of one value that crosses between a program and a tool"
+    )
+
+
+class Security(Settings):
+    """What is done to text from outside before a model reads it."""
+
+    sanitize: Literal["opt-in", "untrusted", "always"] = Field(
+        default="opt-in",
+        description="opt-in: when the program asks; untrusted: results of proxied tools too; always: every reply",
+    )
+    roots: tuple[str, ...] = Field(
+        default=(),
+        strict=False,
+        description="Directories that tools may use beside the working directory",
+        examples=[["~/notes"]],
+    )
+
+
+class Policy(Settings):
+    """Which tools may be called, as ``pack.tool`` patterns."""
+
+    deny: tuple[ToolPattern, ...] = Field(
+        default=(), strict=False, description="Patterns of tools that no program may call", examples=[["vault.*"]]
+    )
+
+
+class PortableEngine(Settings):
+    """The pool of the portable engine."""
+
+    processes: int = Field(default=64, ge=1, le=1024, description="Programs that may run at the same time")
+    queue_seconds: Seconds = Field(default=10.0, description="How long a run waits for a free process")
+
+
+class Engines(Settings):
+    """Where programs run."""
+
+    portable: PortableEngine = Field(default_factory=PortableEngine, description="The pool of the portable engine")
+
+
+class PackWorker(Settings):
+    """How the workers of one pack are run, and which of the user's secrets it may have."""
+
+    processes: int = Field(default=1, ge=1, le=16, description="Workers at the same time")
+    idle_seconds: Seconds | None = Field(default=None, description="As workers.idle_seconds, for this pack")
+    memory_mb: int = Field(default=0, ge=0, le=1_048_576, description="Address space of a worker; 0 is no limit")
+    serial: bool = Field(default=False, description="Whether calls are carried out one at a time")
+    secrets: tuple[str, ...] = Field(
+        default=(), strict=False, description="Secrets of yours that a project's pack may have, if it declares them"
+    )
+
+
+class Workers(Settings):
+    """The processes of the packs that users write."""
+
+    idle_seconds: Seconds = Field(default=600.0, description="How long a worker without calls is kept")
+    start_seconds: Seconds = Field(default=20.0, description="How long a pack may take to be imported")
+    install_seconds: Seconds = Field(default=120.0, description="How long its dependencies may take to be installed")
+    packs: Mapping[str, PackWorker] = Field(
+        default_factory=dict, description="Settings of single packs", examples=[{"weather": {"memory_mb": 512}}]
+    )
+
+
+class Logs(Settings):
+    """What is written about the server's own work, on standard error."""
+
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(default="INFO", description="The least that is written")
+
+
+class Config(Settings):
+    """One whole configuration: the user's and, once trusted, the project's over it."""
+
+    version: int = Field(default=VERSION, ge=1, description="Version of this file's format")
+    include: tuple[str, ...] = Field(
+        default=(), strict=False, description="Files laid under this one, left to right", examples=[["more/team.yaml"]]
+    )
+    aliases: Mapping[AliasName, ToolName] = Field(
+        default_factory=dict,
+        validation_alias=AliasChoices("aliases", "alias"),
+        description="Short names of tools",
+        examples=[{"ws": "web.search"}],
+    )
+    snippets: Mapping[SnippetName, Snippet] = Field(
+        default_factory=dict,
+        description="Templates that expand to programs",
+        examples=[{"hello": {"body": '"hello {{ name }}"'}}],
+    )
+    projects: Mapping[ProjectName, Project] = Field(
+        default_factory=dict, description="Directories that programs may name", examples=[{"site": "~/projects/site"}]
+    )
+    secrets_file: str = Field(default="secrets.yaml", description="File with secrets, relative to this one")
+    output: Output = Field(default_factory=Output, description="How results are returned, and when they are stored")
+    limits: Limits = Field(default_factory=Limits, description="What one run may use")
+    security: Security = Field(default_factory=Security, description="What is done to text from outside")
+    policy: Policy = Field(default_factory=Policy, description="Which tools may be called")
+    engines: Engines = Field(default_factory=Engines, description="Where programs run")
+    workers: Workers = Field(default_factory=Workers, description="The processes of the packs that users write")
+    tools: Mapping[str, Mapping[str, Any]] = Field(
+        default_factory=dict,
+        repr=False,
+        description="Settings of packs, by pack; ${NAME} takes a secret",
+        examples=[{"file": {"max_bytes": 1000000}}],
+    )
+    logs: Logs = Field(default_factory=Logs, description="What is written about the server's own work")
+
+    @field_validator("version")
+    @classmethod
+    def _known_version(cls, version: int) -> int:
+        if version > VERSION:
+            raise ValueError(f"version {version} needs a newer release of OneTool; this one reads up to {VERSION}")
+        return version
+
+    @field_validator("projects", mode="before")
+    @classmethod
+    def _both_project_forms(cls, projects: Any) -> Any:
+        if not isinstance(projects, Mapping):
+            return projects
+        given = cast("Mapping[Any, Any]", projects)
+        return {name: {"path": value} if isinstance(value, str) else value for name, value in given.items()}

@@ -1,0 +1,75 @@
+"""Paths: the directories that a configuration is read from."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ot.errors import ConfigError
+
+FOLDER = ".onetool"
+CONFIG_FILE = "onetool.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Where a server works and where its settings are; ``ignored`` says why a project's directory is not used."""
+
+    cwd: Path
+    project_dir: Path | None
+    global_dir: Path
+    ignored: str = ""
+
+    @classmethod
+    def find(cls, environ: Mapping[str, str] = os.environ) -> Paths:
+        """Return the directories of this process; no parent directory is searched.
+
+        Raises:
+            ConfigError: ``OT_CWD`` names no directory, or the user has no home.
+        """
+        return cls.of(_working_directory(environ), _home() / FOLDER)
+
+    @classmethod
+    def of(cls, cwd: Path, global_dir: Path) -> Paths:
+        """Return the directories for a server that works in *cwd*."""
+        found = cwd / FOLDER
+        if not os.path.lexists(found):
+            return cls(cwd, None, global_dir)
+        if why := _unusable(found):
+            return cls(cwd, None, global_dir, why)
+        # In the home directory both are the same one, and the user's own needs no trust.
+        is_global = os.path.realpath(found) == os.path.realpath(global_dir)
+        return cls(cwd, None if is_global else found, global_dir)
+
+
+def _working_directory(environ: Mapping[str, str]) -> Path:
+    given = environ.get("OT_CWD", "")
+    try:
+        cwd = Path(given).expanduser().absolute() if given else Path.cwd()
+    except (OSError, RuntimeError) as error:
+        raise ConfigError(f"the working directory is not known: {error}", hint="set OT_CWD") from None
+    if not cwd.is_dir():
+        raise ConfigError(f"OT_CWD names no directory: {given}")
+    return cwd
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:
+        raise ConfigError("the home directory is not known", hint="set HOME") from None
+
+
+def _unusable(directory: Path) -> str:
+    """Return why *directory* is not used: what it holds could change hands without the user's doing."""
+    found = directory.lstat()
+    if stat.S_ISLNK(found.st_mode):
+        return f"{directory} is a symbolic link and is not used"
+    if not stat.S_ISDIR(found.st_mode):
+        return f"{directory} is not a directory and is not used"
+    if os.name == "posix" and found.st_uid != os.getuid():
+        return f"{directory} belongs to another user and is not used"
+    return ""

@@ -1,0 +1,129 @@
+"""What is wrong with a configuration, in words: file, line, key, what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from ot.config.document import Node, Place
+from ot.config.models import VERSION, Config
+from ot.config.shape import names_at
+from ot.errors import ConfigError, did_you_mean, listing
+
+SHOWN = 20
+TEXT = 40
+
+EXPECTED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "int_type": lambda _: "a whole number",
+    "float_type": lambda _: "a number",
+    "finite_number": lambda _: "a finite number",
+    "string_type": lambda _: "text",
+    "bool_type": lambda _: "true or false",
+    "dict_type": lambda _: "keys with values",
+    "mapping_type": lambda _: "keys with values",
+    "model_type": lambda _: "keys with values",
+    "tuple_type": lambda _: "a list",
+    "path_type": lambda _: "a path",
+    "greater_than": lambda context: f"above {context['gt']:g}",
+    "greater_than_equal": lambda context: f"{context['ge']:,} or more",
+    "less_than_equal": lambda context: f"{context['le']:,} or less",
+    "literal_error": lambda context: f"{context['expected']}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong, and where."""
+
+    place: Place
+    message: str
+
+    def __str__(self) -> str:
+        return str(ConfigError(self.message, file=self.place.file, line=self.place.line))
+
+
+def refuse(problems: Sequence[Problem]) -> None:
+    """Raise one error that names all *problems*, where there are any.
+
+    Raises:
+        ConfigError: There are; its file and line are the first one's.
+    """
+    if not problems:
+        return
+    first, *others = problems
+    shown = [first.message, *(str(problem) for problem in others[: SHOWN - 1])]
+    if len(problems) > SHOWN:
+        shown.append(f"and {len(problems) - SHOWN} more")
+    raise ConfigError("\n".join(shown), file=first.place.file, line=first.place.line)
+
+
+def validate(node: Node) -> Config:
+    """Return the settings that *node* holds.
+
+    Raises:
+        ConfigError: It does not hold settings.
+    """
+    try:
+        return Config.model_validate(node.plain())
+    except ValidationError as error:
+        refuse([_problem(node, details) for details in error.errors()])
+        raise
+
+
+def check_file(node: Node) -> None:
+    """Refuse what is wrong in one file; what it leaves out, another may give.
+
+    Raises:
+        ConfigError: Something is wrong.
+    """
+    version = node.get("version")
+    if version and isinstance(version.value, int) and version.value > VERSION:
+        # A newer format may know other keys: nothing that is said of them would help.
+        node = Node(node.place, {"version": version})
+    try:
+        Config.model_validate(node.plain())
+    except ValidationError as error:
+        wrong = [details for details in error.errors() if details["type"] != "missing"]
+        refuse(sorted((_problem(node, details) for details in wrong), key=lambda problem: problem.place.line))
+
+
+def given(value: Any) -> str:
+    """Return *value* as an error's text names it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f"the text {value[:TEXT]!r}" + ("..." if len(value) > TEXT else "")
+    if isinstance(value, Mapping):
+        return "keys with values"
+    return "nothing" if value is None else "a list" if isinstance(value, list) else str(value)
+
+
+def _problem(node: Node, details: ErrorDetails) -> Problem:
+    path = tuple(step for step in details["loc"] if step != "[key]")
+    return Problem(node.find(path).place, "; ".join(_sentences(path, details)))
+
+
+def _sentences(path: tuple[str | int, ...], details: ErrorDetails) -> Iterator[str]:
+    key, kind, context = ".".join(str(step) for step in path), details["type"], details.get("ctx", {})
+    if kind == "extra_forbidden":
+        yield _unknown_key(key, path)
+    elif kind == "missing":
+        yield f"{key} is missing"
+    elif kind == "value_error":
+        yield f"{key}: {context['error']}"
+    elif kind in EXPECTED:
+        yield f"{key} must be {EXPECTED[kind](context)}, not {given(details['input'])}"
+    else:
+        yield f"{key}: {details['msg'][:1].lower()}{details['msg'][1:]}"
+
+
+def _unknown_key(key: str, path: tuple[str | int, ...]) -> str:
+    wanted, known = str(path[-1]), names_at(path[:-1])
+    guess = did_you_mean(wanted, known)
+    return f"unknown key '{key}'" + (
+        f", did you mean '{guess}'?" if guess else f". Known keys: {listing(wanted, known)}"
+    )

@@ -1,0 +1,77 @@
+"""The reference page of all settings; `python -m ot.config.reference PAGE` makes its part anew from the models."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+from annotated_types import Ge, Gt, Le
+
+from ot.config.merge import project_rule
+from ot.config.shape import Key, all_keys
+from ot.config.template import flow
+
+BEGIN = "<!-- keys: made by python -m ot.config.reference -->\n"
+END = "<!-- end of keys -->\n"
+KINDS = {int: "whole number", float: "number", str: "text", bool: "true or false", Path: "path", Any: "any value"}
+
+
+def render_reference() -> str:
+    """Return a heading and a few lines for every key."""
+    return "\n".join(line for key in all_keys() for line in _lines(key)) + "\n"
+
+
+def brought_up_to_date(page: str) -> str:
+    """Return *page* with its part between the marks made anew."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{render_reference()}\n{END}{after}"
+
+
+def heading(key: Key) -> str:
+    """Return the line under which *key* is described."""
+    return f"### `{key.name}`"
+
+
+def _lines(key: Key) -> Iterator[str]:
+    yield from (heading(key), "", f"{key.description}.", "")
+    rows = [("value", _kind(key)), ("allowed", _allowed(key)), ("default", _default(key))]
+    rows += [("example", _code(example)) for example in key.field.examples or []]
+    rows += [("project", project_rule(key.path))]
+    yield from (f"- {title}: {text}" for title, text in rows if text)
+    yield ""
+
+
+def _kind(key: Key) -> str:
+    kind: Any = key.field.annotation
+    origin = get_origin(kind)
+    if origin is Literal:
+        return "one of " + ", ".join(f"`{choice}`" for choice in get_args(kind))
+    if origin is tuple:
+        return "list of texts"
+    if origin is not None or key.section:
+        return "keys with values"
+    return KINDS.get(kind, "text")
+
+
+def _allowed(key: Key) -> str:
+    words = {Gt: "above {0.gt:,}", Ge: "{0.ge:,} or more", Le: "at most {0.le:,}"}
+    rules = [words[type(rule)].format(rule) for rule in key.field.metadata if type(rule) in words]
+    return ", ".join(rules)
+
+
+def _default(key: Key) -> str:
+    if key.section:
+        return ""
+    return "none: it must be given" if key.field.is_required() else _code(key.default)
+
+
+def _code(value: Any) -> str:
+    return f"`{flow(value)}`"
+
+
+if __name__ == "__main__":
+    page = Path(sys.argv[1])
+    page.write_text(brought_up_to_date(page.read_text()))

@@ -1,0 +1,117 @@
+"""Secrets: values that packs may be given, and that no text may show."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from urllib.parse import quote
+
+from ot.config.document import MAX_BYTES, Node, parse
+from ot.config.problems import Problem, refuse
+from ot.config.safe_file import FileRead, read_regular
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+SHORTEST = 6
+"""Shorter values are not redacted: they would be found in half of all words."""
+
+PUBLIC = frozenset({"HOME", "HOSTNAME", "LANG", "LOGNAME", "PATH", "PWD", "SHELL", "TMPDIR", "USER"})
+"""Variables that stand in half of all paths and are nobody's secret."""
+
+EMPTY: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, eq=False)
+class Secrets:
+    """What is known by name: from a project's file, the user's file, then the environment."""
+
+    user: Mapping[str, str] = field(default=EMPTY, repr=False)
+    project: Mapping[str, str] = field(default=EMPTY, repr=False)
+    environment: Mapping[str, str] = field(default=EMPTY, repr=False)
+    in_use: frozenset[str] = field(default=frozenset(), repr=False)
+
+    def get(self, name: str) -> str | None:
+        """Return the secret called *name*, or nothing."""
+        return self._files.get(name, self.environment.get(name))
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names that the files hold, and those in use from the environment, sorted."""
+        return tuple(sorted({*self._files, *(name for name in self.in_use if name in self.environment)}))
+
+    def using(self, names: Collection[str]) -> Secrets:
+        """Return the same secrets, redacting also what the environment holds under *names*."""
+        return replace(self, in_use=self.in_use | (frozenset(names) - PUBLIC))
+
+    def of_project(self) -> Secrets:
+        """Return those that the project brought itself: the user's are not its packs' to have."""
+        return Secrets(project=self.project)
+
+    def redact(self, text: str) -> str:
+        """Return *text* with every known value replaced by ``[secret:NAME]``."""
+        # Value by value, each in one quick pass: a pattern of all would hold up the server over a large text.
+        for shape, name in self._longest_first:
+            text = text.replace(shape, f"[secret:{name}]")
+        return text
+
+    def __repr__(self) -> str:
+        return f"Secrets({', '.join(self.names())})"
+
+    @cached_property
+    def _files(self) -> Mapping[str, str]:
+        return {**self.user, **self.project}
+
+    @cached_property
+    def _shapes(self) -> Mapping[str, str]:
+        known = [*self.user.items(), *self.project.items()]
+        known += [(name, self.environment[name]) for name in sorted(self.in_use) if name in self.environment]
+        return {shape: name for name, value in known if len(value) >= SHORTEST for shape in _shapes_of(value)}
+
+    @cached_property
+    def _longest_first(self) -> list[tuple[str, str]]:
+        # One secret may be the beginning of another.
+        return sorted(self._shapes.items(), key=lambda known: len(known[0]), reverse=True)
+
+
+def read_secrets(path: Path, *, follow: bool) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """Return the secrets in the file at *path* and warnings; a missing file holds none.
+
+    Raises:
+        ConfigError: The file is not a flat list of names and values.
+    """
+    try:
+        found = read_regular(path, MAX_BYTES, follow=follow)
+    except FileNotFoundError:
+        return EMPTY, ()
+    except (OSError, ValueError) as error:
+        return EMPTY, (f"{path} cannot be read and was not used: {getattr(error, 'strerror', None) or error}",)
+    if why := _unsafe(found):
+        return EMPTY, (f"{path} {why} and was not used: run chmod 600 on it",)
+    return (EMPTY, ()) if not found.data.strip() else _values(parse(found.data, path))
+
+
+def _unsafe(found: FileRead) -> str:
+    if found.readable_by_others:
+        return "can be read by other users"
+    return "belongs to another user" if found.writable_by_others else ""
+
+
+def _values(node: Node) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    refuse([Problem(entry.place, why) for name, entry in node.entries.items() if (why := _wrong(name, entry))])
+    empty = [f"{name} has no value in {entry.place.file}" for name, entry in node.entries.items() if not entry.text]
+    # The text as written: a token of digits alone is still text.
+    return {name: entry.text for name, entry in node.entries.items() if entry.text}, tuple(empty)
+
+
+def _wrong(name: str, entry: Node) -> str:
+    # No value is ever named here: error texts are read by models and kept in logs.
+    if not NAME.fullmatch(name):
+        return f"{name[:40]!r} cannot be a secret's name: use letters, digits and _"
+    return f"the secret {name} must be one value, in quotes if need be" if entry.entries or entry.items else ""
+
+
+def _shapes_of(value: str) -> set[str]:
+    return {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], quote(value, safe="")}

@@ -1,0 +1,75 @@
+"""What keys there are: the models read as one list, for error texts, the template and the reference page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from ot.config.models import Config
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of a configuration file, as ``limits.calls`` or ``snippets.<name>.body``."""
+
+    path: tuple[str, ...]
+    field: FieldInfo
+
+    @property
+    def name(self) -> str:
+        """The path as people write it."""
+        return ".".join(self.path)
+
+    @property
+    def description(self) -> str:
+        """What the key is for, in one line."""
+        return self.field.description or ""
+
+    @property
+    def section(self) -> type[BaseModel] | None:
+        """The model of the keys below this one, where they are fixed."""
+        return _model(self.field.annotation)
+
+    @property
+    def default(self) -> Any:
+        """The value of a key that is not given."""
+        return self.field.get_default(call_default_factory=True)
+
+
+def all_keys(model: type[BaseModel] = Config, above: tuple[str, ...] = ()) -> Iterator[Key]:
+    """Yield every key in the models' order, a section before what is in it."""
+    for name, field in model.model_fields.items():
+        key = Key((*above, name), field)
+        yield key
+        if section := key.section:
+            yield from all_keys(section, key.path)
+        elif entry := _model(_entry_type(field.annotation)):
+            yield from all_keys(entry, (*key.path, "<name>"))
+
+
+def names_at(path: tuple[str | int, ...]) -> tuple[str, ...]:
+    """Return the keys that may stand below *path*, or none where any name may."""
+    kind: Any = Config
+    for step in path:
+        kind = _below(kind, str(step))
+    model = _model(kind)
+    return tuple(model.model_fields) if model else ()
+
+
+def _below(kind: Any, step: str) -> Any:
+    if model := _model(kind):
+        field = model.model_fields.get(step)
+        return field.annotation if field else None
+    return _entry_type(kind)
+
+
+def _entry_type(kind: Any) -> Any:
+    return get_args(kind)[1] if get_origin(kind) is Mapping else None
+
+
+def _model(kind: Any) -> type[BaseModel] | None:
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None

@@ -1,0 +1,122 @@
+"""A project's .onetool directory, read once: what is hashed is what is used."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ot.config.document import MAX_BYTES, too_large
+from ot.config.safe_file import read_regular
+
+UNHASHED_FOLDERS = frozenset({"tmp", "logs", "stats", "sessions"})
+"""Folders that the server writes; nothing in them is ever loaded."""
+
+UNHASHED_FILE = "secrets.yaml"
+"""The one file whose content may change under trust: it holds values, and cannot be included."""
+
+MAX_FILES = 5_000
+MAX_FILE_BYTES = 16 << 20
+MAX_TOTAL_BYTES = 64 << 20
+MAX_PROBLEMS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The files of a directory by their path in it; ``problems`` say why it cannot be trusted."""
+
+    root: Path
+    hashes: Mapping[str, str]
+    contents: Mapping[str, bytes] = field(repr=False)
+    problems: tuple[str, ...] = ()
+
+    def read(self, name: str) -> bytes | None:
+        """Return the bytes that were hashed, or nothing where there is no such file.
+
+        Raises:
+            ConfigError: The file is there, but larger than what is kept.
+        """
+        if name in self.hashes and name not in self.contents:
+            raise too_large(self.root / name)
+        return self.contents.get(name)
+
+
+def take_snapshot(root: Path) -> Snapshot:
+    """Return *root* as it is now; a link, a special file or one that others can write is a problem."""
+    return _Camera(root).snapshot()
+
+
+def printable(text: str) -> str:
+    """Return *text* so that a terminal shows it and does nothing else."""
+    return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text)
+
+
+class _Camera:
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._hashes: dict[str, str] = {}
+        self._contents: dict[str, bytes] = {}
+        self._problems: list[str] = []
+        self._bytes = 0
+
+    def snapshot(self) -> Snapshot:
+        for count, (name, entry) in enumerate(self._entries()):
+            if why := self._take(name, entry):
+                self._problems.append(f"{printable(name)} {why}")
+            if count > MAX_FILES or self._bytes > MAX_TOTAL_BYTES:
+                self._problems.append(f"it holds more than {MAX_FILES:,} files or {MAX_TOTAL_BYTES:,} bytes")
+                break
+            if len(self._problems) >= MAX_PROBLEMS:
+                break
+        return Snapshot(self._root, self._hashes, self._contents, tuple(self._problems))
+
+    def _entries(self) -> Iterator[tuple[str, Path]]:
+        yield ".", self._root
+        for folder, folders, files in os.walk(self._root, onerror=self._unreadable):
+            here = Path(folder)
+            # Sorted, so that the same directory always reads the same.
+            folders.sort()
+            for name in sorted([*folders, *files]):
+                yield (here / name).relative_to(self._root).as_posix(), here / name
+            if here == self._root:
+                folders[:] = [name for name in folders if name not in UNHASHED_FOLDERS]
+
+    def _unreadable(self, error: OSError) -> None:
+        self._problems.append(f"{printable(str(error.filename))} cannot be read: {error.strerror}")
+
+    def _take(self, name: str, path: Path) -> str:
+        """Keep one entry, or return why it spoils the whole directory."""
+        try:
+            name.encode()
+            found = path.lstat()
+            if why := _unfit(found):
+                return why
+            if stat.S_ISREG(found.st_mode) and name != UNHASHED_FILE:
+                return self._keep(name, path)
+        except UnicodeEncodeError:
+            return "has a name that is not text"
+        except OSError as error:
+            return f"cannot be read: {error.strerror or error}"
+        return ""
+
+    def _keep(self, name: str, path: Path) -> str:
+        data = read_regular(path, MAX_FILE_BYTES, follow=False).data
+        if len(data) > MAX_FILE_BYTES:
+            return f"is larger than {MAX_FILE_BYTES:,} bytes"
+        self._bytes += len(data)
+        self._hashes[name] = hashlib.sha256(data).hexdigest()
+        if len(data) <= MAX_BYTES:
+            self._contents[name] = data
+        return ""
+
+
+def _unfit(found: os.stat_result) -> str:
+    if stat.S_ISLNK(found.st_mode):
+        # Also one that stays inside: it could lead into a folder that is not hashed.
+        return "is a symbolic link"
+    if not (stat.S_ISDIR(found.st_mode) or stat.S_ISREG(found.st_mode)):
+        return "is neither a file nor a directory"
+    return "can be written by every user" if os.name == "posix" and found.st_mode & 0o002 else ""

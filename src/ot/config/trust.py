@@ -1,0 +1,143 @@
+"""Trust: which projects' .onetool directories the user has allowed, file by file."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ot.config.inventory import Inventory
+from ot.config.safe_file import FileRead, locked, read_regular, write_private
+from ot.config.snapshot import Snapshot, printable, take_snapshot
+from ot.errors import TrustError
+
+TRUST_FILE = "trust.json"
+MAX_BYTES = 64 << 20
+
+type TrustState = Literal["untrusted", "changed", "trusted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a directory may be used, what is not as it was trusted, and the very bytes that were judged."""
+
+    state: TrustState
+    changes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    snapshot: Snapshot | None = field(default=None, repr=False)
+
+
+class Record(BaseModel):
+    """What the user has trusted of one directory, and when."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    time: str
+    files: Mapping[str, str]
+
+
+class _Book(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    version: Literal[1] = 1
+    projects: Mapping[str, Record] = Field(default_factory=dict)
+
+
+class Trust:
+    """The user's record of trusted directories; a record that cannot be read trusts nothing."""
+
+    def __init__(self, global_dir: Path, clock: Callable[[], float] = time.time) -> None:
+        self._file = global_dir / TRUST_FILE
+        self._clock = clock
+
+    def state(self, project_dir: Path) -> Verdict:
+        """Return whether *project_dir* may be used as it is now; one never trusted is not even read."""
+        book, warnings = self._read()
+        record = book.projects.get(_real(project_dir))
+        if record is None:
+            return Verdict("untrusted", (), warnings)
+        snapshot = take_snapshot(project_dir)
+        changes = (*snapshot.problems, *_changes(record.files, snapshot.hashes))
+        return Verdict("changed" if changes else "trusted", changes, warnings, snapshot)
+
+    def for_this_run(self, project_dir: Path) -> Verdict:
+        """Return that *project_dir* may be used as it is now, and record nothing: for CI.
+
+        Raises:
+            TrustError: The directory holds something that cannot be trusted.
+        """
+        snapshot = take_snapshot(project_dir)
+        _refuse(project_dir, snapshot.problems)
+        return Verdict("trusted", snapshot=snapshot)
+
+    def trust(self, inventory: Inventory) -> None:
+        """Allow the files of *inventory*: those that the user was shown, not what is there by now.
+
+        Raises:
+            TrustError: The directory holds something that cannot be trusted.
+        """
+        _refuse(inventory.root, inventory.problems)
+        record = Record(time=self._now(), files=dict(inventory.hashes))
+        with locked(self._file):
+            self._write({**self._read()[0].projects, _real(inventory.root): record})
+
+    def untrust(self, project_dir: Path) -> bool:
+        """Forget *project_dir*, and say whether it was known."""
+        with locked(self._file):
+            projects = dict(self._read()[0].projects)
+            known = projects.pop(_real(project_dir), None)
+            if known:
+                self._write(projects)
+        return known is not None
+
+    def list(self) -> Mapping[Path, Record]:
+        """Return what is trusted, by directory."""
+        return {Path(directory): record for directory, record in sorted(self._read()[0].projects.items())}
+
+    def _read(self) -> tuple[_Book, tuple[str, ...]]:
+        try:
+            found = read_regular(self._file, MAX_BYTES, follow=True)
+        except FileNotFoundError:
+            return _Book(), ()
+        except OSError as error:
+            return _Book(), (f"{self._file} cannot be read, so no project is trusted: {error.strerror or error}",)
+        return self._parsed(found)
+
+    def _parsed(self, found: FileRead) -> tuple[_Book, tuple[str, ...]]:
+        if found.writable_by_others:
+            return _Book(), (f"{self._file} can be written by other users, so no project is trusted",)
+        try:
+            return _Book.model_validate_json(found.data), ()
+        except ValidationError:
+            return _Book(), (f"{self._file} is damaged, so no project is trusted: run 'onetool trust' again",)
+
+    def _write(self, projects: Mapping[str, Record]) -> None:
+        write_private(self._file, _Book(projects=projects).model_dump_json(indent=1) + "\n")
+
+    def _now(self) -> str:
+        return datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
+
+
+def _real(directory: Path) -> str:
+    return os.path.realpath(directory)
+
+
+def _refuse(directory: Path, problems: Sequence[str]) -> None:
+    if problems:
+        raise TrustError("\n".join([f"{directory} cannot be trusted", *problems]))
+
+
+def _changes(trusted: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]:
+    for name in sorted(trusted.keys() | found.keys()):
+        if name not in found:
+            yield f"{printable(name)} was removed"
+        elif name not in trusted:
+            yield f"{printable(name)} was added"
+        elif trusted[name] != found[name]:
+            yield f"{printable(name)} was changed"

@@ -1,0 +1,165 @@
+"""Carries calls out in this process: bundled packs, imported at their first call, and the ``ot`` pack."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from inspect import iscoroutinefunction
+from itertools import takewhile
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from ot.errors import ToolBusy, ToolFailed, ToolUnavailable
+from ot.execution import tool_context
+from ot.execution.backends.backend import BackendHealth, CallContext
+from ot.execution.tool_context import ToolContext
+from ot.registry.tool import Tool
+
+logger = logging.getLogger(__name__)
+
+MAX_THREADS = 64
+MAX_ABANDONED = 32
+"""Threads of cancelled calls cannot be stopped; above this many, calls are refused until some have ended."""
+
+
+class InProcessBackend:
+    """Calls Python functions, the synchronous ones in threads, so that none blocks the event loop."""
+
+    def __init__(
+        self, contexts: Callable[[str], ToolContext], bound: Mapping[str, Callable[..., Any]] | None = None
+    ) -> None:
+        """Run tools under ``contexts(pack)``; *bound* holds live functions by target, all others are imported."""
+        self._contexts = contexts
+        self._functions: dict[str, Callable[..., Any]] = dict(bound or {})
+        self._threads: anyio.CapacityLimiter | None = None
+        self._abandoned: set[_ThreadedCall] = set()
+
+    async def prepare(self, tool: Tool, context: CallContext) -> None:
+        """Import the pack of *tool*, at its first call.
+
+        Raises:
+            ToolUnavailable: It cannot be imported.
+        """
+        if tool.target not in self._functions:
+            function = await anyio.to_thread.run_sync(_import_function, tool, abandon_on_cancel=True)
+            self._functions[tool.target] = function
+
+    async def call(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
+        """Return the tool's value.
+
+        Raises:
+            ToolFailed: The tool raised, whatever kind of exception.
+            ToolBusy: Too many cancelled calls are still running.
+        """
+        await self.prepare(tool, context)
+        work = _prepared(tool, self._functions[tool.target], arguments)
+        with tool_context.use(self._contexts(tool.pack)):
+            if iscoroutinefunction(work.func):
+                return await _guarded(tool, work)
+            return await self._in_thread(tool, work)
+
+    async def _in_thread(self, tool: Tool, work: Callable[[], Any]) -> Any:
+        if len(self._abandoned) >= MAX_ABANDONED:
+            raise ToolBusy(tool.full_name, f"{len(self._abandoned)} cancelled calls have not ended yet")
+        if self._threads is None:
+            self._threads = anyio.CapacityLimiter(MAX_THREADS)
+        call = _ThreadedCall(tool, work, self._abandoned)
+        try:
+            outcome = await anyio.to_thread.run_sync(call.run, abandon_on_cancel=True, limiter=self._threads)
+        except BaseException:
+            call.abandon()
+            raise
+        if isinstance(outcome, ToolFailed):
+            raise outcome
+        return outcome
+
+    async def health(self) -> BackendHealth:
+        """Return how many abandoned threads there are."""
+        return BackendHealth("ok", {"abandoned_calls": len(self._abandoned)})
+
+    async def retire(self, pack: str) -> None:
+        """Forget the imported functions of *pack*; bundled modules themselves stay loaded."""
+
+    async def aclose(self) -> None:
+        """Do nothing: threads end with their calls."""
+
+
+class _ThreadedCall:
+    """One synchronous call in a thread; given up while it runs, it is among *abandoned* until it ends."""
+
+    def __init__(self, tool: Tool, work: Callable[[], Any], abandoned: set[_ThreadedCall]) -> None:
+        self._tool = tool
+        self._work = work
+        self._abandoned = abandoned
+        # The thread and the event loop both look at the three states and must not miss each other.
+        self._lock = threading.Lock()
+        self._given_up = False
+        self._started = False
+        self._ended = False
+
+    def run(self) -> Any:
+        """Return the value, or the failure as a value: SystemExit must not reach the thread pool."""
+        with self._lock:
+            if self._given_up:
+                return None
+            self._started = True
+        try:
+            return self._work()
+        except BaseException as error:  # noqa: BLE001 - other people's code runs here
+            return failure(self._tool, error)
+        finally:
+            with self._lock:
+                self._ended = True
+                self._abandoned.discard(self)
+
+    def abandon(self) -> None:
+        """Drop the answer; a call that has not started never will."""
+        with self._lock:
+            self._given_up = True
+            if self._started and not self._ended:
+                self._abandoned.add(self)
+
+
+def _prepared(tool: Tool, function: Callable[..., Any], arguments: dict[str, Any]) -> partial[Any]:
+    names = [parameter.name for parameter in tool.parameters if parameter.kind == "positional"]
+    placed = [arguments[name] for name in takewhile(arguments.__contains__, names)]
+    named = {name: value for name, value in arguments.items() if name not in names[: len(placed)]}
+    return partial(function, *placed, **named)
+
+
+async def _guarded(tool: Tool, work: Callable[[], Awaitable[Any]]) -> Any:
+    try:
+        return await work()
+    except asyncio.CancelledError as error:
+        # A tool may raise it though nobody cancelled the call: passed on, the run would end without a reply.
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise failure(tool, error) from None
+    except BaseException as error:  # noqa: BLE001 - other people's code runs here
+        raise failure(tool, error) from None
+
+
+def failure(tool: Tool, error: BaseException) -> ToolFailed:
+    """Return the error as name and text, without its object, cause, context or frames."""
+    try:
+        # A KeyError's text is its key in quotes, and the program's own would put it in quotes again.
+        message = str(error.args[0]) if type(error) is KeyError and len(error.args) == 1 else str(error)
+    except Exception:  # noqa: BLE001 - an exception's own __str__ is other people's code
+        message = ""
+    return ToolFailed(tool.full_name, type(error).__name__, message)
+
+
+def _import_function(tool: Tool) -> Callable[..., Any]:
+    module, _, name = tool.target.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except BaseException as error:
+        logger.exception("pack %s cannot be imported", tool.pack)
+        raise ToolUnavailable(tool.pack, f"{type(error).__name__}: {error}") from None

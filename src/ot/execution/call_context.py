@@ -1,0 +1,35 @@
+"""CallContext: what a backend knows of the call that it carries out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+class Told(Protocol):
+    """Takes what a tool tells while it runs: ``print``, ``progress``."""
+
+    def __call__(self, what: str, tool: str, details: Mapping[str, Any]) -> None:
+        """Take it; must be quick and must not raise."""
+        ...
+
+
+class CallTool(Protocol):
+    """Calls another tool for a tool, through the door of the same run."""
+
+    async def __call__(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Return the tool's value; raise ToolError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CallContext:
+    """Who calls, under which id, until when (on the monotonic clock), and what a tool may ask for meanwhile."""
+
+    caller: str
+    run_id: str
+    call_id: int
+    deadline: float
+    told: Told | None = None
+    call: CallTool | None = None

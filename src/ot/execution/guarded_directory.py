@@ -1,0 +1,229 @@
+"""GuardedDirectory: an open directory inside an allowed root, and what may be done with the names in it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import BinaryIO, Literal, Self
+
+from ot.execution.protected_paths import ProtectedPaths, fold
+
+FileType = Literal["file", "directory", "link", "other"]
+
+# Looked up with a default: this module must be importable where these do not exist; PathGuard refuses to work there.
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_DIRECTORY = getattr(os, "O_DIRECTORY", 0) | _NO_FOLLOW
+_PASS_THROUGH = _DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)
+# Without O_NONBLOCK, opening a FIFO that was put in a file's place would hang for ever.
+_FILE = _NO_FOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A name in a directory and what it stands for; a link is not followed."""
+
+    name: str
+    type: FileType
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What is known of a path without opening it; ``modified`` counts seconds since 1970."""
+
+    type: FileType
+    size: int
+    modified: float
+
+
+class GuardedDirectory:
+    """An open directory; whatever happens to its path meanwhile, names are looked up in this very directory.
+
+    No method follows a link. Errors say only the reason: the caller knows which path was asked for.
+    """
+
+    def __init__(self, fd: int, folded: tuple[str, ...], protected: ProtectedPaths) -> None:
+        """Own *fd*; *folded* is the directory's real path in the form that *protected* compares."""
+        self._fd = fd
+        self._folded = folded
+        self._protected = protected
+
+    @classmethod
+    def top(cls, protected: ProtectedPaths) -> Self:
+        """Return the directory at which absolute paths start."""
+        return cls(os.open("/", _PASS_THROUGH), (), protected)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the directory."""
+        os.close(self._fd)
+
+    def child(self, name: str) -> GuardedDirectory:
+        """Return the directory *name*; ``.`` is this one once more.
+
+        Raises:
+            NotADirectoryError: It is something else, or a link.
+            PermissionError: It may not be read.
+        """
+        folded = self._path_of(name)
+        _refuse(self._protected.why_not_read(folded))
+        return GuardedDirectory(os.open(name, _PASS_THROUGH, dir_fd=self._fd), folded, self._protected)
+
+    def make_child(self, name: str, below: Sequence[str]) -> None:
+        """Create the directory *name*, if what is to come *below* it may be written too."""
+        _refuse(self._protected.why_not_write((*self._path_of(name), *map(fold, below))))
+        with suppress(FileExistsError):
+            os.mkdir(name, dir_fd=self._fd)
+
+    def link_target(self, name: str) -> str | None:
+        """Return what the link *name* says, or nothing when it is no link."""
+        try:
+            return os.readlink(name, dir_fd=self._fd)
+        except OSError:
+            return None  # also when it is missing or closed to us: opening it will say so
+
+    def status(self, name: str) -> Status:
+        """Return what *name* is."""
+        _refuse(self._protected.why_not_read(self._path_of(name)))
+        found = self._stat(name)
+        return Status(_type_of(found.st_mode), found.st_size, found.st_mtime)
+
+    def entries(self) -> list[Entry]:
+        """Return what the directory holds, by name, without what a program may not read or could not name."""
+        fd = os.open(".", _DIRECTORY | os.O_RDONLY, dir_fd=self._fd)
+        try:
+            with os.scandir(fd) as found:
+                return sorted((_entry(item) for item in found if self._may_show(item.name)), key=lambda e: e.name)
+        finally:
+            os.close(fd)
+
+    def open_file(self, name: str) -> BinaryIO:
+        """Return the regular file *name*, open for reading.
+
+        Raises:
+            IsADirectoryError: It is a directory.
+            PermissionError: It may not be read, or is neither a file nor a directory.
+        """
+        _refuse(self._protected.why_not_read(self._path_of(name)))
+        _check_regular(self._stat(name))
+        file = os.fdopen(os.open(name, _FILE | os.O_RDONLY, dir_fd=self._fd), "rb")
+        try:
+            found = _check_regular(os.fstat(file.fileno()))
+            _refuse("it is private to the server" if self._protected.is_hidden_file(found) else "")
+        except OSError:
+            file.close()
+            raise
+        return file
+
+    @contextmanager
+    def replace_file(self, name: str) -> Generator[BinaryIO]:
+        """Give a file that takes the place of *name* when the block ends, or vanishes when it fails.
+
+        Another name of an old file, a hard link, keeps the old content.
+        """
+        before = self._writable(name)
+        temporary = f".{secrets.token_hex(8)}.tmp"
+        flags = _NO_FOLLOW | os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        fd = os.open(temporary, flags, 0o600 if before else 0o666, dir_fd=self._fd)
+        try:
+            with os.fdopen(fd, "wb") as file:
+                yield file
+                _settle(file, before)
+            os.rename(temporary, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=self._fd)
+            raise
+
+    def append_file(self, name: str) -> BinaryIO:
+        """Return the file *name*, created if need be, open for writing at its end.
+
+        Raises:
+            PermissionError: It may not be written, or the file has other names, which may be protected.
+        """
+        self._writable(name)
+        flags = _FILE | os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        file = os.fdopen(os.open(name, flags, 0o666, dir_fd=self._fd), "ab")
+        try:
+            found = _check_regular(os.fstat(file.fileno()))
+            _refuse("it has other names (hard links); write it whole instead" if found.st_nlink > 1 else "")
+        except OSError:
+            file.close()
+            raise
+        return file
+
+    def _path_of(self, name: str) -> tuple[str, ...]:
+        return self._folded if name == "." else (*self._folded, fold(name))
+
+    def _stat(self, name: str) -> os.stat_result:
+        return os.stat(name, dir_fd=self._fd, follow_symlinks=False)
+
+    def _may_show(self, name: str) -> bool:
+        # A name that is not UTF-8 holds lone surrogates, which no reply can carry.
+        return _is_utf8(name) and not self._protected.why_not_read(self._path_of(name))
+
+    def _writable(self, name: str) -> os.stat_result | None:
+        """Return the status of the file that is to be written, nothing if it is new."""
+        _refuse(self._protected.why_not_write(self._path_of(name)))
+        try:
+            found = self._stat(name)
+        except FileNotFoundError:
+            return None
+        _refuse("it is a symbolic link; write to the file that it points at" if stat.S_ISLNK(found.st_mode) else "")
+        return _check_regular(found)
+
+
+def _refuse(why: str) -> None:
+    if why:
+        raise PermissionError(why)
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _entry(item: os.DirEntry[str]) -> Entry:
+    if item.is_symlink():
+        return Entry(item.name, "link")
+    if item.is_dir(follow_symlinks=False):
+        return Entry(item.name, "directory")
+    return Entry(item.name, "file" if item.is_file(follow_symlinks=False) else "other")
+
+
+def _type_of(mode: int) -> FileType:
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "directory"
+    return "link" if stat.S_ISLNK(mode) else "other"
+
+
+def _check_regular(found: os.stat_result) -> os.stat_result:
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError("it is a directory")
+    if not stat.S_ISREG(found.st_mode):
+        raise PermissionError("it is neither a file nor a directory but a device, pipe, socket or link")
+    return found
+
+
+def _settle(file: BinaryIO, before: os.stat_result | None) -> None:
+    """Give the new file the old one's mode and owner, and see that its content is on disk before its name is."""
+    file.flush()
+    if before:
+        # Only root may give a file away; for others the owner is right already, or cannot be kept.
+        with suppress(PermissionError):
+            os.fchown(file.fileno(), before.st_uid, before.st_gid)
+        os.fchmod(file.fileno(), stat.S_IMODE(before.st_mode) & 0o777)
+    os.fsync(file.fileno())

@@ -1,0 +1,135 @@
+"""ToolExecutor: the only door to a tool, whoever calls."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import anyio
+
+from ot.errors import OneToolError, ToolError, ToolFailed, ToolTimeout
+from ot.execution.arguments import bind_arguments
+from ot.execution.backends.backend import Backend, CallContext
+from ot.execution.policy import PolicyCheck
+from ot.registry.tool import Tool
+from ot.registry.tool_registry import ToolRegistry
+
+logger = logging.getLogger(__name__)
+
+SLOW_SECONDS = 1.0
+CANCEL_GRACE_SECONDS = 0.25
+"""How long a cancelled call may take to end before it is left behind."""
+MAX_MESSAGE = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """What observers learn of one call: never arguments or values."""
+
+    tool: str
+    caller: str
+    run_id: str
+    seconds: float
+    error: str = ""
+
+
+class CallObserver(Protocol):
+    """Watches the door; statistics and logs are observers."""
+
+    def finished(self, call: CallRecord) -> None:
+        """Take note of a call that has ended; must be quick and must not raise."""
+        ...
+
+
+class ToolExecutor:
+    """Resolves, checks, allows, times and carries out every tool call."""
+
+    def __init__(
+        self,
+        registry: ToolRegistry,
+        backends: Mapping[str, Backend],
+        *,
+        policy: PolicyCheck | None = None,
+        call_seconds: float = 30.0,
+        observers: Sequence[CallObserver] = (),
+    ) -> None:
+        """Call the tools of *registry* through the backend that each names."""
+        self.registry = registry
+        self._backends = backends
+        self._policy = policy or PolicyCheck()
+        self._call_seconds = call_seconds
+        self._observers = tuple(observers)
+
+    async def call(
+        self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], context: CallContext
+    ) -> Any:
+        """Return the value of ``pack.name(*args, **kwargs)``.
+
+        Raises:
+            ToolError: The call ended without a value; the class says why.
+        """
+        started = time.monotonic()
+        error = ""
+        try:
+            tool = self.registry.tool(pack, name)
+            self._policy.require_allowed(tool)
+            arguments = bind_arguments(tool, args, kwargs)
+            # Installing and starting have deadlines of their own; the call's time begins when the tool can be called.
+            await self._backends[tool.backend].prepare(tool, context)
+            started = time.monotonic()
+            return await self._carry_out(tool, arguments, context)
+        except asyncio.CancelledError:
+            error = "Cancelled"
+            raise
+        except OneToolError as failure:
+            error = failure.kind if isinstance(failure, ToolFailed) else type(failure).__name__
+            raise
+        finally:
+            self._report(
+                CallRecord(f"{pack}.{name}"[:200], context.caller, context.run_id, time.monotonic() - started, error)
+            )
+
+    async def _carry_out(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
+        backend, now = self._backends[tool.backend], time.monotonic()
+        seconds = min(tool.timeout or self._call_seconds, max(context.deadline - now, 0.0))
+        # A task of its own: a tool that ignores its cancellation is left behind, the run is not held up.
+        task = asyncio.ensure_future(backend.call(tool, arguments, context))
+        try:
+            await asyncio.wait((task,), timeout=seconds)
+            if not task.done():
+                raise ToolTimeout(tool.full_name, seconds)
+            if task.cancelled():
+                # The tool's own doing: passed on, it would look as if the run had been cancelled.
+                raise ToolFailed(tool.full_name, "CancelledError", "the tool cancelled itself")
+            return task.result()
+        except ToolFailed as failure:
+            failure.message = failure.message[:MAX_MESSAGE]
+            raise
+        except (ToolError, asyncio.CancelledError):
+            raise
+        except Exception as unexpected:
+            logger.exception("the backend of %s failed", tool.full_name)
+            raise ToolFailed(tool.full_name, type(unexpected).__name__, str(unexpected)[:MAX_MESSAGE]) from None
+        finally:
+            if not task.done():
+                await _cancel(task, tool)
+
+    def _report(self, record: CallRecord) -> None:
+        if record.seconds > SLOW_SECONDS:
+            logger.warning("slow call: %s took %.1f s", record.tool, record.seconds)
+        for observer in self._observers:
+            observer.finished(record)
+
+
+async def _cancel(task: asyncio.Future[Any], tool: Tool) -> None:
+    task.cancel()
+    with anyio.CancelScope(shield=True):
+        await asyncio.wait((task,), timeout=CANCEL_GRACE_SECONDS)
+    if not task.done():
+        logger.warning("%s ignored its cancellation and was left behind", tool.full_name)
+    # Whatever a cancelled call still says is dropped, and must not be reported as never retrieved.
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())

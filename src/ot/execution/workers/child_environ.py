@@ -1,0 +1,27 @@
+"""The environment variables that a pack's processes get: a list of those allowed, and nothing of the server's else."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+NAMES = frozenset(
+    {
+        *("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+        *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
+    }
+)
+WINDOWS_NAMES = frozenset({"SYSTEMROOT", "COMSPEC", "PATHEXT", "APPDATA", "LOCALAPPDATA", "USERPROFILE", "TEMP", "TMP"})
+PREFIXES = ("LC_", "XDG_")
+
+
+def worker_environ(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what of *environ* a worker may see: no secret, unless the pack declares it, and nothing of uv."""
+    names = NAMES | WINDOWS_NAMES if sys.platform == "win32" else NAMES
+    return {name: value for name, value in environ.items() if name in names or name.startswith(PREFIXES)}
+
+
+def uv_environ(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what of *environ* uv may see: as a worker, and its own settings, which name the user's index and cache."""
+    return worker_environ(environ) | {name: value for name, value in environ.items() if name.startswith("UV_")}

@@ -1,0 +1,385 @@
+"""Worker: one process of a pack, and the calls that are in flight on it."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import itertools
+import logging
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+
+from ot.errors import DataTooLarge, NotPlainData, ToolBusy, ToolFailed, ToolTimeout, ToolUnavailable, WorkerDied
+from ot.execution.call_context import CallContext
+from ot.execution.workers.child_environ import worker_environ
+from ot.execution.workers.ending import Ending
+from ot.execution.workers.guarded_process import GuardedProcess
+from ot.execution.workers.pack_environment import PackEnvironment
+from ot.execution.workers.worker_spec import WorkerSpec
+from ot.registry.tool import Tool
+from ot_sdk import bootstrap, tagged, wire
+from ot_sdk.errors import FrameTooLarge, NotPlain
+
+logger = logging.getLogger(__name__)
+
+BOOTSTRAP = Path(bootstrap.__file__)
+CHUNK = 1 << 16
+MAX_IN_FLIGHT = 32
+MAX_WAITING = 256
+UNSENT_BYTES = 1 << 16
+"""What may wait in the pipe before another call is written out."""
+STALL_SECONDS = 1.0
+CANCEL_GRACE_SECONDS = 0.2
+"""How long a cancelled call may take to end before its worker is killed."""
+LEAVE_SECONDS = 2.0
+SILENT_SECONDS = 0.5
+"""How long a process may live on that has closed its end of the wire."""
+LEVELS = {name: getattr(logging, name.upper()) for name in ("debug", "info", "warning", "error", "critical")}
+NO_FILES = f"[Errno {errno.EMFILE}]"
+SPOOL_ABOVE = 8 << 20
+
+
+@dataclass
+class _Pending:
+    """A call that has not been answered yet."""
+
+    tool: Tool
+    context: CallContext
+    answer: asyncio.Future[dict[str, Any]]
+
+
+class Worker:
+    """Speaks to one process; every answer finds its call by id, and none is taken for another's."""
+
+    def __init__(self, spec: WorkerSpec, process: GuardedProcess, environment: PackEnvironment, spool: Path) -> None:
+        """Use ``launch`` instead."""
+        self.spec = spec
+        self.last_used = time.monotonic()
+        self.ended: Ending | None = None
+        self.closing = False
+        self.worn = False
+        """Whether it should be replaced when its calls have ended."""
+        self.in_flight = 0
+        self._process = process
+        self._environment = environment
+        self._spool = spool
+        self._hung_up = False
+        self._prefix = secrets.token_hex(8)
+        self._numbers = itertools.count(1)
+        self._pending: dict[str, _Pending] = {}
+        self._starting: asyncio.Future[dict[str, Any]] | None = None
+        self._places = asyncio.Semaphore(1 if spec.serial else MAX_IN_FLIGHT)
+        self._own_calls: set[asyncio.Task[None]] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._reading = asyncio.ensure_future(self._read())
+        self.on_death: Callable[[Worker], None] = lambda worker: None
+
+    # ---------------------------------------------------------------- life
+
+    @classmethod
+    async def launch(cls, spec: WorkerSpec, environment: PackEnvironment, spool: Path) -> Worker:
+        """Return a worker whose process runs; it does not know its pack yet.
+
+        Raises:
+            OSError: The process cannot be started.
+        """
+        process = await GuardedProcess.start(
+            [str(environment.python), *environment.arguments, "-B", str(BOOTSTRAP)],
+            env=worker_environ(os.environ),
+            cwd=environment.directory,
+            memory_mb=spec.memory_mb or None,
+        )
+        return cls(spec, process, environment, spool)
+
+    async def start(self) -> None:
+        """Introduce the pack to the process and wait until it is ready.
+
+        Raises:
+            ToolUnavailable: The pack cannot be imported, its settings do not fit, or it took too long.
+        """
+        spec = self.spec
+        self._starting = asyncio.get_running_loop().create_future()
+        params = {
+            "protocol": wire.PROTOCOL,
+            "pack": spec.pack,
+            "file": str(self._environment.main),
+            "directory": str(self._environment.directory),
+            "settings": dict(spec.settings),
+            "secrets": dict(spec.secrets),
+            "spool": str(self._spool),
+            "spool_above": SPOOL_ABOVE,
+            "serial": spec.serial,
+        }
+        await self._send(wire.request(f"{self._prefix}-init", "init", params))
+        try:
+            async with asyncio.timeout(spec.start_seconds):
+                reply = await self._starting
+        except TimeoutError:
+            self.kill()
+            raise ToolUnavailable(
+                spec.pack, f"it did not start within {spec.start_seconds:g} s{self._words()}"
+            ) from None
+        if "error" in reply:
+            problem = reply["error"]
+            raise ToolUnavailable(spec.pack, f"{problem['data'].get('kind', '')}: {problem['message']}".lstrip(": "))
+        if reply["result"].get("protocol") != wire.PROTOCOL:
+            self.kill()
+            raise ToolUnavailable(spec.pack, f"its worker speaks protocol {reply['result'].get('protocol')}")
+
+    @property
+    def usable(self) -> bool:
+        """Whether it may be given another call."""
+        return not (self._hung_up or self.closing or self.worn)
+
+    async def leave(self) -> None:
+        """Let it end by itself, or end it."""
+        self.closing = True
+        await self._process.end(LEAVE_SECONDS)
+        await asyncio.wait((self._reading,), timeout=LEAVE_SECONDS)
+
+    def kill(self) -> None:
+        """End its whole tree of processes now."""
+        self.closing = True
+        self._process.kill()
+
+    # ---------------------------------------------------------------- calls
+
+    async def call(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> dict[str, Any]:
+        """Return the worker's result message for one call.
+
+        Raises:
+            WorkerDied: The process ended before it answered.
+            ToolFailed: The tool raised.
+            ToolBusy: Too many calls are waiting already.
+        """
+        if self.in_flight >= MAX_IN_FLIGHT + MAX_WAITING:
+            raise ToolBusy(tool.full_name, f"{self.in_flight} calls are waiting for its worker")
+        self.in_flight += 1
+        self._idle.clear()
+        try:
+            async with self._places:
+                return await self._exchange(tool, arguments, context)
+        finally:
+            self.in_flight -= 1
+            self.last_used = time.monotonic()
+            if not self.in_flight:
+                self._idle.set()
+
+    async def wait_idle(self, seconds: float) -> None:
+        """Return when no call is on it any more, it has ended, or *seconds* have passed."""
+        idle = asyncio.ensure_future(self._idle.wait())
+        await asyncio.wait((idle, self._reading), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        idle.cancel()
+
+    async def _exchange(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> dict[str, Any]:
+        if self._hung_up:
+            raise await self._death()
+        await self._room(tool)
+        call_id = f"{self._prefix}-{next(self._numbers)}"
+        frame = self._call_frame(call_id, tool, arguments, context)
+        pending = _Pending(tool, context, asyncio.get_running_loop().create_future())
+        self._pending[call_id] = pending
+        try:
+            self._process.stdin.write(frame)
+            return self._result(tool, await pending.answer)
+        except asyncio.CancelledError:
+            await self._cancel(call_id, pending)
+            raise
+        finally:
+            self._pending.pop(call_id, None)
+
+    def _call_frame(self, call_id: str, tool: Tool, arguments: dict[str, Any], context: CallContext) -> bytes:
+        left = max(context.deadline - time.monotonic(), 0.0)
+        try:
+            params = {"tool": tool.name, "arguments": tagged.encode(arguments), "ms": int(left * 1000)}
+            return wire.to_frame(wire.request(call_id, "call", params))
+        except NotPlain as error:
+            raise NotPlainData(tool.full_name, str(error)) from None
+        except FrameTooLarge:
+            raise DataTooLarge(tool.full_name, f"the arguments are larger than {wire.MAX_FRAME:,} bytes") from None
+
+    def _result(self, tool: Tool, reply: dict[str, Any]) -> dict[str, Any]:
+        if "error" not in reply:
+            result: dict[str, Any] = reply["result"]
+            return {"file": self._taken(result["spooled"])} if "spooled" in result else result
+        problem = reply["error"]
+        if problem["code"] == wire.TOOL_TIMEOUT:
+            raise ToolTimeout(tool.full_name, 0)
+        # Descriptors that a tool has lost are lost to every later call too.
+        self.worn = self.worn or NO_FILES in str(problem["message"])
+        kind = str(problem["data"].get("kind") or "RuntimeError")
+        failure = ToolFailed(tool.full_name, kind, str(problem["message"]))
+        if frames := str(problem["data"].get("traceback") or ""):
+            failure.add_note(frames)  # for the pack's author; no reply to a program shows it
+        raise failure
+
+    def _taken(self, spooled: Any) -> Path:
+        """Return where the reply's file is now: out of the worker's reach, and not gone when the worker is."""
+        name = str(cast("dict[str, Any]", spooled).get("name", "")) if isinstance(spooled, dict) else ""
+        taken = self._spool.with_name(f"taken-{secrets.token_hex(16)}")
+        try:
+            # It names a file of its own directory, and nothing else, whatever it says.
+            (self._spool / Path(name or "nothing").name).rename(taken)
+        except (OSError, ValueError) as error:
+            logger.warning("the worker of %s names a file that cannot be taken: %s", self.spec.pack, error)
+        return taken
+
+    async def _cancel(self, call_id: str, pending: _Pending) -> None:
+        """Interrupt the call; a worker that does not answer to that is killed: nobody knows what it would do next."""
+        if self._hung_up:
+            return
+        # The future that was awaited has been cancelled with the call; the worker's answer still has to come.
+        pending.answer = asyncio.get_running_loop().create_future()
+        with anyio.CancelScope(shield=True):
+            self._process.stdin.write(wire.to_frame(wire.notification("cancel", {"id": call_id})))
+            await asyncio.wait((pending.answer,), timeout=CANCEL_GRACE_SECONDS)
+        if not pending.answer.done():
+            logger.warning(
+                "%s ignored its cancellation; the worker of %s is ended", pending.tool.full_name, self.spec.pack
+            )
+            self.kill()
+        elif pending.answer.exception():
+            pass  # the worker died; its other calls say so
+
+    # ---------------------------------------------------------------- the wire
+
+    async def _send(self, message: wire.Message) -> None:
+        try:
+            self._process.stdin.write(wire.to_frame(message))
+            await self._process.stdin.drain()
+        except (ConnectionError, OSError) as error:
+            logger.debug("the worker of %s takes nothing any more: %s", self.spec.pack, error)
+
+    async def _room(self, tool: Tool) -> None:
+        """Return when the worker has read what it was sent; large arguments are written out one after the other."""
+        stdin = self._process.stdin
+        while (unsent := stdin.transport.get_write_buffer_size()) > UNSENT_BYTES:
+            # When the pipe breaks, the end of the worker's output tells the rest.
+            with suppress(TimeoutError, OSError):
+                async with asyncio.timeout(STALL_SECONDS):
+                    await stdin.drain()
+            if stdin.transport.get_write_buffer_size() == unsent:
+                raise ToolBusy(tool.full_name, "its worker does not read what it is sent")
+
+    async def _read(self) -> None:
+        splitter = wire.FrameSplitter()
+        while data := await self._process.stdout.read(CHUNK):
+            for message in splitter.feed(data):
+                self._take_safely(message)
+        self._hung_up = True
+        await self._silenced()
+        self.ended = await self._process.wait()
+        shutil.rmtree(self._spool, ignore_errors=True)
+        if splitter.skipped:
+            logger.warning("%d lines from the worker of %s were no messages", splitter.skipped, self.spec.pack)
+        death = await self._death()
+        for pending in self._pending.values():
+            if not pending.answer.done():
+                pending.answer.set_exception(WorkerDied(death.pack, death.how, death.stderr))
+        if self._starting and not self._starting.done():
+            self._starting.set_exception(
+                ToolUnavailable(self.spec.pack, f"it ended at start: {self.ended.text}{self._words()}")
+            )
+        for task in self._own_calls:
+            task.cancel()
+        self.on_death(self)
+
+    async def _silenced(self) -> None:
+        # A tool may have closed the wire without ending: such a process answers nobody any more.
+        ending = asyncio.ensure_future(self._process.wait())
+        await asyncio.wait((ending,), timeout=SILENT_SECONDS)
+        if not ending.done():
+            self._process.kill()
+
+    def _take_safely(self, message: wire.Message) -> None:
+        try:
+            self._take(message)
+        except Exception:
+            # What a worker says is other people's doing, and the one reader must outlive all of it.
+            logger.warning("a message from the worker of %s was not understood", self.spec.pack, exc_info=True)
+
+    def _take(self, message: wire.Message) -> None:
+        method = message.get("method")
+        if method == "call_tool":
+            task = asyncio.ensure_future(self._answer_own_call(message))
+            self._own_calls.add(task)
+            task.add_done_callback(self._own_calls.discard)
+        elif method is not None:
+            self._take_notification(str(method), message.get("params"))
+        else:
+            self._take_reply(message)
+
+    def _take_reply(self, message: wire.Message) -> None:
+        call_id = message.get("id")
+        if call_id == f"{self._prefix}-init":
+            if self._starting and not self._starting.done() and _is_reply(message):
+                self._starting.set_result(message)
+            return
+        pending = self._pending.get(call_id) if isinstance(call_id, str) else None
+        # An unknown id is a late answer to a call that was given up: it is nobody's, and dropped.
+        if pending and not pending.answer.done() and _is_reply(message):
+            pending.answer.set_result(message)
+
+    def _take_notification(self, method: str, params: Any) -> None:
+        if not isinstance(params, dict):
+            return
+        told = cast("dict[str, Any]", params)
+        pending = self._pending.get(str(told.get("id")))
+        if method == "log":
+            level = LEVELS.get(str(told.get("level")), logging.INFO)
+            logging.getLogger(f"ot_tools.{self.spec.pack}").log(level, "%s", str(told.get("message", ""))[:2000])
+        elif pending and pending.context.told:
+            pending.context.told(method, pending.tool.full_name, told)
+
+    async def _answer_own_call(self, message: wire.Message) -> None:
+        """Carry out a call that a tool of the pack makes: through the door of the run that called it, and no other."""
+        given: Any = message.get("params")
+        params = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+        pending = self._pending.get(str(params.get("call")))
+        try:
+            if pending is None or pending.context.call is None:
+                raise ToolUnavailable(self.spec.pack, "a tool may call others only while it is called itself")
+            pack, _, name = str(params.get("tool")).partition(".")
+            value = await pending.context.call(pack, name, (), tagged.decode(params.get("arguments") or {}))
+            reply = wire.result(message.get("id"), {"value": tagged.encode(value)})
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the worker waits for an answer
+            kind = error.kind if isinstance(error, ToolFailed) else type(error).__name__
+            reply = wire.error(message.get("id"), wire.TOOL_FAILED, str(error)[:2000], kind=kind)
+        try:
+            frame = wire.to_frame(reply)
+        except FrameTooLarge:
+            frame = wire.to_frame(
+                wire.error(message.get("id"), wire.RESULT_REFUSED, "the value is too large", kind="ResultTooLarge")
+            )
+        self._process.stdin.write(frame)
+
+    async def _death(self) -> WorkerDied:
+        ending = await self._process.wait()
+        return WorkerDied(self.spec.pack, ending.text, ending.stderr)
+
+    def _words(self) -> str:
+        tail = self._process.stderr_tail().strip()
+        return f". Its last words: {tail[-1000:]}" if tail else ""
+
+
+def _is_reply(message: wire.Message) -> bool:
+    problem: Any = message.get("error")
+    if problem is not None:
+        return (
+            isinstance(problem, dict)
+            and {"code", "message", "data"} <= problem.keys()
+            and isinstance(problem["data"], dict)
+        )  # pyright: ignore[reportUnknownMemberType] - checked here
+    return isinstance(message.get("result"), dict)

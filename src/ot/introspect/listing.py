@@ -1,0 +1,84 @@
+"""Lists of tools and packs, from the one registry."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from ot.registry.signature import signature_text
+from ot.registry.tool import Tool
+from ot.registry.tool_registry import Pack, ToolRegistry
+
+Info = Literal["list", "min", "full"]
+LEVELS = ("list", "min", "full")
+
+
+def check_info(info: str) -> None:
+    """Return when *info* is a level.
+
+    Raises:
+        ValueError: It is not; the text names the levels.
+    """
+    if info not in LEVELS:
+        raise ValueError(f"info must be one of {', '.join(LEVELS)}, not {info!r}")
+
+
+def list_tools(registry: ToolRegistry, pattern: str, info: str) -> list[Any]:
+    """Return the tools whose full names contain *pattern*."""
+    check_info(info)
+    found = [tool for tool in registry.tools() if pattern.lower() in tool.full_name.lower()]
+    return [tool_entry(tool, info) for tool in found]
+
+
+def tool_entry(tool: Tool, info: str) -> Any:
+    """Return one tool at an info level."""
+    if info == "list":
+        return tool.full_name
+    if info == "min":
+        return {"name": tool.full_name, "description": tool.description}
+    entry = {
+        "name": tool.full_name,
+        "signature": signature_text(tool),
+        "description": tool.description,
+        "source": tool.source,
+    }
+    return entry | docstring_parts(tool)
+
+
+def docstring_parts(tool: Tool) -> dict[str, Any]:
+    """Return args, returns and example of a tool's docstring, those that it has."""
+    from griffe import Docstring, DocstringSectionKind, Parser  # noqa: PLC0415 - only help needs it, at 90 ms
+
+    parts: dict[str, Any] = {}
+    if described := [f"{p.name}: {p.description}" for p in tool.parameters if p.description]:
+        parts["args"] = described
+    for section in Docstring(tool.doc).parse(Parser.google, warnings=False):
+        if section.kind is DocstringSectionKind.parameters:
+            parts["args"] = [f"{argument.name}: {' '.join(argument.description.split())}" for argument in section.value]
+        elif section.kind is DocstringSectionKind.returns:
+            parts["returns"] = " ".join(
+                f"{value.annotation or ''} {value.description}".strip() for value in section.value
+            )
+        elif section.kind is DocstringSectionKind.examples:
+            parts["example"] = "\n".join(text for _, text in section.value).strip()
+        elif section.kind is DocstringSectionKind.admonition and section.value.kind in ("example", "examples"):
+            parts["example"] = section.value.contents.strip()
+    return parts
+
+
+def list_packs(registry: ToolRegistry, pattern: str, info: str) -> list[Any]:
+    """Return the packs whose names contain *pattern*."""
+    check_info(info)
+    found = [registry.packs[name] for name in sorted(registry.packs) if pattern.lower() in name.lower()]
+    return [pack_entry(pack, info) for pack in found]
+
+
+def pack_entry(pack: Pack, info: str) -> Any:
+    """Return one pack at an info level."""
+    if info == "list":
+        return pack.name
+    if pack.broken:
+        return {"name": pack.name, "source": pack.source, "tool_count": 0, "broken": pack.broken}
+    entry: dict[str, Any] = {"name": pack.name, "source": pack.source, "tool_count": len(pack.tools)}
+    if info == "full":
+        entry["tools"] = {tool.name: tool.description for tool in pack.tools.values()}
+    return entry

@@ -1,0 +1,162 @@
+"""Makes the content of a reply: format, sanitise, store if large, in this order."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
+from typing import Any
+
+import anyio.to_thread
+
+from ot.config.models import Output
+from ot.errors import ResultError
+from ot.output import sanitize
+from ot.output.formats import serialize_result, stored_text
+from ot.output.presentable import Describe, NotPresentable, TooManyParts, count_parts, describe_type, kind_of
+from ot.output.result_store import ResultStore, StoredResult
+
+logger = logging.getLogger(__name__)
+
+QUICK_NODES = 2_000
+QUICK_CHARACTERS = 1 << 20
+"""What is written out on the event loop; larger values are written out in a thread."""
+PREVIEW_LINE = 500
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a reply is to look like, and whose it is."""
+
+    format: object = None
+    sanitize: bool = False
+    tools: Sequence[str] = ()
+    owner: str = ""
+    inline: bool = False
+
+
+class Finish:
+    """Turns values and prints into the texts of a reply."""
+
+    def __init__(self, output: Output, store: ResultStore, redact: Callable[[str], str] = lambda text: text) -> None:
+        """Store what is larger than ``output.max_inline_size``; *redact* takes secrets out before that."""
+        self._output = output
+        self._store = store
+        self._redact = redact
+        self._collector = Collector()
+
+    async def value(self, value: Any, asked: Asked, describe: Describe = describe_type) -> str:
+        """Return the reply's text for a program's value.
+
+        Raises:
+            NotPresentable: The value cannot be written out.
+        """
+        try:
+            if type(value) is not str or len(value) <= min(QUICK_CHARACTERS, self._output.max_inline_size):
+                text = serialize_result(value, asked.format, describe, max_nodes=QUICK_NODES)
+                if asked.inline or not self._too_large(text):
+                    return self._wrapped(text, asked)
+        except TooManyParts:
+            pass
+        return await anyio.to_thread.run_sync(partial(self._value, value, asked, describe), abandon_on_cancel=True)
+
+    async def text(self, text: str, asked: Asked) -> str:
+        """Return the reply's text for something printed or for an error."""
+        if not self._too_large(text):
+            return self._wrapped(text, asked)
+        return await anyio.to_thread.run_sync(partial(self._stored, text, asked, "text"), abandon_on_cancel=True)
+
+    async def keep(self, value: Any, *, tool: str, owner: str) -> str:
+        """Store a value that is too large for a program and return its handle, or nothing if it cannot be stored."""
+        return await anyio.to_thread.run_sync(partial(self._kept, value, tool, owner), abandon_on_cancel=True)
+
+    def _kept(self, value: Any, tool: str, owner: str) -> str:
+        try:
+            count_parts(value)
+            return self._store.put([self._redact(stored_text(value, None))], tool=tool, owner=owner).handle
+        except (ResultError, NotPresentable) as error:
+            logger.warning("the value of %s could not be stored: %s", tool, error)
+            return ""
+
+    def _value(self, value: Any, asked: Asked, describe: Describe) -> str:
+        count_parts(value)
+        with self._collector.held_off():
+            return self._written_out(value, asked, describe)
+
+    def _written_out(self, value: Any, asked: Asked, describe: Describe) -> str:
+        text = serialize_result(value, asked.format, describe)
+        if asked.inline or not self._too_large(text):
+            return self._wrapped(text, asked)
+        stored = stored_text(value, asked.format, describe)
+        return self._stored(stored, asked, _kind(value, stored))
+
+    def _too_large(self, text: str) -> bool:
+        most = self._output.max_inline_size
+        return bool(most) and len(text) * 4 > most and len(text.encode()) > most
+
+    def _wrapped(self, text: str, asked: Asked) -> str:
+        return sanitize.wrap(text, asked.tools) if asked.sanitize else text
+
+    def _stored(self, text: str, asked: Asked, kind: str) -> str:
+        text = self._redact(text)
+        if asked.sanitize:
+            text = sanitize.redact(text)
+        try:
+            stored = self._store.put([text], tool=", ".join(asked.tools), owner=asked.owner)
+        except ResultError as error:
+            logger.warning("a result could not be stored: %s", error)
+            kept = text.encode()[: self._output.max_inline_size].decode(errors="ignore")
+            return self._wrapped(f"{kept}\n[truncated: the result has {len(text):,} characters and {error}]", asked)
+        return self._wrapped(serialize_result(self._summary(stored, text, kind)), asked)
+
+    def _summary(self, stored: StoredResult, text: str, kind: str) -> dict[str, Any]:
+        lines = text[: self._output.preview_lines * PREVIEW_LINE * 4].split("\n")[: self._output.preview_lines]
+        return {
+            "handle": stored.handle,
+            "total_lines": stored.total_lines,
+            "size_bytes": stored.size_bytes,
+            "summary": f"{kind}: {stored.total_lines:,} lines, {stored.size_bytes:,} bytes, stored because it is large",
+            "preview": "\n".join(line[:PREVIEW_LINE] for line in lines),
+            "query": f"ot.result(handle='{stored.handle}', offset=1, limit=50)",
+        }
+
+
+class Collector:
+    """Holds Python's garbage collector off while large values are written out.
+
+    What is built then holds no cycles, and every full pass over its parts would stop the whole server.
+    """
+
+    def __init__(self) -> None:
+        """Leave it on."""
+        self._lock = Lock()
+        self._holders = 0
+
+    @contextmanager
+    def held_off(self) -> Generator[None]:
+        """Keep it off until the last of those who asked for it has left."""
+        self._count(1)
+        try:
+            yield
+        finally:
+            self._count(-1)
+
+    def _count(self, step: int) -> None:
+        with self._lock:
+            self._holders += step
+            (gc.disable if self._holders else gc.enable)()
+
+
+def _kind(value: Any, text: str) -> str:
+    kind = kind_of(value)
+    if kind not in (list, tuple, set, dict):
+        return "text"
+    parts = "keys" if kind is dict else "items"
+    return f"{kind.__name__} of {len(value):,} {parts}" + (", one a line" if text.count("\n") + 1 == len(value) else "")
+
+
+__all__ = ["Asked", "Finish", "NotPresentable"]

@@ -1,0 +1,154 @@
+"""Lines of a stored result: where each begins, and the whole content a block of lines at a time."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from ot.errors import ResultError
+
+BLOCK = 65_536
+"""The index keeps one number for each block of this many bytes: the newlines up to its end."""
+
+LONG_LINE = 1 << 20
+"""A longer line is searched in pieces."""
+
+OVERLAP = 65_536
+"""What consecutive pieces share, so that a match across their border is seen whole."""
+
+
+class LineIndexBuilder:
+    """Counts lines while content passes by."""
+
+    def __init__(self) -> None:
+        self._newlines = array("Q")
+        self._ends_in_line = False
+        self.size = 0
+
+    def add(self, data: bytearray) -> None:
+        """Take the next bytes; all but the last must be a whole number of blocks."""
+        count = self._newlines[-1] if self._newlines else 0
+        for start in range(0, len(data), BLOCK):
+            count += data.count(b"\n", start, start + BLOCK)
+            self._newlines.append(count)
+        self.size += len(data)
+        self._ends_in_line = not data.endswith(b"\n")
+
+    @property
+    def total_lines(self) -> int:
+        """The number of lines; only ``\\n`` ends one."""
+        return (self._newlines[-1] + self._ends_in_line) if self._newlines else 0
+
+    def to_bytes(self) -> bytes:
+        """Return the index as it is stored: little-endian 64-bit numbers."""
+        return _little_endian(self._newlines).tobytes()
+
+
+class LineReader:
+    """Finds a line of a stored result at the cost of one block, however large the result is."""
+
+    def __init__(self, content: BinaryIO, index: bytes, size: int, total_lines: int) -> None:
+        if len(index) != index_size(size):
+            raise ValueError("the index is not that of the content")
+        self._content = content
+        self._newlines = _little_endian(array("Q", index))
+        self.size = size
+        self.total_lines = total_lines
+        if not 0 <= total_lines - (self._newlines[-1] if self._newlines else 0) <= (size > 0):
+            raise ValueError("the number of lines is not that of the content")
+
+    def read(self, start: int, length: int) -> bytes:
+        """Return *length* bytes of the content, fewer at its end."""
+        self._content.seek(start)
+        parts: list[bytes] = []
+        while length > 0 and (part := self._content.read(length)):
+            parts.append(part)
+            length -= len(part)
+        return b"".join(parts)
+
+    def start_of(self, number: int) -> int:
+        """Return where line *number* begins, counted from 1; after the last line, the content's size.
+
+        Raises:
+            ResultError: The content is not what the index was made from.
+        """
+        if number > self.total_lines:
+            return self.size
+        if number == 1:
+            return 0
+        block = bisect_left(self._newlines, number - 1)
+        before = self._newlines[block - 1] if block else 0
+        data = self.read(block * BLOCK, BLOCK)
+        if data.count(b"\n") != self._newlines[block] - before:
+            raise ResultError("the stored result is damaged: its content and its index disagree")
+        return block * BLOCK + len(data) - len(data.split(b"\n", number - 1 - before)[-1])
+
+    def length_of(self, number: int) -> int:
+        """Return how many bytes line *number* has, its newline not counted."""
+        start, end = self.start_of(number), self.start_of(number + 1)
+        return end - start - (self.read(end - 1, 1) == b"\n" if end > start else 0)
+
+    def blocks(self) -> Iterator[LineBlock]:
+        """Yield the whole content as blocks of whole lines, and of pieces of long lines."""
+        block = LineBlock(b"", 1, 0)
+        position = 0
+        # A long line doubles what is read: adding small parts to it would copy it over and over.
+        while data := self.read(position, max(BLOCK, len(block.data))):
+            position += len(data)
+            block = LineBlock(block.data + data, block.number, block.column, ends_in_line=position < self.size)
+            if cut := block.data.rfind(b"\n") + 1:
+                yield LineBlock(block.data[:cut], block.number, block.column)
+                block = LineBlock(block.data[cut:], block.number + block.data.count(b"\n"), 0)
+            elif len(block.data) >= LONG_LINE:
+                yield block
+                seen = len(block.data) - OVERLAP
+                block = LineBlock(block.data[seen:], block.number, block.column + seen)
+        if block.data:
+            yield LineBlock(block.data, block.number, block.column)
+
+
+@dataclass(frozen=True, slots=True)
+class LineBlock:
+    """Consecutive lines, or a piece of one."""
+
+    data: bytes
+    number: int
+    """The first line's number."""
+    column: int
+    """How many bytes of the first line came before."""
+    ends_in_line: bool = False
+    """The last line goes on after this block."""
+
+    def text(self) -> bytes:
+        """Return the lines with ``\\n`` between them and none at the end, a line's trailing ``\\r`` taken off."""
+        lines = self.data.replace(b"\r\n", b"\n")
+        if lines.endswith(b"\n"):
+            return lines[:-1]
+        return lines if self.ends_in_line else lines.removesuffix(b"\r")
+
+
+def index_size(size: int) -> int:
+    """Return how many bytes the index of *size* bytes of content has."""
+    return 8 * -(-size // BLOCK)
+
+
+def split_lines(data: bytes) -> list[str]:
+    """Return the lines of *data* as text; only ``\\n`` splits, a line's trailing ``\\r`` is taken off."""
+    if not data:
+        return []
+    return [_decoded(line.removesuffix(b"\r")) for line in data.removesuffix(b"\n").split(b"\n")]
+
+
+def _decoded(line: bytes) -> str:
+    return line.decode(errors="replace")
+
+
+def _little_endian(numbers: array[int]) -> array[int]:
+    if sys.byteorder == "big":
+        numbers = array("Q", numbers)
+        numbers.byteswap()
+    return numbers

@@ -1,0 +1,201 @@
+"""One page of a stored result: some lines, cut to a size, and how to read on."""
+
+from __future__ import annotations
+
+import codecs
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from ot.output.result_lines import LineBlock, LineReader, split_lines
+from ot.output.result_search import MAX_FUZZY_RESULTS, Hit, closest, matcher, matching
+
+MAX_PAGE_LINES = 10_000
+SEARCH_SECONDS = 10.0
+FUZZY_SECONDS = 1.5
+_FARTHEST = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some lines of a stored result."""
+
+    lines: tuple[str, ...]
+    total_lines: int
+    returned: int
+    offset: int
+    has_more: bool
+    note: str = ""
+    """Why the page ends where it does, and how to read on; empty when there is nothing to say."""
+    numbers: tuple[int, ...] = ()
+    """The lines' own numbers, when they were searched for."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageQuery:
+    """What of a stored result is wanted; every field counts from 1.
+
+    Raises:
+        TypeError: A field is not of its type.
+        ValueError: A field is out of range.
+    """
+
+    offset: int = 1
+    limit: int = 100
+    search: str = ""
+    fuzzy: bool = False
+    from_byte: int = 1
+
+    def __post_init__(self) -> None:
+        _check_count("offset", self.offset, " (1-indexed)")
+        _check_count("limit", self.limit)
+        _check_count("from_byte", self.from_byte, " (1-indexed)")
+        _check_type("search", self.search, str, "text")
+        _check_type("fuzzy", self.fuzzy, bool, "True or False")
+        if self.search and self.from_byte > 1:
+            raise ValueError("from_byte reads on within a line: give it with offset, without search")
+
+
+class PageReader:
+    """Reads pages of one result, none larger than *max_bytes*."""
+
+    def __init__(self, lines: LineReader, max_bytes: int) -> None:
+        self._lines = lines
+        self._max_bytes = max_bytes
+
+    def page(self, query: PageQuery) -> Page:
+        """Return the page that *query* asks for."""
+        if query.search:
+            return self._closest(query) if query.fuzzy else self._matching(query)
+        if query.offset > self._lines.total_lines:
+            return self._after_the_end(query.offset)
+        return self._plain(query)
+
+    def _after_the_end(self, offset: int) -> Page:
+        total = self._lines.total_lines
+        note = f"offset {offset} is after the last line, {total}" if total else "the result is empty"
+        return Page((), total, 0, offset, has_more=False, note=note)
+
+    def _plain(self, query: PageQuery) -> Page:
+        limit = min(query.limit, MAX_PAGE_LINES)
+        start = self._lines.start_of(query.offset)
+        end = self._lines.start_of(query.offset + limit)
+        if query.from_byte > 1:
+            start += self._checked_from_byte(query) - 1
+        data = self._lines.read(start, min(end - start, self._max_bytes))
+        if end - start > self._max_bytes:
+            whole_lines = data.rfind(b"\n") + 1
+            if not whole_lines:
+                page = self._part_of_line(query.offset, query.offset, query.from_byte - 1)
+                return replace(page, has_more=page.has_more or query.offset < self._lines.total_lines)
+            data = data[:whole_lines]
+        lines = split_lines(data)
+        after = query.offset + len(lines)
+        has_more = after <= self._lines.total_lines
+        asked_for_more = has_more and len(lines) < query.limit
+        note = f"the page is full; read on with offset={after}" if asked_for_more else ""
+        return Page(tuple(lines), self._lines.total_lines, len(lines), query.offset, has_more, note)
+
+    def _checked_from_byte(self, query: PageQuery) -> int:
+        length = self._lines.length_of(query.offset)
+        if query.from_byte > max(length, 1):
+            raise ValueError(f"from_byte {query.from_byte} is after the end of line {query.offset} ({length} bytes)")
+        return query.from_byte
+
+    def _part_of_line(self, offset: int, number: int, column: int) -> Page:
+        length = self._lines.length_of(number)
+        data = self._lines.read(self._lines.start_of(number) + column, min(length - column, self._max_bytes))
+        # A character that the cut goes through is left for the next page.
+        text, used = codecs.utf_8_decode(data, "replace", column + len(data) == length)
+        end = column + used
+        note = f"bytes {column + 1:,} to {end:,} of {length:,} of line {number:,}" if used < length else ""
+        if end < length:
+            note += f"; read on with offset={number}, from_byte={end + 1}"
+        else:
+            text = text.removesuffix("\r")
+        return Page((text,), self._lines.total_lines, 1, offset, end < length, note)
+
+    def _matching(self, query: PageQuery) -> Page:
+        wanted = matcher(query.search)
+        clock = _Deadline(SEARCH_SECONDS)
+        hits = matching(clock.watch(self._lines.blocks()), wanted)
+        page = self._found(query, hits)
+        if clock.stopped_at is None:
+            return page
+        note = (
+            f"the search was stopped after {SEARCH_SECONDS:g} s at line {clock.stopped_at:,}; what follows is unknown"
+        )
+        return _with_note(page, note, has_more=True)
+
+    def _closest(self, query: PageQuery) -> Page:
+        found = closest(self._lines.blocks(), query.search, FUZZY_SECONDS)
+        page = self._found(query, iter(found.hits))
+        if found.stopped_at is not None:
+            return _with_note(page, f"only the lines before {found.stopped_at:,} were compared", page.has_more)
+        if len(found.hits) == MAX_FUZZY_RESULTS and not page.has_more:
+            return _with_note(page, f"a fuzzy search finds at most {MAX_FUZZY_RESULTS:,} lines", has_more=False)
+        return page
+
+    def _found(self, query: PageQuery, hits: Iterator[Hit]) -> Page:
+        hits = islice(hits, query.offset - 1, None)
+        lines: list[str] = []
+        numbers: list[int] = []
+        room = self._max_bytes
+        for hit in hits:
+            length = self._lines.length_of(hit.number)
+            if length >= self._max_bytes and not lines:
+                page = self._part_of_line(query.offset, hit.number, hit.column)
+                note = page.note + (" and without search" if page.has_more else "")
+                has_more = page.has_more or next(hits, None) is not None
+                return replace(page, has_more=has_more, note=note, numbers=(hit.number,))
+            if length >= room or len(lines) == min(query.limit, MAX_PAGE_LINES):
+                return self._full_page(query, lines, numbers)
+            room -= length + 1
+            lines += split_lines(self._lines.read(self._lines.start_of(hit.number), length) + b"\n")
+            numbers.append(hit.number)
+        return self._searched(query, lines, numbers, has_more=False)
+
+    def _full_page(self, query: PageQuery, lines: list[str], numbers: list[int]) -> Page:
+        page = self._searched(query, lines, numbers, has_more=True)
+        if len(lines) == query.limit:
+            return page
+        return _with_note(page, f"the page is full; read on with offset={query.offset + len(lines)}", has_more=True)
+
+    def _searched(self, query: PageQuery, lines: list[str], numbers: list[int], *, has_more: bool) -> Page:
+        total = self._lines.total_lines
+        return Page(tuple(lines), total, len(lines), query.offset, has_more, numbers=tuple(numbers))
+
+
+class _Deadline:
+    """Lets blocks pass until the time is up, and remembers where that was."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+        self.stopped_at: int | None = None
+
+    def watch(self, blocks: Iterable[LineBlock]) -> Iterator[LineBlock]:
+        """Yield *blocks* while there is time."""
+        for block in blocks:
+            if time.monotonic() > self._end:
+                self.stopped_at = block.number
+                return
+            yield block
+
+
+def _with_note(page: Page, note: str, has_more: bool) -> Page:
+    return replace(page, has_more=has_more, note="; ".join(text for text in (page.note, note) if text))
+
+
+def _check_count(name: str, value: object, remark: str = "") -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be a whole number, got {type(value).__name__}")
+    if value < 1:
+        raise ValueError(f"{name} must be >= 1{remark}, got {value}")
+    if value > _FARTHEST:
+        raise ValueError(f"{name} is too large")
+
+
+def _check_type(name: str, value: object, kind: type, wanted: str) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be {wanted}, got {type(value).__name__}")

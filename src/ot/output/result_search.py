@@ -1,0 +1,184 @@
+"""Finds the lines of a stored result that match a pattern, or are like a text, in bounded time."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from ot.output.result_lines import LineBlock
+
+MAX_PATTERN_LENGTH = 1000
+MAX_PROGRAM_SIZE = 10_000
+MAX_REGEX_MEMORY = 8 << 20
+MAX_FUZZY_LENGTH = 100
+MAX_FUZZY_RESULTS = 1000
+FUZZY_LINE = 4096
+"""Only this many characters of a line are compared."""
+
+FUZZY_CUTOFF = 70.0
+_META_CHARACTERS = frozenset("\\.^$*+?{}[]|()")
+_TEXT_ANCHOR = re.compile(r"(?:[^\\]|\\[^AzC])*?(\\[AzC])", re.DOTALL)
+_LINE_MODE_OFF = re.compile(r"\(\?[imsU]*-[imsU]*m")
+_HINTS = (
+    (re.compile(r"invalid perl operator: \(\?<?[=!]"), "unsupported: look-around"),
+    (re.compile(r"invalid escape sequence: \\[1-9]"), "unsupported: back-reference"),
+    (re.compile(r"repetition operator: \{|repetition size|too large"), "too large: a repetition goes up to 1000"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A line that was found, and how many of its bytes come before the match."""
+
+    number: int
+    column: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Closest:
+    """The lines most like a text, best first."""
+
+    hits: tuple[Hit, ...]
+    stopped_at: int | None = None
+    """The line where the time was up, if it was."""
+
+
+class Matcher(Protocol):
+    """Finds a match that lies within one line."""
+
+    def find(self, lines: bytes, start: int) -> int:
+        """Return where the first match at or after *start* begins, or -1."""
+        ...
+
+
+class PlainText:
+    """Matches a text as it is written."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text.encode()
+
+    def find(self, lines: bytes, start: int) -> int:
+        """Return where the text is found, or -1."""
+        return -1 if b"\n" in self._text else lines.find(self._text, start)
+
+
+class Regex:
+    """Matches an RE2 pattern, in time that grows with the text alone."""
+
+    def __init__(self, pattern: str) -> None:
+        self._regex = _compiled(pattern)
+
+    def find(self, lines: bytes, start: int) -> int:
+        """Return where the first match begins, or -1."""
+        match = self._regex.search(lines, start)
+        return -1 if match is None else match.start()
+
+
+def matcher(pattern: str) -> Matcher:
+    """Return what finds *pattern*.
+
+    Raises:
+        ValueError: It is too long, or not an RE2 pattern.
+    """
+    if len(pattern) > MAX_PATTERN_LENGTH:
+        raise ValueError(f"search is too large: at most {MAX_PATTERN_LENGTH} characters, got {len(pattern)}")
+    if _META_CHARACTERS.isdisjoint(pattern):
+        return PlainText(pattern)
+    if anchor := _TEXT_ANCHOR.match(pattern):
+        raise ValueError(f"search cannot use {anchor[1]}: it looks at one line at a time, whose ends are ^ and $")
+    if _LINE_MODE_OFF.search(pattern):
+        raise ValueError("search cannot turn off (?m): it looks at one line at a time")
+    return Regex(pattern)
+
+
+def matching(blocks: Iterable[LineBlock], wanted: Matcher) -> Iterator[Hit]:
+    """Yield the matching lines in their order."""
+    last = 0
+    for block in blocks:
+        for hit in _matching_in(block, wanted):
+            if hit.number > last:  # a long line comes in several pieces
+                yield hit
+            last = hit.number
+
+
+def closest(blocks: Iterable[LineBlock], wanted: str, seconds: float) -> Closest:
+    """Return the lines most like *wanted*, letter case aside, as far as they can be compared within *seconds*.
+
+    Raises:
+        ValueError: *wanted* is too long.
+    """
+    if len(wanted) > MAX_FUZZY_LENGTH:
+        raise ValueError(f"a fuzzy search takes at most {MAX_FUZZY_LENGTH} characters, got {len(wanted)}")
+    deadline = time.monotonic() + seconds
+    best: list[tuple[float, int]] = []
+    stopped_at = None
+    for block in blocks:
+        cutoff = -best[-1][0] if len(best) == MAX_FUZZY_RESULTS else FUZZY_CUTOFF
+        if cutoff == 100:
+            break  # nothing can be better than these
+        if time.monotonic() > deadline:
+            stopped_at = block.number
+            break
+        best = sorted(best + _scores(block, wanted.lower(), cutoff))[:MAX_FUZZY_RESULTS]
+    return Closest(tuple(Hit(number) for _, number in best), stopped_at)
+
+
+def _matching_in(block: LineBlock, wanted: Matcher) -> Iterator[Hit]:
+    # A piece's borders are not a line's: ^ must not match at its start, nor $ at its end. No pattern matches 0xff.
+    lines = block.text() + (b"\xff" if block.ends_in_line else b"")
+    position = 1 if block.column else 0
+    number, line_start = block.number, 0
+    while position <= len(lines) and (found := wanted.find(lines, position)) >= 0:
+        start = lines.rfind(b"\n", 0, found) + 1
+        number += lines.count(b"\n", line_start, start)
+        line_start = start
+        yield Hit(number, found - start + (0 if start else block.column))
+        position = lines.find(b"\n", found) + 1 or len(lines) + 1
+
+
+def _scores(block: LineBlock, wanted: str, cutoff: float) -> list[tuple[float, int]]:
+    from rapidfuzz import fuzz, process  # noqa: PLC0415 - only fuzzy searches need it, no start-up should pay for it
+
+    lines = block.text().decode(errors="replace").lower().split("\n")
+    numbered = {block.number + place: line[:FUZZY_LINE] for place, line in enumerate(lines)}
+    if block.column:
+        del numbered[block.number]  # the start of this line was compared before
+    # In a line shorter than what is wanted, a part of what is wanted would be found: the wrong way round.
+    long = {number: line for number, line in numbered.items() if len(line) >= len(wanted)}
+    short = {number: line for number, line in numbered.items() if len(line) < len(wanted)}
+    found = [
+        *process.extract(wanted, long, scorer=fuzz.partial_ratio, limit=None, score_cutoff=cutoff),
+        *process.extract(wanted, short, scorer=fuzz.ratio, limit=None, score_cutoff=cutoff),
+    ]
+    return [(-score, number) for _, score, number in found]
+
+
+def _compiled(pattern: str) -> Any:
+    try:
+        import re2  # noqa: PLC0415 - it has no wheel for every platform, and only searches need it
+    except ImportError:
+        raise ValueError("search takes plain text only: google-re2, needed for patterns, is not installed") from None
+    engine = cast(Any, re2)
+    options = engine.Options()
+    options.max_mem = MAX_REGEX_MEMORY
+    options.never_nl = True
+    options.never_capture = True
+    options.log_errors = False
+    try:
+        regex = engine.compile(b"(?m)" + pattern.encode(), options)
+    except engine.error as error:
+        raise ValueError(_refusal(error)) from None
+    finally:
+        engine.purge()  # the library would keep the last 128 patterns in memory
+    if regex.programsize > MAX_PROGRAM_SIZE:
+        raise ValueError("search is too large: use fewer or smaller repetitions")
+    return regex
+
+
+def _refusal(error: Exception) -> str:
+    reason = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
+    hint = next((f" ({text})" for pattern, text in _HINTS if pattern.search(reason)), "")
+    return f"search is not a valid RE2 pattern: {reason[:200]}{hint}"

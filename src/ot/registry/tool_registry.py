@@ -1,0 +1,92 @@
+"""ToolRegistry: the only answer to "which tools exist"."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+
+from ot.errors import ToolUnavailable, UnknownPack, UnknownTool
+from ot.registry.tool import Tool
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Pack:
+    """A named group of tools; its file is read when somebody first asks for a tool of it."""
+
+    name: str
+    source: str
+    read_tools: Callable[[], Iterable[Tool]]
+    origin: str = ""
+
+    @cached_property
+    def tools(self) -> Mapping[str, Tool]:
+        """The pack's tools by name.
+
+        Raises:
+            ToolUnavailable: The pack's file cannot be read as a pack.
+        """
+        return MappingProxyType({tool.name: tool for tool in self.read_tools()})
+
+    @property
+    def broken(self) -> str:
+        """Why the pack cannot be used, or nothing."""
+        try:
+            return "" if self.tools else "it has no tools"
+        except ToolUnavailable as error:
+            return error.why
+
+
+class ToolRegistry:
+    """An immutable picture of all packs; a reload builds a new one."""
+
+    def __init__(self, packs: Iterable[Pack] = ()) -> None:
+        """Take *packs* in the order of their sources: a later one replaces an earlier one of the same name."""
+        found: dict[str, Pack] = {}
+        for pack in packs:
+            if pack.name in found:
+                logger.warning("pack %s of %s replaces the one of %s", pack.name, pack.origin, found[pack.name].origin)
+            found[pack.name] = pack
+        self._packs = MappingProxyType(found)
+
+    @property
+    def packs(self) -> Mapping[str, Pack]:
+        """All packs by name."""
+        return self._packs
+
+    def pack(self, name: str) -> Pack:
+        """Return the pack of that name.
+
+        Raises:
+            UnknownPack: There is none.
+        """
+        try:
+            return self._packs[name]
+        except KeyError:
+            raise UnknownPack(name, tuple(self._packs)) from None
+
+    def tool(self, pack: str, name: str) -> Tool:
+        """Return the tool ``pack.name``, by exact names.
+
+        Raises:
+            UnknownPack: No such pack.
+            UnknownTool: No such function in it.
+            ToolUnavailable: The pack's file cannot be read.
+        """
+        tools = self.pack(pack).tools
+        try:
+            return tools[name]
+        except KeyError:
+            raise UnknownTool(pack, name, tuple(tools)) from None
+
+    def tools(self) -> list[Tool]:
+        """Return every tool of every pack that can be read, by name."""
+        return [tool for name in sorted(self._packs) for tool in self._readable(self._packs[name])]
+
+    @staticmethod
+    def _readable(pack: Pack) -> list[Tool]:
+        return [] if pack.broken else sorted(pack.tools.values(), key=lambda tool: tool.name)

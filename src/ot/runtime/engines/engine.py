@@ -1,0 +1,107 @@
+"""Engine: the seam between a run and whatever evaluates its program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ot.config.models import Limits
+from ot.output.presentable import Describe, describe_type
+from ot.runtime.program import Program
+
+
+class NoValue:
+    """The mark of a program that ended without a value (None is a value)."""
+
+    def __repr__(self) -> str:
+        return "NO_VALUE"
+
+
+NO_VALUE = NoValue()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a program came to: its value, what it printed, and what it asked of the reply."""
+
+    value: Any = NO_VALUE
+    printed: str = ""
+    format: Any = None
+    sanitize: Any = None
+    describe: Describe = describe_type
+
+
+@dataclass(frozen=True)
+class Constant:
+    """An attribute of a pack that is plain data, such as ``proj.<name>``."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Function:
+    """An attribute of a pack that can be called."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """An attribute that a pack does not have; a call of it fails with the list of what it has."""
+
+
+class Reach(Protocol):
+    """All that a program can reach: packs by name, their members, and calls through the door."""
+
+    def has_pack(self, name: str) -> bool:
+        """Return whether *name* is a pack."""
+        ...
+
+    def member(self, pack: str, name: str) -> Function | Constant | Missing:
+        """Return what ``pack.name`` is."""
+        ...
+
+    async def call(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Return the value of a tool call; raise ToolError, or RunError when the run itself must end."""
+        ...
+
+
+@dataclass(frozen=True)
+class EngineHealth:
+    """How an engine is."""
+
+    name: str
+    status: str = "ok"
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+class Engine(Protocol):
+    """Evaluates a program; it can reach nothing but what it is handed."""
+
+    @property
+    def name(self) -> str:
+        """The engine's name, as replies and health tell it."""
+        ...
+
+    def refuse(self, program: Program, reach: Reach) -> None:
+        """Return when the engine can run *program* faithfully.
+
+        Raises:
+            NotSupported: It cannot; nothing has run.
+        """
+        ...
+
+    async def run(self, program: Program, reach: Reach, limits: Limits, deadline: float) -> Outcome:
+        """Return the outcome.
+
+        Raises:
+            RunError: The program ended without one; what it printed is in ``printed`` of the error.
+        """
+        ...
+
+    async def health(self) -> EngineHealth:
+        """Return how the engine is, at once."""
+        ...
+
+    async def aclose(self) -> None:
+        """End everything that the engine started."""
+        ...

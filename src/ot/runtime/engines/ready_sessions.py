@@ -1,0 +1,147 @@
+"""ReadySessions: Monty sessions entered ahead of the runs that will use them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pydantic_monty as monty
+
+from ot.errors import EngineCrashed
+
+logger = logging.getLogger(__name__)
+
+NO_SLEEP_CAP: monty.OSPolicy = {"sleep_system_max": float("inf")}
+"""Monty would silently cut a sleep to ten seconds; the run's own clock bounds it instead."""
+AHEAD = 2
+"""Entering a session is half of a small run; this many wait ready."""
+
+
+class ReadySessions:
+    """Hands out fresh sessions, each used once, at most *processes* at a time."""
+
+    def __init__(self, processes: int, queue_seconds: float) -> None:
+        """Bound the pool; a run that finds it full waits *queue_seconds*."""
+        self._processes = processes
+        self._queue_seconds = queue_seconds
+        self._pool: monty.AsyncMonty | None = None
+        self._starting = asyncio.Lock()
+        self._places = asyncio.Semaphore(processes)
+        self._ready: deque[monty.AsyncMontySession] = deque()
+        self._limits: dict[str, Any] = {}
+        self._background: set[asyncio.Task[None]] = set()
+        self._closed = False
+        self.running = 0
+
+    async def prepare(self, limits: dict[str, Any]) -> None:
+        """Start the pool and enter sessions under *limits*, dropping those under others."""
+        async with self._starting:
+            if self._pool is None:
+                pool = monty.AsyncMonty(min_processes=AHEAD, max_processes=self._processes + AHEAD)
+                self._pool = await pool.__aenter__()
+            if limits != self._limits:
+                self._limits = limits
+                while self._ready:
+                    await self._leave(self._ready.popleft())
+                await self._enter_ahead()
+
+    @asynccontextmanager
+    async def session(self, limits: dict[str, Any], deadline: float) -> AsyncGenerator[monty.AsyncMontySession]:
+        """Yield a fresh session.
+
+        Raises:
+            TimeoutError: None became free in time.
+        """
+        if limits != self._limits or self._pool is None:
+            await self.prepare(limits)
+        async with asyncio.timeout(min(self._queue_seconds, deadline - time.monotonic())):
+            await self._places.acquire()
+        self.running += 1
+        session: monty.AsyncMontySession | None = None
+        try:
+            session = self._take_ready() or await self._enter(limits)
+            yield session
+        finally:
+            self.running -= 1
+            # Leaving hands the worker back, or buries it; the reply does not wait for that.
+            self._later(self._hand_back(session))
+
+    def _take_ready(self) -> monty.AsyncMontySession | None:
+        while self._ready:
+            session = self._ready.popleft()
+            if _is_alive(session.worker_pid):
+                return session
+            self._later(self._leave(session))
+        return None
+
+    async def _enter(self, limits: dict[str, Any]) -> monty.AsyncMontySession:
+        assert self._pool is not None
+        # Of the pool's idle workers every one may have died since it was last used.
+        for _ in range(self._processes + AHEAD + 1):
+            session = self._pool.checkout(limits=limits, os_policy=NO_SLEEP_CAP)  # pyright: ignore[reportArgumentType] - a dict of ResourceLimits' keys
+            try:
+                return await session.__aenter__()
+            except monty.MontyCrashedError as error:
+                logger.warning("a worker had died while it was idle: %s", error)
+        raise EngineCrashed("the engine's processes die as soon as they start")
+
+    async def _hand_back(self, session: monty.AsyncMontySession | None) -> None:
+        try:
+            if session is not None:
+                await self._leave(session)
+        finally:
+            self._places.release()
+        await self._enter_ahead()
+
+    async def _enter_ahead(self) -> None:
+        while len(self._ready) < AHEAD and not self._closed:
+            limits = self._limits
+            session = await self._enter(limits)
+            if limits == self._limits and not self._closed and len(self._ready) < AHEAD:
+                self._ready.append(session)
+            else:
+                await self._leave(session)
+
+    @staticmethod
+    async def _leave(session: monty.AsyncMontySession) -> None:
+        try:
+            await session.__aexit__(None, None, None)
+        except monty.MontyError as error:
+            logger.debug("a session could not be left: %s", error)
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            logger.warning("no session could be entered ahead: %s", error)
+
+    async def aclose(self) -> None:
+        """End all workers."""
+        self._closed = True
+        for task in list(self._background):
+            task.cancel()
+        while self._ready:
+            await self._leave(self._ready.popleft())
+        if self._pool is not None:
+            await self._pool.__aexit__(None, None, None)
+            self._pool = None
+
+
+def _is_alive(pid: int | None) -> bool:
+    """Whether a worker that has waited idle is still there: the system may have ended it meanwhile."""
+    if pid is None or not hasattr(os, "waitid"):
+        return True
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    except ChildProcessError:
+        return False

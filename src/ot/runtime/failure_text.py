@@ -1,0 +1,50 @@
+"""The text of a failed run: what happened, where in the model's own code, and what to do."""
+
+from __future__ import annotations
+
+import re
+
+from ot.errors import InvalidSyntax, OneToolError, ProgramFailed, UnknownPack, did_you_mean, listing
+from ot.registry.tool_registry import ToolRegistry
+from ot.runtime.program import Program
+
+UNDEFINED = re.compile(r"name '(?P<name>[^']{1,200})' is not defined")
+
+
+def failure_text(error: OneToolError, program: Program | None, registry: ToolRegistry) -> str:
+    """Return type, message, line and hint of *error*."""
+    if isinstance(error, InvalidSyntax):
+        return _with_line(str(error), error.line, error.source, _syntax_hint(error))
+    if isinstance(error, ProgramFailed):
+        source = program.line(error.line) if program else ""
+        return _with_line(str(error), error.line, source, error.hint or _name_hint(error, program, registry))
+    return f"{type(error).__name__}: {error}"
+
+
+def _with_line(head: str, line: int | None, source: str, hint: str) -> str:
+    where = f"\n  line {line}" + (f": {source}" if source else "") if line else ""
+    return head + where + (f"\n{hint}" if hint else "")
+
+
+def _syntax_hint(error: InvalidSyntax) -> str:
+    if error.source.startswith(("```", "~~~")):
+        return "give the program alone, or one fenced block and nothing around it"
+    return ""
+
+
+def _name_hint(error: ProgramFailed, program: Program | None, registry: ToolRegistry) -> str:
+    """Return what exists, for a name that does not."""
+    found = UNDEFINED.search(error.message) if error.kind == "NameError" else None
+    if not found or not program:
+        return ""
+    name = found["name"]
+    if _used_as_pack(name, program):
+        return str(UnknownPack(name, tuple(registry.packs)))
+    tools = [tool.full_name for tool in registry.tools()]
+    guess = did_you_mean(name, [tool.partition(".")[2] for tool in tools])
+    hint = f"did you mean {next(t for t in tools if t.endswith(f'.{guess}'))}? " if guess else ""
+    return f"{hint}Available tools: {listing(name, tools)}"
+
+
+def _used_as_pack(name: str, program: Program) -> bool:
+    return re.search(rf"\b{re.escape(name)}\s*\.\s*\w", program.source) is not None

@@ -1,0 +1,152 @@
+"""PackProxy: what a program's ``pack.function(...)`` means, for one run."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ot.config.models import Limits
+from ot.errors import DataTooLarge, ResultTooLarge, ToolError
+from ot.execution.arguments import require_few
+from ot.execution.backends.backend import CallContext
+from ot.execution.tool_executor import ToolExecutor
+from ot.registry.tool_registry import ToolRegistry
+from ot.runtime import project_proxy
+from ot.runtime.engines.engine import Constant, Function, Missing
+from ot.runtime.engines.print_capture import PrintCapture
+from ot.runtime.plain import plain_arguments, plain_data
+from ot.runtime.project_proxy import ProjectProxy
+from ot.runtime.run_budget import RunBudget
+
+
+class Keep(Protocol):
+    """Stores a value and returns its handle, or nothing."""
+
+    async def __call__(self, value: Any, *, tool: str, owner: str) -> str:
+        """Store it."""
+        ...
+
+
+PAGE_TOOL = "ot.result"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a tool has come, as it tells it."""
+
+    done: Any = None
+    total: Any = None
+    message: str = ""
+
+
+TellProgress = Callable[[Progress], None]
+
+
+class PackProxy:
+    """The Reach of one run: it counts, bounds and checks every call before the door sees it."""
+
+    def __init__(
+        self,
+        executor: ToolExecutor,
+        projects: ProjectProxy,
+        budget: RunBudget,
+        limits: Limits,
+        *,
+        caller: str,
+        run_id: str,
+        keep: Keep | None = None,
+        progress: TellProgress | None = None,
+    ) -> None:
+        """Call through *executor*, on *budget*; *keep* stores a value that is too large for a program."""
+        self._executor = executor
+        self._projects = projects
+        self._budget = budget
+        self._limits = limits
+        self._caller = caller
+        self._run_id = run_id
+        self._keep = keep
+        self._progress = progress
+        self.printed = PrintCapture(limits.print_bytes)
+        self._in_flight = asyncio.Semaphore(limits.calls_in_flight)
+        self._ids = itertools.count(1)
+        self.tools_called: list[str] = []
+        self.sources: set[str] = set()
+
+    @property
+    def registry(self) -> ToolRegistry:
+        """The registry that the run sees."""
+        return self._executor.registry
+
+    def has_pack(self, name: str) -> bool:
+        """Return whether *name* is a pack."""
+        return name in self.registry.packs
+
+    def member(self, pack: str, name: str) -> Function | Constant | Missing:
+        """Return what ``pack.name`` is.
+
+        Raises:
+            LimitExceeded: The run has used up its calls: a look at what is not there costs one, or it never ended.
+        """
+        found = self._find(pack, name)
+        if isinstance(found, Missing):
+            self._budget.spend_call()
+        return found
+
+    def _find(self, pack: str, name: str) -> Function | Constant | Missing:
+        if pack == project_proxy.PACK:
+            return self._projects.member(name)
+        try:
+            self.registry.tool(pack, name)
+        except ToolError:
+            return Missing()
+        return Function()
+
+    async def call(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Return the tool's value as a plain copy.
+
+        Raises:
+            ToolError: The call failed; the program may catch it.
+            LimitExceeded: The run has used up its calls; the program may not.
+        """
+        self._budget.spend_call()
+        self._note(pack, f"{pack}.{name}")
+        async with self._in_flight:
+            return await self._checked_call(pack, name, args, kwargs)
+
+    async def _checked_call(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        if pack == project_proxy.PACK:
+            self._projects.require_function(name)
+        require_few(self.registry.tool(pack, name), len(args) + len(kwargs))
+        tool, most = f"{pack}.{name}", self._limits.value_bytes
+        given, named = await plain_arguments(tool, args, kwargs, max_bytes=most)
+        context = CallContext(
+            self._caller, self._run_id, next(self._ids), self._budget.deadline, told=self._told, call=self._call_back
+        )
+        value = await self._executor.call(pack, name, given, named, context)
+        try:
+            return await plain_data(value, where=f"the value of {tool}", max_bytes=most)
+        except DataTooLarge:
+            handle = await self._keep(value, tool=tool, owner=self._caller) if self._keep else ""
+            raise ResultTooLarge(tool, f"more than {most:,} bytes", handle) from None
+
+    async def _call_back(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Call a tool for a tool: its own call holds a place already, and waiting for another could wait for ever."""
+        self._budget.spend_call()
+        self._note(pack, f"{pack}.{name}")
+        return await self._checked_call(pack, name, args, kwargs)
+
+    def _told(self, what: str, tool: str, details: Mapping[str, Any]) -> None:
+        if what == "print":
+            self.printed("stdout", str(details.get("text", "")))
+        elif what == "progress" and self._progress:
+            self._progress(Progress(details.get("done"), details.get("total"), str(details.get("message", ""))[:500]))
+
+    def _note(self, pack: str, tool: str) -> None:
+        if known := self.registry.packs.get(pack):
+            # A page of a stored result may hold a text of any source.
+            self.sources.add("stored" if tool == PAGE_TOOL else known.source)
+        if len(self.tools_called) < 20 and tool not in self.tools_called:
+            self.tools_called.append(tool[:100])

@@ -1,0 +1,255 @@
+"""Program: a command's text parsed once, with the lines that the model wrote."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from ot.errors import CommandTooLong, InvalidSyntax
+
+MAGIC = ("__format__", "__sanitize__")
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+BETWEEN_STATEMENTS = frozenset({tokenize.NL, tokenize.COMMENT, tokenize.ENDMARKER})
+
+
+@dataclass(frozen=True)
+class Program:
+    """One parsed program; ``source`` has the line numbers of the model's own code, ``written`` its words."""
+
+    source: str
+    tree: ast.Module
+    written: str
+
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of the tree, walked once for all who ask."""
+        return tuple(ast.walk(self.tree))
+
+    @cached_property
+    def returns(self) -> bool:
+        """Whether a ``return`` stands outside every function."""
+        return any(isinstance(node, ast.Return) for node in _outside_functions(self.tree.body))
+
+    @property
+    def ends_in_expression(self) -> bool:
+        """Whether the last statement is an expression, whose value is the result."""
+        return bool(self.tree.body) and isinstance(self.tree.body[-1], ast.Expr)
+
+    @cached_property
+    def loads(self) -> frozenset[str]:
+        """The names that are read somewhere."""
+        return frozenset(n.id for n in self.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+
+    @cached_property
+    def binds(self) -> frozenset[str]:
+        """The names that the program itself gives a meaning, in any scope."""
+        return frozenset(name for node in self.nodes for name in _bound_names(node))
+
+    @cached_property
+    def magic(self) -> tuple[str, ...]:
+        """The magic variables that are assigned."""
+        return tuple(name for name in MAGIC if name in self.binds)
+
+    @cached_property
+    def asks_to_sanitize(self) -> bool:
+        """Whether ``__sanitize__`` may come to something other than False: what a run that fails goes by."""
+        if "__sanitize__" not in self.binds:
+            return False
+        plain = [node for node in self.nodes if isinstance(node, ast.Assign) and _assigns(node, "__sanitize__")]
+        return not plain or not all(_is_no(node.value) for node in plain)
+
+    @cached_property
+    def single_call(self) -> tuple[str, str] | None:
+        """``(pack, tool)`` when the program is one call of one tool."""
+        if len(self.tree.body) != 1:
+            return None
+        value = getattr(self.tree.body[0], "value", None)
+        if isinstance(value, ast.Await):
+            value = value.value
+        match value:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=pack), attr=tool)):
+                return pack, tool
+            case _:
+                return None
+
+    @cached_property
+    def awaited(self) -> frozenset[tuple[int, int]]:
+        """The byte ranges of the calls that are awaited: under ``await``, or in the arguments of ``gather``."""
+        awaits = [node.value for node in self.nodes if isinstance(node, ast.Await)]
+        if not awaits:
+            return frozenset()
+        starts = self._line_starts
+        return frozenset(
+            (
+                starts[call.lineno - 1] + call.col_offset,
+                starts[(call.end_lineno or call.lineno) - 1] + (call.end_col_offset or 0),
+            )
+            for awaited in awaits
+            for call in awaited_calls(awaited)
+        )
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        starts = [0]
+        for line in self.source.encode().split(b"\n"):
+            starts.append(starts[-1] + len(line) + 1)
+        return starts
+
+    def line(self, number: int | None) -> str:
+        """Return the model's own line of that number, cut to a readable length."""
+        lines = self.written.split("\n")
+        text = lines[number - 1].strip() if number and 0 < number <= len(lines) else ""
+        return text if len(text) <= 200 else text[:200] + "…"
+
+
+def _assigns(node: ast.Assign, name: str) -> bool:
+    return any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+
+
+def _is_no(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and (node.value is False or node.value is None)
+
+
+def awaited_calls(node: ast.expr) -> Iterator[ast.Call]:
+    """Yield the calls whose value *node* awaits: itself, or what stands in the arguments of a ``gather``."""
+    match node:
+        case ast.Call(func=ast.Name(id="gather") | ast.Attribute(value=ast.Name(id="asyncio"), attr="gather")):
+            for argument in node.args:
+                yield from awaited_calls(argument)
+        case ast.Call():
+            yield node
+        case ast.Starred(value=inner) | ast.ListComp(elt=inner) | ast.GeneratorExp(elt=inner) | ast.SetComp(elt=inner):
+            yield from awaited_calls(inner)
+        case ast.List(elts=elements) | ast.Tuple(elts=elements):
+            for element in elements:
+                yield from awaited_calls(element)
+        case ast.IfExp(body=first, orelse=second):
+            yield from awaited_calls(first)
+            yield from awaited_calls(second)
+        case _:
+            return
+
+
+def parse_program(code: str, *, max_bytes: int = 1 << 20) -> Program:
+    """Return *code* as a program, its indentation normalised and its string literals untouched.
+
+    Raises:
+        CommandTooLong: It has more than *max_bytes*.
+        InvalidSyntax: Python's parser refuses it; the line is the model's own.
+    """
+    size = len(code.encode(errors="surrogatepass"))
+    if size > max_bytes:
+        raise CommandTooLong(size, max_bytes)
+    # As Python's own reader does: its line numbers count every kind of line end.
+    code = code.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    try:
+        tree = _parse(code)
+    except IndentationError:
+        code = normalise_indentation(code)
+        tree = _parse_or_explain(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise _explained(error, code) from None
+    return Program(code, tree, code)
+
+
+def _parse(code: str) -> ast.Module:
+    with warnings.catch_warnings():
+        # A model's "\d" outside a raw string is its own affair: it must not write on our standard error.
+        warnings.simplefilter("ignore")
+        return ast.parse(code)
+
+
+def _parse_or_explain(code: str) -> ast.Module:
+    try:
+        return _parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise _explained(error, code) from None
+
+
+def _explained(error: Exception, code: str) -> InvalidSyntax:
+    if isinstance(error, SyntaxError):
+        lines = code.split("\n")
+        # For a null byte Python names no line.
+        line = error.lineno or code[: max(code.find("\0"), 0)].count("\n") + 1
+        source = lines[line - 1].strip()[:200] if 0 < line <= len(lines) else ""
+        return InvalidSyntax(f"{type(error).__name__}: {error.msg}", line, error.offset, source)
+    if isinstance(error, ValueError):
+        return InvalidSyntax(f"SyntaxError: {error}", 1)
+    return InvalidSyntax("SyntaxError: the program is nested too deeply", 1)
+
+
+def normalise_indentation(code: str) -> str:
+    """Return *code* with a common indent taken off and tabs made spaces, outside of string literals."""
+    lines = code.split("\n")
+    inside, starts = _layout(lines)
+    for number, line in enumerate(lines):
+        if number not in inside:
+            text = line.lstrip(" \t")
+            lines[number] = line[: len(line) - len(text)].expandtabs(8) + text if text else ""
+    common = min((_indent(lines[number]) for number in starts), default=0)
+    return "\n".join(
+        line if number in inside else line[min(common, _indent(line)) :] for number, line in enumerate(lines)
+    )
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _layout(lines: list[str]) -> tuple[set[int], set[int]]:
+    """Return the 0-based lines that begin inside a string literal, and those on which a statement begins.
+
+    Only the latter say something about the common indent: blank lines, comments and lines within brackets do not.
+    """
+    inside: set[int] = set()
+    starts: set[int] = set()
+    opened: list[int] = []
+    begins = True
+    # Without any indent the text can be read whatever its indentation; what is inside a string ends where it did.
+    readline = io.StringIO("\n".join(line.lstrip(" \t") for line in lines)).readline
+    try:
+        for token in tokenize.generate_tokens(readline):
+            if begins and token.type not in BETWEEN_STATEMENTS:
+                starts.add(token.start[0] - 1)
+            begins = token.type == tokenize.NEWLINE or (begins and token.type in BETWEEN_STATEMENTS)
+            if token.type == tokenize.STRING:
+                inside.update(range(token.start[0], token.end[0]))
+            elif token.type == tokenize.FSTRING_START:
+                opened.append(token.start[0])
+            elif token.type == tokenize.FSTRING_END:
+                inside.update(range(opened.pop(), token.end[0]))
+    except (tokenize.TokenError, SyntaxError):
+        pass  # what could be read is what is known; the parser will say what is wrong
+    return inside, starts
+
+
+def _outside_functions(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    todo: list[ast.AST] = list(body)
+    while todo:
+        node = todo.pop()
+        yield node
+        if not isinstance(node, FUNCTIONS):
+            todo.extend(ast.iter_child_nodes(node))
+
+
+def _bound_names(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+            yield name
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.arg(arg=name):
+            yield name
+        case ast.alias(name=name, asname=asname):
+            yield asname or name.partition(".")[0]
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            yield name
+        case ast.MatchMapping(rest=str(name)):
+            yield name
+        case _:
+            return

@@ -1,0 +1,15 @@
+"""Reply: what run() answers, before any protocol shapes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The texts of an answer, whether it is a failure, and what is to be known about the run."""
+
+    texts: tuple[str, ...]
+    is_error: bool = False
+    meta: dict[str, Any] = field(default_factory=dict[str, Any])

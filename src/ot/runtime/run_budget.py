@@ -1,0 +1,45 @@
+"""RunBudget: the time and calls of a run, shared with every run that a tool starts inside it."""
+
+from __future__ import annotations
+
+import time
+from contextvars import ContextVar
+
+from ot.config.models import Limits
+from ot.errors import LimitExceeded
+
+MAX_DEPTH = 4
+
+
+class RunBudget:
+    """What is left of a run."""
+
+    def __init__(self, limits: Limits, outer: RunBudget | None = None) -> None:
+        """Start the clock, or share the clock and the calls of the run that this one is started in."""
+        self.depth = outer.depth + 1 if outer else 1
+        self.deadline = outer.deadline if outer else time.monotonic() + limits.run_seconds
+        self.calls = 0
+        self._most_calls = limits.calls
+        self._root = outer._root if outer else self
+
+    @property
+    def seconds_left(self) -> float:
+        """How long the run may still take."""
+        return self.deadline - time.monotonic()
+
+    def spend_call(self) -> None:
+        """Count one tool call, on the outermost run's account.
+
+        Raises:
+            LimitExceeded: There are none left.
+        """
+        self._root._spend()
+
+    def _spend(self) -> None:
+        self.calls += 1
+        if self.calls > self._most_calls:
+            raise LimitExceeded("calls", f"the run made more than {self._most_calls:,} tool calls")
+
+
+current_budget: ContextVar[RunBudget | None] = ContextVar("ot_run_budget", default=None)
+"""The budget of the run that the current task works for: a run started by a tool finds its parent's here."""

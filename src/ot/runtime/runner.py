@@ -1,0 +1,193 @@
+"""Runner: the whole story of one run() call on one screen."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio.to_thread
+
+from ot.config.models import Limits, Security
+from ot.errors import LimitExceeded, OneToolError, ProgramFailed, RunError
+from ot.execution.tool_executor import ToolExecutor
+from ot.output.finish import Asked, Finish, NotPresentable
+from ot.runtime.aliases import expand_aliases
+from ot.runtime.engines.engine import NO_VALUE, Engine, Outcome
+from ot.runtime.failure_text import failure_text
+from ot.runtime.fence_processor import strip_fences
+from ot.runtime.pack_proxy import PackProxy, TellProgress
+from ot.runtime.program import Program, parse_program
+from ot.runtime.project_proxy import ProjectProxy
+from ot.runtime.reply import Reply
+from ot.runtime.run_budget import MAX_DEPTH, RunBudget, current_budget
+from ot.runtime.snippets import Snippets
+
+logger = logging.getLogger(__name__)
+
+NO_VALUE_TEXT = "OK: the program ran and returned no value"
+MAX_ERROR_TEXT = 8000
+QUICK_CHARACTERS = 10_000
+"""Programs up to this size are read on the event loop, larger ones in a thread."""
+WRITE_SECONDS = 1.0
+"""What a run that has used up its time still gets for its reply."""
+PAGE = ("ot", "result")
+"""The call whose value is a page of a stored result: bounded already, and never stored again."""
+
+
+@dataclass
+class _Trail:
+    """How far one run has come, for the reply to tell."""
+
+    run_id: str
+    progress: TellProgress | None = None
+    started: float = field(default_factory=time.monotonic)
+    program: Program | None = None
+    packs: PackProxy | None = None
+
+    @property
+    def tools(self) -> list[str]:
+        return self.packs.tools_called if self.packs else []
+
+
+class Runner:
+    """Runs commands against one picture of the configuration; a reload builds another runner."""
+
+    def __init__(
+        self,
+        *,
+        executor: ToolExecutor,
+        engine: Engine,
+        finish: Finish,
+        snippets: Snippets,
+        projects: ProjectProxy,
+        aliases: Mapping[str, str],
+        limits: Limits,
+        security: Security,
+        redact: Callable[[str], str] = lambda text: text,
+    ) -> None:
+        """Put together what one run needs; *redact* takes secrets out of every text that leaves."""
+        self.executor = executor
+        self.engine = engine
+        self._finish = finish
+        self._snippets = snippets
+        self._projects = projects
+        self._aliases = aliases
+        self._limits = limits
+        self._security = security
+        self._redact = redact
+
+    async def run(self, command: str, *, caller: str, progress: TellProgress | None = None) -> Reply:
+        """Return the reply to *command*; a failure is a reply too, never an exception."""
+        trail = _Trail(secrets.token_hex(4), progress)
+        budget = RunBudget(self._limits, current_budget.get())
+        token = current_budget.set(budget)
+        try:
+            outcome = await self._outcome(command, trail, budget, caller)
+            return await self._in_time(self._success(outcome, trail, caller), outcome, budget)
+        except OneToolError as error:
+            return await self._failure(error, trail, caller)
+        finally:
+            current_budget.reset(token)
+
+    async def _outcome(self, command: str, trail: _Trail, budget: RunBudget, caller: str) -> Outcome:
+        if budget.depth > MAX_DEPTH:
+            raise LimitExceeded("calls", f"runs are nested more than {MAX_DEPTH} levels deep")
+        trail.packs = packs = PackProxy(
+            self.executor,
+            self._projects,
+            budget,
+            self._limits,
+            caller=caller,
+            run_id=trail.run_id,
+            keep=self._finish.keep,
+            progress=trail.progress,
+        )
+        code = await self._code(command)
+        if len(code) <= QUICK_CHARACTERS:
+            trail.program = self._program(code)
+            self.engine.refuse(trail.program, packs)
+        else:
+            trail.program = await anyio.to_thread.run_sync(self._program, code, abandon_on_cancel=True)
+            await anyio.to_thread.run_sync(self.engine.refuse, trail.program, packs, abandon_on_cancel=True)
+        return await self.engine.run(trail.program, packs, self._limits, budget.deadline)
+
+    async def _code(self, command: str) -> str:
+        if len(command) > self._limits.command_bytes:
+            return command  # the parser refuses it before anything else looks at it
+        return await self._snippets.expand(strip_fences(command))
+
+    def _program(self, code: str) -> Program:
+        return expand_aliases(parse_program(code, max_bytes=self._limits.command_bytes), self._aliases)
+
+    @staticmethod
+    async def _in_time(writing: Awaitable[Reply], outcome: Outcome, budget: RunBudget) -> Reply:
+        """Return the reply, if it can be written out in the time that the run has left, or in a moment."""
+        try:
+            async with asyncio.timeout(max(budget.seconds_left, WRITE_SECONDS)):
+                return await writing
+        except TimeoutError:
+            late = LimitExceeded("run_seconds", "the result took too long to be written out: return less of it")
+            late.printed = outcome.printed
+            raise late from None
+
+    async def _success(self, outcome: Outcome, trail: _Trail, caller: str) -> Reply:
+        asked = self._asked(outcome, trail, caller)
+        texts = await self._printed(outcome.printed, trail, asked)
+        if outcome.value is NO_VALUE:
+            texts.append(NO_VALUE_TEXT)
+        else:
+            try:
+                texts.append(await self._finish.value(outcome.value, asked, outcome.describe))
+            except NotPresentable as error:
+                failed = ProgramFailed("ValueError", f"the result cannot be returned: {error}")
+                failed.printed = outcome.printed
+                return await self._failure(failed, trail, caller)
+        return Reply(tuple(map(self._redact, texts)), meta=self._meta(trail))
+
+    async def _printed(self, printed: str, trail: _Trail, asked: Asked) -> list[str]:
+        """Return what the program and its tools printed, each as a text of its own."""
+        by_tools = trail.packs.printed.text() if trail.packs else ""
+        return [await self._finish.text(text, asked) for text in (printed, by_tools) if text]
+
+    def _asked(self, outcome: Outcome, trail: _Trail, caller: str) -> Asked:
+        sanitize = outcome.sanitize is not None and outcome.sanitize is not False
+        return Asked(
+            format=outcome.format if outcome.format is not None else self._own_format(trail.program),
+            sanitize=sanitize or self._must_sanitize(trail),
+            tools=tuple(trail.tools),
+            owner=caller,
+            inline=trail.program is not None and trail.program.single_call == PAGE,
+        )
+
+    def _own_format(self, program: Program | None) -> str | None:
+        """Return the format of the one tool that the program calls, if it is that."""
+        if program is None or program.single_call is None:
+            return None
+        pack, tool = program.single_call
+        found = self.executor.registry.packs.get(pack)
+        return found.tools[tool].format if found and not found.broken and tool in found.tools else None
+
+    def _must_sanitize(self, trail: _Trail) -> bool:
+        """Whether the operator wants it, whatever the program says."""
+        if self._security.sanitize == "untrusted":
+            return trail.packs is not None and trail.packs.sources - {"local"} != set()
+        return self._security.sanitize == "always"
+
+    async def _failure(self, error: OneToolError, trail: _Trail, caller: str) -> Reply:
+        text = failure_text(error, trail.program, self.executor.registry)
+        text = text if len(text) <= MAX_ERROR_TEXT else text[:MAX_ERROR_TEXT] + "… [cut]"
+        sanitize = self._must_sanitize(trail) or bool(trail.program and trail.program.asks_to_sanitize)
+        asked = Asked(sanitize=sanitize, tools=tuple(trail.tools), owner=caller)
+        printed = error.printed if isinstance(error, RunError) else ""
+        texts = [*await self._printed(printed, trail, asked), await self._finish.text(text, asked)]
+        return Reply(tuple(map(self._redact, texts)), is_error=True, meta=self._meta(trail, type(error).__name__))
+
+    def _meta(self, trail: _Trail, error: str = "") -> dict[str, Any]:
+        meta: dict[str, Any] = {"engine": self.engine.name, "run": trail.run_id}
+        meta["ms"] = round((time.monotonic() - trail.started) * 1000, 1)
+        return meta | ({"error": error} if error else {})

@@ -1,0 +1,203 @@
+"""Expands ``$name key=value`` to the program that the snippet's template makes of it."""
+
+from __future__ import annotations
+
+import ast
+import io
+import math
+import re
+import secrets
+import tokenize
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ot.config.models import Snippet
+from ot.errors import SnippetError, did_you_mean, listing
+from ot.runtime.snippet_renderer import SnippetRenderer
+
+INVOCATION = re.compile(r"\$(?P<name>[A-Za-z][A-Za-z0-9_]*)(?P<rest>(?=\s|\Z).*)", re.DOTALL)
+KEY = re.compile(r"(?:^|(?<=[ \t]))([A-Za-z]\w*)=")
+LINE = re.compile(r"([A-Za-z]\w*)[ \t]*:[ \t]*(.*)")
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """A snippet's name and the arguments given to it, as text."""
+
+    name: str
+    arguments: Mapping[str, str]
+
+
+class Snippets:
+    """The configured snippets, ready to be expanded."""
+
+    def __init__(self, snippets: Mapping[str, Snippet], renderer: SnippetRenderer) -> None:
+        """Expand *snippets* with *renderer*."""
+        self._snippets = snippets
+        self._renderer = renderer
+
+    async def expand(self, command: str) -> str:
+        """Return the program for a command that invokes a snippet, any other command unchanged.
+
+        Raises:
+            SnippetError: The snippet is unknown, its arguments do not fit, or its template fails.
+        """
+        if not command.lstrip().startswith("$") or command.lstrip().startswith("${"):
+            return command
+        invocation = parse_invocation(command.strip())
+        snippet = self._snippets.get(invocation.name)
+        if snippet is None:
+            guess = did_you_mean(invocation.name, list(self._snippets))
+            hint = f", did you mean '${guess}'?" if guess else "."
+            known = listing(invocation.name, list(self._snippets)) or "none are configured"
+            raise SnippetError(f"there is no snippet '${invocation.name}'{hint} Snippets: {known}")
+        values = snippet_values(invocation, snippet)
+        marker = f"_v{secrets.token_hex(8)}_"
+        rendered = await self._renderer.render(snippet.body, values, marker)
+        if "error" in rendered:
+            raise SnippetError(f"snippet '${invocation.name}': {rendered['error']}")
+        return place_values(rendered["text"], rendered["values"], marker, invocation.name)
+
+
+def parse_invocation(command: str) -> Invocation:
+    """Return the name and arguments of ``$name k=v k2="v w"``, or of ``$name`` and lines ``k: v``.
+
+    Raises:
+        SnippetError: It is neither.
+    """
+    found = INVOCATION.fullmatch(command)
+    if not found:
+        raise SnippetError("a snippet is called as $name key=value")
+    head, _, lines = found["rest"].partition("\n")
+    arguments = _arguments_in_line(head) if head.strip() else _arguments_in_lines(lines)
+    if head.strip() and lines.strip():
+        raise SnippetError("nothing may follow a snippet's line: put it into the snippet, or write the code out")
+    return Invocation(found["name"], arguments)
+
+
+def _arguments_in_line(text: str) -> dict[str, str]:
+    keys = list(KEY.finditer(text))
+    if not keys or text[: keys[0].start()].strip():
+        raise SnippetError(f"a snippet's arguments are key=value, not '{text.strip()[:80]}'")
+    ends = [key.start() for key in keys[1:]] + [len(text)]
+    return _once(((key[1], _unquoted(text[key.end() : end].strip())) for key, end in zip(keys, ends, strict=True)))
+
+
+def _arguments_in_lines(text: str) -> dict[str, str]:
+    block, _, after = text.strip("\n").partition("\n\n")
+    if after.strip():
+        raise SnippetError("nothing may follow a snippet's arguments: put it into the snippet, or write the code out")
+    pairs: list[tuple[str, str]] = []
+    for line in block.split("\n") if block.strip() else []:
+        found = LINE.fullmatch(line.strip())
+        if not found or line[:1].isspace():
+            raise SnippetError(f"a snippet's arguments are lines 'key: value', not '{line.strip()[:80]}'")
+        pairs.append((found[1], _unquoted(found[2].strip())))
+    return _once(pairs)
+
+
+def _once(pairs: Any) -> dict[str, str]:
+    arguments: dict[str, str] = {}
+    for key, value in pairs:
+        if key in arguments:
+            raise SnippetError(f"the argument '{key}' is given twice")
+        arguments[key] = value
+    return arguments
+
+
+def _unquoted(value: str) -> str:
+    if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
+        value = value[1:-1]
+    return value.replace("\\=", "=")
+
+
+def snippet_values(invocation: Invocation, snippet: Snippet) -> dict[str, Any]:
+    """Return a value for every parameter.
+
+    Raises:
+        SnippetError: One is missing or unknown.
+    """
+    # A snippet that declares no parameters takes those that its template names.
+    if snippet.params and (unknown := [name for name in invocation.arguments if name not in snippet.params]):
+        raise SnippetError(
+            f"${invocation.name} has no parameter '{unknown[0][:50]}'; it takes: {', '.join(snippet.params)}"
+        )
+    values: dict[str, Any] = {name: param.default for name, param in snippet.params.items() if param.optional}
+    values |= invocation.arguments
+    if missing := [name for name in snippet.params if name not in values]:
+        raise SnippetError(f"${invocation.name} needs {', '.join(missing)}: ${invocation.name} {missing[0]}=…")
+    return values
+
+
+def place_values(text: str, values: list[Any], marker: str, name: str) -> str:
+    """Return the rendered code with each marker replaced by its value, so that no value can become code.
+
+    Inside a string literal a value is escaped for it; elsewhere it is written as a Python literal.
+
+    Raises:
+        SnippetError: A value stands where it cannot be written safely.
+    """
+    found = re.compile(re.escape(marker) + r"(\d+)_")
+    if not found.search(text):
+        return text
+    lines = text.split("\n")
+    for token in reversed(_marked_tokens(text, marker, name)):
+        if token.type == tokenize.NAME and not found.fullmatch(token.string):
+            # Glued to a name, a quoted value could become an f-string and a negative number a subtraction.
+            raise SnippetError(f"snippet '${name}' glues a value to a name: set it off, or write {{{{ … | code }}}}")
+        write = _literal if token.type == tokenize.NAME else _escaped
+        _replace(lines, token, found.sub(lambda m, write=write: write(values[int(m[1])]), token.string))
+    return "\n".join(lines)
+
+
+def _marked_tokens(text: str, marker: str, name: str) -> list[tokenize.TokenInfo]:
+    marked: list[tokenize.TokenInfo] = []
+    openings: list[str] = []
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.FSTRING_START:
+                openings.append(token.string)
+            elif token.type == tokenize.FSTRING_END:
+                openings.pop()
+            elif marker in token.string:
+                _refuse_raw(openings[-1] if token.type == tokenize.FSTRING_MIDDLE else token.string, name)
+                marked.append(token)
+    except (tokenize.TokenError, SyntaxError) as error:
+        raise SnippetError(f"snippet '${name}' does not expand to Python: {error.args[0]}") from None
+    return marked
+
+
+def _refuse_raw(literal: str, name: str) -> None:
+    if re.match(r"[a-z]*r[a-z]*['\"]", literal, re.IGNORECASE):
+        raise SnippetError(f"snippet '${name}' puts a value into a raw string: use a plain one")
+
+
+def _replace(lines: list[str], token: tokenize.TokenInfo, written: str) -> None:
+    (first, start), (last, end) = token.start, token.end
+    joined = lines[first - 1][:start] + written + lines[last - 1][end:]
+    lines[first - 1 : last] = joined.split("\n")
+
+
+def _escaped(value: Any) -> str:
+    """Return the value's text for the inside of any string literal, f-strings and their format specs included."""
+    return "".join(char if char.isprintable() and char not in "'\"\\{}" else _escape(ord(char)) for char in str(value))
+
+
+def _escape(code: int) -> str:
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
+
+
+def _literal(value: Any) -> str:
+    if not isinstance(value, str):
+        return repr(value)
+    try:
+        scalar = ast.literal_eval(value.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        return repr(value)
+    if scalar is None or isinstance(scalar, bool):
+        return repr(scalar)
+    if not isinstance(scalar, int | float) or not math.isfinite(scalar):
+        return repr(value)
+    # The number and not its text, which might end in a comment.
+    return f"({scalar!r})" if scalar < 0 else repr(scalar)

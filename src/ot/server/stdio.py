@@ -1,0 +1,225 @@
+"""MCP over standard input and output: every line is answered, none is too large, nothing else reaches the wire."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import stat
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import anyio
+import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+logger = logging.getLogger(__name__)
+
+MAX_MESSAGE_BYTES = 16 << 20
+MAX_DROPPED_BYTES = 128 << 20
+"""A message over the first size is dropped and refused; one that is still not over at this size ends the connection."""
+CHUNK = 1 << 16
+
+PARSE_ERROR, INVALID_REQUEST = -32700, -32600
+
+Incoming = SessionMessage | Exception
+
+
+@asynccontextmanager
+async def stdio_streams() -> AsyncGenerator[
+    tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage]]
+]:
+    """Yield the streams that an MCP server reads and writes, on private copies of fds 0 and 1."""
+    wire_in, wire_out = _claim(0, os.open(os.devnull, os.O_RDONLY)), _claim(1, os.dup(2))
+    reader, writer = await _reader(wire_in), await _writer(wire_out)
+    to_server, incoming = anyio.create_memory_object_stream[Incoming](0)
+    outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
+    wire = Wire(reader, writer, to_server, from_server)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wire.read)
+        tasks.start_soon(wire.write)
+        yield incoming, outgoing
+        tasks.cancel_scope.cancel()
+
+
+def _claim(fd: int, diversion: int) -> int:
+    """Return a private copy of *fd*, which from now on leads elsewhere: prints and children cannot reach the wire."""
+    private = os.dup(fd)
+    os.set_inheritable(private, False)
+    os.dup2(diversion, fd)
+    os.close(diversion)
+    return private
+
+
+async def _reader(fd: int) -> asyncio.StreamReader:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=CHUNK)
+    protocol = asyncio.StreamReaderProtocol(reader)
+    try:
+        _require_waitable(fd)
+        await loop.connect_read_pipe(lambda: protocol, os.fdopen(fd, "rb", 0))
+    except (ValueError, PermissionError, OSError):
+        # A regular file cannot be waited for: it is read whole, as `onetool serve < file` means it.
+        with os.fdopen(os.dup(fd), "rb") as file:
+            reader.feed_data(await anyio.to_thread.run_sync(file.read))
+        reader.feed_eof()
+    return reader
+
+
+async def _writer(fd: int) -> asyncio.StreamWriter | int:
+    loop = asyncio.get_running_loop()
+    try:
+        _require_waitable(fd)
+        transport, protocol = await loop.connect_write_pipe(
+            lambda: asyncio.streams.FlowControlMixin(loop=loop), os.fdopen(fd, "wb", 0)
+        )
+    except (ValueError, PermissionError, OSError):
+        return fd
+    return asyncio.StreamWriter(transport, protocol, None, loop)
+
+
+def _require_waitable(fd: int) -> None:
+    """Return when an event loop can wait for *fd*; asked to wait for a file or /dev/null, uvloop aborts the process."""
+    mode = os.fstat(fd).st_mode
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd)):
+        raise OSError("not a pipe, socket or terminal")
+
+
+class Wire:
+    """Reads lines into messages and writes messages as lines."""
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter | int,
+        to_server: MemoryObjectSendStream[Incoming],
+        from_server: MemoryObjectReceiveStream[SessionMessage],
+    ) -> None:
+        """Carry messages between the pipes and the server."""
+        self._reader = reader
+        self._writer = writer
+        self._to_server = to_server
+        self._from_server = from_server
+        self._open: set[Any] = set()
+        self._writing = asyncio.Lock()
+        self._flowing = asyncio.Event()
+        self._flowing.set()
+
+    async def read(self) -> None:
+        """Hand every message to the server until the input ends."""
+        async with self._to_server:
+            buffer, dropped = bytearray(), 0
+            while chunk := await self._reader.read(CHUNK):
+                start = 0
+                while (end := chunk.find(b"\n", start)) >= 0:
+                    line = bytes(buffer) + chunk[start:end] if buffer else chunk[start:end]
+                    start = end + 1
+                    buffer.clear()
+                    if dropped:
+                        dropped = 0
+                        await self._refuse(INVALID_REQUEST, f"a message has at most {MAX_MESSAGE_BYTES:,} bytes")
+                    else:
+                        await self._take(line)
+                rest = chunk[start:]
+                if dropped or len(buffer) + len(rest) > MAX_MESSAGE_BYTES:
+                    dropped += len(buffer) + len(rest)
+                    buffer.clear()
+                    if dropped > MAX_DROPPED_BYTES:
+                        await self._refuse(INVALID_REQUEST, "the message does not end; the connection is closed")
+                        return
+                else:
+                    buffer += rest
+
+    async def _take(self, line: bytes) -> None:
+        if not line.strip():
+            return
+        # A client that does not read its replies is not asked for more: what it sends waits in its own pipe.
+        await self._flowing.wait()
+        try:
+            message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except (ValidationError, ValueError, RecursionError):
+            code, reason, request_id = _what_is_wrong(line)
+            await self._refuse(code, reason, request_id)
+            return
+        if isinstance(message, types.JSONRPCNotification) and _has_id(line):
+            # Its id is none that MCP allows, so it was read as a notification, which nobody would ever answer.
+            await self._refuse(INVALID_REQUEST, "an id is a text or a whole number")
+        elif await self._noted(message):
+            await self._to_server.send(SessionMessage(message))
+
+    async def _noted(self, message: Any) -> bool:
+        """Keep track of the requests that are open, and refuse an id that already is."""
+        if isinstance(message, types.JSONRPCRequest):
+            if message.id in self._open:
+                await self._refuse(INVALID_REQUEST, "a request with this id is still being answered", message.id)
+                return False
+            self._open.add(message.id)
+        elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
+            # A cancelled request is never answered, so nothing else would free its id.
+            cancelled = (message.params or {}).get("requestId")
+            if isinstance(cancelled, str | int):
+                self._open.discard(cancelled)
+        return True
+
+    async def write(self) -> None:
+        """Write every message of the server until it has no more."""
+        async with self._from_server:
+            async for item in self._from_server:
+                message = item.message
+                if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+                    self._open.discard(message.id)
+                await self._send(message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+
+    async def _refuse(self, code: int, reason: str, request_id: Any = None) -> None:
+        reply = {"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": reason}}
+        await self._send(json.dumps(reply).encode() + b"\n")
+
+    async def _send(self, line: bytes) -> None:
+        async with self._writing:
+            if isinstance(self._writer, int):
+                await anyio.to_thread.run_sync(_write_all, self._writer, line)
+                return
+            if self._writer.is_closing():  # the client has gone; the end of input tells the server
+                return
+            self._writer.write(line)
+            self._flowing.clear()
+            try:
+                with suppress(ConnectionError):  # as above
+                    await self._writer.drain()
+            finally:
+                self._flowing.set()
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+def _what_is_wrong(line: bytes) -> tuple[int, str, Any]:
+    """Return the JSON-RPC code and reason for a line that is no message, and its id if it has a usable one."""
+    try:
+        found: Any = json.loads(line.decode())
+    except (ValueError, RecursionError):
+        return PARSE_ERROR, "the line is not JSON", None
+    request_id: Any = found.get("id") if isinstance(found, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - any JSON
+    if not isinstance(request_id, str | int) or isinstance(request_id, bool):
+        request_id = None
+    return INVALID_REQUEST, "the line is not a JSON-RPC 2.0 message", request_id
+
+
+def _has_id(line: bytes) -> bool:
+    """Return whether a message that was read as a notification claims to be a request."""
+    try:
+        return b'"id"' in line and "id" in json.loads(line)
+    except (ValueError, RecursionError):
+        return True  # a number or a depth that no honest client sends
+
+
+def is_terminal() -> bool:
+    """Return whether a person, not a client, sits at the standard input."""
+    return sys.stdin is not None and sys.stdin.isatty()

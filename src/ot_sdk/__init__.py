@@ -1,0 +1,77 @@
+"""What an extension pack may ask for while it runs in its worker. Standard library only, Python 3.10 and newer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ot_sdk import host
+from ot_sdk.errors import NoConfig, NotPlain, OutsideWorker, SdkError, SecretNotGranted, SettingsError, ToolCallFailed
+from ot_sdk.levels import Level
+from ot_sdk.secret import Secret
+
+__all__ = [
+    "NoConfig",
+    "NotPlain",
+    "OutsideWorker",
+    "SdkError",
+    "Secret",
+    "SecretNotGranted",
+    "SettingsError",
+    "ToolCallFailed",
+    "acall_tool",
+    "call_tool",
+    "config",
+    "log",
+    "progress",
+    "secret",
+]
+
+
+def config() -> Any:
+    """Return the pack's settings, an instance of its ``Config``.
+
+    Raises:
+        NoConfig: The pack has no ``Config``, or is still being imported.
+        OutsideWorker: No worker and no ``ot_sdk.testing.use(config=...)`` is there.
+    """
+    return host.current().config()
+
+
+def secret(name: str) -> Secret:
+    """Return the secret called *name*; its ``reveal()`` gives the value.
+
+    Raises:
+        SecretNotGranted: The pack does not declare it, or the user has not set it.
+        OutsideWorker: No worker and no ``ot_sdk.testing.use(...)`` is there.
+    """
+    return host.current().secret(name)
+
+
+def log(message: str, level: Level = "info", **fields: Any) -> None:
+    """Put *message* and *fields* into the server's log."""
+    host.current().log(level, message, fields)
+
+
+def progress(done: float, total: float | None = None, message: str = "") -> None:
+    """Tell the client how far the call is; outside of a call it does nothing."""
+    host.current().progress(done, total, message)
+
+
+def call_tool(name: str, /, **arguments: Any) -> Any:
+    """Return the value of the tool ``pack.tool``, called through the server; for plain ``def`` tools.
+
+    Raises:
+        ToolCallFailed: It ended without a value; ``kind`` and ``message`` say why.
+        OutsideWorker: No worker and no ``ot_sdk.testing.use(tools=...)`` is there.
+    """
+    return host.current().call_tool(name, arguments)
+
+
+async def acall_tool(name: str, /, **arguments: Any) -> Any:
+    """Return the value of the tool ``pack.tool``, called through the server; for ``async def`` tools.
+
+    Raises:
+        ToolCallFailed: It ended without a value; ``kind`` and ``message`` say why.
+        OutsideWorker: No worker and no ``ot_sdk.testing.use(tools=...)`` is there.
+    """
+    return await host.current().acall_tool(name, arguments)

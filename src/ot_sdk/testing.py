@@ -1,0 +1,108 @@
+"""For tests of a pack: stands in for the worker, so that a tool can be called as the function that it is."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Generator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple, cast
+
+from ot_sdk import host
+from ot_sdk.errors import NoConfig, SecretNotGranted, ToolCallFailed
+from ot_sdk.levels import check_level
+from ot_sdk.secret import Secret
+
+
+class Logged(NamedTuple):
+    """What a pack logged."""
+
+    level: str
+    message: str
+    fields: Mapping[str, Any]
+
+
+class Progressed(NamedTuple):
+    """How far a tool said that it was."""
+
+    done: float
+    total: float | None
+    message: str
+
+
+class StandIn:
+    """Answers a pack from what a test gave, and collects what it says."""
+
+    def __init__(self, config: Any, secrets: Mapping[str, str], tools: Mapping[str, Any]) -> None:
+        self.logs: list[Logged] = []
+        self.progressed: list[Progressed] = []
+        self.called: list[tuple[str, Mapping[str, Any]]] = []
+        self._config = config
+        self._secrets = secrets
+        self._tools = tools
+
+    def config(self) -> Any:
+        """Return what the test gave as settings."""
+        if self._config is None:
+            raise NoConfig("the test gave no settings: ot_sdk.testing.use(config=Config(...))")
+        return self._config
+
+    def secret(self, name: str) -> Secret:
+        """Return what the test gave under *name*."""
+        if name not in self._secrets:
+            raise SecretNotGranted(name, "under test")
+        return Secret(self._secrets[name])
+
+    def log(self, level: str, message: str, fields: Mapping[str, Any]) -> None:
+        """Collect a line."""
+        check_level(level)
+        self.logs.append(Logged(level, message, fields))
+
+    def progress(self, done: float, total: float | None, message: str) -> None:
+        """Collect a step."""
+        self.progressed.append(Progressed(done, total, message))
+
+    def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Return what the test's own function or value says."""
+        value = self._answer(name, arguments)
+        if isinstance(value, Coroutine):
+            value.close()
+            raise TypeError(f"the test's {name} is async, but call_tool() is not: give a plain function")
+        return value
+
+    async def acall_tool(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Return what the test's own function, coroutine function or value says."""
+        value = self._answer(name, arguments)
+        if not isinstance(value, Coroutine):
+            return value
+        coroutine = cast("Coroutine[Any, Any, Any]", value)
+        try:
+            return await coroutine
+        except Exception as error:  # noqa: BLE001 - as in a worker: the object itself does not cross
+            raise ToolCallFailed(type(error).__name__, str(error)) from None
+
+    def _answer(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        self.called.append((name, arguments))
+        if name not in self._tools:
+            raise ToolCallFailed("UnknownTool", f"the test gave no tool '{name}': ot_sdk.testing.use(tools={{...}})")
+        tool = self._tools[name]
+        if not callable(tool):
+            return tool
+        try:
+            return tool(**arguments)
+        except Exception as error:  # noqa: BLE001 - as above
+            raise ToolCallFailed(type(error).__name__, str(error)) from None
+
+
+@contextmanager
+def use(
+    *, config: Any = None, secrets: Mapping[str, str] | None = None, tools: Mapping[str, Any] | None = None
+) -> Generator[StandIn]:
+    """Let ot_sdk answer from these: *tools* maps ``pack.tool`` to a function or to the value itself.
+
+    What is yielded collects ``logs``, ``progressed`` and ``called``.
+    """
+    stand_in = StandIn(config, secrets or {}, tools or {})
+    host.install(stand_in)
+    try:
+        yield stand_in
+    finally:
+        host.remove(stand_in)

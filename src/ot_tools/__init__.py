@@ -1,0 +1,1 @@
+"""Bundled packs: one file is one pack."""

@@ -1,0 +1,72 @@
+"""Runs ``onetool`` for tests: in this process, through the real entry, or as a process of its own."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ot.cli.main import main
+
+LOGGERS = ("ot", "ot_tools")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended, and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass
+class OneTool:
+    """The command, called in *cwd*."""
+
+    cwd: Path
+    home: Path
+    monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str]
+
+    @property
+    def user(self) -> Path:
+        return self.home / ".onetool"
+
+    @property
+    def project(self) -> Path:
+        return self.cwd / ".onetool"
+
+    def __call__(self, *arguments: str, stdin: str = "") -> Ended:
+        """Run in this process: quick, and everything but the process's own border is the real thing."""
+        with self.monkeypatch.context() as patch:
+            patch.chdir(self.cwd)
+            patch.setattr(sys, "argv", ["onetool", *arguments])
+            patch.setattr(sys, "stdin", io.StringIO(stdin))
+            patch.setattr(sys, "path", list(sys.path))
+            kept = [(logging.getLogger(name), logging.getLogger(name).__dict__.copy()) for name in LOGGERS]
+            try:
+                main()
+                code = 0
+            except SystemExit as end:
+                code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+            finally:
+                for logger, state in kept:
+                    logger.__dict__.update(state)
+        out, err = self.capsys.readouterr()
+        return Ended(code, out, err)
+
+    def process(self, *arguments: str, stdin: str = "", **environment: str) -> Ended:
+        """Run as a user would, in a process of its own."""
+        ended = subprocess.run(
+            [Path(sys.executable).with_name("onetool"), *arguments],
+            input=stdin, capture_output=True, text=True, timeout=60, check=False,
+            cwd=self.cwd, env={**os.environ, **environment},
+        )  # fmt: skip
+        return Ended(ended.returncode, ended.stdout, ended.stderr)

@@ -1,0 +1,165 @@
+"""onetool init writes what loads and is trusted; onetool check says what is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cli.command import OneTool
+
+
+def test_init_writes_a_configuration_that_loads_and_is_trusted(onetool: OneTool) -> None:
+    ended = onetool("init")
+    assert (ended.code, ended.err) == (0, "")
+    assert "Next: onetool check" in ended.out
+    names = {file.name for file in onetool.project.iterdir()}
+    assert {"onetool.yaml", "onetool.schema.json", ".gitignore"} == names
+    assert yaml.safe_load((onetool.project / "onetool.yaml").read_text()) == {"version": 1}
+    found = json.loads(onetool("check", "--json").out)
+    assert (found["ok"], found["project"], found["errors"], found["warnings"]) == (True, "trusted", [], [])
+    assert str(onetool.project / "onetool.yaml") in found["files"]
+
+
+def test_what_init_writes_is_private_to_the_user(onetool: OneTool) -> None:
+    onetool("init")
+    assert onetool.project.stat().st_mode & 0o777 == 0o700
+    assert "secrets" in (onetool.project / ".gitignore").read_text()
+
+
+def test_a_second_init_refuses_and_changes_nothing(onetool: OneTool) -> None:
+    onetool("init")
+    file = onetool.project / "onetool.yaml"
+    file.write_text("version: 1\n# mine\n")
+    ended = onetool("init")
+    assert (ended.code, ended.out) == (1, "")
+    assert f"{file} exists already" in ended.err
+    assert file.read_text() == "version: 1\n# mine\n"
+
+
+def test_init_does_not_trust_what_others_put_there(onetool: OneTool) -> None:
+    pack = onetool.project / "tools" / "evil" / "evil_tools.py"
+    pack.parent.mkdir(parents=True)
+    pack.write_text("def f(): ...\n")
+    ended = onetool("init")
+    assert ended.code == 0
+    assert "look at them, then run onetool trust" in ended.out
+    assert json.loads(onetool("check", "--json").out)["project"] == "untrusted"
+
+
+def test_init_can_write_the_users_own_configuration(onetool: OneTool) -> None:
+    ended = onetool("init", "--global", "--json")
+    assert json.loads(ended.out) == {"directory": str(onetool.user), "trusted": False}
+    assert (onetool.user / "onetool.yaml").exists()
+    assert not onetool.project.exists()
+    assert onetool("check").code == 0
+    assert onetool("init", "--global").code == 1
+
+
+def test_init_tells_as_json_what_it_did(onetool: OneTool) -> None:
+    assert json.loads(onetool("init", "--json").out) == {"directory": str(onetool.project), "trusted": True}
+
+
+def test_init_where_nothing_can_be_written_is_a_sentence(onetool: OneTool) -> None:
+    onetool.project.write_text("a file where the directory should be")
+    ended = onetool("init")
+    assert ended.code == 1
+    assert ended.err == f"onetool: nothing was written: {onetool.project} is not a directory and is not used\n"
+
+
+def test_init_writes_through_no_link(onetool: OneTool, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    onetool.project.symlink_to(elsewhere)
+    ended = onetool("init")
+    assert ended.code == 1
+    assert "is a symbolic link" in ended.err
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_init_writes_over_no_file(onetool: OneTool, tmp_path: Path) -> None:
+    onetool.project.mkdir()
+    (onetool.project / "onetool.schema.json").symlink_to(tmp_path / "target")
+    ended = onetool("init")
+    assert ended.code == 1
+    assert ended.err.startswith(f"onetool: {onetool.project / 'onetool.schema.json'} cannot be written: ")
+    assert not (tmp_path / "target").exists()
+
+
+# ---------------------------------------------------------------- check
+
+
+def test_check_says_that_all_is_well(onetool: OneTool) -> None:
+    ended = onetool("check")
+    assert (ended.code, ended.err) == (0, "")
+    lines = ended.out.splitlines()
+    assert lines[0] == "configuration: none, all settings are defaults"
+    assert lines[1] == "project: none"
+    assert lines[2].endswith("programs run in the portable engine")
+    assert lines[-1] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("version: 1\nalaises: {}\n", 2, "aliases"),
+        ("limits:\n  calls: many\n", 2, "limits.calls"),
+        ("version: 1\n\n\tx: 1\n", 3, ""),
+        ("version: 99\n", 1, "newer"),
+        ("aliases:\n  ok: file.read\n  print: file.read\n", 3, "print"),
+    ],
+)
+def test_check_names_file_and_line_of_what_is_wrong(onetool: OneTool, text: str, line: int, words: str) -> None:
+    onetool.user.mkdir()
+    file = onetool.user / "onetool.yaml"
+    file.write_text(text)
+    ended = onetool("check")
+    assert ended.code == 1
+    assert f"error: {file}:{line}: " in ended.out
+    assert words in ended.out
+    assert ended.out.endswith("not ok\n")
+    found = json.loads(onetool("check", "--json").out)
+    assert found["ok"] is False
+    assert found["errors"][0].startswith(f"{file}:{line}: ")
+
+
+def test_check_warns_of_a_project_that_is_not_used(onetool: OneTool) -> None:
+    onetool.project.mkdir()
+    (onetool.project / "onetool.yaml").write_text("version: 1\n")
+    ended = onetool("check")
+    assert ended.code == 0
+    assert "warning: " in ended.out
+    assert "is not trusted and is not used" in ended.out
+    assert "project: untrusted" in ended.out
+
+
+def test_check_as_a_process(onetool: OneTool) -> None:
+    ended = onetool.process("check")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.endswith("ok\n")
+
+
+# ---------------------------------------------------------------- the schema
+
+
+def test_the_schema_is_a_json_schema_that_the_template_fits(onetool: OneTool, tmp_path: Path) -> None:
+    from jsonschema.validators import validator_for
+
+    ended = onetool("config", "schema")
+    assert (ended.code, ended.err) == (0, "")
+    schema = json.loads(ended.out)
+    validator = validator_for(schema)
+    validator.check_schema(schema)
+    assert not list(validator(schema).iter_errors({"version": 1, "aliases": {"ws": "web.search"}}))
+    assert list(validator(schema).iter_errors({"versoin": 1}))
+    assert list(validator(schema).iter_errors({"limits": {"calls": "many"}}))
+    onetool("init")
+    written = json.loads((onetool.project / "onetool.schema.json").read_text())
+    assert written == schema
+
+
+def test_config_alone_is_help(onetool: OneTool) -> None:
+    ended = onetool("config")
+    assert "schema" in ended.out + ended.err

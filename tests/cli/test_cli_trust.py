@@ -1,0 +1,143 @@
+"""onetool trust: shows, asks, remembers; onetool untrust forgets."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.command import Ended, OneTool
+
+
+@pytest.fixture
+def project(onetool: OneTool) -> Path:
+    """A project of somebody else's, with a pack, a snippet and settings."""
+    pack = onetool.project / "tools" / "mine" / "mine_tools.py"
+    pack.parent.mkdir(parents=True)
+    pack.write_text("def f(): ...\n")
+    (onetool.project / "onetool.yaml").write_text(
+        "aliases: {v: ot.version}\nsnippets: {hi: {body: \"'hi {{ name }}'\"}}\n"
+    )
+    return onetool.project
+
+
+def state(onetool: OneTool) -> str:
+    return json.loads(onetool("check", "--json").out)["project"]
+
+
+def test_trust_shows_what_would_run_and_remembers_it(onetool: OneTool, project: Path) -> None:
+    ended = onetool("trust", "--yes")
+    assert (ended.code, ended.err) == (0, "")
+    for words in ("packs (1)", "mine", "snippets (1)", "hi", "aliases.v", "ot.version", "sha256 "):
+        assert words in ended.out
+    assert f"Trusted {project}." in ended.out
+    assert state(onetool) == "trusted"
+
+
+def test_without_a_terminal_nothing_is_trusted_unasked(onetool: OneTool, project: Path) -> None:
+    ended = onetool("trust", stdin="y\n")
+    assert ended.code == 4
+    assert "packs (1)" in ended.out
+    assert "Not asking without a terminal: add --yes to trust it." in ended.err
+    assert "Nothing was trusted." in ended.err
+    assert state(onetool) == "untrusted"
+
+
+def test_any_change_has_to_be_trusted_again(onetool: OneTool, project: Path) -> None:
+    onetool("trust", "--yes")
+    (project / "tools" / "mine" / "mine_tools.py").write_text("def g(): ...\n")
+    assert state(onetool) == "changed"
+    assert "mine_tools.py was changed" in onetool("check").out
+    assert onetool("trust", "-y").code == 0
+    assert state(onetool) == "trusted"
+
+
+def test_trust_tells_as_json_what_it_trusted(onetool: OneTool, project: Path) -> None:
+    found = json.loads(onetool("trust", "--yes", "--json").out)
+    assert found["trusted"] == str(project)
+    assert {"onetool.yaml", "tools/mine/mine_tools.py"} == set(found["files"])
+
+
+def test_another_directory_can_be_named(onetool: OneTool, project: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    (other / ".onetool").mkdir(parents=True)
+    (other / ".onetool" / "onetool.yaml").write_text("version: 1\n")
+    assert onetool("trust", str(other), "--yes").code == 0
+    assert state(onetool) == "untrusted"
+    listed = json.loads(onetool("trust", "--list", "--json").out)
+    assert [entry["directory"] for entry in listed] == [str(other / ".onetool")]
+    assert onetool("untrust", str(other)).code == 0
+
+
+def test_what_is_trusted_is_listed(onetool: OneTool, project: Path) -> None:
+    ended = onetool("trust", "--list")
+    assert (ended.code, ended.out, ended.err) == (0, "", "Nothing is trusted.\n")
+    assert json.loads(onetool("trust", "--list", "--json").out) == []
+    onetool("trust", "--yes")
+    assert onetool("trust", "--list").out.startswith(f"{project}  2 files, trusted 20")
+    (entry,) = json.loads(onetool("trust", "--list", "--json").out)
+    assert (entry["directory"], entry["files"]) == (str(project), 2)
+
+
+def test_untrust_forgets(onetool: OneTool, project: Path) -> None:
+    onetool("trust", "--yes")
+    ended = onetool("untrust")
+    assert (ended.code, ended.out) == (0, f"{project} is no longer trusted.\n")
+    assert state(onetool) == "untrusted"
+    ended = onetool("untrust", "--json")
+    assert (ended.code, json.loads(ended.out)) == (3, {"untrusted": str(project), "known": False})
+
+
+def test_there_must_be_a_project(onetool: OneTool) -> None:
+    ended = onetool("trust", "--yes")
+    assert (ended.code, ended.out) == (3, "")
+    assert ended.err == f"onetool: {onetool.cwd} has no .onetool directory of its own\n"
+
+
+def test_what_cannot_be_trusted_is_said_and_not_trusted(onetool: OneTool, project: Path) -> None:
+    (project / "link").symlink_to("/etc/passwd")
+    ended = onetool("trust", "--yes")
+    assert ended.code == 1
+    assert "cannot be trusted" in ended.err
+    assert "link" in ended.err
+    assert "Traceback" not in ended.err
+    assert state(onetool) == "untrusted"
+
+
+def test_a_configuration_with_an_error_is_not_trusted(onetool: OneTool, project: Path) -> None:
+    (project / "onetool.yaml").write_text("version: 1\nalaises: {}\n")
+    ended = onetool("trust", "--yes")
+    assert ended.code == 1
+    assert f"{project / 'onetool.yaml'}:2: " in ended.err
+    assert state(onetool) == "untrusted"
+
+
+def on_a_terminal(onetool: OneTool, answer: str) -> Ended:
+    """Run ``onetool trust`` with a terminal as standard input, and type *answer*."""
+    ours, theirs = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            [Path(sys.executable).with_name("onetool"), "trust"],
+            stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=onetool.cwd,
+        )  # fmt: skip
+        os.write(ours, answer.encode())
+        out, err = process.communicate(timeout=60)
+    finally:
+        os.close(theirs)
+        os.close(ours)
+    return Ended(process.returncode, out, err)
+
+
+def test_on_a_terminal_the_user_is_asked(onetool: OneTool, project: Path) -> None:
+    ended = on_a_terminal(onetool, "n\n")
+    assert ended.code == 4
+    assert "Trust this, as it is now?" in ended.err
+    assert state(onetool) == "untrusted"
+    ended = on_a_terminal(onetool, "y\n")
+    assert ended.code == 0
+    assert state(onetool) == "trusted"

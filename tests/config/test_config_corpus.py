@@ -1,0 +1,66 @@
+"""Every configuration of the corpus of bad inputs, in each file that is read."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from config.desk import Desk
+from ot.config.inventory import take_inventory
+from ot.errors import ConfigError, TrustError
+
+CORPUS = Path(__file__).parents[1] / "corpus" / "bad_inputs.yaml"
+
+
+def config_items() -> list[Any]:
+    groups = yaml.load(CORPUS.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    return next(group["items"] for group in groups["groups"] if group["group"] == "config")
+
+
+def content(item: dict[str, str]) -> bytes:
+    text: str | bytes = eval(item["gen"]) if "gen" in item else item["input"]
+    return text if isinstance(text, bytes) else text.encode()
+
+
+ITEMS = config_items()
+each_item = pytest.mark.parametrize("item", ITEMS, ids=[item["id"] for item in ITEMS])
+
+
+def test_the_corpus_is_there() -> None:
+    assert len(ITEMS) >= 28
+
+
+@each_item
+def test_a_bad_configuration_is_refused_with_file_and_line(item: dict[str, str], desk: Desk) -> None:
+    file = desk.write_user(content(item))
+    start = time.process_time()
+    with pytest.raises(ConfigError) as caught:
+        desk.load()
+    assert time.process_time() - start < 1
+    assert file == caught.value.file
+    assert caught.value.line
+
+
+@each_item
+def test_a_bad_configuration_cannot_be_trusted(item: dict[str, str], desk: Desk) -> None:
+    desk.write_project(content(item))
+    start = time.process_time()
+    inventory = take_inventory(desk.project)
+    assert time.process_time() - start < 1
+    with pytest.raises(TrustError):
+        desk.trust.trust(inventory)
+
+
+@each_item
+def test_the_same_text_as_secrets_gives_values_or_one_kind_of_error(item: dict[str, str], desk: Desk) -> None:
+    desk.write_user(content(item), "secrets.yaml")
+    start = time.process_time()
+    try:
+        assert all(isinstance(name, str) for name in desk.load().secrets.names())
+    except ConfigError as error:
+        assert error.line
+    assert time.process_time() - start < 1

@@ -1,0 +1,132 @@
+"""The texts that are made from the models: template, JSON schema, reference page."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from config.desk import Desk
+from ot.config.models import Config
+from ot.config.reference import brought_up_to_date, heading, render_reference
+from ot.config.schema import json_schema
+from ot.config.shape import all_keys
+from ot.config.template import template
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
+KEYS = list(all_keys())
+
+
+def uncommented(text: str) -> str:
+    """Take the first '#' off every line that shows a setting."""
+    return re.sub(r"^#(?! \S)", "", text, flags=re.MULTILINE)
+
+
+def test_the_template_loads_as_it_is_and_changes_nothing(desk: Desk) -> None:
+    desk.write_user(template())
+    loaded = desk.load()
+    assert (loaded.config, loaded.warnings) == (Config(), ())
+
+
+def test_the_template_is_also_a_projects(desk: Desk) -> None:
+    desk.write_project(template())
+    desk.trust_project()
+    assert desk.load().config == Config()
+
+
+def test_every_line_of_the_template_taken_in_loads_and_changes_nothing(desk: Desk) -> None:
+    desk.write_user(uncommented(template()))
+    loaded = desk.load()
+    assert loaded.config == Config()
+    assert loaded.config.model_fields_set == set(Config.model_fields)
+
+
+def test_the_template_tells_editors_its_schema_and_shows_every_fixed_key() -> None:
+    text = template()
+    assert text.startswith("# yaml-language-server: $schema=./onetool.schema.json\n")
+    missing = [key.name for key in KEYS if "<name>" not in key.path and f"{key.path[-1]}:" not in text]
+    assert missing == []
+
+
+def test_the_template_explains_every_key_in_the_line_above_it() -> None:
+    lines = template().splitlines()
+    shown = [number for number, line in enumerate(lines) if re.match(r"#\s*\w+:(\s|$)", line) and line[1] != " "]
+    assert shown
+    assert all(re.match(r"# \S", lines[number - 1]) for number in shown)
+
+
+@pytest.mark.parametrize("key", KEYS, ids=[key.name for key in KEYS])
+def test_every_key_has_a_description_and_its_heading_on_the_page(key: object) -> None:
+    from ot.config.shape import Key
+
+    assert isinstance(key, Key)
+    assert key.description
+    assert heading(key) in PAGE.read_text(encoding="utf-8").splitlines()
+
+
+def test_the_reference_page_is_up_to_date() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == brought_up_to_date(page), "run: python -m ot.config.reference docs/reference/configuration.md"
+
+
+def test_the_reference_says_what_a_project_may_do() -> None:
+    text = render_reference()
+    part = text.partition("### `limits.calls`")[2].partition("###")[0]
+    assert "- project: a project may only lower it" in part
+    assert "- default: `1000`" in part
+    assert "- allowed: 1 or more, at most 1,000,000" in part
+
+
+GOOD = [
+    {},
+    {"version": 1, "aliases": {"a": "x.y"}},
+    {"alias": {"a": "x.y"}},
+    {"projects": {"a": "~/a", "b": {"path": "/b", "attrs": {"k": [1]}}}},
+    {"limits": None, "policy": {"deny": ["a.*"]}},
+    {"snippets": {"s": {"body": "x", "params": {"p": {"required": False}}}}},
+    {"tools": {"p": {"anything": {"at": "all"}}}},
+]
+BAD = [
+    {"versoin": 1},
+    {"alias": {}, "aliases": {}},
+    {"projects": {"a": 1}},
+    {"limits": {"calls": 0}},
+    {"limits": {"cals": 1}},
+    {"security": {"sanitize": "never"}},
+    {"policy": {"deny": "x"}},
+]
+
+
+@pytest.mark.parametrize("data", GOOD, ids=str)
+def test_the_schema_accepts_what_is_loaded(data: dict[str, object], desk: Desk) -> None:
+    jsonschema.validate(data, json_schema(), cls=jsonschema.Draft202012Validator)
+    desk.write_user(json.dumps(data))
+    desk.load()
+
+
+@pytest.mark.parametrize("data", BAD, ids=str)
+def test_the_schema_refuses_what_is_refused(data: dict[str, object], desk: Desk) -> None:
+    from ot.errors import ConfigError
+
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(data, json_schema(), cls=jsonschema.Draft202012Validator)
+    desk.write_user(json.dumps(data))
+    with pytest.raises(ConfigError):
+        desk.load()
+
+
+def test_the_schema_is_a_schema_with_titles_and_descriptions_of_every_key() -> None:
+    schema = json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert set(schema["properties"]) == {*Config.model_fields, "alias"}
+    assert all(rule["description"] for rule in schema["properties"].values())
+    fields = [rule for model in schema["$defs"].values() for rule in model["properties"].values()]
+    assert all("description" in rule for rule in fields)
+
+
+def test_frozen_settings_cannot_be_changed() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Config().limits.calls = 5  # pyright: ignore[reportAttributeAccessIssue] - that is the subject

@@ -1,0 +1,48 @@
+"""What every test gets: one event loop, a home of its own, and laws that are tried the same way each time."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=100, database=None)
+settings.load_profile("ci")
+
+OURS = ("OT_", "ONETOOL_")
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """The loop that the server itself runs on."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where homes are made; fixtures that live longer than a test see a home here too, never the developer's."""
+    directory = tmp_path_factory.mktemp("homes", numbered=False)
+    with pytest.MonkeyPatch.context() as patch:
+        move_home(patch, directory)
+        yield directory
+
+
+@pytest.fixture(autouse=True)
+def home(homes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home directory that belongs to one test."""
+    directory = Path(tempfile.mkdtemp(dir=homes))
+    move_home(monkeypatch, directory)
+    return directory
+
+
+def move_home(patch: pytest.MonkeyPatch, home: Path) -> None:
+    """Let everything that looks for the user's files find *home*, and no setting of OneTool from outside."""
+    patch.setenv("HOME", str(home))
+    patch.setenv("USERPROFILE", str(home))
+    for name in list(os.environ):
+        if name.startswith(OURS) or (name.startswith("XDG_") and name.endswith("_HOME")):
+            patch.delenv(name)

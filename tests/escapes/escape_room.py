@@ -1,0 +1,151 @@
+"""EscapeRoom: a server with things in it worth reaching, and eyes on everything around it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from escapes.cases import Case
+from escapes.listeners import Listeners
+from escapes.process_sampler import ProcessSampler
+from escapes.signs import Sight, escapes_seen
+from mcp_wire import ServerGone, WireReply, WireServer
+
+TESTS = Path(__file__).parents[1]
+SERVER = Path(__file__).parent / "escape_server.py"
+ADDRESS_SPACE = 4 << 30
+REPLY_SECONDS = 12.0
+MORE_TRIES = 2
+TIMING = ("wall_over_s", "stall_ms_over")
+CONFIG = """\
+limits: {run_seconds: 2, call_seconds: 2, cpu_seconds: 2}
+aliases: {ws: brave.search}
+snippets: {hello: {body: '"hello {{ name }}"'}}
+policy: {deny: [vault.wipe]}
+"""
+
+
+class EscapeRoom:
+    """One long-lived test server; every case gets a scratch directory of its own outside the server's."""
+
+    def __init__(self, directory: Path, listeners: Listeners, *options: str) -> None:
+        """Start the server below *directory*, with options of its own."""
+        self._directory = directory
+        self._listeners = listeners
+        self._side = str(directory / "side")
+        self._command = [sys.executable, str(SERVER), *options]
+        self.scratch: list[Path] = []
+        (directory / "home" / ".onetool").mkdir(parents=True)
+        (directory / "work").mkdir()
+        (directory / "home" / ".onetool" / "onetool.yaml").write_text(CONFIG)
+        self.server = self._started()
+        self.baseline = self.server.snapshot()
+
+    def _started(self) -> WireServer:
+        server = WireServer.start(
+            self._command, cwd=self._directory / "work", env=self._environment(), memory_bytes=ADDRESS_SPACE
+        )
+        # What a server does once, at its first run and its first snippet, is not to be taken for a case's doing.
+        for command in ("1 + 1", "$hello name=you", "[brave.search(query=1), vault.read(key=1), echo.id(x=1)]"):
+            assert not server.run(command).is_error
+        return server
+
+    def _environment(self) -> dict[str, str]:
+        python = os.pathsep.join([str(TESTS.parent / "src"), str(TESTS)])
+        ours = {"HOME": str(self._directory / "home"), "PYTHONPATH": python, "OT_SIDE": self._side}
+        return {**os.environ, **ours, "SBX_CANARY": "canary-env-7f3a"}
+
+    def escapes(self, case: Case) -> list[str]:
+        """Run every command of *case*, and return the signs of an escape with what else was seen."""
+        return [found for number in range(len(case.commands)) for found in self._escapes(case, number)]
+
+    def _escapes(self, case: Case, number: int) -> list[str]:
+        sight = self.try_command(case, case.commands[number], number)
+        found = escapes_seen(case.escaped_if, sight)
+        for _ in range(MORE_TRIES):
+            # A busy machine can make anything late, but hardly three times in a row; all other signs count at once.
+            if not found or not all(sign.startswith(TIMING) for sign in found):
+                break
+            sight = self.try_command(case, case.commands[number], number)
+            found = escapes_seen(case.escaped_if, sight)
+        return [f"command {number}, {sign}; {sight}" for sign in found]
+
+    def try_command(self, case: Case, command: str, number: int = 0) -> Sight:
+        """Run one command of a case under watch."""
+        scratch = self._scratch(f"{case.id}-{number}-{len(self.scratch)}")
+        hits, lines = self._listeners.hits, len(self.server.lines)
+        self.ask("reset")
+        started = time.monotonic()
+        with ProcessSampler(self.server.pid) as sampler:
+            reply = self._run(self._filled(command, scratch))
+        drop = scratch / "drop"
+        if reply is None:
+            wall, alive = time.monotonic() - started, self.server.alive
+            self._begin_again()
+            return Sight(wall_seconds=wall, growth=sampler.growth, alive=alive, drop=drop)
+        return Sight(
+            reply=reply,
+            wall_seconds=reply.at - started,
+            growth=sampler.growth,
+            host=self.ask("report"),
+            other_lines=self._other_lines(lines, reply),
+            alive=self.server.alive,
+            drop=drop,
+            listener_hits=self._listeners.hits - hits,
+            calls_alive_after=self._alive_after(case.escaped_if.get("calls_alive_after_s")),
+            next_reply=self._run(self._filled(case.then, scratch)) if case.then else None,
+        )
+
+    def _begin_again(self) -> None:
+        """Start a new server, so that one escape does not look like many."""
+        self.server.kill()
+        Path(self._side).unlink()
+        self.server = self._started()
+
+    def ask(self, request: str) -> dict[str, Any]:
+        """Return what the server's side channel answers."""
+        with socket.socket(socket.AF_UNIX) as channel:
+            channel.settimeout(10)
+            channel.connect(self._side)
+            channel.sendall(request.encode())
+            return json.loads(b"".join(iter(lambda: channel.recv(1 << 16), b"")))
+
+    def _scratch(self, name: str) -> Path:
+        scratch = self._directory / "scratch" / name
+        drop = scratch / "drop"
+        drop.mkdir(parents=True)
+        drop.chmod(0o777)
+        (scratch / "canary.txt").write_text("canary-file-7f3a")
+        self.scratch.append(scratch)
+        return scratch
+
+    def _filled(self, code: str, scratch: Path) -> str:
+        places = {"TMP": scratch, "PORT": self._listeners.port, "HOST_PID": self.server.pid}
+        for name, value in places.items():
+            code = code.replace(f"{{{name}}}", str(value))
+        return code
+
+    def _run(self, command: str) -> WireReply | None:
+        try:
+            return self.server.run(command, timeout=REPLY_SECONDS)
+        except (TimeoutError, ServerGone, BrokenPipeError):
+            return None
+
+    def _other_lines(self, first: int, reply: WireReply) -> tuple[bytes, ...]:
+        """Return what came over the wire since, up to the answer to a ping that comes after all of it."""
+        pong = self.server.request("ping").raw_line
+        return tuple(line for line in self.server.lines[first:] if line not in (pong, reply.raw_line))
+
+    def _alive_after(self, seconds: float | None) -> int:
+        """Return how many calls still run after *seconds*."""
+        if seconds is None:
+            return 0
+        end = time.monotonic() + seconds
+        while (alive := self.ask("report")["alive"]) and time.monotonic() < end:
+            pass
+        return alive

@@ -1,0 +1,49 @@
+"""Listeners on this machine that no program may reach, and that remember who did."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from types import TracebackType
+from typing import Self
+
+ABSTRACT = "\0sbx-canary"
+
+
+class Listeners:
+    """A TCP port on the loopback and an abstract Unix socket."""
+
+    def __init__(self) -> None:
+        self._sockets = [socket.create_server(("127.0.0.1", 0)), socket.socket(socket.AF_UNIX)]
+        self._sockets[1].bind(ABSTRACT)
+        self._sockets[1].listen()
+        self.port: int = self._sockets[0].getsockname()[1]
+        self.hits = 0
+        self.hit = threading.Condition()
+        self._threads = [threading.Thread(target=self._accept, args=(s,), daemon=True) for s in self._sockets]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for listener in self._sockets:
+            # Closing alone would not wake the thread that waits in accept().
+            listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
+        for thread in self._threads:
+            thread.join(5)
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            connection.close()
+            with self.hit:
+                self.hits += 1
+                self.hit.notify_all()

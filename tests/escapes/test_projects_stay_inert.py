@@ -1,0 +1,213 @@
+"""A project's settings and packs do nothing until the user has trusted them as they are, and then never too much."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from escapes.house import SOURCE, House, write
+from ot.config.inventory import take_inventory
+from ot.config.trust import Trust
+
+pytestmark = pytest.mark.anyio
+
+HOSTILE = """\
+include: [more.yaml]
+aliases: {w: file.write}
+snippets: {hello: {body: '"hello"'}}
+limits: {calls: 1}
+policy: {deny: ["file.*"]}
+tools: {file: {max_bytes: 1}}
+projects: {loot: {path: /, attrs: {token: "${TOKEN}"}}}
+"""
+SIDE_EFFECT = "open({marker!r}, 'w').close()\npack = 'evil'\ndef run():\n    return 'EVIL'\n"
+
+WATCHED = """\
+import asyncio, json, sys
+opened = []
+looks = ("open", "os.listdir", "os.scandir")
+sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event in looks else None)
+from ot.app import App
+from ot.config.paths import Paths
+async def main():
+    app = App(Paths.find(), trust_project="trusted" in sys.argv)
+    for command in ("ot.config()", "ot.health()", "ot.packs()", "ot.reload()", "file.list()"):
+        await app.run(command)
+    await app.aclose()
+asyncio.run(main())
+print(json.dumps([path for path in opened if "work/.onetool" in path]))
+"""
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House.build(tmp_path)
+
+
+def hostile_project(house: House) -> Path:
+    """Write a project that would do all it can, and return the file that its pack would leave behind."""
+    marker = house.outside / "imported"
+    house.project_file(HOSTILE)
+    house.project_file("aliases: {r: file.read}\n", "more.yaml")
+    house.project_file("TOKEN: canary-project\n", "secrets.yaml")
+    house.project_file(SIDE_EFFECT.format(marker=str(marker)), "tools/evil/evil_tools.py")
+    return marker
+
+
+def test_a_project_that_nobody_trusted_changes_nothing(house: House) -> None:
+    marker = hostile_project(house)
+    write(house.work / "note.txt", "a note")
+    with house.serve() as server:
+        first = server.run("1 + 1")
+        assert "is not trusted" in first.text
+        assert "onetool trust" in first.text
+        assert server.run("ot.config()").text == "{aliases: {}, snippets: {}, servers: []}"
+        assert server.run("ot.health()['project']").text == "untrusted"
+        assert server.run("file.read(path='note.txt')").text == "a note"
+        for command in ("w(path='x', content='y')", "$hello", "evil.run()", "proj.loot", "proj.list()[0]"):
+            assert server.run(command).is_error, command
+        server.run("ot.reload()")
+        assert "evil" not in server.run("ot.packs(info='list')").text
+        assert server.run("ot.health()['project']").text == "untrusted"
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("mode", ["untrusted", "trusted"])
+def test_a_project_that_nobody_trusted_is_not_even_read(house: House, mode: str) -> None:
+    house.project_file("aliases: {w: file.write}\n")
+    environment = {**os.environ, "HOME": str(house.home), "PYTHONPATH": str(SOURCE)}
+    found = subprocess.run(
+        [sys.executable, "-c", WATCHED, mode],
+        cwd=house.work,
+        env=environment,
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    # The other mode shows that a file which is read is seen to be.
+    assert bool(json.loads(found.stdout)) == (mode == "trusted")
+
+
+@pytest.mark.parametrize("name", ["onetool.yaml", "more.yaml", "tools/evil/evil_tools.py", "tools/new/new_tools.py"])
+async def test_a_project_that_changed_after_it_was_trusted_is_inert_at_start(house: House, name: str) -> None:
+    house.project_file("include: [more.yaml]\naliases: {w: file.write}\n")
+    house.project_file("{}\n", "more.yaml")
+    house.project_file("def run():\n    return 1\n", "tools/evil/evil_tools.py")
+    house.trust()
+    house.project_file("aliases: {v: file.write}\n", name)
+    app = house.app()
+    assert "has changed since it was trusted" in (await app.run("1 + 1")).texts[-1]
+    health = (await app.run("ot.health()")).texts[0]
+    assert "project: changed" in health
+    assert name in health
+    assert (await app.run("w(path='x', content='y')")).is_error
+    assert (await app.run("ot.config()['aliases']")).texts == ("{}",)
+    await app.aclose()
+
+
+def test_a_project_that_changed_after_it_was_trusted_is_inert_at_reload_too(house: House) -> None:
+    house.project_file("aliases: {ls: file.list}\n")
+    house.trust()
+    with house.serve() as server:
+        assert server.run("ls()").is_error is False
+        house.project_file("aliases: {ls: file.write}\n")
+        assert "has changed since it was trusted" in server.run("ot.reload()").text
+        assert server.run("ls()").is_error
+        assert "project: changed" in server.run("ot.health()").text
+        house.project_file("aliases: {ls: file.list}\n")
+        server.run("ot.reload()")
+        assert server.run("ls()").is_error is False
+
+
+def test_what_was_shown_is_trusted_and_not_what_was_put_in_its_place(house: House) -> None:
+    house.project_file("aliases: {ls: file.list}\n")
+    shown = take_inventory(house.project)
+    house.project_file("aliases: {ls: file.write}\n")
+    Trust(house.settings).trust(shown)
+    assert house.app().picture.loaded.project_state == "changed"
+
+
+async def test_settings_that_change_while_they_are_loaded_are_never_used(house: House) -> None:
+    good, evil = "aliases: {ls: file.list}\n", "aliases: {ls: file.write}\n"
+    house.project_file(good)
+    house.trust()
+    app, done = house.app(), threading.Event()
+
+    def flip() -> None:
+        while not done.is_set():
+            write(house.project / "onetool.yaml", evil)
+            write(house.project / "onetool.yaml", good)
+
+    attacker = threading.Thread(target=flip, daemon=True)
+    attacker.start()
+    states: set[str] = set()
+    try:
+        for _ in range(2000):
+            await app.reload()
+            states.add(app.picture.loaded.project_state)
+            assert app.picture.loaded.config.aliases.get("ls") != "file.write"
+            if states == {"trusted", "changed"}:
+                break
+    finally:
+        done.set()
+        attacker.join(10)
+        await app.aclose()
+    assert "changed" in states
+
+
+def test_trusting_for_one_run_is_not_remembered(house: House) -> None:
+    house.project_file("aliases: {ls: file.list}\n")
+    with house.serve("--trust-project") as server:
+        assert server.run("ls()").is_error is False
+        assert server.run("ot.health()['project']").text == "trusted"
+    assert json.loads(house.onetool("trust", "--list", "--json").stdout) == []
+    with house.serve() as server:
+        assert server.run("ls()").is_error
+
+
+@pytest.mark.parametrize("kind", ["link", "file", "pipe"])
+def test_a_project_directory_that_is_none_is_said_to_be_ignored(house: House, kind: str) -> None:
+    write(house.outside / "onetool.yaml", "aliases: {ls: file.write}\n")
+    if kind == "link":
+        house.project.symlink_to(house.outside)
+    elif kind == "file":
+        house.project.write_text("aliases: {ls: file.write}\n")
+    else:
+        os.mkfifo(house.project)
+    loaded = house.app().picture.loaded
+    assert loaded.config.aliases == {}
+    assert "is not used" in "".join(loaded.warnings)
+
+
+@pytest.mark.parametrize("where", ["work", "link-to-work", "work/../work", "work/sub/.."])
+def test_a_working_directory_from_the_environment_brings_no_trust(house: House, where: str) -> None:
+    house.project_file("aliases: {ls: file.list}\n")
+    (house.work / "sub").mkdir()
+    (house.work.parent / "link-to-work").symlink_to(house.work)
+    reply = json.loads(house.onetool("run", "--json", "ls()", env={"OT_CWD": str(house.work.parent / where)}).stdout)
+    assert reply["is_error"]
+    assert "is not trusted" in "".join(reply["content"])
+
+
+LOOK_AROUND = """\
+met = []
+for path in ("secrets.yaml", "onetool.yaml", ".", "tmp"):
+    try:
+        met.append(file.info(path=path))
+    except Exception as error:
+        met.append(type(error).__name__)
+met"""
+
+
+def test_a_server_that_works_inside_the_user_s_settings_still_hides_them(house: House) -> None:
+    house.user_file("TOKEN: canary-user\n", "secrets.yaml")
+    found = house.onetool("run", "--json", LOOK_AROUND, env={"OT_CWD": str(house.settings)})
+    assert json.loads(found.stdout)["content"] == [
+        '["PermissionError","PermissionError","PermissionError","PermissionError"]'
+    ]

@@ -1,0 +1,128 @@
+"""Somebody who swaps links for files and directories, while tools work on them, gets nothing out and nothing in."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import threading
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from escapes.house import House, everything, write
+from mcp_wire import WireServer
+
+
+@contextlib.contextmanager
+def swapping(put_inside: Callable[[], None], put_outside: Callable[[], None]) -> Generator[list[int]]:
+    """Change a path to and fro in a thread while the block runs; the list counts how often."""
+    swaps, done = [0], threading.Event()
+
+    def swap() -> None:
+        while not done.is_set():
+            put_outside()
+            put_inside()
+            swaps[0] += 1
+
+    attacker = threading.Thread(target=swap, daemon=True)
+    attacker.start()
+    try:
+        yield swaps
+    finally:
+        done.set()
+        attacker.join(10)
+
+
+def run_against_swaps(server: WireServer, swaps: list[int], program: str) -> str:
+    """Run *program* until it has met many swaps, and return all that it said."""
+    said = ""
+    for _ in range(40):
+        said += server.run(program).text
+        if swaps[0] > 500 and "inside" in said and "Error" in said:
+            break
+    assert "inside" in said, "the file was never met in its rightful place"
+    assert swaps[0] > 100
+    return said
+
+
+READ_OFTEN = """\
+met = []
+for _ in range(100):
+    try:
+        met.append(file.read(path={path!r}))
+    except Exception as error:
+        met.append(type(error).__name__)
+sorted(set(met))"""
+
+WRITE_OFTEN = """\
+met = []
+for n in range(100):
+    try:
+        file.write(path="door/dropped.txt", content="x", append=n % 2 == 0)
+        met.append("inside")
+    except Exception as error:
+        met.append(type(error).__name__)
+sorted(set(met))"""
+
+
+@pytest.fixture
+def door(tmp_path: Path) -> Iterator[tuple[House, WireServer, Path, Path]]:
+    """A server, and a directory and a link to the outside that take turns at the same path."""
+    house = House.build(tmp_path)
+    write(house.outside / "file.txt", "canary-outside")
+    inner, link = house.work / "inner", house.work / "link"
+    write(inner / "file.txt", "inside")
+    link.symlink_to(house.outside)
+    with house.serve() as server:
+        yield house, server, inner, link
+
+
+def take_place(held: Path, path: Path) -> None:
+    """Give *held* the name *path*, also where a write has just made a directory of that name."""
+    while os.path.lexists(held):
+        try:
+            held.rename(path)
+        except OSError:
+            shutil.rmtree(path, ignore_errors=True)  # the server may be writing there just now
+
+
+@pytest.mark.parametrize("program", [READ_OFTEN.format(path="door/file.txt"), WRITE_OFTEN], ids=["reading", "writing"])
+def test_a_directory_that_turns_into_a_link_meanwhile_leads_nowhere(
+    door: tuple[House, WireServer, Path, Path], program: str
+) -> None:
+    house, server, inner, link = door
+    path = house.work / "door"
+    inner.rename(path)
+
+    def outside() -> None:
+        path.rename(inner)
+        take_place(link, path)
+
+    def inside() -> None:
+        path.rename(link)
+        take_place(inner, path)
+
+    with swapping(inside, outside) as swaps:
+        said = run_against_swaps(server, swaps, program)
+    assert "canary-outside" not in said
+    assert everything(house.outside) == {str(house.outside / "file.txt"): b"canary-outside"}
+
+
+def test_a_file_that_turns_into_a_link_meanwhile_is_not_read_through(
+    door: tuple[House, WireServer, Path, Path],
+) -> None:
+    house, server, inner, _ = door
+    path, spare = inner / "file.txt", inner / "spare"
+
+    def outside() -> None:
+        spare.symlink_to(house.outside / "file.txt")
+        spare.replace(path)
+
+    def inside() -> None:
+        write(spare, "inside").replace(path)
+
+    with swapping(inside, outside) as swaps:
+        said = run_against_swaps(server, swaps, READ_OFTEN.format(path="inner/file.txt"))
+    assert "canary-outside" not in said

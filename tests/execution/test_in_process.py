@@ -1,0 +1,309 @@
+"""Calls in this process: synchronous tools in threads, whatever a tool raises, packs imported at their first call."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from ot.errors import ToolBusy, ToolFailed, ToolUnavailable
+from ot.execution.backends import in_process
+from ot.execution.backends.backend import CallContext
+from ot.execution.backends.in_process import InProcessBackend
+from ot.execution.path_guard import PathGuard
+from ot.execution.tool_context import ToolContext, current_tool_context
+from ot.registry.tool_loader import tools_of_functions
+from run_app import importable, write_packs
+
+pytestmark = pytest.mark.anyio
+
+CONTEXT = CallContext("me", "run", 1, time.monotonic() + 3600)
+
+
+class Desk:
+    """A backend with live functions as tools of the pack ``t``."""
+
+    def __init__(self, directory: Path, *functions: Callable[..., Any]) -> None:
+        by_name = {function.__name__: function for function in functions}
+        self.tools = {tool.name: tool for tool in tools_of_functions("t", by_name)}
+        self.directory = directory
+        self.backend = InProcessBackend(self.context, {f"t:{name}": function for name, function in by_name.items()})
+
+    def context(self, pack: str) -> ToolContext:
+        return ToolContext(PathGuard((self.directory,)), self.directory, {"pack": pack})
+
+    async def call(self, name: str, **arguments: Any) -> Any:
+        return await self.backend.call(self.tools[name], arguments, CONTEXT)
+
+    async def abandoned(self) -> int:
+        return (await self.backend.health()).details["abandoned_calls"]
+
+
+# ---------------------------------------------------------------- where tools run
+
+
+async def test_a_synchronous_tool_runs_off_the_event_loop(tmp_path: Path) -> None:
+    def where() -> int:
+        return threading.get_ident()
+
+    async def here() -> int:
+        return threading.get_ident()
+
+    desk = Desk(tmp_path, where, here)
+    assert await desk.call("where") != threading.get_ident()
+    assert await desk.call("here") == threading.get_ident()
+
+
+async def test_the_event_loop_goes_on_while_a_synchronous_tool_blocks(tmp_path: Path) -> None:
+    release = threading.Event()
+
+    def block() -> bool:
+        return release.wait(5)
+
+    desk = Desk(tmp_path, block)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(desk.call("block"))
+        await asyncio.sleep(0)
+        release.set()
+        with anyio.fail_after(5):
+            assert await task is True
+
+
+async def test_a_tool_sees_its_context_and_nobody_else_does(tmp_path: Path) -> None:
+    def settings() -> Any:
+        return current_tool_context().settings["pack"]
+
+    async def settings_async() -> Any:
+        return current_tool_context().settings["pack"]
+
+    desk = Desk(tmp_path, settings, settings_async)
+    assert [await desk.call("settings"), await desk.call("settings_async")] == ["t", "t"]
+    with pytest.raises(LookupError):
+        current_tool_context()
+
+
+async def test_parameters_of_every_kind_can_be_given(tmp_path: Path) -> None:
+    def f(a: int, b: int = 2, /, c: int = 3, *, d: int = 4, **rest: int) -> list[Any]:
+        return [a, b, c, d, rest]
+
+    desk = Desk(tmp_path, f)
+    assert await desk.call("f", a=1) == [1, 2, 3, 4, {}]
+    assert await desk.call("f", a=1, b=5, c=6, d=7, e=8) == [1, 5, 6, 7, {"e": 8}]
+
+
+# ---------------------------------------------------------------- whatever a tool raises
+
+
+class Odd(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+ERRORS = [
+    (ValueError("x"), "ValueError", "x"),
+    (KeyError("key"), "KeyError", "key"),
+    (KeyError(), "KeyError", ""),
+    (SystemExit(3), "SystemExit", "3"),
+    (KeyboardInterrupt(), "KeyboardInterrupt", ""),
+    (GeneratorExit(), "GeneratorExit", ""),
+    (StopIteration(5), "StopIteration", "5"),
+    (Odd(), "Odd", ""),
+    (ExceptionGroup("many", [ValueError("x")]), "ExceptionGroup", "many (1 sub-exception)"),
+    (MemoryError(), "MemoryError", ""),
+    (RecursionError("deep"), "RecursionError", "deep"),
+]
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize(("error", "name", "message"), ERRORS, ids=[name + message for _, name, message in ERRORS])
+async def test_whatever_a_tool_raises_is_a_failure_without_its_object(
+    tmp_path: Path, kind: str, error: BaseException, name: str, message: str
+) -> None:
+    def fail() -> None:
+        raise error
+
+    async def fail_async() -> None:
+        raise error
+
+    desk = Desk(tmp_path, fail, fail_async)
+    if kind == "async" and name == "StopIteration":
+        name, message = "RuntimeError", "coroutine raised StopIteration"
+    with pytest.raises(ToolFailed) as caught:
+        await desk.call("fail" if kind == "sync" else "fail_async")
+    assert (caught.value.tool.startswith("t.fail"), caught.value.kind, caught.value.message) == (True, name, message)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
+
+
+# ---------------------------------------------------------------- threads that cannot be stopped
+
+
+class Stuck:
+    """Synchronous calls that stay until they are let go."""
+
+    def __init__(self) -> None:
+        self.inside = threading.Semaphore(0)
+        self.release = threading.Event()
+        self.left = threading.Semaphore(0)
+
+    def hang(self) -> str:
+        self.inside.release()
+        self.release.wait(10)
+        self.left.release()
+        return "late"
+
+
+@pytest.fixture
+def stuck() -> Generator[Stuck]:
+    tool = Stuck()
+    yield tool
+    tool.release.set()
+
+
+async def entered(stuck: Stuck) -> None:
+    with anyio.fail_after(5):
+        await anyio.to_thread.run_sync(stuck.inside.acquire)
+
+
+async def abandon(desk: Desk, stuck: Stuck) -> float:
+    """Cancel a call that hangs, and return how long that took."""
+    task = asyncio.create_task(desk.call("hang"))
+    await entered(stuck)
+    started = time.monotonic()
+    task.cancel()
+    with anyio.fail_after(5), pytest.raises(asyncio.CancelledError):
+        await task
+    return time.monotonic() - started
+
+
+async def none_abandoned(desk: Desk) -> None:
+    with anyio.fail_after(5):
+        while await desk.abandoned():  # noqa: ASYNC110 - a thread tells no event that it has ended
+            await asyncio.sleep(0.005)
+
+
+async def test_a_cancelled_call_returns_at_once_and_its_thread_is_counted_until_it_ends(
+    tmp_path: Path, stuck: Stuck
+) -> None:
+    desk = Desk(tmp_path, stuck.hang)
+    assert await abandon(desk, stuck) < 0.5
+    assert await desk.abandoned() == 1
+    stuck.release.set()
+    await none_abandoned(desk)
+
+
+async def test_too_many_abandoned_threads_refuse_further_calls_until_some_end(
+    tmp_path: Path, stuck: Stuck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def quick() -> str:
+        return "quick"
+
+    async def light() -> str:
+        return "light"
+
+    monkeypatch.setattr(in_process, "MAX_ABANDONED", 3)
+    desk = Desk(tmp_path, stuck.hang, quick, light)
+    for _ in range(3):
+        assert await desk.call("quick") == "quick"
+        await abandon(desk, stuck)
+    with pytest.raises(ToolBusy, match="3 cancelled calls have not ended yet"):
+        await desk.call("quick")
+    assert await desk.call("light") == "light"
+    stuck.release.set()
+    await none_abandoned(desk)
+    assert await desk.call("quick") == "quick"
+
+
+async def test_a_call_that_is_cancelled_while_it_waits_for_a_thread_never_starts(
+    tmp_path: Path, stuck: Stuck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[int] = []
+
+    def later() -> None:
+        ran.append(1)
+
+    monkeypatch.setattr(in_process, "MAX_THREADS", 1)
+    desk = Desk(tmp_path, stuck.hang, later)
+    first = asyncio.create_task(desk.call("hang"))
+    await entered(stuck)
+    second = asyncio.create_task(desk.call("later"))
+    await asyncio.sleep(0)
+    second.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await second
+    stuck.release.set()
+    with anyio.fail_after(5):
+        assert await first == "late"
+    assert (ran, await desk.abandoned()) == ([], 0)
+
+
+async def test_the_answer_of_an_abandoned_call_is_dropped(tmp_path: Path, stuck: Stuck) -> None:
+    def explode() -> None:
+        stuck.hang()
+        raise ValueError("too late")
+
+    explode.__name__ = "hang"
+    desk = Desk(tmp_path, explode)
+    await abandon(desk, stuck)
+    stuck.release.set()
+    await none_abandoned(desk)
+
+
+# ---------------------------------------------------------------- packs that are imported
+
+PACKS = {
+    "fine": "LOADED = []\ndef f(): return 'fine'\n",
+    "missing": "import no_such_module_at_all\ndef f(): ...\n",
+    "exits": "import sys\nsys.exit(3)\ndef f(): ...\n",
+    "fails": "1 / 0\ndef f(): ...\n",
+    "interrupts": "raise KeyboardInterrupt\ndef f(): ...\n",
+    "lies": "def f(): ...\ndel f\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("pack", "why"),
+    [
+        ("missing", "ModuleNotFoundError: No module named 'no_such_module_at_all'"),
+        ("exits", "SystemExit: 3"),
+        ("fails", "ZeroDivisionError: division by zero"),
+        ("interrupts", "KeyboardInterrupt"),
+        ("lies", "AttributeError"),
+    ],
+)
+async def test_a_pack_that_cannot_be_imported_says_why_and_others_work(tmp_path: Path, pack: str, why: str) -> None:
+    packs = {found.name: found for found in write_packs(tmp_path, PACKS).packs()}
+    backend = Desk(tmp_path).backend
+    with importable(tmp_path):
+        for _ in range(2):
+            with pytest.raises(ToolUnavailable, match=why):
+                await backend.call(packs[pack].tools["f"], {}, CONTEXT)
+        assert await backend.call(packs["fine"].tools["f"], {}, CONTEXT) == "fine"
+
+
+async def test_a_pack_is_imported_at_its_first_call_and_off_the_event_loop(tmp_path: Path) -> None:
+    source = "import threading\nWHERE = threading.get_ident()\ndef f(): return WHERE\n"
+    (pack,) = write_packs(tmp_path, {"lazy": source}).packs()
+    backend, tool = Desk(tmp_path).backend, pack.tools["f"]
+    with importable(tmp_path):
+        module = tool.target.partition(":")[0]
+        assert module not in sys.modules
+        assert await backend.call(tool, {}, CONTEXT) != threading.get_ident()
+        assert module in sys.modules
+
+
+async def test_calls_at_the_same_time_import_a_pack_once(tmp_path: Path) -> None:
+    source = "import time\nCOUNT = []\nCOUNT.append(1)\ntime.sleep(0.05)\ndef f(): return len(COUNT)\n"
+    (pack,) = write_packs(tmp_path, {"slow": source}).packs()
+    backend = Desk(tmp_path).backend
+    with importable(tmp_path):
+        found = await asyncio.gather(*(backend.call(pack.tools["f"], {}, CONTEXT) for _ in range(8)))
+    assert found == [1] * 8

@@ -1,0 +1,288 @@
+"""The door: every call is resolved, checked, timed, cancelled and told of in the same way."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import anyio
+import pytest
+
+from ot.errors import (
+    InvalidArguments,
+    OneToolError,
+    ToolBusy,
+    ToolDenied,
+    ToolFailed,
+    ToolTimeout,
+    ToolUnavailable,
+    UnknownPack,
+    UnknownTool,
+)
+from ot.execution import tool_executor
+from ot.execution.backends.backend import BackendHealth, CallContext
+from ot.execution.backends.stub import StubBackend
+from ot.execution.policy import PolicyCheck
+from ot.execution.tool_executor import ToolExecutor
+from ot.registry.tool import Parameter, Tool
+from ot.registry.tool_registry import Pack, ToolRegistry
+from run_app import Calls
+
+pytestmark = pytest.mark.anyio
+
+TOOLS = [
+    Tool("t", "f", (Parameter("query", "keyword"), Parameter("count", "keyword", default="1"))),
+    Tool("t", "quick", timeout=0.05),
+    Tool("t", "free"),
+    Tool("t", "away", backend="elsewhere"),
+]
+
+
+def door(answers: Mapping[str, Any], **options: Any) -> ToolExecutor:
+    backends = {"in_process": StubBackend(answers), "elsewhere": StubBackend({"t.away": "from elsewhere"})}
+    return ToolExecutor(ToolRegistry([Pack("t", "local", lambda: TOOLS)]), backends, **options)
+
+
+def context(seconds: float = 60) -> CallContext:
+    return CallContext("me", "run 1", 1, time.monotonic() + seconds)
+
+
+async def call(executor: ToolExecutor, name: str, seconds: float = 60, **kwargs: Any) -> Any:
+    return await executor.call("t", name, (), kwargs, context(seconds))
+
+
+# ---------------------------------------------------------------- what gets through
+
+
+async def test_a_call_is_resolved_bound_and_carried_out() -> None:
+    backend = StubBackend({"t.f": lambda query, count=1: [query] * count})
+    executor = ToolExecutor(ToolRegistry([Pack("t", "local", lambda: TOOLS)]), {"in_process": backend})
+    assert await executor.call("t", "f", ("a",), {"c": 2}, context()) == ["a", "a"]
+    assert backend.calls == [("t.f", {"query": "a", "count": 2})]
+
+
+async def test_a_tool_names_the_backend_that_carries_it_out() -> None:
+    assert await call(door({}), "away") == "from elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("pack", "name", "kwargs", "error"),
+    [
+        ("nope", "f", {}, UnknownPack),
+        ("t", "nope", {}, UnknownTool),
+        ("t", "f", {}, InvalidArguments),
+        ("t", "free", {}, ToolDenied),
+    ],
+)
+async def test_what_is_wrong_before_the_call_never_reaches_a_backend(
+    pack: str, name: str, kwargs: dict[str, Any], error: type[OneToolError]
+) -> None:
+    calls = Calls()
+    backend = StubBackend({})
+    executor = ToolExecutor(
+        ToolRegistry([Pack("t", "local", lambda: TOOLS)]),
+        {"in_process": backend},
+        policy=PolicyCheck(["t.free"]),
+        observers=[calls],
+    )
+    with pytest.raises(error):
+        await executor.call(pack, name, (), kwargs, context())
+    assert backend.calls == []
+    assert [record.error for record in calls.records] == [error.__name__]
+
+
+# ---------------------------------------------------------------- what goes wrong in a call
+
+
+def raising(error: BaseException) -> Callable[..., Any]:
+    def function(**_: Any) -> Any:
+        raise error
+
+    return function
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ToolFailed("t.free", "KeyError", "x"),
+        ToolUnavailable("t", "no"),
+        ToolBusy("t.free", "no"),
+        ToolTimeout("t.free", 1),
+    ],
+)
+async def test_an_error_of_ours_passes_as_it_is(error: OneToolError) -> None:
+    with pytest.raises(type(error)) as caught:
+        await call(door({"t.free": raising(error)}), "free")
+    assert caught.value is error
+
+
+async def test_any_other_error_of_a_backend_is_a_failure_of_the_tool(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR), pytest.raises(ToolFailed) as caught:
+        await call(door({"t.free": raising(ZeroDivisionError("by zero"))}), "free")
+    assert (caught.value.tool, caught.value.kind, caught.value.message) == ("t.free", "ZeroDivisionError", "by zero")
+    assert caught.value.__cause__ is None
+    assert "the backend of t.free failed" in caplog.text
+
+
+@pytest.mark.parametrize("error", [ToolFailed("t.free", "E", "x" * 9999), ValueError("x" * 9999)])
+async def test_a_message_is_cut(error: Exception) -> None:
+    with pytest.raises(ToolFailed) as caught:
+        await call(door({"t.free": raising(error)}), "free")
+    assert len(caught.value.message) == tool_executor.MAX_MESSAGE
+
+
+# ---------------------------------------------------------------- time
+
+
+class Waiting:
+    """A tool that waits for ever, and knows how it ended."""
+
+    def __init__(self, *, stubborn: bool = False) -> None:
+        self.started = asyncio.Event()
+        self.release = asyncio.Event()
+        self.cancelled = 0
+        self.ended = asyncio.Event()
+        self._stubborn = stubborn
+
+    async def __call__(self) -> str:
+        self.started.set()
+        try:
+            while True:
+                try:
+                    await self.release.wait()
+                    return "released"
+                except asyncio.CancelledError:
+                    self.cancelled += 1
+                    if not self._stubborn:
+                        raise
+        finally:
+            self.ended.set()
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "left", "seconds"),
+    [
+        ("quick", {}, 60, 0.05),
+        ("free", {"call_seconds": 0.05}, 60, 0.05),
+        ("free", {}, 0.05, 0.05),
+        ("quick", {}, 0, 0),
+    ],
+)
+async def test_the_shortest_of_three_clocks_ends_a_call(
+    name: str, options: dict[str, Any], left: float, seconds: float
+) -> None:
+    tool = Waiting()
+    with anyio.fail_after(5), pytest.raises(ToolTimeout) as caught:
+        await call(door({f"t.{name}": tool}, **options), name, left)
+    assert caught.value.seconds == pytest.approx(seconds, abs=0.05)
+    assert f"t.{name} did not answer within" in str(caught.value)
+    assert tool.ended.is_set() or not tool.started.is_set()
+
+
+async def test_a_tool_may_have_more_time_than_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def patient() -> str:
+        await asyncio.sleep(0.02)
+        return "done"
+
+    tools = [Tool("t", "free", timeout=5)]
+    executor = ToolExecutor(
+        ToolRegistry([Pack("t", "local", lambda: tools)]),
+        {"in_process": StubBackend({"t.free": patient})},
+        call_seconds=0.001,
+    )
+    assert await call(executor, "free") == "done"
+
+
+async def test_cancelling_a_call_cancels_the_tool() -> None:
+    tool, calls = Waiting(), Calls()
+    task = asyncio.create_task(call(door({"t.free": tool}, observers=[calls]), "free"))
+    with anyio.fail_after(5):
+        await tool.started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert (tool.cancelled, tool.ended.is_set()) == (1, True)
+    assert [record.error for record in calls.records] == ["Cancelled"]
+
+
+@pytest.mark.parametrize("how", ["cancelled", "timed out"])
+async def test_a_tool_that_ignores_its_cancellation_is_left_behind(how: str, caplog: pytest.LogCaptureFixture) -> None:
+    tool = Waiting(stubborn=True)
+    task = asyncio.create_task(call(door({"t.free": tool}, call_seconds=0.05 if how == "timed out" else 60), "free"))
+    with anyio.fail_after(5), caplog.at_level(logging.WARNING):
+        await tool.started.wait()
+        if how == "cancelled":
+            task.cancel()
+        started = time.monotonic()
+        with pytest.raises((asyncio.CancelledError, ToolTimeout)):
+            await task
+    assert time.monotonic() - started < 1
+    assert "t.free ignored its cancellation and was left behind" in caplog.text
+    assert (tool.cancelled, tool.ended.is_set()) == (1, False)
+    tool.release.set()
+    with anyio.fail_after(5):
+        await tool.ended.wait()
+
+
+async def test_a_tool_that_cancels_itself_has_failed_and_the_run_goes_on() -> None:
+    with pytest.raises(ToolFailed) as caught:
+        await call(door({"t.free": raising(asyncio.CancelledError())}), "free")
+    assert caught.value.kind == "CancelledError"
+
+
+async def test_what_a_cancelled_tool_still_raises_is_dropped() -> None:
+    async def angry() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise ValueError("too late") from None
+
+    with anyio.fail_after(5), pytest.raises(ToolTimeout):
+        await call(door({"t.free": angry}, call_seconds=0.02), "free")
+
+
+# ---------------------------------------------------------------- who is told
+
+
+async def test_observers_learn_of_every_call_but_never_its_content() -> None:
+    one, two = Calls(), Calls()
+    executor = door({"t.f": "secret value", "t.free": raising(KeyError("k"))}, observers=[one, two])
+    await call(executor, "f", query="secret argument")
+    with pytest.raises(ToolFailed):
+        await call(executor, "free")
+    assert one.records == two.records
+    good, bad = one.records
+    assert (good.tool, good.caller, good.run_id, good.error) == ("t.f", "me", "run 1", "")
+    assert (bad.tool, bad.error) == ("t.free", "KeyError")
+    assert good.seconds >= 0
+    assert "secret" not in repr(one.records)
+
+
+async def test_an_absurd_name_is_cut_before_it_is_told() -> None:
+    calls = Calls()
+    with pytest.raises(UnknownTool):
+        await call(door({}, observers=[calls]), "x" * 10_000)
+    assert len(calls.tools[0]) == 200
+
+
+async def test_a_slow_call_is_logged(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    async def slow() -> None:
+        await asyncio.sleep(0.03)
+
+    executor = door({"t.free": slow, "t.quick": 1})
+    monkeypatch.setattr(tool_executor, "SLOW_SECONDS", 0.02)
+    with caplog.at_level(logging.WARNING):
+        await call(executor, "quick")
+        assert caplog.records == []
+        await call(executor, "free")
+    assert [record.getMessage() for record in caplog.records] == ["slow call: t.free took 0.0 s"]
+
+
+async def test_the_stub_backend_is_well() -> None:
+    stub = StubBackend({})
+    assert await stub.health() == BackendHealth()
+    await stub.retire("t")
+    await stub.aclose()

@@ -1,0 +1,46 @@
+"""Finds and strikes the processes in which programs run and templates are rendered."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import time
+from pathlib import Path
+
+from faults.watched import Watched
+from mcp_wire import process_stat
+
+COMPUTING_TICKS = 5
+SANDBOX, RENDERER = "monty", "python"
+"""The names of processes that the server starts."""
+
+
+def kill_all(server: Watched, name: str) -> None:
+    """Kill the server's processes of that name, and return when they are dead."""
+    killed = [pid for pid in server.wire.children() if Path(f"/proc/{pid}/comm").read_text().strip() == name]
+    assert killed
+    for pid in killed:
+        os.kill(pid, signal.SIGKILL)
+    end = time.monotonic() + 5
+    while any(map(process_stat, killed)):
+        assert time.monotonic() < end
+
+
+def busy_process(server: Watched) -> int:
+    """Return the sandbox process that computes; a program that does must have been sent."""
+    before = {pid: cpu_ticks(pid) for pid in server.wire.children()}
+    for _ in itertools.repeat(None, 10_000):
+        for pid in server.wire.children():
+            if cpu_ticks(pid) > before.setdefault(pid, 0) + COMPUTING_TICKS:
+                return pid
+    raise AssertionError("no process computes")
+
+
+def cpu_ticks(pid: int) -> int:
+    """Return how long a process has computed, 0 when it has gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - read often
+            return int(file.read().rpartition(b") ")[2].split()[11])
+    except OSError:
+        return 0

@@ -1,0 +1,123 @@
+"""Faults of the area ``run`` that strike the sandbox processes, or want more of them than there are."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from faults.faults_corpus import fault
+from faults.sandbox_process import RENDERER, SANDBOX, busy_process, kill_all
+from faults.watched import CONFIG, Watched, peak_mb
+
+RUN_SECONDS = 2.0
+LATE = RUN_SECONDS + 1.0
+
+Fault = dict[str, Any]
+
+
+@fault("R11")
+def test_a_killed_sandbox_is_an_error_at_once_and_the_pool_is_refilled(server: Watched, fault: Fault) -> None:
+    def kill() -> None:
+        number = server.wire.send_run("while True: pass")
+        os.kill(busy_process(server), signal.SIGKILL)
+        killed = time.monotonic()
+        reply = server.wire.wait(number, 1)
+        assert "EngineCrashed" == reply.meta["error"]
+        assert reply.at - killed < 0.25
+        numbers = [server.wire.send_run(f"slow.wait(seconds=0.05, nonce='{n}')") for n in range(20)]
+        assert [str(n) for n in range(20)] == [server.wire.wait(number).text for number in numbers]
+
+    server.survive(kill)
+
+
+@fault("R11")
+def test_only_the_run_whose_sandbox_died_fails(server: Watched, fault: Fault) -> None:
+    def kill() -> None:
+        waiting = [server.wire.send_run(f"slow.wait(seconds=1, nonce='{n}')") for n in range(2)]
+        doomed = server.wire.send_run("while True: pass")
+        os.kill(busy_process(server), signal.SIGKILL)
+        assert server.wire.wait(doomed, 2).is_error
+        assert ["0", "1"] == [server.wire.wait(number, 5).text for number in waiting]
+
+    server.survive(kill)
+
+
+@fault("R11")
+def test_sandboxes_killed_while_idle_cost_no_run(server: Watched, fault: Fault) -> None:
+    kill_all(server, SANDBOX)
+    replies = [server.wire.run("1 + 1").text for _ in range(4)]
+    server.survive(lambda: None)
+    assert ["2"] * 4 == replies
+
+
+@fault("R11")
+def test_a_renderer_killed_while_idle_costs_no_snippet(server: Watched, fault: Fault) -> None:
+    server.wire.run("$hello name=x")
+    kill_all(server, RENDERER)
+    server.wire.ping()
+    assert "hello you" == server.wire.run("$hello name=you").text
+    server.survive(lambda: None)
+
+
+@pytest.fixture
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    """A server that lets two programs run at a time, and others wait for half a second."""
+    config = CONFIG.replace("processes: 4, queue_seconds: 2", "processes: 2, queue_seconds: 0.5")
+    with Watched.started(tmp_path_factory.mktemp("small"), config) as watched:
+        yield watched
+
+
+@fault("R13")
+def test_a_pool_full_of_sleepers_says_that_it_is_overloaded_in_time(small: Watched, fault: Fault) -> None:
+    def crowd() -> None:
+        sleepers = [small.wire.send_run(f"slow.wait(seconds=1.5, nonce='{n}')") for n in range(2)]
+        started = time.monotonic()
+        reply = small.wire.run("1")
+        assert 0.4 < time.monotonic() - started < 1.0
+        assert "Overloaded" == reply.meta["error"]
+        assert ["0", "1"] == [small.wire.wait(number).text for number in sleepers]
+        assert "1" == small.wire.run("1").text
+
+    small.survive(crowd)
+
+
+def test_fifty_runs_that_wait_in_a_tool_wait_together(shipped: Watched) -> None:
+    def together() -> float:
+        started = time.monotonic()
+        numbers = [shipped.wire.send_run(f"slow.wait(seconds=0.2, nonce='n{n}')") for n in range(50)]
+        assert [f"n{n}" for n in range(50)] == [shipped.wire.wait(number).text for number in numbers]
+        return time.monotonic() - started
+
+    # The first time also starts fifty processes; a shared machine gets three tries.
+    assert min(together() for _ in range(3)) <= 0.6
+
+
+@fault("R12")
+def test_ten_thousand_runs_at_once_are_answered_right_or_told_that_it_is_overloaded(
+    shipped: Watched, fault: Fault
+) -> None:
+    wire = shipped.wire
+    numbers = [wire.send_run(f"'nonce-{n}'") for n in range(10_000)]
+    assert wire.ping(60) <= 60
+    for n, number in enumerate(numbers):
+        reply = wire.wait(number, 60)
+        assert f"nonce-{n}" == reply.text or "Overloaded" == reply.meta["error"]
+    assert peak_mb(wire) <= 1024
+    shipped.survive(lambda: None)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("round", range(20))
+def test_a_mixed_crowd_is_served_again_and_again(server: Watched, round: int) -> None:
+    def crowd() -> None:
+        programs = ["while True: pass", "1/0", "'a' * 10**11", "boom.raise_(kind='SystemExit')", f"'{round}'"]
+        numbers = [server.wire.send_run(program) for program in programs]
+        assert str(round) == server.wire.wait(numbers[-1], LATE).text
+        assert all(server.wire.wait(number, LATE).is_error for number in numbers[:-1])
+
+    server.survive(crowd)

@@ -1,0 +1,245 @@
+"""Watched: a real server process under fault, and what must hold of it after every one (I1 to I8 of the corpus).
+
+The warm-up fills what the server fills once and keeps, its pool of sandbox processes and its threads, so that the
+baseline is that of a server at work and whatever grows later is a leak.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Self
+
+from mcp_wire import Snapshot, WireReply, WireServer, process_tree
+
+TESTS = Path(__file__).parents[1]
+SERVER = (sys.executable, str(TESTS / "faults" / "fault_server.py"))
+BARE = (sys.executable, str(TESTS.parent / "benchmarks" / "bare_server.py"))
+CORPUS = TESTS / "corpus" / "bad_inputs.yaml"
+CANARY = "canary-fault-4d1c9a7e"
+PING_SECONDS = 0.05
+SETTLE_SECONDS = 2.0
+SLACK = 2
+PROCESSES = 4
+
+CONFIG = f"""\
+limits: {{run_seconds: 2, call_seconds: 2, cpu_seconds: 2}}
+engines: {{portable: {{processes: {PROCESSES}, queue_seconds: 2}}}}
+aliases: {{ws: brave.search}}
+snippets:
+  hello: {{params: {{name: {{}}}}, body: '"hello {{{{ name }}}}"'}}
+logs: {{level: WARNING}}
+"""
+"""The limits that the corpora are meant to run with, and a pool small enough to be full at the baseline."""
+
+
+class PingTooSlow(AssertionError):
+    """The server, or the machine, took its time over a ping."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The directories of one server: a home with its configuration, and a working directory."""
+
+    home: Path
+    cwd: Path
+
+    @classmethod
+    def make(cls, root: Path, config: str = CONFIG) -> Self:
+        """Make both below *root*, with *config* and a secret."""
+        place = cls(root / "home", root / "work")
+        place.config.parent.mkdir(parents=True, exist_ok=True)
+        place.cwd.mkdir(exist_ok=True)
+        place.config.write_text(config)
+        place.secrets.write_text(f"FAULTS_CANARY: {CANARY}\n")
+        place.secrets.chmod(0o600)
+        return place
+
+    @property
+    def config(self) -> Path:
+        """The user's configuration."""
+        return self.home / ".onetool" / "onetool.yaml"
+
+    @property
+    def secrets(self) -> Path:
+        """The user's secrets."""
+        return self.home / ".onetool" / "secrets.yaml"
+
+    def environment(self) -> dict[str, str]:
+        """Return what the server inherits: little, and a secret."""
+        kept = {name: value for name, value in os.environ.items() if name == "PATH" or name.startswith("COVERAGE_")}
+        ours = {"HOME": str(self.home), "FAULTS_CANARY": CANARY, "FAULTS_CORPUS": str(CORPUS)}
+        return kept | ours | {"PYTHONPATH": str(TESTS.parent / "src")}
+
+    def files(self) -> set[Path]:
+        """Return every file outside the state directories: those of stored results and of packs made ready."""
+        state = {self.home / ".onetool" / name for name in ("tmp", "packs")}
+        found = (file for root in (self.home, self.cwd) for file in root.rglob("*") if file.is_file())
+        return {file for file in found if state.isdisjoint(file.parents)}
+
+
+def start_wire(place: Place, args: Sequence[str] = SERVER, *, handshake: bool = True) -> WireServer:
+    """Start a server in *place*."""
+    return WireServer.start(args, cwd=place.cwd, env=place.environment(), handshake=handshake)
+
+
+@dataclass
+class Watched:
+    """One server, its baseline, and the checks."""
+
+    wire: WireServer
+    place: Place
+    crowd: int = PROCESSES
+    baseline: Snapshot = field(init=False)
+    _lines_seen: int = 0
+    _files: set[Path] = field(default_factory=set[Path])
+    _stored_seen: set[Path] = field(default_factory=set[Path])
+
+    def __post_init__(self) -> None:
+        """Warm the server up and take the baseline."""
+        self._warm_up()
+        self.baseline = self._snapshot()
+        self._files = self.place.files()
+
+    @classmethod
+    @contextmanager
+    def started(cls, root: Path, config: str = CONFIG, *, crowd: int = PROCESSES) -> Generator[Self]:
+        """Yield a server below *root*, warmed up by *crowd* runs at a time, and end it."""
+        place = Place.make(root, config)
+        with start_wire(place) as wire:
+            yield cls(wire, place, crowd)
+
+    def survive[T](self, fault: Callable[[], T]) -> T:
+        """Return what *fault* returns; all invariants hold afterwards.
+
+        A ping that is late twice in a row is the server's fault; once may be the machine's, which is shared.
+        """
+        try:
+            return self._once(fault)
+        except PingTooSlow:
+            return self._once(fault)
+
+    def run(self, command: str, timeout: float = 10.0) -> WireReply:
+        """Run *command* as a fault that must be survived."""
+        return self.survive(lambda: self.wire.run(command, timeout=timeout))
+
+    def _once[T](self, fault: Callable[[], T]) -> T:
+        result = fault()
+        self.check_ping()
+        self.check()
+        return result
+
+    # ---------------------------------------------------------------- the invariants
+
+    def check_ping(self) -> None:
+        """I3, just after a fault."""
+        seconds = self.wire.ping()
+        if seconds > PING_SECONDS:
+            raise PingTooSlow(f"a ping took {seconds * 1000:.0f} ms")
+
+    def check(self) -> None:
+        """All others, as far as they can be seen from outside."""
+        assert self.wire.alive
+        self._check_own_data()
+        assert [] == self.wire.stdout_junk, "I6"
+        assert set() == self.place.files() - self._files, "I7"
+        self._check_secret()
+        self._check_baseline()
+
+    def _check_own_data(self) -> None:
+        """I1 and I2: one answer a request, and its own."""
+        nonce = secrets.token_hex(8)
+        assert nonce == self.wire.run(f"brave.search(query='{nonce}')[0]['title'].split()[0]").text, "I2"
+        assert [] == [id for id, answers in self.wire.answers.items() if id is not None and len(answers) > 1], "I1"
+
+    def _check_secret(self) -> None:
+        """I8 in all that was written since the last look; stored results are on disk."""
+        lines, self._lines_seen = self.wire.lines[self._lines_seen :], len(self.wire.lines)
+        assert not any(CANARY.encode() in line for line in lines), "I8: standard output"
+        assert CANARY not in self.wire.stderr_text(), "I8: standard error"
+        for stored in set((self.place.home / ".onetool" / "tmp").glob("*")) - self._stored_seen:
+            assert CANARY.encode() not in stored.read_bytes(), "I8: a stored result"
+            self._stored_seen.add(stored)
+
+    def _check_baseline(self) -> None:
+        """I5, within its two seconds."""
+        end = time.monotonic() + SETTLE_SECONDS
+        while grown := self._grown():
+            assert time.monotonic() < end, f"I5: {grown}"
+
+    def _grown(self) -> str:
+        now, before = self._snapshot(), self.baseline
+        # A worker is a process and three descriptors.
+        more = len(now.children) - len(before.children)
+        if more > SLACK or now.threads > before.threads + SLACK or now.fds > before.fds + SLACK + 3 * max(more, 0):
+            return f"from {before} to {now}"
+        zombies = _zombies(self.wire.pid)
+        return f"zombies {zombies}" if zombies else ""
+
+    def _snapshot(self) -> Snapshot:
+        """The wire's, without threads of the sandbox's client that leave by themselves after ten idle seconds."""
+        names = [_first_line(file) for file in Path(f"/proc/{self.wire.pid}/task").glob("*/comm")]
+        return replace(self.wire.snapshot(), threads=sum(not name.startswith("tokio") for name in names))
+
+    # ---------------------------------------------------------------- what faults share
+
+    def _warm_up(self) -> None:
+        slow = ["slow.wait(seconds=0.3)", "slow.block(seconds=0.3)"]
+        for program in [*slow, "$hello name=x", "'x' * 100_000", "print('x' * 100_000)", "nothing.at_all()"]:
+            for number in [self.wire.send_run(program) for _ in range(self.crowd)]:
+                self.wire.wait(number)
+
+    def ping_meanwhile(self, times: int = 100) -> None:
+        """I3 while a fault is going on: one ping of a hundred may be late."""
+        pings = sorted(self.wire.ping(60) for _ in range(times))
+        if pings[-1 - times // 100] > PING_SECONDS:
+            raise PingTooSlow(f"the slowest pings took {[f'{ping * 1000:.0f} ms' for ping in pings[-3:]]}")
+
+    def expect_files(self, files: set[Path]) -> None:
+        """Take *files* for granted from now on: a fault puts them there itself."""
+        self._files |= files
+
+    def peak_growth_mb(self, fault: Callable[[], object]) -> float:
+        """Return by how much the server's memory rose at most while *fault* was going on."""
+        return peak_growth_mb(self.wire, fault)
+
+
+def peak_growth_mb(wire: WireServer, fault: Callable[[], object]) -> float:
+    """Return by how many MiB the server's memory rose at most while *fault* was going on."""
+    Path(f"/proc/{wire.pid}/clear_refs").write_text("5")  # the high-water mark starts anew
+    before = wire.rss_mb()
+    fault()
+    return peak_mb(wire) - before
+
+
+def peak_mb(wire: WireServer) -> float:
+    """Return the high-water mark of the server's memory in MiB."""
+    status = Path(f"/proc/{wire.pid}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) / 1024
+
+
+def tree_rss_mb(wire: WireServer) -> float:
+    """Return the memory of the server and all below it, in MiB."""
+    return sum(stat.rss_mb for stat in process_tree(wire.pid))
+
+
+def _first_line(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""  # the thread has just ended
+
+
+def _zombies(parent: int) -> list[int]:
+    found: list[int] = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended meanwhile
+            state, ppid = file.read_text().rpartition(") ")[2].split()[:2]
+            found += [int(file.parent.name)] if state == "Z" and int(ppid) == parent else []
+    return found

@@ -1,0 +1,119 @@
+"""Each format says the same value in its own way, and can be read back."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ot.output.formats import FORMATS, serialize_result, stored_text
+from ot.output.presentable import NotPresentable
+
+NUMBERS = st.one_of(
+    st.integers(-(1 << 63), (1 << 64) - 1), st.floats(allow_nan=False, allow_infinity=False), st.booleans(), st.none()
+)
+JSON = st.recursive(
+    st.one_of(NUMBERS, st.text()),
+    lambda inner: st.one_of(st.lists(inner, max_size=5), st.dictionaries(st.text(), inner, max_size=5)),
+    max_leaves=20,
+)
+COLLECTIONS = JSON.filter(lambda value: isinstance(value, list | dict))
+
+
+@given(COLLECTIONS, st.sampled_from([None, "json", "json_h"]))
+def test_json_can_be_read_back(value: Any, format: str | None) -> None:
+    assert value == json.loads(serialize_result(value, format))
+
+
+@given(COLLECTIONS, st.sampled_from(["yml", "yml_h"]))
+@example({"a": "\x85 \u2028 \ufeff"}, "yml")
+@example(["=", "~", "no", "1e3", "0x1", "1:2", "2020-01-01", "", " ", "a: b", "- c", "# d", "\n", "\t"], "yml")
+def test_yaml_can_be_read_back(value: Any, format: str) -> None:
+    assert value == yaml.safe_load(serialize_result(value, format))
+
+
+@given(st.text(), st.sampled_from([None, *FORMATS, "raw", "nonsense"]))
+def test_no_format_changes_text(text: str, format: str | None) -> None:
+    assert text == serialize_result(text, format)
+
+
+@given(COLLECTIONS)
+def test_raw_is_what_str_says(value: Any) -> None:
+    assert str(value) == serialize_result(value, "raw")
+
+
+@given(JSON, st.one_of(st.text(), st.integers(), st.lists(st.integers()), st.dictionaries(st.text(), st.text())))
+def test_an_unknown_format_is_the_default(value: Any, format: Any) -> None:
+    expected = serialize_result(value)
+    assert expected == serialize_result(value, format if format not in (*FORMATS, "raw") else "nonsense")
+
+
+VALUE = {"b": [1, {"c": "x y"}], "a": "é"}
+
+
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        (None, '{"b":[1,{"c":"x y"}],"a":"é"}'),
+        ("json", '{"b":[1,{"c":"x y"}],"a":"é"}'),
+        ("json_h", '{\n  "b": [\n    1,\n    {\n      "c": "x y"\n    }\n  ],\n  "a": "é"\n}'),
+        ("yml", "{b: [1, {c: x y}], a: é}"),
+        ("yml_h", "b:\n- 1\n- c: x y\na: é"),
+        ("raw", "{'b': [1, {'c': 'x y'}], 'a': 'é'}"),
+    ],
+)
+def test_a_format_looks_like_this(format: str | None, text: str) -> None:
+    assert text == serialize_result(VALUE, format)
+
+
+def test_a_list_of_collections_is_an_item_a_line_in_yaml_flow() -> None:
+    assert serialize_result([{"a": 1}, [2], 3], "yml") == "- {a: 1}\n- [2]\n- 3"
+    assert serialize_result([1, 2], "yml") == "[1, 2]"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "None"), (True, "true"), (1, "1"), (1.5, "1.5"), (math.inf, "Infinity")]
+)
+def test_a_scalar_is_written_bare(value: Any, text: str) -> None:
+    assert text == serialize_result(value)
+
+
+def test_a_long_line_stays_one_line_in_yaml_flow() -> None:
+    assert "\n" not in serialize_result({"a": ["word " * 100] * 20}, "yml")
+
+
+@pytest.mark.parametrize("format", [None, "raw", "yml"])
+def test_a_value_within_itself_is_not_presentable(format: str | None) -> None:
+    value: list[Any] = []
+    value.append(value)
+    with pytest.raises(NotPresentable):
+        serialize_result(value, format)
+
+
+@pytest.mark.parametrize("format", [None, "json", "json_h", "yml", "yml_h", "raw"])
+def test_an_int_of_any_size_can_be_written(format: str | None) -> None:
+    assert "0x1" in serialize_result([10**5000 - 10**5000 + (1 << 20_000)], format)
+
+
+# ---------------------------------------------------------------- for the result store
+
+
+@given(COLLECTIONS.filter(bool))
+def test_a_stored_collection_has_an_element_or_a_key_a_line(value: Any) -> None:
+    text = stored_text(value, None)
+    assert value == json.loads(text)
+    assert len(value) == len(text.split("\n"))
+
+
+@pytest.mark.parametrize("format", ["raw", "yml", "yml_h", "json_h"])
+def test_a_format_that_was_asked_for_is_stored_as_it_is(format: str) -> None:
+    assert serialize_result(VALUE, format) == stored_text(VALUE, format)
+
+
+def test_text_is_stored_as_it_is() -> None:
+    assert stored_text("a\nb", "yml") == "a\nb"

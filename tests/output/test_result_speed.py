@@ -1,0 +1,43 @@
+"""A large result costs what its page costs, in time and in memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def measure(directory: Path, lines: int, timeout: float) -> dict[str, float]:
+    script = Path(__file__).parent / "store_large.py"
+    done = subprocess.run(
+        [sys.executable, str(script), str(directory), str(lines)],
+        env={"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_two_hundred_megabytes_are_stored_and_paged_within_bounds(tmp_path: Path) -> None:
+    report = measure(tmp_path / "tmp", 2_000_000, 100)
+    assert report["store"] <= 10
+    assert report["first"] <= 0.05
+    assert report["last"] <= 0.1
+    assert report["search"] <= 5
+    assert report["megabytes"] <= 64
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_a_gigabyte_is_stored_and_paged_within_bounds(tmp_path: Path) -> None:
+    report = measure(tmp_path / "tmp", 10_000_000, 500)
+    assert report["store"] <= 10
+    assert report["first"] <= 0.05
+    assert report["last"] <= 0.1
+    assert report["megabytes"] <= 64

@@ -1,0 +1,126 @@
+"""What a pack's file declares about its dependencies, and how a mistake in it is told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ot.registry.pep723 import ScriptMetadata, read_script_block, script_metadata
+
+WHOLE = """\
+'''A pack.'''
+# /// script
+# requires-python = ">=3.12"
+# dependencies = [
+#   "six>=1.16",  # the comment of a comment
+#   "httpx[http2]; python_version >= '3.12'",
+# ]
+#
+# [tool.uv]
+# exclude-newer = "2026-01-01T00:00:00Z"
+# ///
+pack = "demo"
+"""
+
+
+def block(*lines: str) -> str:
+    return "\n".join(["# /// script", *(f"# {line}" if line else "#" for line in lines), "# ///", ""])
+
+
+@pytest.mark.scenario("002-06")
+def test_comment_prefixes_come_off_and_the_rest_is_toml() -> None:
+    assert {
+        "requires-python": ">=3.12",
+        "dependencies": ["six>=1.16", "httpx[http2]; python_version >= '3.12'"],
+        "tool": {"uv": {"exclude-newer": "2026-01-01T00:00:00Z"}},
+    } == read_script_block(WHOLE)
+
+
+@pytest.mark.scenario("002-06")
+@pytest.mark.parametrize("lines", [("dependencies = [",), ("a = 1", "a = 2"), ("= 3",), ("a = " + "[" * 5000,)])
+def test_malformed_toml_reads_as_no_block(lines: tuple[str, ...]) -> None:
+    assert read_script_block(block(*lines)) is None
+
+
+def test_a_file_without_a_block_declares_nothing() -> None:
+    text = "# /// pyproject\n# a = 1\n# ///\nprint('# /// script')\n"
+    assert read_script_block(text) is None
+    assert ScriptMetadata() == script_metadata(text)
+    assert not script_metadata(text).present
+
+
+def test_declared_dependencies_and_python_are_told() -> None:
+    metadata = script_metadata(WHOLE)
+    assert ("six>=1.16", "httpx[http2]; python_version >= '3.12'") == metadata.dependencies
+    assert ">=3.12" == metadata.requires_python
+    assert (True, "", False) == (metadata.present, metadata.problem, metadata.needs_consent)
+
+
+def test_an_empty_block_is_a_block() -> None:
+    assert ScriptMetadata(present=True) == script_metadata(block(""))
+
+
+def test_line_ends_and_a_byte_order_mark_of_other_systems_do_not_matter() -> None:
+    text = block('dependencies = ["six"]')
+    assert ("six",) == script_metadata(text.replace("\n", "\r\n")).dependencies
+    assert ("six",) == script_metadata("\ufeff" + text).dependencies
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "import os\n\n" + block("a = 1", "dependencies = [six]"),
+            "line 5: the '# /// script' block is not valid TOML",
+        ),
+        (block("dependencies = ["), "line 2: the '# /// script' block is not valid TOML"),
+        (block("a = 1") + "\n" + block("a = 1"), "line 5: there is a second '# /// script' block"),
+        ("x = 1\n# /// script\n# a = 1\n", "line 2: the '# /// script' block is not closed"),
+        ("# /// script\n#a = 1\n# ///\n", "line 1: the '# /// script' block is not closed"),
+        (block("a = " + "[" * 5000), "line 2: the '# /// script' block is nested too deeply"),
+        (block('dependencies = "six"'), "'dependencies' in the '# /// script' block must be a list of strings"),
+        (block('dependencies = ["six", 1]'), "'dependencies' in the '# /// script' block must be a list of strings"),
+        (block('dependencies = ["six ~~ 1"]'), "the dependency 'six ~~ 1' is not valid"),
+        (block('dependencies = ["--index-url=x"]'), "the dependency '--index-url=x' is not valid"),
+        (block("requires-python = 3.12"), "'requires-python' in the '# /// script' block must be a string"),
+        (block('requires-python = "three"'), "requires-python = 'three' is not valid"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(text: str, problem: str) -> None:
+    metadata = script_metadata(text)
+    assert metadata.present
+    assert metadata.problem.startswith(problem), metadata.problem
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ('dependencies = ["six @ https://files.example/six.whl"]',),
+        ('dependencies = ["six @ git+https://code.example/six"]',),
+        ('dependencies = ["six"]', "[tool.uv.sources]", 'six = { path = "../six" }'),
+        ('dependencies = ["six"]', "[[tool.uv.index]]", 'url = "https://index.example/simple"'),
+    ],
+)
+def test_packages_from_elsewhere_than_the_index_need_consent(lines: tuple[str, ...]) -> None:
+    metadata = script_metadata(block(*lines))
+    assert ("", True) == (metadata.problem, metadata.needs_consent)
+
+
+NAMES = st.from_regex(r"[a-z][a-z0-9]{0,10}", fullmatch=True)
+
+
+@given(st.lists(NAMES, max_size=5))
+def test_what_was_written_as_dependencies_is_read_again(names: list[str]) -> None:
+    text = block(f"dependencies = {json.dumps(names)}")
+    assert tuple(names) == script_metadata(text).dependencies
+
+
+@given(st.text())
+def test_no_text_breaks_the_reading(text: str) -> None:
+    wrapped = "\n".join(["# /// script", *(f"# {line}" for line in text.splitlines()), "# ///"])
+    for source in (text, wrapped):
+        metadata = script_metadata(source)
+        assert (read_script_block(source) is None) <= (bool(metadata.problem) or not metadata.present)

@@ -1,0 +1,93 @@
+"""The portable engine against CPython, over the programs that models write."""
+
+from __future__ import annotations
+
+import pytest
+from differential.compare import (
+    DIFFERENT,
+    DOCUMENTED,
+    PYTHON,
+    SAME,
+    Case,
+    Finding,
+    compare,
+    read_agreeing,
+    read_cases,
+    read_documented,
+    read_expected,
+)
+from pydantic_monty import __version__
+
+from ot.runtime.engines.portable_gaps.rules import DIFFERENCES
+
+AT_LEAST = 650
+RECORD = "look at each, then record it: PYTHONPATH=src:tests/runtime/engines python -m differential.compare"
+
+
+@pytest.fixture(scope="module")
+def findings() -> list[Finding]:
+    return compare(read_cases())
+
+
+def shown(findings: list[Finding]) -> str:
+    return "\n\n".join(f"{f.case.id}\n{f.case.source}\nCPython: {f.cpython}\nMonty:   {f.monty}" for f in findings)
+
+
+def test_there_are_enough_cases_and_no_two_are_the_same() -> None:
+    cases = read_cases()
+    assert len(cases) >= AT_LEAST
+    assert len(cases) == len({case.id for case in cases})
+
+
+def test_nothing_answers_differently_from_cpython_in_silence(findings: list[Finding]) -> None:
+    silent = [found for found in findings if found.outcome == DIFFERENT]
+    assert not silent, f"refuse these, or document them in rules.DIFFERENCES:\n\n{shown(silent)}"
+
+
+def test_nothing_that_agrees_with_cpython_is_refused_without_a_reason(findings: list[Finding]) -> None:
+    agreeing = {found.case.id: found for found in findings if found.gaps and found.agrees}
+    reasons = read_agreeing()
+    surprising = [found for id_, found in agreeing.items() if id_ not in reasons]
+    assert not surprising, f"refused although both agree:\n\n{shown(surprising)}"
+    assert not reasons.keys() - agreeing.keys(), "these are no longer refused, or no longer agree: take them out"
+    assert all(reasons.values())
+
+
+def test_the_record_was_made_with_the_installed_engine() -> None:
+    assert read_expected()["monty"] == __version__, f"a new release of the engine; {RECORD}"
+
+
+def test_nothing_has_moved_since_it_was_recorded(findings: list[Finding]) -> None:
+    recorded = read_expected()
+    if recorded["python"] != PYTHON:
+        pytest.skip(f"recorded with CPython {recorded['python']}; the other tests hold for every version")
+    moved = [
+        f"{found.case.id}: {before} -> {found.outcome}\n{found.case.source}"
+        for found in findings
+        if (before := recorded["outcomes"].get(found.case.id, SAME)) != found.outcome
+    ]
+    assert not moved, f"{len(moved)} cases moved; {RECORD}\n\n" + "\n\n".join(moved)
+    assert recorded["cases"] == len(findings), RECORD
+    assert not recorded["outcomes"].keys() - {found.case.id for found in findings}, RECORD
+
+
+def test_every_documented_difference_has_cases_that_show_it() -> None:
+    documented = read_documented()
+    assert documented.keys() == DIFFERENCES.keys()
+    assert all(documented.values())
+
+
+def test_the_documented_cases_do_differ(findings: list[Finding]) -> None:
+    if read_expected()["python"] != PYTHON:
+        pytest.skip("some of them differ only from the CPython that they were recorded with")
+    agreed = [found for found in findings if found.case.topic == DOCUMENTED and found.outcome != DOCUMENTED]
+    assert not agreed, f"these are no differences any more:\n\n{shown(agreed)}"
+
+
+def test_calling_a_tool_more_often_than_cpython_counts_as_a_difference() -> None:
+    case = Case("packs", "any([pack.double(x) > 3 for x in [1, 2, 3, 4]])")
+    lazy = Case("packs", "any(pack.double(x) > 3 for x in [1, 2, 3, 4])")
+    eager_found, lazy_found = compare([case, lazy])
+    assert eager_found.agrees
+    assert not lazy_found.agrees
+    assert lazy_found.cpython["value"] == lazy_found.monty["value"]

@@ -1,0 +1,123 @@
+"""What a client sees of the one tool, in both eras of the protocol."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import Client
+
+from ot.app import App
+from ot.server.mcp_server import DESCRIPTION, INSTRUCTIONS, build_server
+
+pytestmark = pytest.mark.anyio
+
+Session = Client[Any]
+
+
+async def run(client: Session, command: str) -> Any:
+    return await client.call_tool("run", {"command": command}, raise_on_error=False)
+
+
+def texts(result: Any) -> list[str]:
+    return [block.text for block in result.content]
+
+
+async def test_there_is_one_tool_and_it_takes_one_command(client: Session) -> None:
+    (tool,) = await client.list_tools()
+    assert "run" == tool.name
+    assert {"command": {"type": "string"}} == tool.input_schema["properties"]
+    assert ["command"] == tool.input_schema["required"]
+
+
+async def test_the_tool_says_honestly_what_it_may_do(client: Session) -> None:
+    (tool,) = await client.list_tools()
+    assert tool.annotations is not None
+    assert (False, True, True) == (
+        tool.annotations.read_only_hint,
+        tool.annotations.destructive_hint,
+        tool.annotations.open_world_hint,
+    )
+
+
+async def test_description_and_instructions_are_what_the_module_says_byte_for_byte(client: Session) -> None:
+    (tool,) = await client.list_tools()
+    assert (DESCRIPTION, INSTRUCTIONS) == (tool.description, client.instructions)
+
+
+async def test_description_and_instructions_do_not_depend_on_the_house(app: App, tmp_path: Path) -> None:
+    (tmp_path / "more.txt").write_text("x")
+    first, second = build_server(app, "1"), build_server(app, "1")
+    assert (await first.list_tools())[0].description == (await second.list_tools())[0].description
+    assert first.instructions == second.instructions
+
+
+async def test_a_value_is_one_text_and_no_error(client: Session) -> None:
+    result = await run(client, "{'a': [1, 2]}")
+    assert (False, ['{"a":[1,2]}']) == (result.is_error, texts(result))
+
+
+async def test_what_was_printed_is_a_text_of_its_own_before_the_value(client: Session) -> None:
+    assert ["hello\n", "2"] == texts(await run(client, "print('hello')\n1 + 1"))
+
+
+async def test_a_failure_is_marked_as_one_and_names_type_line_and_source(client: Session) -> None:
+    result = await run(client, "x = 1\ny = x / 0")
+    assert result.is_error
+    assert "ZeroDivisionError" in texts(result)[-1]
+    assert "line 2: y = x / 0" in texts(result)[-1]
+
+
+async def test_what_was_printed_before_a_failure_is_not_lost(client: Session) -> None:
+    result = await run(client, "print('so far')\n1 / 0")
+    assert result.is_error
+    assert "so far\n" == texts(result)[0]
+
+
+@pytest.mark.parametrize("command", ["1 +", "nothing.at_all()", "ot.nothing()", "$nothing", "x" * ((1 << 20) + 1)])
+async def test_every_refusal_is_marked_as_a_failure(client: Session, command: str) -> None:
+    assert (await run(client, command)).is_error
+
+
+async def test_a_program_may_return_a_failure_s_text_without_failing(client: Session) -> None:
+    assert not (await run(client, "'Error: this is only text'")).is_error
+
+
+@pytest.mark.parametrize("command", ["{'a': 1}", "'text'", "1/0", "None", "x = 1"])
+async def test_no_reply_carries_its_text_twice(client: Session, command: str) -> None:
+    result = await client.call_tool_mcp("run", {"command": command})
+    assert result.structured_content is None
+
+
+@pytest.mark.parametrize("command", ["1", "1/0"])
+async def test_every_reply_names_the_engine(client: Session, command: str) -> None:
+    meta = (await run(client, command)).meta["onetool"]
+    assert "portable" == meta["engine"]
+    assert meta["ms"] >= 0
+
+
+async def test_a_failure_s_kind_is_told_to_machines_too(client: Session) -> None:
+    assert "InvalidSyntax" == (await run(client, "1 +")).meta["onetool"]["error"]
+
+
+async def test_an_unknown_tool_is_refused(client: Session) -> None:
+    with pytest.raises(Exception, match=r"[Uu]nknown tool"):
+        await client.call_tool("walk", {"command": "1"})
+
+
+@pytest.mark.parametrize("arguments", [{}, {"command": 1}, {"command": None}, {"command": "1", "extra": 1}])
+async def test_arguments_of_another_shape_are_refused_and_nothing_runs(
+    client: Session, arguments: dict[str, Any]
+) -> None:
+    result = await client.call_tool_mcp("run", arguments)
+    assert result.is_error
+    assert "onetool" not in (result.meta or {})
+
+
+async def test_a_large_result_is_a_handle_whose_pages_can_be_read(client: Session) -> None:
+    stored = json.loads(texts(await run(client, "[i for i in range(100_000)]"))[0])
+    assert 100_000 == stored["total_lines"]
+    page = texts(await run(client, f"ot.result(handle={stored['handle']!r}, offset=100_000, limit=1)['lines']"))
+    assert "99999]" in page[0]

@@ -1,0 +1,150 @@
+"""The manifest and the tests agree, whichever part of the tests is selected: the files are read, not collected."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from scenarios import SCENARIOS, Scenario
+
+TESTS = Path(__file__).parent
+COUNTS = {"000": 67, "001": 66, "002": 14, "003": 27, "004": 26}
+"""How many scenarios each specification has."""
+
+NOT_RUN = frozenset({"skip", "xfail", "soak"})
+"""Marks of tests that the checks do not run, or do not need to pass: such a test proves nothing."""
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+@dataclass(frozen=True, order=True)
+class Proof:
+    """One place where a test says which scenario it proves."""
+
+    id: str
+    test: str
+
+
+def mark_name(node: ast.AST) -> str:
+    """Return ``x`` of ``pytest.mark.x`` and ``pytest.mark.x(...)``, else nothing."""
+    target = node.func if isinstance(node, ast.Call) else node
+    if isinstance(target, ast.Attribute) and ast.unparse(target.value) in ("pytest.mark", "mark"):
+        return target.attr
+    return ""
+
+
+def marked_tests(tree: ast.Module) -> Iterator[Definition]:
+    """Yield the tests and test classes that carry a scenario mark."""
+    definitions = [node for node in ast.walk(tree) if isinstance(node, Definition)]
+    for node in definitions:
+        if node.name.startswith(("test_", "Test")) and "scenario" in map(mark_name, node.decorator_list):
+            yield node
+
+
+def proofs_in(source: str, file: str) -> Iterator[Proof]:
+    """Yield what the tests of one file prove."""
+    for test in marked_tests(ast.parse(source)):
+        if NOT_RUN.isdisjoint(map(mark_name, test.decorator_list)):
+            marks = [mark for mark in test.decorator_list if mark_name(mark) == "scenario"]
+            ids = [argument for mark in marks if isinstance(mark, ast.Call) for argument in mark.args]
+            # An id that is not a literal cannot be searched for, and fails here as an unknown one.
+            yield from (Proof(ast.unparse(id).strip("'\""), f"{file}::{test.name}") for id in ids)
+
+
+def stray_marks(source: str) -> int:
+    """Return how many scenario marks stand anywhere but on a test."""
+    tree = ast.parse(source)
+    on_tests = [mark for test in marked_tests(tree) for mark in test.decorator_list]
+    everywhere = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return sum(mark_name(node) == "scenario" for node in everywhere if node not in on_tests)
+
+
+def problems(scenarios: Iterable[Scenario], proofs: Iterable[Proof]) -> list[str]:
+    """Return every disagreement between a manifest and what tests prove."""
+    known = {scenario.id: scenario for scenario in scenarios}
+    tests: dict[str, list[str]] = {}
+    for proof in sorted(proofs):
+        tests.setdefault(proof.id, []).append(proof.test)
+    missing = [s for s in known.values() if s.state == "built" and s.id not in tests]
+    unknown = [id for id in tests if id not in known]
+    early = [id for id in tests if id in known and known[id].state == "open"]
+    return [
+        *(f"{s.id} is built and has no test: {s.title}" for s in missing),
+        *(f"{id} is no scenario, but {', '.join(tests[id])} names it" for id in unknown),
+        *(f"{id} is open, but {', '.join(tests[id])} proves it: mark it built" for id in early),
+    ]
+
+
+def sources() -> Iterator[tuple[str, str]]:
+    """Yield every Python file below tests/, as path and text."""
+    for path in sorted(TESTS.rglob("*.py")):
+        yield str(path.relative_to(TESTS)), path.read_text(encoding="utf-8")
+
+
+def test_every_built_scenario_has_a_test_and_every_mark_names_a_built_scenario() -> None:
+    found = problems(SCENARIOS, [proof for file, source in sources() for proof in proofs_in(source, file)])
+    if found:
+        pytest.fail(f"{len(found)} disagreements:\n" + "\n".join(found), pytrace=False)
+
+
+def test_every_scenario_mark_stands_on_a_test() -> None:
+    assert not [file for file, source in sources() if stray_marks(source)]
+
+
+def test_each_specification_has_all_its_scenarios_numbered_from_one() -> None:
+    expected = [f"{seed}-{number:02d}" for seed, count in COUNTS.items() for number in range(1, count + 1)]
+    assert expected == [scenario.id for scenario in SCENARIOS]
+
+
+def test_no_two_scenarios_have_one_title() -> None:
+    titles = [scenario.title for scenario in SCENARIOS]
+    assert not [title for title in titles if titles.count(title) > 1]
+
+
+@pytest.mark.parametrize(
+    ("source", "ids"),
+    [
+        ("@pytest.mark.scenario('000-01', '000-02')\ndef test_x(): ...", ["000-01", "000-02"]),
+        ("@pytest.mark.scenario('000-01')\nasync def test_x(): ...", ["000-01"]),
+        ("@mark.scenario('000-01')\nclass TestX: ...", ["000-01"]),
+        ("class TestX:\n  @pytest.mark.scenario('000-01')\n  def test_x(self): ...", ["000-01"]),
+        ("@pytest.mark.skip\n@pytest.mark.scenario('000-01')\ndef test_x(): ...", []),
+        ("@pytest.mark.xfail(reason='x')\n@pytest.mark.scenario('000-01')\ndef test_x(): ...", []),
+        ("@pytest.mark.scenario('000-01')\ndef helper(): ...", []),
+        ("@pytest.mark.scenario(NAME)\ndef test_x(): ...", ["NAME"]),
+        ("@pytest.mark.anyio\ndef test_x(): ...", []),
+    ],
+)
+def test_proofs_are_read_from_tests_that_run(source: str, ids: list[str]) -> None:
+    assert ids == [proof.id for proof in proofs_in(source, "test_x.py")]
+
+
+@pytest.mark.parametrize(
+    ("source", "stray"),
+    [
+        ("@pytest.mark.scenario('000-01')\ndef test_x(): ...", 0),
+        ("@pytest.mark.scenario('000-01')\ndef helper(): ...", 1),
+        ("pytestmark = pytest.mark.scenario('000-01')", 1),
+        ("pytest.param(1, marks=pytest.mark.scenario('000-01'))", 1),
+    ],
+)
+def test_a_mark_that_no_reader_of_a_test_would_see_is_stray(source: str, stray: int) -> None:
+    assert stray == stray_marks(source)
+
+
+@pytest.mark.parametrize(
+    ("ids", "words"),
+    [
+        (["000-01"], []),
+        ([], ["000-01 is built and has no test: one"]),
+        (["000-01", "000-99"], ["000-99 is no scenario, but t.py::test_x names it"]),
+        (["000-01", "000-02"], ["000-02 is open, but t.py::test_x proves it: mark it built"]),
+    ],
+)
+def test_a_disagreement_is_named(ids: list[str], words: list[str]) -> None:
+    manifest = [Scenario("000-01", "built", "one"), Scenario("000-02", "open", "two")]
+    assert words == problems(manifest, [Proof(id, "t.py::test_x") for id in ids])

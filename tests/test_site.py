@@ -1,0 +1,50 @@
+"""The documentation's frame: what the site's own builder does not notice."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+
+
+def pages_in(nav: Any) -> Iterator[str]:
+    """Yield every page that a navigation names, at any depth."""
+    if isinstance(nav, str):
+        yield nav
+        return
+    for entry in nav.values() if isinstance(nav, dict) else nav:
+        yield from pages_in(entry)
+
+
+def listed_pages() -> list[str]:
+    """Return the pages that zensical.toml lists."""
+    project = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]
+    return list(pages_in(project["nav"]))
+
+
+def test_the_navigation_lists_every_page_once_and_no_other() -> None:
+    written, listed = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}, listed_pages()
+    unlisted, missing = sorted(written - set(listed)), sorted(set(listed) - written)
+    assert not unlisted, "zensical.toml must list these pages"
+    assert not missing, "zensical.toml lists pages that do not exist"
+    assert len(set(listed)) == len(listed)
+
+
+def test_decisions_are_numbered_without_gaps_and_titled_by_their_number() -> None:
+    records = sorted(DOCS.glob("decisions/[0-9]*.md"))
+    titles = [record.read_text(encoding="utf-8").split("\n", 1)[0] for record in records]
+    numbers = range(1, len(records) + 1)
+    assert records
+    assert [f"{number:04d}" for number in numbers] == [record.name[:4] for record in records]
+    assert [f"# {number}. " for number in numbers] == [re.sub(r"(?<=\. ).*", "", title) for title in titles]
+
+
+def test_a_decision_says_why_what_and_at_what_price() -> None:
+    for record in DOCS.glob("decisions/[0-9]*.md"):
+        headings = re.findall(r"^## (.+)$", record.read_text(encoding="utf-8"), re.MULTILINE)
+        assert headings == ["Context", "Decision", "Consequence"], record.name
