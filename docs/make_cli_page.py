@@ -13,7 +13,8 @@ PAGE = Path(__file__).parent / "reference" / "cli.md"
 HEAD = """\
 # The command line
 
-Data goes to standard output, talk to standard error. Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 denied, 130 interrupted.
+Data goes to standard output, talk to standard error.
+Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 denied, 130 interrupted.
 This page is made from the commands' own help: `python docs/make_cli_page.py`.
 """
 

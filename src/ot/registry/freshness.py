@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 type Stamp = tuple[int, int, int]
+
+EVERY_SECONDS = 1.0
+"""How often packs are looked at that a command does not name: it may reach them by an alias, or through another."""
 
 
 def stamp_of(path: Path) -> Stamp:
@@ -20,12 +24,22 @@ def stamp_of(path: Path) -> Stamp:
 class Freshness:
     """The stamps of files, by what they belong to; looking again costs a system call each."""
 
-    def __init__(self, always: Iterable[Path], packs: Mapping[str, Iterable[Path]]) -> None:
-        """Watch *always*, and a pack's files when the pack is spoken of."""
+    def __init__(
+        self,
+        always: Iterable[Path],
+        packs: Mapping[str, Iterable[Path]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Watch *always*, and a pack's files when the pack is spoken of, or nobody has looked for a while."""
         self._always = {path: stamp_of(path) for path in always}
         self._packs = {name: {path: stamp_of(path) for path in paths} for name, paths in packs.items()}
+        self._clock = clock
+        self._looked = clock()
 
     def is_lost(self, command: str) -> bool:
         """Return whether something that *command* may depend on has changed."""
-        stamps = [self._always, *(stamps for name, stamps in self._packs.items() if name in command)]
+        overdue = self._clock() - self._looked >= EVERY_SECONDS
+        if overdue:
+            self._looked = self._clock()
+        stamps = [self._always, *(stamps for name, stamps in self._packs.items() if overdue or name in command)]
         return any(stamp_of(path) != stamp for known in stamps for path, stamp in known.items())
