@@ -85,17 +85,21 @@ def await_error(reply: Any) -> str:
 async def test_a_configuration_that_cannot_be_used_leaves_the_old_one(tmp_path: Path) -> None:
     async with running_app(tmp_path, config={"aliases": {"v": "ot.version"}}) as app:
         (tmp_path / "user" / "onetool.yaml").write_text("version: 1\nalaises: {}\n")
-        text = error_of(await app.run("ot.reload()"))
+        reply = await app.run("ot.reload()")
+        assert reply.is_error
+        text, note = reply.texts
         assert "ConfigError" in text
+        assert "not used" in note
         assert "onetool.yaml:2" in text
         assert "aliases" in text
         assert value_of(await app.run("v()")) == installed_version()
 
 
 async def test_a_run_under_way_keeps_its_picture(tmp_path: Path) -> None:
-    async with running_app(tmp_path, config={"aliases": {"v": "ot.version"}}) as app:
-        (tmp_path / "user" / "onetool.yaml").write_text("{}")
-        assert value_of(await app.run("ot.reload()\nv()")) == installed_version()
+    config = tmp_path / "user" / "onetool.yaml"
+    editor = f"from pathlib import Path\ndef empty():\n    Path({str(config)!r}).write_text('{{}}')\n"
+    async with running_app(tmp_path, packs={"editor": editor}, config={"aliases": {"v": "ot.version"}}) as app:
+        assert value_of(await app.run("editor.empty()\not.reload()\nv()")) == installed_version()
         assert "NameError" in error_of(await app.run("v()"))
 
 

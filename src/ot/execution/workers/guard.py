@@ -305,6 +305,11 @@ def go_first() -> None:
     """Get a turn even among hundreds of processes that fork, where the system lets us."""
     with suppress(OSError, AttributeError):
         os.setpriority(os.PRIO_PROCESS, 0, -20)
+
+
+def go_before_all() -> None:
+    """Run before whatever forks on and on; never otherwise: one that dies needs the processor too, to be reaped."""
+    with suppress(OSError, AttributeError):
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
 
 
@@ -331,6 +336,7 @@ def guard(lifeline: int, status: int, server: int, memory_mb: int, processes: in
     go_first()
     say(status, f"started {watch.child}")
     if watch.wait(processes):
+        go_before_all()
         say(status, "limit processes")
     clean = watch.sweep(SWEEP_SECONDS, SWEEP_PAUSE)
     say(status, watch.ending())
