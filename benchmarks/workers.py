@@ -1,0 +1,161 @@
+"""Measures a warm call to a worker through the whole door, beside a bare echo process on the same event loop.
+
+    python benchmarks/workers.py [--calls 4000] [--rounds 5]
+
+Both are measured in turns in one run, so that the ratio holds on a busy machine too. The bare process is what the
+floor costs: one line of JSON there and back over two pipes, matched by id, and nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+
+from ot.cli.event_loop import run_async
+from ot.execution.backends.worker import WorkerBackend
+from ot.execution.call_context import CallContext
+from ot.execution.tool_executor import ToolExecutor
+from ot.execution.workers.worker_pool import WorkerPool
+from ot.execution.workers.worker_spec import WorkerSpec
+from ot.registry.extension_source import Extension
+from ot.registry.tool_registry import ToolRegistry
+
+PACK = 'def echo(*, nonce: str) -> str:\n    """Return what was given."""\n    return nonce\n'
+BARE = """
+import json, sys
+for line in sys.stdin.buffer:
+    message = json.loads(line)
+    reply = {"jsonrpc": "2.0", "id": message["id"], "result": {"value": message["params"]["arguments"]["nonce"]}}
+    sys.stdout.buffer.write(json.dumps(reply).encode() + b"\\n")
+    sys.stdout.buffer.flush()
+"""
+CALLERS = (1, 8)
+
+Call = Callable[[str], Awaitable[Any]]
+
+
+class BareEcho:
+    """A process that answers lines, and a client that matches answers by id."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._reading = asyncio.ensure_future(self._read())
+
+    @classmethod
+    async def start(cls) -> BareEcho:
+        pipe = asyncio.subprocess.PIPE
+        command = (sys.executable, "-I", "-S", "-c", BARE)
+        return cls(await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe))
+
+    async def __call__(self, nonce: str) -> Any:
+        assert self._process.stdin
+        number = next(self._numbers)
+        future = self._waiting[number] = asyncio.get_running_loop().create_future()
+        message = {"jsonrpc": "2.0", "id": number, "method": "call", "params": {"arguments": {"nonce": nonce}}}
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        return await future
+
+    async def _read(self) -> None:
+        assert self._process.stdout
+        while line := await self._process.stdout.readline():
+            reply = json.loads(line)
+            self._waiting.pop(reply["id"]).set_result(reply["result"]["value"])
+
+    async def aclose(self) -> None:
+        assert self._process.stdin
+        self._process.stdin.close()
+        await self._process.wait()
+        await self._reading
+
+
+def no_store(file: Path, *, tool: str, owner: str) -> str:
+    """Keep nothing: no reply is large here."""
+    return ""
+
+
+class Door:
+    """The executor, the backend and the pool, as the server puts them together."""
+
+    def __init__(self, state: Path) -> None:
+        pack = Extension("bench", state, {"bench_tools.py": PACK.encode()})
+        self.pool = WorkerPool(state)
+        specs = {"bench": WorkerSpec("bench", pack.files, pack.main)}
+        backend = WorkerBackend(self.pool, specs, no_store)
+        self._executor = ToolExecutor(ToolRegistry([pack.pack()]), {"worker": backend})
+
+    async def __call__(self, nonce: str) -> Any:
+        context = CallContext("bench", "run", 1, time.monotonic() + 60)
+        return await self._executor.call("bench", "echo", (), {"nonce": nonce}, context)
+
+
+async def seconds_a_call(call: Call, callers: int, calls: int) -> float:
+    """Return how long one of *calls* calls takes that *callers* share."""
+
+    async def caller(name: int) -> None:
+        for number in range(calls // callers):
+            nonce = f"{name}-{number}"
+            assert nonce == await call(nonce)
+
+    begun = time.perf_counter()
+    await asyncio.gather(*map(caller, range(callers)))
+    return (time.perf_counter() - begun) / calls
+
+
+async def first_call(state: Path) -> float:
+    """Return how long the first call takes when the environment is there."""
+    door = Door(state)
+    begun = time.perf_counter()
+    await door("x")
+    seconds = time.perf_counter() - begun
+    await door.pool.aclose()
+    return seconds
+
+
+async def measure(calls: int, rounds: int) -> str:
+    """Return the figures as a Markdown table."""
+    lines = ["| callers | bare echo | worker | ratio |", "|---|---|---|---|"]
+    with tempfile.TemporaryDirectory() as directory:
+        state = Path(directory)
+        door, bare = Door(state), await BareEcho.start()
+        await seconds_a_call(door, 8, 400)
+        await seconds_a_call(bare, 8, 400)
+        for callers in CALLERS:
+            pairs = [
+                (await seconds_a_call(bare, callers, calls), await seconds_a_call(door, callers, calls))
+                for _ in range(rounds)
+            ]
+            floor, ours = (statistics.median(column) for column in zip(*pairs, strict=True))
+            ratio = statistics.median(ours / floor for floor, ours in pairs)
+            lines.append(f"| {callers} | {floor * 1e6:.0f} us | {ours * 1e6:.0f} us | {ratio:.2f}x |")
+        await bare.aclose()
+        await door.pool.aclose()
+        firsts = [await first_call(state) for _ in range(rounds)]
+    lines.append(f"\nFirst call with the environment cached: {statistics.median(firsts) * 1000:.0f} ms")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--calls", type=int, default=4000)
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args()
+    print("asyncio\n\n" + asyncio.run(measure(given.calls, given.rounds)))
+    print("\nThe server's own loop\n\n" + run_async(measure(given.calls, given.rounds)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""Waiting for processes to be gone, without sleeping."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from mcp_wire import process_stat, process_tree
+
+
+def assert_gone(pids: Iterable[int], seconds: float = 1.0) -> float:
+    """Return how long it took until none of *pids* was left, at most *seconds*."""
+    watched = tuple(pids)
+    begun = time.monotonic()
+    while left := [pid for pid in watched if process_stat(pid)]:
+        assert time.monotonic() - begun < seconds, f"still there: {[(pid, command(pid)) for pid in left]}"
+    return time.monotonic() - begun
+
+
+def command(pid: int) -> str:
+    """Return a process's command line."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()[:300]
+    except OSError:
+        return ""
+
+
+def below_this() -> set[int]:
+    """Return the processes that this one has started."""
+    return {stat.pid for stat in process_tree(os.getpid())} - {os.getpid()}
+
+
+def zombies() -> list[int]:
+    """Return children of this process that nobody has buried."""
+    found: list[int] = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, parent = file.read_text().rpartition(") ")[2].split()[:2]
+            found += [int(file.parent.name)] if state == "Z" and int(parent) == os.getpid() else []
+    return found

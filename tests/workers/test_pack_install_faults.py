@@ -1,0 +1,169 @@
+"""What goes wrong while a pack's dependencies are installed, and whom it holds up: nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import quantiles
+
+import anyio
+import pytest
+
+from faults.watched import start_wire
+from mcp_wire import WireServer
+from ot.app import App
+from run_app import error_of, paths_in, value_of
+from workers.corpus_faults import Fault, fault
+from workers.door import source_of
+from workers.process_watch import below_this, command
+from workers.watched_workers import LONG_CONFIG, ONETOOL, WorkerPlace, write_pack
+
+pytestmark = pytest.mark.anyio
+
+NEEDY = '# /// script\n# dependencies = ["{0}"]\n# ///\ndef f() -> str:\n    """Work."""\n    return "done"\n'
+PING_SECONDS = 0.05
+
+
+@pytest.fixture
+def silent_index() -> Iterator[socket.socket]:
+    """An index that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener
+
+
+def address(listener: socket.socket) -> str:
+    return f"http://127.0.0.1:{listener.getsockname()[1]}/simple"
+
+
+@fault("W15", repetitions=5)
+def test_an_index_that_never_answers_costs_only_its_own_pack_its_own_budget(
+    tmp_path: Path, silent_index: socket.socket, fault: Fault
+) -> None:
+    packs = {"needy": NEEDY.format("no-such-package-of-ours"), "calm": source_of("calm")}
+    place = WorkerPlace.furnish(tmp_path, LONG_CONFIG + "workers: {install_seconds: 4}\n", packs)
+    environment = place.environment() | {"UV_DEFAULT_INDEX": address(silent_index)}
+    with WireServer.start(ONETOOL, cwd=place.cwd, env=environment) as wire:
+        wire.run("calm.echo(nonce='x')")
+        begun = time.monotonic()
+        number = wire.send_run("needy.f()", progress_token="install")
+        silent_index.settimeout(20)
+        connection, _ = silent_index.accept()
+        pings = [wire.ping() for _ in range(100)]
+        echoes = [timed(wire, f"calm.echo(nonce='{n}')") for n in range(20)]
+        assert number not in wire.answers
+        reply = wire.wait(number, 20)
+        connection.close()
+        assert reply.is_error and "not installed within 4 s" in reply.text and "needy" in reply.text
+        assert time.monotonic() - begun < 4 + 2
+        assert quantiles(pings, n=100)[-1] <= PING_SECONDS
+        assert max(echoes) < 1
+        assert not [pid for pid in wire.children() if "uv" in command(pid).split(" ")[0]]
+        assert [] == wire.stdout_junk
+
+
+def timed(wire: WireServer, program: str) -> float:
+    """Return how long a run takes that succeeds."""
+    begun = time.monotonic()
+    assert not wire.run(program).is_error
+    return time.monotonic() - begun
+
+
+@fault("W16")
+async def test_without_uv_a_pack_is_unavailable_for_a_reason_and_health_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Fault
+) -> None:
+    paths = paths_in(tmp_path, {})
+    write_pack(paths.global_dir, "needy", NEEDY.format("six"))
+    write_pack(paths.global_dir, "calm", source_of("calm"))
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setitem(sys.modules, "uv", None)
+    app = App(paths)
+    try:
+        error = error_of(await app.run("needy.f()"))
+        assert "needy" in error and "pip install uv" in error
+        health = value_of(await app.run("ot.health()"))
+        assert "needy" in health and "unavailable" in health and "uv" in health
+        assert "x" == value_of(await app.run("calm.echo(nonce='x')"))
+    finally:
+        await app.aclose()
+
+
+@fault("W17")
+async def test_settings_of_uv_and_certificates_reach_uv_and_only_the_latter_the_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, silent_index: socket.socket, fault: Fault
+) -> None:
+    certificates = tmp_path / "ca.pem"
+    certificates.write_text("")
+    monkeypatch.setenv("UV_INDEX_URL", address(silent_index))
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificates))
+    monkeypatch.setenv("MY_TOKEN", "canary-77aa")
+    paths = paths_in(tmp_path, {"workers": {"install_seconds": 5}})
+    write_pack(paths.global_dir, "needy", NEEDY.format("no-such-package-of-ours"))
+    write_pack(paths.global_dir, "calm", source_of("calm"))
+    app = App(paths)
+    try:
+        environ = value_of(await app.run("calm.environ()"))
+        assert str(certificates) in environ and "PATH" in environ
+        assert "UV_" not in environ and "canary-77aa" not in environ and "PYTHONPATH" not in environ
+        call = asyncio.create_task(app.run("needy.f()"))
+        silent_index.settimeout(20)
+        with anyio.fail_after(30):
+            connection, _ = await asyncio.to_thread(silent_index.accept)
+            connection.close()
+            await call
+    finally:
+        await app.aclose()
+
+
+@fault("W18")
+async def test_a_conflict_is_told_in_the_resolvers_words_and_asked_for_once(tmp_path: Path, fault: Fault) -> None:
+    paths = paths_in(tmp_path, {})
+    write_pack(paths.global_dir, "torn", NEEDY.format('six==1.16.0", "six==1.17.0'))
+    app = App(paths)
+    try:
+        await app.start()
+        before = below_this()
+        begun = time.monotonic()
+        calls = [asyncio.create_task(app.run("torn.f()")) for _ in range(8)]
+        most = 0
+        with anyio.fail_after(60):
+            while not all(call.done() for call in calls):
+                most = max(most, sum("/uv" in command(pid).split(" ")[0] for pid in below_this() - before))
+                await asyncio.sleep(0.01)
+        errors = [error_of(call.result()) for call in calls]
+        assert all("1.16.0" in error and "1.17.0" in error for error in errors)
+        assert most <= 1
+        assert time.monotonic() - begun < 5 or os.getloadavg()[0] > 4
+    finally:
+        await app.aclose()
+
+
+async def test_progress_of_an_install_reaches_whoever_waits_for_it(tmp_path: Path) -> None:
+    paths = paths_in(tmp_path, {})
+    # A header of its own content, so that it has to be installed now.
+    write_pack(paths.global_dir, "needy", NEEDY.format("six") + f"# {tmp_path}\n")
+    told: list[str] = []
+    app = App(paths)
+    try:
+        reply = await app.run("needy.f()", progress=lambda progress: told.append(progress.message))
+        assert "done" == value_of(reply)
+        assert any("needy" in message for message in told)
+    finally:
+        await app.aclose()
+
+
+def test_the_command_line_server_has_the_packs_too(tmp_path: Path) -> None:
+    place = WorkerPlace.furnish(tmp_path, LONG_CONFIG)
+    with start_wire(place, ONETOOL) as wire:
+        assert "3" == wire.run("calm.add(first=2)").text
+        number = wire.send_run("calm.steps(count=3)", progress_token="p")
+        assert "3" == wire.wait(number).text
+        told = [
+            note["params"].get("message") for note in wire.notifications if note["method"] == "notifications/progress"
+        ]
+        assert any("step" in str(message) for message in told)

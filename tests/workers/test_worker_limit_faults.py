@@ -1,0 +1,163 @@
+"""Memory, unread input, failing system calls, and too few descriptors."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from faults.watched import CONFIG
+from mcp_wire import WireServer
+from ot.errors import OneToolError, ToolBusy, ToolUnavailable
+from ot.execution.workers import guard_pipes
+from workers.corpus_faults import Fault, fault
+from workers.door import Door, extension, open_files
+from workers.process_watch import below_this, zombies
+from workers.watched_workers import WORKER_SERVER, WorkerPlace
+
+pytestmark = pytest.mark.anyio
+
+
+@fault("W29")
+async def test_a_tool_that_takes_too_much_memory_fails_and_the_server_keeps_its_own(
+    tmp_path: Path, fault: Fault
+) -> None:
+    """The limit that holds is RLIMIT_AS of the worker, ``workers.packs.<pack>.memory_mb``."""
+    door = Door(tmp_path, memory_mb=256)
+    try:
+        with pytest.raises(OneToolError) as raised:
+            await door("faulty.hog", mb=1024)
+        assert "MemoryError" in f"{getattr(raised.value, 'kind', '')} {raised.value}"
+        assert "still" == await door("faulty.echo", nonce="still")
+    finally:
+        await door.aclose()
+
+
+@fault("W11")
+async def test_a_worker_that_reads_nothing_is_told_apart_from_one_that_is_slow(door: Door, fault: Fault) -> None:
+    await door("faulty.echo", nonce="")
+    worker = door.pid("faulty")
+    os.kill(worker, 19)  # SIGSTOP: it reads nothing
+    argument = "x" * (10 << 20)
+    calls = [asyncio.create_task(door("faulty.echo", nonce=argument)) for _ in range(100)]
+    with anyio.fail_after(60):
+        worst = await slowest_turn(lambda: sum(call.done() for call in calls) >= 90)
+        refused = [call for call in calls if call.done()]
+        assert {ToolBusy} == {type(call.exception()) for call in refused}
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        assert worst < 1.0
+        assert "next" == await door("faulty.echo", nonce="next")
+
+
+async def slowest_turn(done: Any) -> float:
+    """Return the longest time that the event loop did not come round before *done*."""
+    worst, before = 0.0, time.monotonic()
+    while not done():
+        await asyncio.sleep(0.001)
+        now = time.monotonic()
+        worst, before = max(worst, now - before), now
+    return worst
+
+
+@fault("W19")
+async def test_a_worker_that_ends_at_its_start_again_and_again_leaves_no_zombie(tmp_path: Path, fault: Fault) -> None:
+    door = Door(tmp_path, [extension("early", "import os\nos._exit(3)\ndef f(): ...\n")])
+    before = open_files()
+    try:
+        for _ in range(100):
+            with pytest.raises(ToolUnavailable, match="exit code 3"):
+                await door("early.f")
+        await door.pool._settle()
+        assert [] == zombies()
+        assert abs(open_files() - before) <= 2
+    finally:
+        await door.aclose()
+
+
+CALLS = ("pipe", "Popen")
+
+
+@fault("W50")
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE, errno.EAGAIN])
+async def test_a_system_that_refuses_at_any_step_of_a_start_is_told_by_type(
+    tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch, fault: Fault
+) -> None:
+    door = Door(tmp_path)
+    files, processes = open_files(), below_this()
+    steps = 0
+    try:
+        for step in range(1, 20):
+            with monkeypatch.context() as patch:
+                counts: Counter[str] = Counter()
+                fail_at(patch, step, number, counts)
+                try:
+                    await door("calm.echo", nonce="x")
+                    break
+                except ToolUnavailable as error:
+                    assert "cannot be" in str(error)
+                    steps += 1
+            assert files == open_files()
+            assert processes == below_this()
+        assert steps >= 2
+        assert "x" == await door("calm.echo", nonce="x")
+    finally:
+        await door.aclose()
+
+
+def fail_at(patch: pytest.MonkeyPatch, step: int, number: int, counts: Counter[str]) -> None:
+    """Let the *step*-th of the system calls that start a process fail."""
+
+    def counted(real: Any) -> Any:
+        def call(*args: Any, **options: Any) -> Any:
+            counts["all"] += 1
+            if counts["all"] == step:
+                raise OSError(number, os.strerror(number))
+            return real(*args, **options)
+
+        return call
+
+    patch.setattr(guard_pipes.os, "pipe", counted(os.pipe))
+    patch.setattr(guard_pipes.subprocess, "Popen", counted(subprocess.Popen))
+
+
+@fault("W32")
+def test_a_server_with_few_descriptors_lets_go_of_idle_workers(tmp_path: Path, fault: Fault) -> None:
+    packs = {f"p{number}": "def f(*, x: int) -> int:\n    return x\n" for number in range(50)}
+    place = WorkerPlace.furnish(
+        tmp_path,
+        CONFIG.replace("call_seconds: 2", "call_seconds: 10").replace("run_seconds: 2", "run_seconds: 20"),
+        packs,
+    )
+    command = ["/bin/sh", "-c", 'ulimit -n 64 && exec "$@"', "sh", *WORKER_SERVER]
+    with WireServer.start(command, cwd=place.cwd, env=place.environment()) as wire:
+        for number in range(50):
+            reply = wire.run(f"p{number}.f(x={number})")
+            assert not reply.is_error, (number, reply.text, wire.fds())
+            assert f"{number}" == reply.text
+        assert len(wire.fds()) <= 64
+        assert [] == wire.stdout_junk
+        assert wire.ping() < 1
+
+
+async def test_a_worker_whose_pack_is_broken_at_import_is_not_tried_again_and_again(tmp_path: Path) -> None:
+    door = Door(tmp_path, [extension("broken", "import nothing_like_this\ndef f(): ...\n")], deaths=None)
+    try:
+        texts = set[str]()
+        for _ in range(8):
+            with pytest.raises((ToolUnavailable, ToolBusy)) as raised:
+                await door("broken.f")
+            texts.add(type(raised.value).__name__)
+            assert "nothing_like_this" in str(raised.value)
+        assert {"ToolUnavailable", "ToolBusy"} == texts
+    finally:
+        await door.aclose()

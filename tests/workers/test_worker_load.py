@@ -1,0 +1,159 @@
+"""Many calls, many deaths: no wrong reply, and nothing grows."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from pathlib import Path
+from statistics import median
+
+import anyio
+import pytest
+
+from ot.errors import ToolBusy, WorkerDied
+from ot.execution.workers.crash_budget import CrashBudget
+from workers.corpus_faults import Fault, fault
+from workers.door import Door, extension, open_files
+from workers.process_watch import below_this, zombies
+
+pytestmark = pytest.mark.anyio
+
+CALLERS = 64
+ANSWER_SECONDS = 0.25
+LATE = 6
+MOST_SECONDS = 2.0
+"""A machine that does other work too may hold up 2 % of the answers so long; a quiet one holds up none."""
+
+ECHO = '''
+import os
+import time
+
+
+def echo(*, nonce: str) -> str:
+    """Return what was given, and say a lot beside it."""
+    if nonce.endswith("7"):
+        print("noise", nonce)
+    if nonce.endswith("99"):
+        os.write(1, b'{"jsonrpc":"2.0","id":"1","result":{"value":"SPOOFED"}}\\n')
+    return nonce
+
+
+def hold() -> None:
+    """Be in the middle of a call."""
+    time.sleep(30)
+'''
+
+
+async def wrong_replies(directory: Path, calls: int) -> list[object]:
+    """Return what *calls* calls of 64 callers answered, where it was not their own."""
+    door = Door(directory, [extension("crowd", ECHO)])
+    wrong: list[object] = []
+
+    async def caller(name: int) -> None:
+        for number in range(calls // CALLERS):
+            value = await door("crowd.echo", nonce=f"{name}-{number}")
+            if value != f"{name}-{number}":
+                wrong.append(value)
+
+    try:
+        await door("crowd.echo", nonce="first")
+        await asyncio.gather(*map(caller, range(CALLERS)))
+    finally:
+        await door.aclose()
+    return wrong
+
+
+@fault("W37", repetitions=1)
+@pytest.mark.timeout(300)
+async def test_a_hundred_thousand_calls_of_sixty_four_callers_get_their_own_answers(
+    tmp_path: Path, fault: Fault
+) -> None:
+    assert [] == await wrong_replies(tmp_path, 100_000)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+async def test_a_million_calls_of_sixty_four_callers_get_their_own_answers(tmp_path: Path) -> None:
+    assert [] == await wrong_replies(tmp_path, 1_000_000)
+
+
+async def killed(door: Door) -> float:
+    """Kill a worker in the middle of a call, and return how long the answer took."""
+    await door("crowd.echo", nonce="alive")
+    call = asyncio.create_task(door("crowd.hold"))
+    while not door.workers("crowd")[0]._pending:  # noqa: ASYNC110 - nothing tells of it
+        await asyncio.sleep(0)
+    os.kill(door.pid("crowd"), 9)
+    begun = time.monotonic()
+    with pytest.raises(WorkerDied, match="SIGKILL"):
+        await call
+    return time.monotonic() - begun
+
+
+@fault("W01", "W03", repetitions=1)
+@pytest.mark.timeout(300)
+async def test_three_hundred_deaths_in_calls_are_answered_soon_and_leave_nothing(tmp_path: Path, fault: Fault) -> None:
+    door = Door(tmp_path, [extension("crowd", ECHO)])
+    try:
+        await killed(door)
+        await door("crowd.echo", nonce="alive")
+        before = (open_files(), threading.active_count(), len(below_this()))
+        seconds = [await killed(door) for _ in range(300)]
+        await door("crowd.echo", nonce="alive")
+        await door.pool._settle()
+        assert before == (open_files(), threading.active_count(), len(below_this()))
+        assert [] == zombies()
+        assert 1 == len(list((tmp_path / "spool").iterdir()))
+        late = [second for second in seconds if second > ANSWER_SECONDS]
+        assert median(seconds) <= ANSWER_SECONDS / 4
+        assert len(late) <= LATE, late
+        assert max(seconds) <= MOST_SECONDS
+    finally:
+        await door.aclose()
+
+
+@fault("W03")
+async def test_too_many_deaths_close_the_pack_for_a_while_and_then_one_call_is_tried(
+    tmp_path: Path, fault: Fault
+) -> None:
+    now = [0.0]
+    door = Door(tmp_path, deaths=None, clock=lambda: time.monotonic() + now[0])
+    try:
+        for _ in range(5):
+            with pytest.raises(WorkerDied):
+                await door("faulty.kill")
+        with pytest.raises(ToolBusy, match=r"died too often.*SIGKILL"):
+            await door("faulty.echo", nonce="x")
+        assert "refused" in door.pool.states()["faulty"]
+        assert "x" == await door("calm.echo", nonce="x")
+        now[0] = 0.1
+        assert "x" == await door("faulty.echo", nonce="x")
+        with pytest.raises(WorkerDied):
+            await door("faulty.kill")
+        with pytest.raises(ToolBusy):
+            await door("faulty.echo", nonce="x")
+        door.pool.keep_only(spec.key for spec in door.specs.values())
+        with anyio.fail_after(10):
+            assert "a reload opens it" == await door("faulty.echo", nonce="a reload opens it")
+    finally:
+        await door.aclose()
+
+
+def test_pauses_double_up_to_half_a_minute_and_start_small_again_after_a_quiet_minute() -> None:
+    now = [0.0]
+    budget = CrashBudget(lambda: now[0])
+    longest: list[float] = []
+    for _ in range(20):
+        budget.died("killed")
+        longest.append(budget.seconds_closed)
+        now[0] += budget.seconds_closed
+    assert [0.0] * 4 == longest[:4]
+    assert 0.05 <= longest[4] <= 0.1
+    assert 15 <= longest[-1] <= 30
+    now[0] += 61
+    budget.worked()
+    for _ in range(5):
+        budget.died("killed")
+    assert budget.seconds_closed <= 0.1

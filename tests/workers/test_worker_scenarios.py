@@ -1,0 +1,251 @@
+"""The scenarios of persistent workers, with the real uv and a real dependency from the index."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+import ot_tools
+from mcp_wire import process_tree
+from ot.app import App
+from ot.config.paths import Paths
+from ot.registry.pep723 import read_script_block
+from run_app import paths_in, running_app, value_of
+from workers.door import Door, source_of
+from workers.process_watch import assert_gone, below_this, command
+from workers.watched_workers import write_pack
+
+pytestmark = pytest.mark.anyio
+
+SIX = '''# /// script
+# requires-python = ">=3.12"
+# dependencies = ["six"]
+# ///
+"""A pack that needs a package of its own."""
+import os
+import sys
+
+import six
+
+
+def version() -> str:
+    """Return the package's version."""
+    return six.__version__
+
+
+def place() -> str:
+    """Return where the package lies."""
+    return six.__file__
+
+
+def own_pid() -> int:
+    """Return the worker's process id."""
+    return os.getpid()
+
+
+def search(*, query: str, count: int = 3) -> str:
+    """Search for something."""
+    return f"{query} {count}"
+'''
+
+
+def extension_app(
+    directory: Path, packs: Mapping[str, str], config: Mapping[str, Any] | None = None, **options: Any
+) -> App:
+    """Return an App whose user has written *packs*."""
+    paths = paths_in(directory, config or {})
+    for name, source in packs.items():
+        write_pack(paths.global_dir, name, source)
+    return App(paths, **options)
+
+
+@pytest.mark.scenario("002-01", "002-02", "002-05", "002-13")
+async def test_the_first_call_installs_and_starts_a_worker_and_later_calls_use_it(tmp_path: Path) -> None:
+    """uv resolves and installs; the interpreter that it made is then executed itself, so no uv stays resident."""
+    app = extension_app(tmp_path, {"sixpack": SIX})
+    try:
+        before = below_this()
+        with anyio.fail_after(100):
+            assert value_of(await app.run("sixpack.version()")).startswith("1.")
+            first = int(value_of(await app.run("sixpack.own_pid()")))
+            assert first == int(value_of(await app.run("sixpack.own_pid()")))
+            place = value_of(await app.run("sixpack.place()"))
+        started = [command(pid) for pid in below_this() - before]
+        assert 1 == len([line for line in started if line.endswith("bootstrap.py ") and "guard.py" not in line])
+        assert first in {stat.pid for stat in process_tree(first)}
+        # An environment that uv keeps for this file alone: neither the server's nor another pack's.
+        assert "environments-" in place and not place.startswith(sys.prefix)
+    finally:
+        await app.aclose()
+    assert_gone([first])
+
+
+@pytest.mark.scenario("000-47")
+async def test_prefixes_of_parameters_work_for_extension_packs(tmp_path: Path) -> None:
+    app = extension_app(tmp_path, {"sixpack": SIX})
+    try:
+        assert "x 5" == value_of(await app.run("sixpack.search(q='x', c=5)"))
+        assert "x 3" == value_of(await app.run("sixpack.search('x')"))
+    finally:
+        await app.aclose()
+
+
+class Clock:
+    """A clock that a test moves on."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def __call__(self) -> float:
+        import time
+
+        return time.monotonic() + self.ahead
+
+
+@pytest.mark.scenario("002-03")
+async def test_a_worker_that_was_idle_for_ten_minutes_ends_and_leaves_the_pool(tmp_path: Path) -> None:
+    clock = Clock()
+    door = Door(tmp_path, clock=clock)
+    try:
+        await door("calm.echo", nonce="x")
+        worker = door.pid("calm")
+        clock.ahead = 595
+        door.pool.reap_idle()
+        assert worker == door.pid("calm")
+        clock.ahead = 605
+        door.pool.reap_idle()
+        assert [] == door.workers("calm")
+        await door.pool._settle()
+        assert_gone([worker])
+    finally:
+        await door.aclose()
+
+
+async def test_the_idle_time_is_the_users_to_choose(tmp_path: Path) -> None:
+    app = extension_app(tmp_path, {"calm": source_of("calm")}, {"workers": {"packs": {"calm": {"idle_seconds": 0.2}}}})
+    try:
+        worker = int(value_of(await app.run("calm.own_pid()")))
+        with anyio.fail_after(20):
+            while app.pool._all():  # noqa: ASYNC110 - nothing tells of it
+                await asyncio.sleep(0.05)
+            await app.pool._settle()
+        assert_gone([worker])
+        assert worker != int(value_of(await app.run("calm.own_pid()")))
+    finally:
+        await app.aclose()
+
+
+@pytest.mark.scenario("002-04")
+async def test_each_call_starts_the_idle_time_anew(tmp_path: Path) -> None:
+    clock = Clock()
+    door = Door(tmp_path, clock=clock)
+    try:
+        await door("calm.echo", nonce="x")
+        worker = door.pid("calm")
+        first = door.workers("calm")[0].last_used
+        await door("calm.echo", nonce="x")
+        second = door.workers("calm")[0].last_used
+        assert second > first
+        # Ten minutes after the first call, but not after the second.
+        clock.ahead = first + 600 - clock() + (second - first) / 2
+        door.pool.reap_idle()
+        assert worker == door.pid("calm")
+    finally:
+        await door.aclose()
+
+
+@pytest.mark.scenario("002-06")
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (['dependencies = ["six",', '  "rich>=13",', "]"], {"dependencies": ["six", "rich>=13"]}),
+        (
+            ["[tool.uv]", 'exclude-newer = "2026-01-01T00:00:00Z"'],
+            {"tool": {"uv": {"exclude-newer": "2026-01-01T00:00:00Z"}}},
+        ),
+        (['dependencies = ["six"'], None),
+        (["dependencies = [,]"], None),
+    ],
+)
+def test_the_header_is_read_as_toml_and_a_broken_one_is_none(lines: list[str], found: dict[str, Any] | None) -> None:
+    text = "\n".join(["# /// script", *(f"# {line}" for line in lines), "# ///", ""])
+    assert found == read_script_block(text)
+    if found is not None:
+        assert found == tomllib.loads("\n".join(lines))
+
+
+INSIDE = '''
+import os
+
+from ot.execution.tool_context import current_tool_context
+
+
+def where() -> dict:
+    """Tell what is seen from inside."""
+    context = current_tool_context()
+    return {"pid": os.getpid(), "packs": sorted(context.registry.packs), "alias": dict(context.config.aliases)}
+'''
+
+
+@pytest.mark.scenario("002-07", "002-08", "002-12")
+async def test_a_bundled_pack_runs_in_the_servers_process_with_the_registry_and_the_configuration(
+    tmp_path: Path,
+) -> None:
+    """Through ``ot.execution.tool_context``. Access to language models comes with the chat clients."""
+    import os
+
+    async with running_app(tmp_path, {"inside": INSIDE}, {"aliases": {"w": "inside.where"}}) as app:
+        # A bundled file has no header.
+        assert read_script_block(INSIDE) is None
+        assert "in_process" == app.picture.registry.tool("inside", "where").backend
+        found = value_of(await app.run("inside.where()"))
+    assert f'"pid":{os.getpid()}' in found
+    assert '"inside"' in found and '"ot"' in found
+    assert '"alias":{"w":"inside.where"}' in found
+
+
+@pytest.mark.scenario("002-09", "002-12")
+def test_what_bundled_packs_import_is_in_the_distribution_and_none_has_a_header() -> None:
+    files = sorted(Path(ot_tools.__file__).parent.glob("[!_]*.py"))
+    assert files
+    for file in files:
+        assert read_script_block(file.read_text(encoding="utf-8")) is None
+        __import__(f"ot_tools.{file.stem}")
+
+
+@pytest.mark.scenario("002-10", "002-11")
+async def test_a_projects_packs_are_found_and_go_before_the_users(tmp_path: Path) -> None:
+    paths = paths_in(tmp_path, {})
+    write_pack(paths.global_dir, "both", "def who(): return 'user'\n")
+    write_pack(paths.global_dir, "mine", "def who(): return 'user'\n")
+    write_pack(paths.cwd / ".onetool", "both", "def who(): return 'project'\n")
+    write_pack(paths.cwd / ".onetool", "theirs", "def who(): return 'project'\n")
+    app = App(Paths.of(paths.cwd, paths.global_dir), trust_project=True)
+    try:
+        program = "[both.who(), mine.who(), theirs.who()]"
+        assert '["project","user","project"]' == value_of(await app.run(program))
+        assert {"worker"} == {app.picture.registry.tool(pack, "who").backend for pack in ("both", "mine", "theirs")}
+    finally:
+        await app.aclose()
+
+
+@pytest.mark.scenario("002-14")
+async def test_a_pack_without_a_header_is_a_worker_too_and_has_no_dependencies(tmp_path: Path) -> None:
+    plain = "import os\ndef own_pid(): return os.getpid()\n"
+    needy = "def f():\n    import six\n    return six.__version__\n"
+    app = extension_app(tmp_path, {"plain": plain, "needy": needy})
+    try:
+        import os
+
+        assert os.getpid() != int(value_of(await app.run("plain.own_pid()")))
+        reply = await app.run("needy.f()")
+        assert reply.is_error and "No module named 'six'" in reply.texts[-1]
+    finally:
+        await app.aclose()
