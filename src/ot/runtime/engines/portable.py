@@ -11,7 +11,7 @@ from ot.config.models import Limits
 from ot.errors import NotSupported, Overloaded, RunError
 from ot.runtime.engines.engine import EngineHealth, Outcome, Reach
 from ot.runtime.engines.portable_gaps import find_gaps
-from ot.runtime.engines.portable_run import PortableRun
+from ot.runtime.engines.portable_run import PortableRun, StillbornRun
 from ot.runtime.engines.ready_sessions import ReadySessions
 from ot.runtime.program import Program
 
@@ -48,7 +48,14 @@ class PortableEngine:
         Raises:
             RunError: It ended without one.
         """
-        run = PortableRun(program, reach, limits, deadline or time.monotonic() + limits.run_seconds)
+        deadline = deadline or time.monotonic() + limits.run_seconds
+        try:
+            return await self._run(PortableRun(program, reach, limits, deadline), limits)
+        except StillbornRun:
+            # The worker had died while it was idle, and nothing of the program has taken effect.
+            return await self._run(PortableRun(program, reach, limits, deadline), limits)
+
+    async def _run(self, run: PortableRun, limits: Limits) -> Outcome:
         try:
             async with self._sessions.session(_monty_limits(limits), run.deadline) as session:
                 return await run.drive(session)

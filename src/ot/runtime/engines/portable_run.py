@@ -26,6 +26,7 @@ SOURCE = "<python-input-0>"
 SUSPENSIONS = re.compile(r"suspension limit \d+ exceeded")
 """How Monty says that a program asked for the host too often."""
 MAX_MESSAGE = 4000
+STILLBORN_SECONDS = 0.1
 
 Answer = Mapping[str, Any]
 
@@ -37,6 +38,10 @@ class PackHandle:
 
     def __repr__(self) -> str:
         return "<pack>"
+
+
+class StillbornRun(EngineCrashed):
+    """The process died before the program asked for anything, so soon that it must have been dying already."""
 
 
 class PortableRun:
@@ -53,10 +58,12 @@ class PortableRun:
         self._calls: dict[int, asyncio.Task[Answer]] = {}
         self._end: RunError | None = None
         self._host_seconds = 0.0
+        self._asked = False
         self._started = time.monotonic()
 
     async def drive(self, session: monty.AsyncMontySession) -> Outcome:
         """Return the outcome, within the run's wall clock."""
+        self._started = time.monotonic()
         try:
             async with asyncio.timeout(max(self.deadline - time.monotonic(), 0)):
                 return await self._feed(session)
@@ -101,6 +108,7 @@ class PortableRun:
     # ---------------------------------------------------------------- one step
 
     async def _step(self, snapshot: Any) -> Any:
+        self._asked = True
         pack = self._packs.get(getattr(snapshot, "object_id", None))
         match snapshot:
             case monty.AsyncFutureSnapshot():
@@ -219,7 +227,8 @@ class PortableRun:
         if isinstance(error, monty.MontyCrashedError):
             if error.timed_out or self._computed() >= self.limits.cpu_seconds * 0.9:
                 return self._cpu_limit()
-            return EngineCrashed("the process that ran the program died; nothing else is affected, run it again")
+            died = StillbornRun if not self._asked and self._computed() < STILLBORN_SECONDS else EngineCrashed
+            return died("the process that ran the program died; nothing else is affected, run it again")
         inner = error.exception()
         kind, message = type(inner).__name__, _text(inner)
         if kind == "TimeoutError" and self._computed() >= self.limits.cpu_seconds * 0.9:
