@@ -26,7 +26,7 @@ SOURCE = "<python-input-0>"
 SUSPENSIONS = re.compile(r"suspension limit \d+ exceeded")
 """How Monty says that a program asked for the host too often."""
 MAX_MESSAGE = 4000
-STILLBORN_SECONDS = 0.1
+STILLBORN_SECONDS = 0.03
 
 Answer = Mapping[str, Any]
 
