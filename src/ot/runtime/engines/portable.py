@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import Any
 
 import pydantic_monty as monty
 
 from ot.config.models import Limits
-from ot.errors import NotSupported, Overloaded, RunError
+from ot.errors import EngineCrashed, NotSupported, Overloaded, RunError
 from ot.runtime.engines.engine import EngineHealth, Outcome, Reach
 from ot.runtime.engines.portable_gaps import find_gaps
 from ot.runtime.engines.portable_run import PortableRun, StillbornRun
-from ot.runtime.engines.ready_sessions import ReadySessions
+from ot.runtime.engines.ready_sessions import AHEAD, ReadySessions
 from ot.runtime.program import Program
 
 SUSPENSIONS_PER_CALL = 3
@@ -49,11 +50,11 @@ class PortableEngine:
             RunError: It ended without one.
         """
         deadline = deadline or time.monotonic() + limits.run_seconds
-        try:
-            return await self._run(PortableRun(program, reach, limits, deadline), limits)
-        except StillbornRun:
-            # The worker had died while it was idle, and nothing of the program has taken effect.
-            return await self._run(PortableRun(program, reach, limits, deadline), limits)
+        for _ in range(AHEAD + 1):
+            # Every worker that waited may have died meanwhile; then nothing of the program has taken effect.
+            with contextlib.suppress(StillbornRun):
+                return await self._run(PortableRun(program, reach, limits, deadline), limits)
+        raise EngineCrashed("the engine's processes die as soon as they are given a program")
 
     async def _run(self, run: PortableRun, limits: Limits) -> Outcome:
         try:
