@@ -22,9 +22,6 @@ pytestmark = pytest.mark.anyio
 
 CALLERS = 64
 ANSWER_SECONDS = 0.25
-LATE = 6
-MOST_SECONDS = 2.0
-"""A machine that does other work too may hold up 2 % of the answers so long; a quiet one holds up none."""
 
 ECHO = '''
 import os
@@ -106,10 +103,8 @@ async def test_three_hundred_deaths_in_calls_are_answered_soon_and_leave_nothing
         assert before == (open_files(), threading.active_count(), len(below_this()))
         assert [] == zombies()
         assert 1 == len(list((tmp_path / "spool").iterdir()))
-        late = [second for second in seconds if second > ANSWER_SECONDS]
         assert median(seconds) <= ANSWER_SECONDS / 4
-        assert len(late) <= LATE, late
-        assert max(seconds) <= MOST_SECONDS
+        assert [] == [second for second in seconds if second > ANSWER_SECONDS]
     finally:
         await door.aclose()
 

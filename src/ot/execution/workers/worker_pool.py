@@ -76,8 +76,6 @@ class WorkerPool:
 
     def _idle_or_least(self, spec: WorkerSpec) -> Worker | None:
         workers = [worker for worker in self._workers.get(spec.key, ()) if worker.usable]
-        if len(workers) <= 1 >= spec.processes:
-            return workers[0] if workers else None
         if not workers:
             return None
         least = min(workers, key=lambda worker: worker.in_flight)
