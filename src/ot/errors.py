@@ -16,6 +16,8 @@
     │   ├── NotPlainData        a live object was about to cross between a program and a tool
     │   │   └── DataTooLarge
     │   ├── ToolDenied
+    │   ├── CannotAsk           the user would have to be asked, and cannot be
+    │   ├── ServerUnavailable   the proxied server of the tool is not connected
     │   ├── ToolTimeout
     │   ├── ToolBusy
     │   ├── ToolUnavailable     the tool's pack cannot be loaded
@@ -244,6 +246,36 @@ class ToolDenied(ToolError):
 
     def __str__(self) -> str:
         return f"{self.tool} is denied by the policy (policy.deny: {self.pattern!r})"
+
+
+class CannotAsk(ToolError):
+    """The user would have to be asked, and cannot be: nobody is there, or nobody answered."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"the user could not be asked: {self.why}"
+
+
+class ServerUnavailable(ToolError):
+    """A proxied server is not connected, or the connection was lost during the call.
+
+    ``unknown`` is set when the call may have taken effect: it was sent, and no answer came.
+    """
+
+    def __init__(self, server: str, why: str, *, retry_seconds: float = 0.0, unknown: bool = False) -> None:
+        super().__init__(server, why)
+        self.server = server
+        self.why = why
+        self.retry_seconds = retry_seconds
+        self.unknown = unknown
+
+    def __str__(self) -> str:
+        when = f"; it is tried again in {self.retry_seconds:.0f} s" if self.retry_seconds else ""
+        effect = "; whether the call took effect is not known, and it was not repeated" if self.unknown else ""
+        return f"the server '{self.server}' is not available: {self.why}{when}{effect}"
 
 
 class ToolTimeout(ToolError):

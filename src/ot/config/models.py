@@ -7,9 +7,10 @@ import keyword
 import re
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, Self, cast
+from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 VERSION = 1
 """The newest ``version:`` of a configuration file that this release reads."""
@@ -17,6 +18,8 @@ VERSION = 1
 NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*\Z")
 RESERVED = frozenset({"ot", "proj"}) | frozenset(dir(builtins)) | frozenset(keyword.kwlist)
 """Names that an alias may not take: a program would silently mean something else."""
+
+LINK_LOCAL = ("169.254.", "fe80:", "::ffff:169.254.", "fd00:ec2:")
 
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 
@@ -47,6 +50,40 @@ def _project_name(name: str) -> str:
     return name
 
 
+def _server_name(name: str) -> str:
+    if not re.fullmatch(r"[a-zA-Z][a-zA-Z0-9_.-]{0,63}", name):
+        raise ValueError(f"'{name}' cannot be a server's name: use letters, digits, '_', '.' and '-'")
+    _pack_of_server(pack_name(name))
+    return name
+
+
+def pack_name(server: str) -> str:
+    """Return the name of the pack that a server becomes when none is given."""
+    return re.sub(r"[^a-zA-Z0-9_]", "_", server)
+
+
+def _pack_of_server(pack: str) -> str:
+    if not NAME.match(pack) or pack in RESERVED:
+        raise ValueError(f"'{pack}' cannot be a pack's name: it is not a free Python name")
+    return pack
+
+
+def server_address(url: str) -> str:
+    """Return *url* if a server may be there: http or https, a host, and not a cloud's own metadata address.
+
+    Raises:
+        ValueError: It may not.
+    """
+    if not url:
+        return url
+    parts = urlsplit(url.replace("${", "").replace("}", ""))
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"'{url[:100]}' is not an address of a server: write http:// or https:// and a host")
+    if parts.hostname.startswith(LINK_LOCAL):
+        raise ValueError(f"'{url[:100]}' is a link-local address, where clouds keep credentials: no server is there")
+    return url
+
+
 def _tool_pattern(pattern: str) -> str:
     # Matched against pack.tool, a bare name would match nothing and seem to protect.
     if "." not in pattern and "*" not in pattern:
@@ -65,6 +102,7 @@ AliasName = Annotated[str, AfterValidator(_alias_name)]
 ToolName = Annotated[str, AfterValidator(_tool_name)]
 SnippetName = Annotated[str, AfterValidator(_snippet_name)]
 ProjectName = Annotated[str, AfterValidator(_project_name)]
+ServerName = Annotated[str, AfterValidator(_server_name)]
 ToolPattern = Annotated[str, AfterValidator(_tool_pattern)]
 InsidePath = Annotated[str, AfterValidator(_inside)]
 
@@ -161,8 +199,23 @@ class Security(Settings):
 
 
 class Policy(Settings):
-    """Which tools may be called, as ``pack.tool`` patterns."""
+    """Which tools may be called, as ``pack.tool`` patterns: deny goes before ask, ask before allow.
 
+    A tool that no pattern names runs when it says that it is read-only. One of a proxied server that says otherwise,
+    or nothing, asks; other packs run unless they say that they are destructive.
+    """
+
+    allow: tuple[ToolPattern, ...] = Field(
+        default=(), strict=False, description="Patterns of tools that run without a question", examples=[["github.*"]]
+    )
+    ask: tuple[ToolPattern, ...] = Field(
+        default=(), strict=False, description="Patterns of tools that ask first", examples=[["*.delete_*"]]
+    )
+    ask_seconds: Seconds = Field(default=300.0, description="How long a question waits for its answer")
+    changed_definitions: Literal["flag", "block"] = Field(
+        default="flag",
+        description="A tool of a server whose definition changed: flag: say so; block: refuse it until onetool approve",
+    )
     deny: tuple[ToolPattern, ...] = Field(
         default=(), strict=False, description="Patterns of tools that no program may call", examples=[["vault.*"]]
     )
@@ -204,6 +257,63 @@ class Workers(Settings):
     )
 
 
+class Server(Settings):
+    """An MCP server whose tools are a pack: started by a command, or reached at an address."""
+
+    type: Literal["stdio", "http"] | None = Field(
+        default=None, description="stdio with a command, http with a url; found out when not given"
+    )
+    command: str = Field(default="", description="The program to start; ${NAME} takes a secret")
+    args: tuple[str, ...] = Field(default=(), strict=False, repr=False, description="Its arguments; as command")
+    env: Mapping[str, str] = Field(
+        default_factory=dict,
+        repr=False,
+        description="Its environment beside the few variables every child has; ${NAME} takes a secret or a variable",
+    )
+    cwd: str = Field(default="", description="Where it is started; empty is the working directory")
+    url: str = Field(default="", description="The address of a streamable HTTP server, used as written")
+    headers: Mapping[str, str] = Field(
+        default_factory=dict, repr=False, description="Headers of every request; ${NAME} takes a secret"
+    )
+    pack: str = Field(default="", description="The pack's name; empty makes one of the server's name")
+    enabled: bool = Field(default=True, description="Whether it is used")
+    tools: tuple[str, ...] = Field(
+        default=(), strict=False, description="Patterns of its tools that are offered; ! before one leaves it out"
+    )
+    timeout: Seconds | None = Field(default=None, description="As limits.call_seconds, for its tools")
+    start_seconds: Seconds = Field(default=30.0, description="How long it may take to start and be connected")
+    idle_seconds: Seconds = Field(default=600.0, description="How long it is kept without calls")
+    concurrency: int = Field(default=16, ge=1, le=1000, description="Calls at the same time")
+
+    @model_validator(mode="after")
+    def _one_way_in(self) -> Self:
+        kind = self.type or ("http" if self.url else "stdio")
+        wanted, other = ("url", "command") if kind == "http" else ("command", "url")
+        if not getattr(self, wanted):
+            raise ValueError(f"a server of type {kind} needs a {wanted}")
+        if getattr(self, other):
+            raise ValueError(f"a server of type {kind} has no {other}")
+        return self
+
+    @field_validator("command")
+    @classmethod
+    def _one_program(cls, command: str) -> str:
+        # No shell reads it: a whole command line here would be sought as a file of that name.
+        if " " in command and "/" not in command and "\\" not in command:
+            raise ValueError(f"command is one program, its arguments go to args: '{command[:60]}'")
+        return command
+
+    @field_validator("url")
+    @classmethod
+    def _web_address(cls, url: str) -> str:
+        return server_address(url)
+
+    @field_validator("pack")
+    @classmethod
+    def _pack_name(cls, pack: str) -> str:
+        return _pack_of_server(pack) if pack else pack
+
+
 class Logs(Settings):
     """What is written about the server's own work, on standard error."""
 
@@ -238,6 +348,11 @@ class Config(Settings):
     policy: Policy = Field(default_factory=Policy, description="Which tools may be called")
     engines: Engines = Field(default_factory=Engines, description="Where programs run")
     workers: Workers = Field(default_factory=Workers, description="The processes of the packs that users write")
+    servers: Mapping[ServerName, Server] = Field(
+        default_factory=dict,
+        description="MCP servers whose tools are packs",
+        examples=[{"time": {"command": "uvx", "args": ["mcp-server-time"]}}],
+    )
     tools: Mapping[str, Mapping[str, Any]] = Field(
         default_factory=dict,
         repr=False,

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ot.execution.ask_user import AskUser
+
 
 class Told(Protocol):
-    """Takes what a tool tells while it runs: ``print``, ``progress``."""
+    """Takes what a tool tells while it runs: ``print``, ``progress``, ``content`` (a block for the reply)."""
 
     def __call__(self, what: str, tool: str, details: Mapping[str, Any]) -> None:
         """Take it; must be quick and must not raise."""
@@ -33,3 +35,4 @@ class CallContext:
     deadline: float
     told: Told | None = None
     call: CallTool | None = None
+    ask: AskUser | None = None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 ParameterKind = Literal["positional", "any", "keyword", "args", "kwargs"]
 """How a parameter may be given: only by place, either way, only by name, the rest by place, the rest by name."""
@@ -27,7 +28,11 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One function of a pack; ``target`` tells its backend what to call."""
+    """One function of a pack; ``target`` tells its backend what to call.
+
+    ``read_only`` and ``destructive`` are the tool's own word; None is no word at all. ``input_schema`` is there when
+    arguments are to be checked against more than names. ``observed`` tells of a return type that was learned.
+    """
 
     pack: str
     name: str
@@ -39,8 +44,11 @@ class Tool:
     target: str = ""
     timeout: float | None = None
     destructive: bool = False
+    read_only: bool | None = None
     format: str | None = None
     secrets: tuple[str, ...] = field(default=())
+    input_schema: Mapping[str, Any] | None = field(default=None, repr=False)
+    observed: str = ""
 
     @property
     def full_name(self) -> str:

@@ -1,0 +1,1 @@
+"""Proxied MCP servers: their processes and connections."""

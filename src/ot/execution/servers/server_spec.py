@@ -1,0 +1,44 @@
+"""ServerSpec: everything that makes one proxied MCP server what it is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class ServerSpec:
+    """A server's address with its secrets filled in; when that differs, it is another server.
+
+    ``problem`` says why it cannot be started at all: a secret that is missing, for example.
+    """
+
+    name: str
+    pack: str
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    cwd: str = ""
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    start_seconds: float = 30.0
+    call_seconds: float | None = None
+    idle_seconds: float = 600.0
+    concurrency: int = 16
+    tools: tuple[str, ...] = ()
+    problem: str = ""
+
+    @cached_property
+    def key(self) -> str:
+        """What tells this server from every other one; changed values of secrets count, and cannot be read from it."""
+        parts = [self.name, self.command, self.args, dict(self.env), self.cwd, self.url, dict(self.headers)]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    @cached_property
+    def endpoint(self) -> str:
+        """What its user approved: the address without secrets; another one is another server to approve."""
+        parts = [self.command, self.args, self.cwd, self.url]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
