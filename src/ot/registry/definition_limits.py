@@ -42,7 +42,8 @@ def _own_size(value: Any) -> int:
         return len(value) + 3
     if isinstance(value, Mapping):
         return 2 + sum(len(str(key)) + 4 for key in cast("Mapping[Any, Any]", value))
-    return 5
+    # Counted before its items are looked at one by one.
+    return 2 + 2 * len(cast("Sequence[Any]", value)) if isinstance(value, list | tuple) else 2
 
 
 def _parts(value: Any) -> Iterable[Any]:

@@ -35,7 +35,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
         if found.writable_by_others:
             raise ValueError("other users can write it")
         value = json.loads(found.data)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
