@@ -117,7 +117,7 @@ def test_the_order_of_results_does_not_matter(one: Any, other: Any) -> None:
 
 
 def test_a_large_result_costs_little_and_a_deep_one_ends() -> None:
-    wide = [{"a": {"b": [{"c": n} for n in range(50)]}, "text": "x" * 1000} for n in range(5000)]
+    wide = [{"a": {"b": [{"c": n} for n in range(50)]}, "text": "x" * 1000} for _ in range(5000)]
     deep: Any = 1
     for _ in range(5000):
         deep = [deep]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol, cast
 
@@ -12,6 +13,7 @@ import anyio.to_thread
 
 from ot.errors import InvalidArguments
 from ot.execution.json_arguments import NotJson, json_value
+from ot.execution.linear_schema import linear_schema
 from ot.execution.schema_words import words_of_error
 from ot.registry.proxy_target import ProxyTarget
 from ot.registry.schema_types import as_schema, resolve, schemas
@@ -22,17 +24,19 @@ logger = logging.getLogger(__name__)
 
 MAX_KEPT = 500
 QUICK_NODES = 2_000
-"""Parts of arguments that are looked at on the event loop."""
+QUICK_TEXT = 64 << 10
+"""Parts and characters of arguments that are looked at on the event loop."""
 MAX_NODES = 200_000
 """Parts of arguments that are looked at; the server checks what is larger."""
 MAX_UNFOLDED = 200_000
 """Parts of a schema once its references are written out: a few lines can unfold to billions."""
-MAX_PATTERNS = 500
+MAX_PATTERNS = 20
+"""Where there are more, none is looked at: together they could take seconds."""
 MAX_ERRORS = 3
-BACKTRACK_LIMIT = 10_000
-PATTERN_BYTES = 1 << 20
-BESIDE_THE_POINT = frozenset({"BacktrackLimitExceeded", "RegexEngineFailure"})
-"""Errors that tell of the check itself and not of the arguments."""
+PATTERN_BYTES = 128 << 10
+"""How large one pattern may become when it is compiled."""
+MAX_TEXT = 4 << 10
+"""Characters of arguments that are held against patterns; the server checks what is longer."""
 
 
 class Validator(Protocol):
@@ -43,11 +47,19 @@ class Validator(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Validators:
+    """What checks the arguments of one tool: as its schema says, and without patterns, for long texts."""
+
+    whole: Validator
+    without_patterns: Validator
+
+
 class SchemaCheck:
-    """Checks arguments, with one validator a tool, made when it is first called."""
+    """Checks arguments, with validators made when a tool is first called."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, tuple[Mapping[str, Any], Validator | None]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[Mapping[str, Any], Validators | None]] = OrderedDict()
 
     async def checked(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return *arguments* as JSON has them; much of them is looked at in a thread.
@@ -57,15 +69,17 @@ class SchemaCheck:
         """
         if tool.input_schema is None:
             return arguments
-        validator = await self._validator(tool, tool.input_schema)
-        if _is_large(arguments, QUICK_NODES):
-            return await anyio.to_thread.run_sync(self._check, tool, arguments, validator, abandon_on_cancel=True)
-        return self._check(tool, arguments, validator)
+        validators = await self._validators(tool, tool.input_schema)
+        nodes, text = _amount(arguments)
+        if nodes > QUICK_NODES or text > QUICK_TEXT:
+            return await anyio.to_thread.run_sync(self._check, tool, arguments, validators, abandon_on_cancel=True)
+        return self._check(tool, arguments, validators)
 
-    def _check(self, tool: Tool, arguments: dict[str, Any], validator: Validator | None) -> dict[str, Any]:
+    def _check(self, tool: Tool, arguments: dict[str, Any], validators: Validators | None) -> dict[str, Any]:
         plain = {name: self._plain(tool, name, value) for name, value in arguments.items()}
-        if validator is not None and not _is_large(plain, MAX_NODES):
-            self._require_valid(tool, validator, plain)
+        nodes, text = _amount(plain)
+        if validators is not None and nodes <= MAX_NODES:
+            self._require_valid(tool, validators.whole if text <= MAX_TEXT else validators.without_patterns, plain)
         return plain
 
     def _plain(self, tool: Tool, name: str, value: Any) -> Any:
@@ -77,48 +91,52 @@ class SchemaCheck:
     def _require_valid(self, tool: Tool, validator: Validator, arguments: Mapping[str, Any]) -> None:
         target = ProxyTarget.of(tool.target)
         known = {original: name for name, original in target.names.items()}
-        found = (error for error in validator.iter_errors(target.sent(arguments)) if not _is_own(error))
-        wrong = [words_of_error(error, known) for error in islice(found, MAX_ERRORS)]
+        errors = islice(validator.iter_errors(target.sent(arguments)), MAX_ERRORS)
+        wrong = [words_of_error(error, known) for error in errors]
         if wrong:
             raise _invalid(tool, "; ".join(dict.fromkeys(wrong)))
 
-    async def _validator(self, tool: Tool, schema: Mapping[str, Any]) -> Validator | None:
+    async def _validators(self, tool: Tool, schema: Mapping[str, Any]) -> Validators | None:
         kept = self._kept.get(tool.full_name)
         if kept is not None and kept[0] is schema:
             self._kept.move_to_end(tool.full_name)
             return kept[1]
-        built = await anyio.to_thread.run_sync(build_validator, tool.full_name, schema, abandon_on_cancel=True)
+        built = await anyio.to_thread.run_sync(build_validators, tool.full_name, schema, abandon_on_cancel=True)
         self._kept[tool.full_name] = (schema, built)
         if len(self._kept) > MAX_KEPT:
             self._kept.popitem(last=False)
         return built
 
 
-def build_validator(name: str, schema: Mapping[str, Any]) -> Validator | None:
-    """Return a validator of *schema* that looks nothing up elsewhere, or nothing when none can be made of it."""
-    import jsonschema_rs  # noqa: PLC0415 - 20 ms that only calls of proxied servers pay
-
-    if why := _costly(schema):
-        logger.warning("arguments of %s are checked by name alone: %s", name, why)
-        return None
+def build_validators(name: str, schema: Mapping[str, Any]) -> Validators | None:
+    """Return what checks *schema* and looks nothing up elsewhere, or nothing when that cannot be made of it."""
     # What a schema calls itself is not asked: an unknown address there is no reason to check nothing.
-    plain = {key: value for key, value in schema.items() if key not in ("$schema", "$id")}
-    patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACK_LIMIT, size_limit=PATTERN_BYTES)
-    problem = ""
-    for kind in (jsonschema_rs.Draft202012Validator, jsonschema_rs.Draft7Validator):
-        try:
-            return kind(plain, validate_formats=False, pattern_options=patterns, offline=True)
-        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-            problem = str(error).split("\n", 1)[0][:200]
+    named = {key: value for key, value in schema.items() if key not in ("$schema", "$id")}
+    counter = _Unfolding(named)
+    if counter.size(named) > MAX_UNFOLDED:
+        problem = f"it unfolds to more than {MAX_UNFOLDED:,} parts"
+    else:
+        lax = linear_schema(named, patterns=False)
+        plain = linear_schema(named) if 0 < counter.patterns <= MAX_PATTERNS else lax
+        without, problem = _build(lax)
+        whole = without if plain == lax else _build(plain)[0] or without
+        if without and whole:
+            return Validators(whole, without)
     logger.warning("arguments of %s are checked by name alone: its schema cannot be used: %s", name, problem)
     return None
 
 
-def _costly(schema: Mapping[str, Any]) -> str:
-    counter = _Unfolding(schema)
-    if counter.size(schema) > MAX_UNFOLDED:
-        return f"its schema unfolds to more than {MAX_UNFOLDED:,} parts"
-    return f"its schema has more than {MAX_PATTERNS} patterns" if counter.patterns > MAX_PATTERNS else ""
+def _build(schema: Mapping[str, Any]) -> tuple[Validator | None, str]:
+    import jsonschema_rs  # noqa: PLC0415 - 20 ms that only calls of proxied servers pay
+
+    options = jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES, dfa_size_limit=PATTERN_BYTES)
+    problem = ""
+    for kind in (jsonschema_rs.Draft202012Validator, jsonschema_rs.Draft7Validator):
+        try:
+            return kind(dict(schema), validate_formats=False, pattern_options=options, offline=True), ""
+        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
+            problem = str(error).split("\n", 1)[0][:200]
+    return None, problem
 
 
 class _Unfolding:
@@ -146,20 +164,19 @@ class _Unfolding:
         return self._sizes[reference]
 
 
-def _is_large(value: Any, limit: int) -> bool:
-    waiting, seen = [value], 0
-    while waiting and seen <= limit:
+def _amount(value: Any) -> tuple[int, int]:
+    """Return how many parts *value* has, and how many characters; counting ends when they are too many."""
+    waiting, nodes, text = [value], 0, 0
+    while waiting and nodes <= MAX_NODES:
         part = waiting.pop()
         if isinstance(part, dict):
             waiting.extend(cast("dict[str, Any]", part).values())
-        elif isinstance(part, list):
+        elif isinstance(part, list | tuple):
             waiting.extend(cast("list[Any]", part))
-        seen = max(seen + 1, len(waiting))
-    return seen > limit
-
-
-def _is_own(error: Any) -> bool:
-    return type(error.kind).__name__ in BESIDE_THE_POINT
+        elif isinstance(part, str):
+            text += len(part)
+        nodes = max(nodes + 1, len(waiting))
+    return nodes, text
 
 
 def _invalid(tool: Tool, message: str) -> InvalidArguments:
