@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,17 @@ def test_a_listing_is_compared_with_what_was_approved(tmp_path: Path) -> None:
     proxied_pack("github", "gh", ServerDefinitions((SEARCH,)), endpoint="e1", pins=pins)
     proxied_pack("github", "gh", ServerDefinitions((SEARCH, CLOSE)), endpoint="e1", pins=pins)
     assert [str(change) for change in pins.changed("github")] == ["github.close: new tool"]
+
+
+def test_a_copy_of_a_pack_shows_what_is_learned_too(tmp_path: Path) -> None:
+    shapes = LearnedShapes(tmp_path, write_seconds=60)
+    pack = proxied_pack("github", "gh", ServerDefinitions((SEARCH,)), shapes=shapes)
+    shapes.learn_from(pack.tools["search_issues"], 1)
+    copied = dataclasses.replace(pack, read_tools=lambda: pack.tools.values())
+    assert copied.tools["search_issues"].returns == "int"
+    shapes.learn_from(copied.tools["search_issues"], "x")
+    assert copied.tools["search_issues"].returns == "int | str"
+    shapes.flush()
 
 
 def test_the_servers_own_time_limit_holds_for_its_tools() -> None:

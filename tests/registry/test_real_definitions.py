@@ -46,12 +46,18 @@ def grow(root: Node, limits: dict[str, float] = {}) -> Node:  # noqa: B006 - as 
     return root
 
 
+def count() -> list[int]:
+    """Count."""
+    return [1, 2]
+
+
 @pytest.fixture
 async def pack() -> Pack:
     """What the server lists over the protocol itself."""
     server = FastMCP("real")
     server.tool(paint)
     server.tool(grow)
+    server.tool(count)
     async with Client(server) as client:
         listed = await client.list_tools()
     tools = tuple(tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in listed)
@@ -67,6 +73,7 @@ async def test_signatures_read_as_the_functions_do(pack: Pack) -> None:
         "real.grow(root: {name: str, children?: list[dict], note?: str | None}, limits: dict[str, float] = {})"
         " -> {name: str, children?: list[{name: str, children?: list[dict], note?: str | None}], note?: str | None}"
     )
+    assert signature_text(pack.tools["count"]) == "real.count() -> list[int]"
     assert pack.tools["paint"].description == "Paint a shape."
     assert pack.tools["paint"].parameters[0].description == "What to paint"
 

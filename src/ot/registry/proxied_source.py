@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 BACKEND = "mcp_proxy"
 SOURCE = "proxy"
 MAX_DOC = 8000
+WRAPPED = "x-fastmcp-wrap-result"
 TEXT = Parameter("uri", "keyword", "str", description="Its address, as resources() lists it.")
 PROMPT = (
     Parameter("name", "keyword", "str", description="Its name, as prompts() lists it."),
@@ -48,7 +49,7 @@ class ProxiedPack(Pack):
 
     server: str = ""
     shapes: LearnedShapes | None = None
-    _shown: dict[str, Any] = field(default_factory=dict[str, Any], repr=False, compare=False)
+    _shown: dict[str, Any] = field(init=False, default_factory=dict[str, Any], repr=False, compare=False)
 
     @property
     def tools(self) -> Mapping[str, Tool]:  # pyright: ignore[reportIncompatibleVariableOverride] - read only, as there
@@ -68,7 +69,7 @@ class ProxiedPack(Pack):
         return tuple(self.read_tools())
 
     def _with_shape(self, tool: Tool) -> Tool:
-        if self.shapes is None or tool.returns or not tool.definition:
+        if self.shapes is None or not tool.definition or (tool.returns and not tool.observed):
             return tool
         target = ProxyTarget.of(tool.target)
         found = self.shapes.observed(target.server, target.tool, tool.definition)
@@ -80,16 +81,16 @@ def proxied_pack(
     pack: str,
     definitions: ServerDefinitions | None,
     why: str = "",
+    tools: Sequence[str] = (),
     *,
     endpoint: str = "",
-    filter: Sequence[str] = (),
     timeout: float | None = None,
     shapes: LearnedShapes | None = None,
     pins: DefinitionPins | None = None,
 ) -> Pack:
     """Return the pack of *server*: its tools, or *why* there are none yet.
 
-    *filter* are patterns of the tools to offer, those with ``!`` of tools to leave out. With *pins*, what is offered
+    *tools* are patterns of those to offer, those with ``!`` of some to leave out. With *pins*, what is offered
     at *endpoint* is compared with what was approved; the first time, it is approved.
     """
     if definitions is None:
@@ -101,7 +102,7 @@ def proxied_pack(
         pins.observe(server, pack, endpoint, usable)
 
     def read() -> list[Tool]:
-        return [replace(tool, timeout=timeout) for tool in tools_of_server(server, pack, usable, filter)]
+        return [replace(tool, timeout=timeout) for tool in tools_of_server(server, pack, usable, tools)]
 
     return ProxiedPack(pack, SOURCE, read, origin=f"{PROXY}{server}", server=server, shapes=shapes)
 
@@ -159,7 +160,10 @@ def tool_of_definition(server: str, pack: str, name: str, definition: Mapping[st
 def _returns(schema: Any) -> str:
     if not isinstance(schema, Mapping) or outside_reference(schema):
         return ""
-    text = python_type(schema)
+    found = as_schema(schema)
+    # What is no object is sent inside one, and a program gets it without.
+    inner = as_schema(found.get("properties")).get("result") if found.get(WRAPPED) is True else found
+    text = python_type(inner, found)
     return "" if text == "Any" else text
 
 
