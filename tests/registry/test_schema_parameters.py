@@ -84,7 +84,7 @@ def test_parameters_of_references_parts_and_choices_are_found() -> None:
 
 
 @given(SCHEMAS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_any_schema_has_parameters_that_a_call_can_name(schema: Any) -> None:
     parameters, names = parameters_of_schema(schema)
     found = [parameter.name for parameter in parameters]

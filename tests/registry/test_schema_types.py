@@ -66,7 +66,7 @@ def test_a_schema_reads_like_a_type(schema: Any, text: str) -> None:
 
 
 @given(SCHEMAS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_any_schema_has_a_short_type(schema: Any) -> None:
     text = python_type(schema)
     assert 0 < len(text) <= MAX_TEXT

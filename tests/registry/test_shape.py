@@ -95,7 +95,7 @@ def test_text_that_holds_json_only_sometimes_is_text() -> None:
 
 
 @given(st.lists(VALUES, min_size=1, max_size=3))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_no_value_is_in_a_shape(values: list[Any]) -> None:
     shape = NOTHING
     for value in values:
@@ -109,7 +109,7 @@ def test_no_value_is_in_a_shape(values: list[Any]) -> None:
 
 
 @given(VALUES, VALUES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_the_order_of_results_does_not_matter(one: Any, other: Any) -> None:
     first, second = shape_of(one), shape_of(other)
     assert merge(first, second) == merge(second, first)

@@ -31,7 +31,7 @@ def definition_hash(definition: Mapping[str, Any]) -> str:
 def words_of_change(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what is different in *new*, a few words each."""
     words = list(_words(old, new))
-    if not words and definition_hash(old) != definition_hash(new):
+    if not words and old != new:
         words = ["details of its schema"]
     return (*words[:MAX_WORDS], *([f"and {len(words) - MAX_WORDS} more"] if len(words) > MAX_WORDS else []))
 

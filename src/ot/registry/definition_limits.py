@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
+
+import orjson
 
 from ot.registry.clean_text import clean_line
 from ot.registry.server_definitions import ServerDefinitions
@@ -15,56 +18,59 @@ MAX_LISTING_BYTES = 16 << 20
 MAX_DEPTH = 64
 MAX_TOOLS = 5000
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
+OBJECTS = frozenset({dict})
+LISTS = frozenset({list, tuple})
+REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 DATA = frozenset({"default", "examples", "example", "const", "enum"})
 """Keys of a schema that hold values, not schemas."""
 
 
 def size_of_definition(definition: Any) -> tuple[int, str]:
-    """Return about how many bytes *definition* is as JSON, and why it cannot be used, or nothing.
+    """Return how many bytes *definition* is as JSON, and why it cannot be used, or nothing."""
+    try:
+        # The quick one of the two writers; it refuses what is very deep, and numbers that are very large.
+        size = len(orjson.dumps(definition))
+    except orjson.JSONEncodeError:
+        size = -1
+    if size > MAX_BYTES:
+        return size, f"it is larger than {MAX_BYTES >> 20} MiB"
+    if any(depth > MAX_DEPTH for depth, _ in enumerate(_levels(definition))):
+        return size, f"it is nested more than {MAX_DEPTH} levels deep"
+    return (size, "") if size >= 0 else _slow_size(definition)
 
-    Nothing is recursive here and the work is bounded: the definition is somebody else's.
+
+def _slow_size(definition: Any) -> tuple[int, str]:
+    try:
+        size = len(json.dumps(definition))
+    except (TypeError, ValueError):
+        return 0, "it is not what JSON has"
+    return size, f"it is larger than {MAX_BYTES >> 20} MiB" if size > MAX_BYTES else ""
+
+
+def _levels(value: Any, skip: frozenset[str] = frozenset()) -> Iterator[list[Any]]:
+    """Yield the objects and lists of each depth, at most one level more than is allowed.
+
+    Level by level and not by recursion: the definition is somebody else's, and may be deep, or lead back to itself.
     """
-    size = 0
-    waiting: list[tuple[Any, int]] = [(definition, 0)]
-    while waiting:
-        value, depth = waiting.pop()
-        if depth > MAX_DEPTH:
-            return size, f"it is nested more than {MAX_DEPTH} levels deep"
-        size += _own_size(value)
-        if size > MAX_BYTES:
-            return size, f"it is larger than {MAX_BYTES >> 20} MiB"
-        waiting.extend((part, depth + 1) for part in _parts(value))
-    return size, ""
-
-
-def _own_size(value: Any) -> int:
-    if isinstance(value, str):
-        return len(value) + 3
-    if isinstance(value, Mapping):
-        return 2 + sum(len(str(key)) + 4 for key in cast("Mapping[Any, Any]", value))
-    # Counted before its items are looked at one by one.
-    return 2 + 2 * len(cast("Sequence[Any]", value)) if isinstance(value, list | tuple) else 2
-
-
-def _parts(value: Any) -> Iterable[Any]:
-    if isinstance(value, Mapping):
-        return cast("Mapping[Any, Any]", value).values()
-    return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else ()
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH + 2):
+        # In a circle that branches the levels would grow without end; what fits the size never has so many.
+        if not level or len(level) > MAX_BYTES:
+            return
+        yield level
+        inside = [part for whole in level if type(whole) in OBJECTS for key, part in whole.items() if key not in skip]
+        listed = [part for whole in level if type(whole) in LISTS for part in whole]
+        level = [part for part in inside + listed if type(part) in OBJECTS or type(part) in LISTS]
 
 
 def outside_reference(schema: Any) -> str:
     """Return the first reference of *schema* to something outside itself, or nothing; none is ever followed."""
-    waiting: list[Any] = [schema]
-    while waiting:
-        value = waiting.pop()
-        if not isinstance(value, Mapping):
-            waiting.extend(_parts(value))
-            continue
-        for key, part in cast("Mapping[Any, Any]", value).items():
-            if key in ("$ref", "$dynamicRef", "$recursiveRef") and isinstance(part, str) and ADDRESS.match(part):
-                return part
-            if key not in DATA:
-                waiting.append(part)
+    for level in _levels(schema, DATA):
+        for part in level:
+            for key in REFERENCES if type(part) in OBJECTS else ():
+                reference: Any = part.get(key)
+                if isinstance(reference, str) and ADDRESS.match(reference):
+                    return reference
     return ""
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ot.config.safe_file import locked
 from ot.errors import DefinitionChanged
-from ot.registry.definition_diff import definition_hash, pinned_part, words_of_change
+from ot.registry.definition_diff import pinned_part, words_of_change
 from ot.registry.freshness import Stamp, stamp_of
 from ot.registry.proxy_target import PROXY, ProxyTarget
 from ot.registry.server_definitions import ServerDefinitions
@@ -77,7 +77,7 @@ class PinBook:
             old = base.get(name)
             if old is None and self.approved:
                 found.append(Change(self.server, name, ("new tool",), None, new))
-            elif old is not None and definition_hash(old) != definition_hash(new):
+            elif old is not None and old != new:
                 found.append(Change(self.server, name, words_of_change(old, new), old, new))
         return found
 
@@ -110,9 +110,9 @@ class DefinitionPins:
         tools = {str(part["name"]): pinned_part(part) for part in definitions.tools if "name" in part}
         with self._lock:
             before = self._seen.get(server)
-            self._seen[server] = (endpoint, tools)
-            self._changes.pop(server, None)
             if before != (endpoint, tools):
+                self._seen[server] = (endpoint, tools)
+                self._changes.pop(server, None)
                 self._try_to_record(server, pack, endpoint, tools)
         changes = self.changed(server)
         if before != (endpoint, tools):
@@ -144,10 +144,10 @@ class DefinitionPins:
         """
         if not tool.source.startswith(PROXY):
             return
-        target = ProxyTarget.of(tool.target)
-        for change in self.changed(target.server):
-            if change.tool in ("", target.tool):
-                raise DefinitionChanged(tool.full_name, target.server, change.what)
+        server = tool.source.removeprefix(PROXY)
+        for change in self.changed(server):
+            if change.tool in ("", ProxyTarget.of(tool.target).tool):
+                raise DefinitionChanged(tool.full_name, server, change.what)
 
     # ---------------------------------------------------------------- what the user approves
 
