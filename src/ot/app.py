@@ -31,9 +31,12 @@ from ot.introspect.help import tool_help
 from ot.introspect.ot_pack import OtPack, View
 from ot.output.finish import Finish
 from ot.output.result_store import ResultStore
+from ot.registry.definition_pins import DefinitionPins
 from ot.registry.extension_source import TOOLS, Extension, extensions_of_project, extensions_of_user
 from ot.registry.freshness import Freshness
 from ot.registry.installed_source import installed_packs
+from ot.registry.learned_shapes import LearnedShapes
+from ot.registry.server_files import FOLDER as SERVERS
 from ot.registry.tool_loader import ToolLoader, tools_of_functions
 from ot.registry.tool_registry import Pack, ToolRegistry
 from ot.runtime import project_proxy
@@ -96,6 +99,8 @@ class App:
         self._observers = tuple(observers)
         self._renderer = SnippetRenderer()
         self.pool = WorkerPool(paths.global_dir)
+        self.pins = DefinitionPins(paths.global_dir / SERVERS)
+        self.shapes = LearnedShapes(paths.global_dir / SERVERS)
         loaded = self._load()
         self.engine: Engine = engine or _engine(loaded.config)
         self.picture = self._picture(loaded)
@@ -161,6 +166,7 @@ class App:
         """End everything that was started."""
         await self.pool.aclose()
         await self._renderer.aclose()
+        await anyio.to_thread.run_sync(self.shapes.flush)
         await self.engine.aclose()
 
     # ---------------------------------------------------------------- how a picture is built
@@ -192,6 +198,7 @@ class App:
                 "worker": WorkerBackend(self.pool, specs, partial(_store_file, store)),
             },
             policy=PolicyCheck(config.policy.deny),
+            require_approved=self.pins.require_approved if config.policy.changed_definitions == "block" else None,
             call_seconds=config.limits.call_seconds,
             observers=self._observers,
         )
@@ -230,6 +237,7 @@ class App:
             engine_health=engine_health,
             workers=self.pool.states,
             reload=self.reload,
+            changed=self.pins.all_changed,
         )
 
 

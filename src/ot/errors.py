@@ -16,6 +16,7 @@
     │   ├── NotPlainData        a live object was about to cross between a program and a tool
     │   │   └── DataTooLarge
     │   ├── ToolDenied
+    │   ├── DefinitionChanged   a proxied tool is not as its user approved it
     │   ├── CannotAsk           the user would have to be asked, and cannot be
     │   ├── ServerUnavailable   the proxied server of the tool is not connected
     │   ├── ToolTimeout
@@ -246,6 +247,22 @@ class ToolDenied(ToolError):
 
     def __str__(self) -> str:
         return f"{self.tool} is denied by the policy (policy.deny: {self.pattern!r})"
+
+
+class DefinitionChanged(ToolError):
+    """A proxied tool is not as its user approved it, and ``policy.changed_definitions`` is ``block``."""
+
+    def __init__(self, tool: str, server: str, what: Sequence[str]) -> None:
+        super().__init__(tool, server, tuple(what))
+        self.tool = tool
+        self.server = server
+        self.what = tuple(what)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.tool} is not as it was approved ({', '.join(self.what)}) and was not called: "
+            f"its user can look at it and approve it with 'onetool approve {self.server}'"
+        )
 
 
 class CannotAsk(ToolError):

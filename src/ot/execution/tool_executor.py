@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ from ot.errors import OneToolError, ToolError, ToolFailed, ToolTimeout
 from ot.execution.arguments import bind_arguments
 from ot.execution.backends.backend import Backend, CallContext
 from ot.execution.policy import PolicyCheck
+from ot.execution.schema_check import SchemaCheck
 from ot.registry.tool import Tool
 from ot.registry.tool_registry import ToolRegistry
 
@@ -54,13 +55,19 @@ class ToolExecutor:
         backends: Mapping[str, Backend],
         *,
         policy: PolicyCheck | None = None,
+        require_approved: Callable[[Tool], None] | None = None,
         call_seconds: float = 30.0,
         observers: Sequence[CallObserver] = (),
     ) -> None:
-        """Call the tools of *registry* through the backend that each names."""
+        """Call the tools of *registry* through the backend that each names.
+
+        *require_approved* raises for a tool that is not as its user approved it.
+        """
         self.registry = registry
         self._backends = backends
         self._policy = policy or PolicyCheck()
+        self._require_approved = require_approved
+        self._schemas = SchemaCheck()
         self._call_seconds = call_seconds
         self._observers = tuple(observers)
 
@@ -77,7 +84,9 @@ class ToolExecutor:
         try:
             tool = self.registry.tool(pack, name)
             self._policy.require_allowed(tool)
-            arguments = bind_arguments(tool, args, kwargs)
+            if self._require_approved:
+                self._require_approved(tool)
+            arguments = await self._schemas.checked(tool, bind_arguments(tool, args, kwargs))
             # Installing and starting have deadlines of their own; the call's time begins when the tool can be called.
             await self._backends[tool.backend].prepare(tool, context)
             started = time.monotonic()

@@ -44,7 +44,9 @@ def show_help(registry: ToolRegistry, query: str, info: str) -> Any:
 def tool_help(tool: Tool) -> str:
     """Return everything about one tool, as text to read."""
     parts = docstring_parts(tool)
-    text = f"# {tool.full_name}\n{tool.description}\n\n{signature_text(tool)}\n"
+    # A proxied tool's text is shown whole: it is not made of parts that are shown below.
+    told = tool.description if tool.source == "local" else tool.doc
+    text = f"# {tool.full_name}\n{told}\n\n{signature_text(tool)}\n"
     if "args" in parts:
         text += "\nArgs:\n" + "".join(f"  {line}\n" for line in parts["args"])
     if "returns" in parts:

@@ -46,6 +46,8 @@ def tool_entry(tool: Tool, info: str) -> Any:
 
 def docstring_parts(tool: Tool) -> dict[str, Any]:
     """Return args, returns and example of a tool's docstring, those that it has."""
+    if tool.source != "local":
+        return _schema_parts(tool)
     from griffe import Docstring, DocstringSectionKind, Parser  # noqa: PLC0415 - only help needs it, at 90 ms
 
     parts: dict[str, Any] = {}
@@ -62,6 +64,16 @@ def docstring_parts(tool: Tool) -> dict[str, Any]:
             parts["example"] = "\n".join(text for _, text in section.value).strip()
         elif section.kind is DocstringSectionKind.admonition and section.value.kind in ("example", "examples"):
             parts["example"] = section.value.contents.strip()
+    return parts
+
+
+def _schema_parts(tool: Tool) -> dict[str, Any]:
+    """Return args and returns as a proxied server's schema tells them: its description is no docstring of ours."""
+    parts: dict[str, Any] = {}
+    if described := [f"{p.name}: {p.description}" for p in tool.parameters if p.description]:
+        parts["args"] = described
+    if tool.returns:
+        parts["returns"] = tool.returns + (f"  ({tool.observed})" if tool.observed else "")
     return parts
 
 

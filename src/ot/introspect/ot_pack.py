@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ot.config.models import Config
 from ot.introspect.help import show_help
 from ot.introspect.listing import list_packs, list_tools
+from ot.registry.definition_pins import Change, changed_words
 from ot.registry.tool_registry import ToolRegistry
 from ot.version import installed_version
 
@@ -35,6 +36,7 @@ class View:
     engine_health: Callable[[], Awaitable[Mapping[str, Any]]]
     workers: Callable[[], Mapping[str, str]]
     reload: Callable[[], Awaitable[None]]
+    changed: Callable[[], Mapping[str, Sequence[Change]]] = dict[str, Sequence[Change]]
 
 
 class OtPack:
@@ -161,6 +163,8 @@ class OtPack:
         }
         if broken:
             health["registry"]["broken"] = broken
+        if changed := self._view.changed():
+            health["proxy"]["changed"] = {server: changed_words(changes) for server, changes in changed.items()}
         if workers := dict(self._view.workers()):
             health["workers"] = workers
         return health | ({"warnings": list(self._view.warnings)} if self._view.warnings else {})

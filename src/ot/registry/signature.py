@@ -77,4 +77,5 @@ def signature_text(tool: Tool) -> str:
         if parameter.default is not None:
             text += f" = {parameter.default}" if parameter.annotation else f"={parameter.default}"
         shown.append(text)
-    return f"{tool.full_name}({', '.join(shown)})" + (f" -> {tool.returns}" if tool.returns else "")
+    observed = f"  ({tool.observed})" if tool.observed else ""
+    return f"{tool.full_name}({', '.join(shown)})" + (f" -> {tool.returns}{observed}" if tool.returns else "")

@@ -31,7 +31,8 @@ class Tool:
     """One function of a pack; ``target`` tells its backend what to call.
 
     ``read_only`` and ``destructive`` are the tool's own word; None is no word at all. ``input_schema`` is there when
-    arguments are to be checked against more than names. ``observed`` tells of a return type that was learned.
+    arguments are to be checked against more than names. ``observed`` tells of a return type that was learned,
+    ``definition`` is the hash of the definition that a proxied server gave.
     """
 
     pack: str
@@ -49,6 +50,7 @@ class Tool:
     secrets: tuple[str, ...] = field(default=())
     input_schema: Mapping[str, Any] | None = field(default=None, repr=False)
     observed: str = ""
+    definition: str = ""
 
     @property
     def full_name(self) -> str:

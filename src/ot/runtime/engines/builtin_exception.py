@@ -6,6 +6,7 @@ import builtins
 
 from ot.errors import (
     DataTooLarge,
+    DefinitionChanged,
     InvalidArguments,
     NotPlainData,
     OneToolError,
@@ -26,6 +27,7 @@ BUILTIN: dict[type[OneToolError], type[Exception]] = {
     NotPlainData: TypeError,
     DataTooLarge: ValueError,
     ToolDenied: PermissionError,
+    DefinitionChanged: PermissionError,
     ToolTimeout: TimeoutError,
 }
 
