@@ -19,7 +19,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, get_args
+from typing import Any, get_args, get_origin, get_type_hints
 
 from pydantic.fields import FieldInfo
 
@@ -68,13 +68,14 @@ def _value(outcome: Any) -> Any:
 
 
 def _signed(function: Callable[..., Any], model: type[ToolArguments]) -> Callable[..., Any]:
-    parameters = [_parameter(name, field) for name, field in model.model_fields.items()]
-    returns = inspect.signature(inspect.unwrap(function), eval_str=True).return_annotation
-    value = get_args(returns)[0] if get_args(returns) else returns
+    # Without what stands in Annotated: a reader of a signature wants to know the types alone.
+    types, returns = get_type_hints(model), get_type_hints(inspect.unwrap(function)).get("return", Any)
+    parameters = [_parameter(name, field, types[name]) for name, field in model.model_fields.items()]
+    value = get_args(returns)[0] if get_origin(returns) is Result else returns
     function.__signature__ = inspect.Signature(parameters, return_annotation=value)  # pyright: ignore[reportFunctionMemberAccess] - what inspect looks for
     return function
 
 
-def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
+def _parameter(name: str, field: FieldInfo, annotation: Any) -> inspect.Parameter:
     default = inspect.Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=field.annotation)
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

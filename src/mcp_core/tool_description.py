@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -52,6 +52,8 @@ def type_text(annotation: object) -> str:
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return " | ".join(_unique(f'"{value}"' if isinstance(value, str) else repr(value) for value in parts))
+    if origin is Annotated:
+        return type_text(parts[0])
     if origin in (Union, types.UnionType):
         return " | ".join(_unique(type_text(part) for part in parts))
     if origin is not None:
