@@ -225,6 +225,8 @@ def test_standard_output_holds_the_protocol_alone_and_calls_are_traced(project: 
     with WireServer.start([COMMAND], cwd=project, env=environment) as server:
         reply = server.request("tools/call", {"name": "guide_categories", "arguments": {}})
         assert not reply.is_error
+        for arguments in ([], "x", 1):
+            assert server.request("tools/call", {"name": "guide_get", "arguments": arguments}).is_error
         assert server.stdout_junk == []
         log = server.stderr_text()
     assert "TRACE mcp_core.tool_decorator: Tool called: guide_categories" in log
