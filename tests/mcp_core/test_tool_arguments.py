@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
 import anyio
@@ -16,16 +15,6 @@ from mcp_core import Consent, ToolArguments, arguments_model, program_function
 from typed_tools import Arguments, Nothing, Plain, create, ping, repeat, repeat_later, untyped
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def empty() -> AsyncIterator[None]:
-    """The collection without tools, and as it was afterwards."""
-    before = await ToolArguments.get_declared_tools()
-    yield
-    await ToolArguments.get_declared_tools()
-    for tool in before.values():
-        ToolArguments.declare(tool)
 
 
 @pytest.mark.scenario("003-05")
@@ -119,7 +108,7 @@ def test_a_tool_that_needs_consent_says_so_explains_it_and_warns() -> None:
 
 
 @pytest.mark.scenario("003-08")
-async def test_declaring_collects_a_function_and_leaves_it_as_it_is(empty: None) -> None:
+async def test_declaring_collects_a_function_and_leaves_it_as_it_is() -> None:
     attributes = dict(vars(repeat))
     assert ToolArguments.declare(repeat) is repeat
     assert (vars(repeat), repeat(Plain(text="x")).value) == (attributes, "xx")
@@ -127,7 +116,7 @@ async def test_declaring_collects_a_function_and_leaves_it_as_it_is(empty: None)
 
 
 @pytest.mark.scenario("003-09", "003-10")
-async def test_collecting_gives_all_tools_once(empty: None) -> None:
+async def test_collecting_gives_all_tools_once() -> None:
     for tool in (repeat, create, repeat_later):
         Plain.declare(tool)
     assert await ToolArguments.get_declared_tools() == {
@@ -139,7 +128,7 @@ async def test_collecting_gives_all_tools_once(empty: None) -> None:
 
 
 @pytest.mark.scenario("003-11", "003-09")
-async def test_tools_declared_by_many_threads_are_collected_once_each_by_many_loops(empty: None) -> None:
+async def test_tools_declared_by_many_threads_are_collected_once_each_by_many_loops() -> None:
     names = [f"tool_{number}" for number in range(400)]
     found: list[str] = []
     start = threading.Barrier(8)
@@ -164,7 +153,7 @@ async def test_tools_declared_by_many_threads_are_collected_once_each_by_many_lo
 
 
 @pytest.mark.scenario("003-11")
-async def test_of_many_coroutines_one_gets_the_tools(empty: None) -> None:
+async def test_of_many_coroutines_one_gets_the_tools() -> None:
     ToolArguments.declare(repeat)
     found: list[dict[str, Any]] = []
 
@@ -185,7 +174,7 @@ def named(name: str, module: str = __name__) -> Any:
 
 
 async def test_a_tool_declared_twice_takes_its_own_place_with_a_warning(
-    empty: None, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     first, second = named("same"), named("same")
     ToolArguments.declare(first)

@@ -38,6 +38,9 @@ FILES = {
             """Wipe a place.
 
             For good.
+
+            Example:
+                wipe(place="x", consent="WIPE")
             """
             return Result.ok([args.place])
 
@@ -83,6 +86,7 @@ def test_an_object_s_functions_are_tools_with_all_that_their_models_say(monkeypa
     wipe = pack.tools["wipe"]
     assert (wipe.target, wipe.destructive, wipe.read_only) == ("guest_typed:TOOLS.wipe", True, None)
     assert wipe.description == "Wipe a place. REQUIRES EXPLICIT USER INSTRUCTION."
+    assert wipe.doc.endswith('Example:\n    guest.wipe(place="x", consent="WIPE")')
     assert [(p.name, p.kind, p.annotation, p.default, p.description) for p in wipe.parameters] == [
         ("place", "keyword", "str", None, "What to wipe"),
         ("consent", "keyword", "Literal['WIPE']", None, "Pass 'WIPE', and only when the user has asked for this"),

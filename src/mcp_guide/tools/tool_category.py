@@ -22,5 +22,8 @@ def categories(args: CategoriesArguments) -> Result[list[Category]]:
 
     Returns:
         Name and number of documents of each.
+
+    Example:
+        categories()
     """
     return answer(Store.of(GuideEnvironment.read()).categories)

@@ -44,6 +44,9 @@ def create(args: CreateArguments) -> Result[Saved]:
 
     Returns:
         Where it is, and whether it is new.
+
+    Example:
+        create(category="style", name="python", text="# Python\\nBe brief.", consent="CREATE_DOCUMENT")
     """
     return answer(
         lambda: _store().create(
@@ -64,6 +67,9 @@ def remove(args: RemoveArguments) -> Result[Removed]:
 
     Returns:
         Which one is gone.
+
+    Example:
+        remove(category="style", name="python", consent="REMOVE_DOCUMENT")
     """
     return answer(lambda: _store().remove(args.category, args.name))
 

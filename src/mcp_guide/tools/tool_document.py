@@ -46,6 +46,9 @@ def documents(args: DocumentsArguments) -> Result[list[DocumentInfo]]:
 
     Returns:
         Category, name, title, description, tags and source of each.
+
+    Example:
+        documents(category="style")
     """
     return answer(lambda: _store().documents(args.category))
 
@@ -56,6 +59,9 @@ def get(args: GetArguments) -> Result[Document]:
 
     Returns:
         The document with its text; templates in it are left as they are.
+
+    Example:
+        get(category="style", name="python")
     """
     return answer(lambda: _store().get(args.category, args.name))
 
@@ -66,6 +72,9 @@ def search(args: SearchArguments) -> Result[list[Hit]]:
 
     Returns:
         What a listing says of each, and the first lines that fit.
+
+    Example:
+        search(query="commit message")
     """
     return answer(lambda: _store().search(args.query, args.category, args.limit))
 

@@ -39,6 +39,9 @@ def project(args: ProjectArguments) -> Result[ProjectFacts]:
 
     Returns:
         What documents can use as {{ project.name }} and the like.
+
+    Example:
+        project()
     """
     return answer(lambda: facts_of(GuideEnvironment.read().project))
 
@@ -49,6 +52,9 @@ def render(args: RenderArguments) -> Result[str]:
 
     Returns:
         The text as it reads for this project.
+
+    Example:
+        render(category="style", name="python", values={"author": "Ada"})
     """
     return answer(lambda: _render(args, GuideEnvironment.read()))
 

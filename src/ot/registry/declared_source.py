@@ -27,7 +27,8 @@ def declared_tools(found: EntryPoint) -> list[Tool]:
     if not functions or not all(inspect.isroutine(function) for function in functions.values()):
         raise ToolUnavailable(found.name, f"{found.value} must hold functions, and nothing else under a public name")
     plain = tools_of_functions(found.name, functions)
-    return [_typed(replace(tool, target=f"{found.value}.{tool.name}"), functions[tool.name]) for tool in plain]
+    placed = [replace(tool, target=f"{found.value}.{tool.name}", doc=_as_called(tool)) for tool in plain]
+    return [_typed(tool, functions[tool.name]) for tool in placed]
 
 
 def _loaded(found: EntryPoint) -> dict[str, Any]:
@@ -37,6 +38,11 @@ def _loaded(found: EntryPoint) -> dict[str, Any]:
     except BaseException as error:
         logger.exception("pack %s cannot be imported", found.name)
         raise ToolUnavailable(found.name, f"{type(error).__name__}: {error}") from None
+
+
+def _as_called(tool: Tool) -> str:
+    """Return the docstring with examples as a program writes them; its author knows no pack's name."""
+    return re.sub(rf"^(\s*){tool.name}\(", rf"\1{tool.full_name}(", tool.doc, flags=re.M)
 
 
 def _typed(tool: Tool, function: Callable[..., Any]) -> Tool:
