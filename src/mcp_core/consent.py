@@ -1,12 +1,13 @@
 """Consent: marks the argument by which a caller states that the user has asked for this very thing.
 
->>> from typing import Annotated, Literal
->>> from mcp_core import Consent, ToolArguments
->>> class RemoveArguments(ToolArguments):
-...     name: str
-...     consent: Annotated[Literal["REMOVE_DOCUMENT"], Consent()]
->>> RemoveArguments.consent_word()
-'REMOVE_DOCUMENT'
+Examples:
+    >>> from typing import Annotated, Literal
+    >>> from mcp_core import Consent, ToolArguments
+    >>> class RemoveArguments(ToolArguments):
+    ...     name: str
+    ...     consent: Annotated[Literal["REMOVE_DOCUMENT"], Consent()]
+    >>> RemoveArguments.consent_word()
+    'REMOVE_DOCUMENT'
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
 """program_function: a typed tool as an ordinary function, for programs.
 
->>> from mcp_core import Result, ToolArguments, program_function
->>> class AddArguments(ToolArguments):
-...     a: int
-...     b: int = 1
->>> def add(args: AddArguments) -> Result[int]:
-...     '''Add two numbers.'''
-...     return Result.ok(args.a + args.b)
->>> program_function(add)(a=2)
-3
->>> program_function(add)(a="2")
-Traceback (most recent call last):
-ValueError: a: Input should be a valid integer
+Examples:
+    >>> from mcp_core import Result, ToolArguments, program_function
+    >>> class AddArguments(ToolArguments):
+    ...     a: int
+    ...     b: int = 1
+    >>> def add(args: AddArguments) -> Result[int]:
+    ...     '''Add two numbers.'''
+    ...     return Result.ok(args.a + args.b)
+    >>> program_function(add)(a=2)
+    3
+    >>> program_function(add)(a="2")
+    Traceback (most recent call last):
+    ValueError: a: Input should be a valid integer
 """
 
 from __future__ import annotations

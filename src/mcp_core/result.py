@@ -1,10 +1,11 @@
 """Result: what a tool hands back, success or failure, as data that is always JSON.
 
->>> from mcp_core.result import Result
->>> Result.ok(3, message="three found").to_json_str()
-'{"success":true,"value":3,"message":"three found"}'
->>> Result.failure("no such page", "not_found", instruction="Ask which page is meant.").to_json_str()
-'{"success":false,"error":"no such page","error_type":"not_found","instruction":"Ask which page is meant."}'
+Examples:
+    >>> from mcp_core.result import Result
+    >>> Result.ok(3, message="three found").to_json_str()
+    '{"success":true,"value":3,"message":"three found"}'
+    >>> Result.failure("no such page", "not_found", instruction="Ask which page is meant.").to_json_str()
+    '{"success":false,"error":"no such page","error_type":"not_found","instruction":"Ask which page is meant."}'
 """
 
 from __future__ import annotations

@@ -1,25 +1,26 @@
 """ToolArguments: the strict base of argument models, and the collection of the tools that use them.
 
->>> import asyncio
->>> from typing import Literal
->>> from pydantic import Field
->>> from mcp_core import Result, ToolArguments
->>> class CountArguments(ToolArguments):
-...     of: Literal["words", "lines"] = Field(description="What to count")
-...     text: str = ""
->>> @ToolArguments.declare
-... def count(args: CountArguments) -> Result[int]:
-...     '''Count.'''
-...     return Result.ok(len(args.text.split()))
->>> print(CountArguments.to_schema_markdown())
-## Arguments
-<BLANKLINE>
-- `of` (`"words" | "lines"`, required): What to count
-- `text` (`str`, optional, default `''`)
->>> list(asyncio.run(ToolArguments.get_declared_tools()))
-['count']
->>> asyncio.run(ToolArguments.get_declared_tools())
-{}
+Examples:
+    >>> import asyncio
+    >>> from typing import Literal
+    >>> from pydantic import Field
+    >>> from mcp_core import Result, ToolArguments
+    >>> class CountArguments(ToolArguments):
+    ...     of: Literal["words", "lines"] = Field(description="What to count")
+    ...     text: str = ""
+    >>> @ToolArguments.declare
+    ... def count(args: CountArguments) -> Result[int]:
+    ...     '''Count.'''
+    ...     return Result.ok(len(args.text.split()))
+    >>> print(CountArguments.to_schema_markdown())
+    ## Arguments
+    <BLANKLINE>
+    - `of` (`"words" | "lines"`, required): What to count
+    - `text` (`str`, optional, default `''`)
+    >>> list(asyncio.run(ToolArguments.get_declared_tools()))
+    ['count']
+    >>> asyncio.run(ToolArguments.get_declared_tools())
+    {}
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """ExtMcpToolDecorator: registers tools under a prefix and logs their calls.
 
->>> from mcp_core import ExtMcpToolDecorator
->>> class Server:
-...     def tool(self, *, name, description):
-...         print("registers", name)
-...         return lambda function: function
->>> tools = ExtMcpToolDecorator(Server(), prefix="guide")
->>> greet = tools.tool(description="Greet.")(lambda: "hello")
-registers guide_<lambda>
->>> greet = tools.tool(name="greet", description="Greet.", prefix="")(lambda: "hello")
-registers greet
+Examples:
+    >>> from mcp_core import ExtMcpToolDecorator
+    >>> class Server:
+    ...     def tool(self, *, name, description):
+    ...         print("registers", name)
+    ...         return lambda function: function
+    >>> tools = ExtMcpToolDecorator(Server(), prefix="guide")
+    >>> greet = tools.tool(description="Greet.")(lambda: "hello")
+    registers guide_<lambda>
+    >>> greet = tools.tool(name="greet", description="Greet.", prefix="")(lambda: "hello")
+    registers greet
 """
 
 from __future__ import annotations
