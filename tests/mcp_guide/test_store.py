@@ -249,6 +249,8 @@ def test_the_environment_names_both_directories(tmp_path: Path, home: Path, monk
     assert GuideEnvironment.read({}) == GuideEnvironment(tmp_path, home / ".guide", include_examples=False)
     given = GuideEnvironment.read({PROJECT: "/p", USER: "~/mine", "MCP_INCLUDE_EXAMPLE_TOOLS": "true"})
     assert given == GuideEnvironment(Path("/p"), home / "mine", include_examples=True)
+    assert GuideEnvironment.read({"OT_CWD": "/o"}).project == Path("/o")
+    assert GuideEnvironment.read({"OT_CWD": "/o", PROJECT: "/p"}).project == Path("/p")
     assert not GuideEnvironment.read({"MCP_INCLUDE_EXAMPLE_TOOLS": "1"}).include_examples
 
 

@@ -26,4 +26,4 @@ def categories(args: CategoriesArguments) -> Result[list[Category]]:
     Example:
         categories()
     """
-    return answer(Store.of(GuideEnvironment.read()).categories)
+    return answer(lambda: Store.of(GuideEnvironment.read()).categories())
