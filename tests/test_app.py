@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_an_app_offers_the_bundled_packs_and_its_own(tmp_path: Path) -> None:
     async with running_app(tmp_path, {"brave": BRAVE}) as app:
-        assert {"ot", "proj", "file", "brave"} == set(app.picture.registry.packs)
+        assert {"ot", "proj", "file", "guide", "brave"} == set(app.picture.registry.packs)
         assert {"ot.help", "proj.path", "file.read", "brave.search"} <= set(app.tool_names())
 
 

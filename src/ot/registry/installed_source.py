@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ot.errors import ToolUnavailable
+from ot.registry.declared_source import declared_tools
 from ot.registry.tool import Tool
 from ot.registry.tool_loader import read_pack_file
 from ot.registry.tool_registry import Pack
@@ -16,12 +17,17 @@ GROUP = "onetool.packs"
 
 
 def installed_packs() -> list[Pack]:
-    """Return a pack for each entry point; the module that it names is looked for when a tool is first asked for."""
+    """Return a pack for each entry point; what it names is looked for when a tool is first asked for.
+
+    It names a module, whose functions are read without importing it, or ``module:object``, whose functions are tools.
+    """
     return [Pack(found.name, "local", _reader(found), origin=found.value) for found in entry_points(group=GROUP)]
 
 
 def _reader(found: EntryPoint) -> Callable[[], Iterable[Tool]]:
     def read() -> list[Tool]:
+        if found.attr:
+            return declared_tools(found)
         try:
             spec = find_spec(found.module)
         except (ImportError, ValueError) as error:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from inspect import iscoroutinefunction
 from itertools import takewhile
+from operator import attrgetter
 from typing import Any
 
 import anyio
@@ -159,7 +160,7 @@ def failure(tool: Tool, error: BaseException) -> ToolFailed:
 def _import_function(tool: Tool) -> Callable[..., Any]:
     module, _, name = tool.target.partition(":")
     try:
-        return getattr(importlib.import_module(module), name)
+        return attrgetter(name)(importlib.import_module(module))
     except BaseException as error:
         logger.exception("pack %s cannot be imported", tool.pack)
         raise ToolUnavailable(tool.pack, f"{type(error).__name__}: {error}") from None

@@ -1,0 +1,121 @@
+"""Result: what a tool hands back, success or failure, as data that is always JSON.
+
+Examples:
+    >>> from mcp_core.result import Result
+    >>> Result.ok(3, message="three found").to_json_str()
+    '{"success":true,"value":3,"message":"three found"}'
+    >>> Result.failure("no such page", "not_found", instruction="Ask which page is meant.").to_json_str()
+    '{"success":false,"error":"no such page","error_type":"not_found","instruction":"Ask which page is meant."}'
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_core import to_json
+
+
+class ToolFailure(Exception):
+    """A failure as an exception, for callers who want the value or nothing."""
+
+    def __init__(self, error: str, error_type: str, instruction: str | None = None) -> None:
+        """Carry what the failed result says."""
+        super().__init__(error, error_type, instruction)
+        self.error = error
+        self.error_type = error_type
+        self.instruction = instruction
+
+    def __str__(self) -> str:
+        return f"{self.error_type}: {self.error}" + (f" ({self.instruction})" if self.instruction else "")
+
+
+@dataclass(frozen=True)
+class Result[T]:
+    """The outcome of a tool; make one with `Result.ok` or `Result.failure`.
+
+    ``message`` is for the user. ``instruction`` is for the agent: what to do next, or to leave alone.
+    """
+
+    success: bool
+    value: T | None = None
+    error: str | None = None
+    error_type: str | None = None
+    exception: BaseException | None = None
+    message: str | None = None
+    instruction: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a success with an error and a failure without one."""
+        if self.success == (self.error is not None or self.error_type is not None):
+            raise ValueError("a success carries no error, a failure carries error and error_type")
+
+    @staticmethod
+    def ok[V](value: V, *, message: str | None = None, instruction: str | None = None) -> Result[V]:
+        """Return a success with *value*."""
+        return Result(True, value, message=message, instruction=instruction)
+
+    @staticmethod
+    def failure(
+        error: str,
+        error_type: str = "error",
+        *,
+        exception: BaseException | None = None,
+        message: str | None = None,
+        instruction: str | None = None,
+    ) -> Result[Any]:
+        """Return a failure: *error* says what went wrong, *error_type* is its kind, for programs to tell apart."""
+        return Result(
+            False,
+            error=error,
+            error_type=error_type,
+            exception=exception,
+            message=message,
+            instruction=instruction,
+        )
+
+    def unwrap(self) -> T:
+        """Return the value.
+
+        Raises:
+            ToolFailure: The result is a failure.
+        """
+        if not self.success:
+            raise ToolFailure(self.error or "", self.error_type or "error", self.instruction)
+        return self.value  # pyright: ignore[reportReturnType] - a success has its value, which may be None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as a dict: ``success``, then the fields that are set, the exception as type and message."""
+        found: dict[str, Any] = {"success": self.success}
+        if self.success:
+            found["value"] = self.value
+        found |= _set(error=self.error, error_type=self.error_type)
+        if self.exception is not None:
+            found |= {"exception_type": type(self.exception).__name__, "exception_message": _words(self.exception)}
+        return found | _set(message=self.message, instruction=self.instruction)
+
+    def to_json_str(self) -> str:
+        """Return the result as JSON text, whatever its value is; what JSON does not know becomes text."""
+        return "{" + ",".join(f'"{key}":{_json(value)}' for key, value in self.to_json().items()) + "}"
+
+
+def _set(**fields: str | None) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _json(value: object) -> str:
+    try:
+        return to_json(value, inf_nan_mode="null", bytes_mode="base64", fallback=_words).decode()
+    except Exception:  # noqa: BLE001 - serialising a value runs other people's code
+        # Cycles, lone surrogates and the like: a text for people is better than no answer.
+        return json.dumps(_words(value))
+
+
+def _words(value: object) -> str:
+    """Return *value* as text that UTF-8 can carry, also when its own ``__str__`` raises."""
+    try:
+        text = str(value)
+    except Exception:  # noqa: BLE001 - an object's own __str__ is other people's code
+        text = f"<{type(value).__name__} without text>"
+    return text.encode(errors="replace").decode()

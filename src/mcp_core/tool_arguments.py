@@ -1,0 +1,143 @@
+"""ToolArguments: the strict base of argument models, and the collection of the tools that use them.
+
+Examples:
+    >>> import asyncio
+    >>> from typing import Literal
+    >>> from pydantic import Field
+    >>> from mcp_core import Result, ToolArguments
+    >>> class CountArguments(ToolArguments):
+    ...     of: Literal["words", "lines"] = Field(description="What to count")
+    ...     text: str = ""
+    >>> @ToolArguments.declare
+    ... def count(args: CountArguments) -> Result[int]:
+    ...     '''Count.'''
+    ...     return Result.ok(len(args.text.split()))
+    >>> print(CountArguments.to_schema_markdown())
+    ## Arguments
+    <BLANKLINE>
+    - `of` (`"words" | "lines"`, required): What to count
+    - `text` (`str`, optional, default `''`)
+    >>> list(asyncio.run(ToolArguments.get_declared_tools()))
+    ['count']
+    >>> asyncio.run(ToolArguments.get_declared_tools())
+    {}
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from mcp_core.consent import consent_in
+from mcp_core.tool_description import build_description, schema_markdown
+
+logger = logging.getLogger(__name__)
+
+F = TypeVar("F", bound=Callable[..., Any])
+Tool = Callable[..., Any]
+MAX_DEPTH = 64
+
+
+class ToolArguments(BaseModel):
+    """The base of argument models: nothing is converted, nothing unknown is let through, also on assignment."""
+
+    model_config = ConfigDict(extra="forbid", validate_assignment=True, strict=True, allow_inf_nan=False)
+
+    read_only: ClassVar[bool | None] = None
+    """Whether the tool changes nothing; None is no word at all."""
+
+    # The one collection of a process. A lock of threads guards it: modules are imported in threads, and a lock of
+    # asyncio, shared by the loops of two threads, could leave one of them waiting for ever.
+    _declared: ClassVar[dict[str, Tool]] = {}
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        """Refuse a consent that could be given by accident, when the model is written."""
+        consent_in(cls.model_fields)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _only_text_that_can_be_stored(cls, value: Any) -> Any:
+        _check_text(value)
+        return value
+
+    @classmethod
+    def consent_word(cls) -> str | None:
+        """Return the word that a caller must pass as the user's consent, if the tool needs one."""
+        consent = consent_in(cls.model_fields)
+        return consent[1] if consent else None
+
+    @classmethod
+    def to_schema_markdown(cls) -> str:
+        """Return the arguments as markdown: name, type, whether it is required, description."""
+        return schema_markdown(cls.model_fields)
+
+    @staticmethod
+    def build_tool_description(function: Tool) -> str:
+        """Return what an agent reads about a tool: its docstring, a warning if it needs consent, its arguments."""
+        model = arguments_model(function)
+        return build_description(function, model.model_fields if model else None)
+
+    @staticmethod
+    def declare(function: F) -> F:
+        """Add a tool to the collection and return it unchanged; a decorator, safe in any thread.
+
+        Declared again by the same module it takes its own place, with a warning.
+
+        Raises:
+            ValueError: Another module has declared a tool of this name.
+        """
+        name = function.__name__
+        with ToolArguments._lock:
+            before = ToolArguments._declared.get(name)
+            if before is not None and before.__module__ != function.__module__:
+                raise ValueError(
+                    f"{function.__module__} declares the tool '{name}', which is that of {before.__module__}"
+                )
+            ToolArguments._declared[name] = function
+        if before is not None:
+            logger.warning("the tool '%s' of %s is declared again and replaced", name, function.__module__)
+        return function
+
+    @staticmethod
+    async def get_declared_tools() -> dict[str, Tool]:
+        """Return all declared tools by name and empty the collection, so that none is registered twice."""
+        with ToolArguments._lock:
+            found = dict(ToolArguments._declared)
+            ToolArguments._declared.clear()
+        return found
+
+
+def arguments_model(function: Tool) -> type[ToolArguments] | None:
+    """Return the argument model of a tool, that is the annotation of its only parameter; none for other functions."""
+    parameters = list(inspect.signature(inspect.unwrap(function), eval_str=True).parameters.values())
+    found: Any = parameters[0].annotation if len(parameters) == 1 else None
+    if not isinstance(found, type) or not issubclass(found, ToolArguments):
+        return None
+    # A model whose annotations were not known when it was written would hide its consent.
+    found.model_rebuild()
+    return found
+
+
+def _check_text(value: object, depth: int = 0) -> None:
+    """Refuse what no file and no reply can hold."""
+    if depth > MAX_DEPTH:
+        raise ValueError(f"is nested more than {MAX_DEPTH} deep")
+    if isinstance(value, str):
+        if "\0" in value:
+            raise ValueError("must not contain a NUL character")
+        if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+            raise ValueError("must not contain half a character (a lone surrogate)")
+    elif isinstance(value, dict):
+        for key, item in cast("dict[object, object]", value).items():
+            _check_text(key, depth + 1)
+            _check_text(item, depth + 1)
+    elif isinstance(value, list | tuple):
+        for item in cast("list[object]", value):
+            _check_text(item, depth + 1)

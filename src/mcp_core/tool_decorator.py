@@ -1,0 +1,100 @@
+"""ExtMcpToolDecorator: registers tools under a prefix and logs their calls.
+
+Examples:
+    >>> from mcp_core import ExtMcpToolDecorator
+    >>> class Server:
+    ...     def tool(self, *, name, description):
+    ...         print("registers", name)
+    ...         return lambda function: function
+    >>> tools = ExtMcpToolDecorator(Server(), prefix="guide")
+    >>> greet = tools.tool(description="Greet.")(lambda: "hello")
+    registers guide_<lambda>
+    >>> greet = tools.tool(name="greet", description="Greet.", prefix="")(lambda: "hello")
+    registers greet
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Protocol
+
+TRACE = 5
+"""Finer than DEBUG; `logging` knows it by the name TRACE."""
+
+logging.addLevelName(TRACE, "TRACE")
+logger = logging.getLogger(__name__)
+
+PREFIX = "MCP_TOOL_PREFIX"
+
+
+class Registrar(Protocol):
+    """What a server must have: FastMCP does."""
+
+    @property
+    def tool(self) -> Callable[..., Any]:
+        """Called with ``name=`` and ``description=`` it gives a decorator that registers a function as a tool."""
+        ...
+
+
+class ExtMcpToolDecorator:
+    """Registers functions at a server, each under ``{prefix}_{name}``, and logs every call."""
+
+    def __init__(self, server: Registrar, *, prefix: str | None = None) -> None:
+        """Register at *server*; without *prefix* the one of ``MCP_TOOL_PREFIX`` is used, or none."""
+        self._server = server
+        self._prefix = os.environ.get(PREFIX, "") if prefix is None else prefix
+
+    def tool(
+        self, *, description: str, name: str | None = None, prefix: str | None = None, **options: Any
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Return a decorator that registers a function and gives it back with its calls logged.
+
+        *prefix* replaces the server's for this tool, empty means none; *options* go to the server as they are.
+        """
+
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            final = self.final_name(name or function.__name__, prefix)
+            logged = _logged(final, function)
+            self._server.tool(name=final, description=description, **options)(logged)
+            return logged
+
+        return register
+
+    def final_name(self, name: str, prefix: str | None = None) -> str:
+        """Return the name that clients see."""
+        chosen = self._prefix if prefix is None else prefix
+        return f"{chosen}_{name}" if chosen else name
+
+
+def _logged(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    if inspect.iscoroutinefunction(function):
+
+        @wraps(function)
+        async def call_later(*args: Any, **kwargs: Any) -> Any:
+            logger.log(TRACE, "Tool called: %s", name)
+            try:
+                value = await function(*args, **kwargs)
+            except Exception as error:
+                logger.error("Tool %s failed: %s", name, error)
+                raise
+            logger.log(TRACE, "Tool %s completed successfully", name)
+            return value
+
+        return call_later
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        logger.log(TRACE, "Tool called: %s", name)
+        try:
+            value = function(*args, **kwargs)
+        except Exception as error:
+            logger.error("Tool %s failed: %s", name, error)
+            raise
+        logger.debug("Tool %s completed successfully", name)
+        return value
+
+    return call

@@ -1,0 +1,15 @@
+"""The guide's tools, in modules called ``tool_*``; importing one declares its tools."""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+
+EXAMPLE = "tool_example"
+
+
+def import_tools(*, include_examples: bool) -> None:
+    """Import the modules ``tool_*``, which declares their tools; the example only when it is asked for."""
+    for found in pkgutil.iter_modules(__path__):
+        if found.name.startswith("tool_") and (include_examples or found.name != EXAMPLE):
+            import_module(f"{__name__}.{found.name}")

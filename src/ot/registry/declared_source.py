@@ -1,0 +1,79 @@
+"""Reads the tools of an object that a distribution names, typed ones with all that their models say."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from importlib.metadata import EntryPoint
+from typing import Any, cast
+
+from ot.errors import ToolUnavailable
+from ot.registry.tool import Parameter, Tool
+from ot.registry.tool_loader import tools_of_functions
+
+logger = logging.getLogger(__name__)
+
+
+def declared_tools(found: EntryPoint) -> list[Tool]:
+    """Return the public functions of the object that *found* names; the module is imported for it.
+
+    Raises:
+        ToolUnavailable: It cannot be imported, or the object has no functions.
+    """
+    functions = {name: function for name, function in _loaded(found).items() if not name.startswith("_")}
+    if not functions or not all(inspect.isroutine(function) for function in functions.values()):
+        raise ToolUnavailable(found.name, f"{found.value} must hold functions, and nothing else under a public name")
+    plain = tools_of_functions(found.name, functions)
+    placed = [replace(tool, target=f"{found.value}.{tool.name}", doc=_as_called(tool)) for tool in plain]
+    return [_typed(tool, functions[tool.name]) for tool in placed]
+
+
+def _loaded(found: EntryPoint) -> dict[str, Any]:
+    try:
+        loaded: Any = found.load()
+        return cast("dict[str, Any]", vars(loaded))
+    except BaseException as error:
+        logger.exception("pack %s cannot be imported", found.name)
+        raise ToolUnavailable(found.name, f"{type(error).__name__}: {error}") from None
+
+
+def _as_called(tool: Tool) -> str:
+    """Return the docstring with examples as a program writes them; its author knows no pack's name."""
+    return re.sub(rf"^(\s*){tool.name}\(", rf"\1{tool.full_name}(", tool.doc, flags=re.M)
+
+
+def _typed(tool: Tool, function: Callable[..., Any]) -> Tool:
+    """Return the tool with what the argument model of *function* says, if it has one."""
+    from mcp_core import arguments_model  # noqa: PLC0415 - pydantic's models are needed by these packs alone
+
+    model = arguments_model(function)
+    if model is None:
+        return tool
+    schema, needs_consent = model.model_json_schema(), model.consent_word() is not None
+    return replace(
+        tool,
+        doc=_with_warning(tool.doc) if needs_consent else tool.doc,
+        parameters=tuple(_described(parameter, schema) for parameter in tool.parameters),
+        returns=_short(tool.returns),
+        destructive=needs_consent,
+        read_only=model.read_only,
+        input_schema=schema,
+    )
+
+
+def _with_warning(doc: str) -> str:
+    head, gap, rest = doc.partition("\n\n")
+    return f"{head} REQUIRES EXPLICIT USER INSTRUCTION.{gap}{rest}"
+
+
+def _described(parameter: Parameter, schema: dict[str, Any]) -> Parameter:
+    described: dict[str, Any] = schema["properties"].get(parameter.name, {})
+    return replace(parameter, annotation=_short(parameter.annotation), description=described.get("description", ""))
+
+
+def _short(annotation: str) -> str:
+    """Return a type without the modules of its names, which tell a program nothing."""
+    return re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])", "", annotation)

@@ -1,0 +1,145 @@
+"""ToolDefinitions: tools as the APIs of model providers want to be told of them."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Any
+
+from ot.registry.annotation_schema import Schema, schema_of_annotation
+from ot.registry.signature import signature_text
+from ot.registry.tool import Parameter, Tool
+from ot.registry.tool_registry import ToolRegistry
+
+MAX_NAME = 64
+MAX_DESCRIPTION = 1024
+MARKED = re.compile(r"_[0-9a-f]{12}$")
+COMBINING = ("anyOf", "oneOf", "allOf", "not")
+"""Words that providers refuse at the top of a schema."""
+
+
+@dataclass(frozen=True)
+class ToolDefinition:
+    """One tool as a model sees it: a name of letters, digits, _ and -, words, and a JSON schema of an object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+    def for_anthropic(self) -> dict[str, Any]:
+        """Return it as Anthropic's Messages API has it."""
+        return {"name": self.name, "description": self.description, "input_schema": dict(self.parameters)}
+
+    def for_ollama(self) -> dict[str, Any]:
+        """Return it as Ollama has it, and OpenAI's chat completions."""
+        function = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
+        return {"type": "function", "function": function}
+
+
+class ToolDefinitions:
+    """The definitions of some tools, and the way back from a definition's name to its tool."""
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        """Define *tools*; names are the same whatever their order."""
+        self._tools = tuple(tools)
+
+    @classmethod
+    def chosen(cls, registry: ToolRegistry, patterns: Sequence[str] = ("*",)) -> ToolDefinitions:
+        """Define the tools whose ``pack.name``, or whose pack, fits one of the patterns."""
+        return cls(tool for tool in registry.tools() if any(_fits(tool, pattern) for pattern in patterns))
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Tool]:
+        """The tools under the names that a model calls them by."""
+        plain = [f"{tool.pack}_{tool.name}" for tool in self._tools]
+        counts = Counter(plain)
+        return {
+            _name(tool, name, unique=counts[name] == 1): tool for tool, name in zip(self._tools, plain, strict=True)
+        }
+
+    @cached_property
+    def all(self) -> tuple[ToolDefinition, ...]:
+        """A definition for each tool."""
+        return tuple(
+            ToolDefinition(name, _description(tool), parameters_schema(tool)) for name, tool in self.by_name.items()
+        )
+
+
+def run_definition(description: str) -> ToolDefinition:
+    """Return the definition of the one tool ``run``, for a model that writes programs."""
+    command = {"type": "string", "description": "The Python program"}
+    schema = {"type": "object", "properties": {"command": command}, "required": ["command"]}
+    return ToolDefinition("run", description, {**schema, "additionalProperties": False})
+
+
+def parameters_schema(tool: Tool) -> Schema:
+    """Return the JSON schema of a tool's arguments: its own, or one made from its signature."""
+    if tool.input_schema is not None:
+        own = {key: value for key, value in tool.input_schema.items() if key not in COMBINING}
+        return {**own, "type": "object", "properties": own.get("properties", {})}
+    named = [parameter for parameter in tool.parameters if parameter.kind not in ("args", "kwargs")]
+    described = _described(tool)
+    return {
+        "type": "object",
+        "properties": {parameter.name: _property(parameter, described) for parameter in named},
+        "required": [parameter.name for parameter in named if parameter.required],
+        "additionalProperties": any(parameter.kind == "kwargs" for parameter in tool.parameters),
+    }
+
+
+def _fits(tool: Tool, pattern: str) -> bool:
+    return fnmatchcase(tool.full_name, pattern) or fnmatchcase(tool.pack, pattern)
+
+
+def _name(tool: Tool, plain: str, *, unique: bool) -> str:
+    legal = re.sub(r"[^a-zA-Z0-9_-]", "_", plain)
+    if unique and legal == plain and len(plain) <= MAX_NAME and not MARKED.search(plain):
+        return plain
+    # `a_b.c` and `a.b_c` would be one name; a piece of the full name's hash tells them apart, the same at every start.
+    # A name that looks marked gets a mark, too: no server can offer a tool under the marked name of another's.
+    mark = hashlib.sha256(tool.full_name.encode(errors="replace")).hexdigest()[:12]
+    return f"{legal[: MAX_NAME - 13]}_{mark}"
+
+
+def _description(tool: Tool) -> str:
+    text = tool.description or signature_text(tool)
+    return text if len(text) <= MAX_DESCRIPTION else text[: MAX_DESCRIPTION - 3] + "..."
+
+
+def _described(tool: Tool) -> dict[str, str]:
+    """Return what is said of each parameter: by itself, or in the docstring."""
+    from griffe import Docstring, DocstringSectionKind, Parser  # noqa: PLC0415 - only definitions need it, at 90 ms
+
+    found = {parameter.name: parameter.description for parameter in tool.parameters if parameter.description}
+    if not found and "Args:" in tool.doc:
+        for section in Docstring(tool.doc).parse(Parser.google, warnings=False):
+            if section.kind is DocstringSectionKind.parameters:
+                found |= {argument.name: " ".join(argument.description.split()) for argument in section.value}
+    return found
+
+
+def _property(parameter: Parameter, described: Mapping[str, str]) -> Schema:
+    schema = schema_of_annotation(parameter.annotation)
+    if text := described.get(parameter.name):
+        schema["description"] = text
+    return schema | _default(parameter)
+
+
+def _default(parameter: Parameter) -> Schema:
+    try:
+        value = ast.literal_eval(parameter.default) if parameter.default is not None else None
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return {}
+    # None says only that it may be left out, which `required` says already.
+    return {"default": value} if isinstance(value, str | int | bool) or _is_finite(value) else {}
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, float) and math.isfinite(value)

@@ -1,0 +1,103 @@
+"""The guide as a pack: one tool, called by a program and by a classic client alike."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from guide_process import answer_of
+from mcp_guide.server import server_with
+from mcp_guide.tools.tool_document import get
+from run_app import error_of, running_app, value_of
+
+pytestmark = pytest.mark.anyio
+
+STARTS = """\
+import anyio, sys
+from pathlib import Path
+from ot.app import App
+from ot.config.paths import Paths
+
+async def start():
+    app = App(Paths.of(Path(sys.argv[1]), Path(sys.argv[1]) / "user"))
+    try:
+        await app.start()
+        reply = await app.run("1 + 1")
+        loaded = [name for name in sys.modules if name.startswith(("mcp_guide", "mcp_core"))]
+        found = await app.run("guide.categories()")
+        print(reply.texts, loaded, found.texts, "mcp_guide.pack" in sys.modules, "fastmcp" in sys.modules)
+    finally:
+        await app.aclose()
+
+anyio.run(start)
+"""
+
+
+async def test_a_tool_gives_a_program_and_a_classic_client_the_same_value(project: Path, tmp_path: Path) -> None:
+    arguments = {"category": "style", "name": "python"}
+    async with Client(server_with({"get": get})._mcp_server) as client:
+        _, classic = await answer_of(client, "get", arguments)
+    async with running_app(tmp_path) as app:
+        program = json.loads(value_of(await app.run('guide.get(category="style", name="python")')))
+    assert classic["value"] == program
+    assert program["title"] == "Python style"
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"category": "../x", "name": "y"}, "category: String should match pattern"),
+        ({"category": "style", "name": 3}, "name: Input should be a valid string"),
+        ({"category": "style", "name": "a\0"}, "name: Value error, must not contain a NUL character"),
+        ({"category": "style", "name": "y"}, "there is no document 'y' in style"),
+    ],
+    ids=range(4),
+)
+async def test_both_are_refused_with_the_same_words(
+    project: Path, tmp_path: Path, given: dict[str, Any], error: str
+) -> None:
+    async with Client(server_with({"get": get})._mcp_server) as client:
+        failed, classic = await answer_of(client, "get", given)
+    async with running_app(tmp_path) as app:
+        program = error_of(await app.run(f"guide.get(**{given!r})"))
+    assert failed
+    assert error in classic["error"]
+    assert error in program
+
+
+async def test_a_program_creates_and_removes_with_the_exact_word_alone(project: Path, tmp_path: Path) -> None:
+    file = project / ".guide/how-to/x.md"
+    call = 'guide.{}(category="how-to", name="x"{}, consent="{}")'
+    async with running_app(tmp_path) as app:
+        for word in ("create_document", "YES", ""):
+            assert "consent: Input should be" in error_of(await app.run(call.format("create", ', text="x"', word)))
+        assert not file.exists()
+        value_of(await app.run(call.format("create", ', text="x"', "CREATE_DOCUMENT")))
+        assert file.read_text() == "x"
+        assert "consent" in error_of(await app.run(call.format("remove", "", "CREATE_DOCUMENT")))
+        value_of(await app.run(call.format("remove", "", "REMOVE_DOCUMENT")))
+    assert not file.exists()
+
+
+async def test_help_tells_of_the_guide_s_tools(project: Path, tmp_path: Path) -> None:
+    async with running_app(tmp_path) as app:
+        text = value_of(await app.run('ot.help(query="guide.create")'))
+        tools = {tool.name: tool for tool in app.picture.registry.pack("guide").tools.values()}
+    assert "REQUIRES EXPLICIT USER INSTRUCTION" in text
+    assert "consent: Literal['CREATE_DOCUMENT']" in text
+    assert "category: The category, which need not exist" in text
+    assert sorted(name for name, tool in tools.items() if tool.destructive) == ["create", "remove"]
+    assert sorted(name for name, tool in tools.items() if not tool.read_only) == ["create", "remove"]
+
+
+def test_nothing_of_the_guide_is_imported_before_its_first_use(project: Path, home: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", STARTS, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
+    categories = '[{"name":"git","documents":1},{"name":"style","documents":1}]'
+    assert done.stdout.strip() == f"('2',) [] {(categories,)} True False"

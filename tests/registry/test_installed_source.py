@@ -1,0 +1,119 @@
+"""Packs that other distributions bring: modules that are read, and objects that are imported when first asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from ot.errors import ToolUnavailable
+from ot.registry import installed_source
+from ot.registry.installed_source import GROUP, installed_packs
+from ot.registry.tool_registry import Pack
+
+FILES = {
+    "guest_plain": '''
+        """A pack of plain functions."""
+        raise SystemExit("must not be imported")
+        def hello(*, name: str) -> str:
+            """Greet."""
+        ''',
+    "guest_typed": '''
+        """Typed tools and a plain one."""
+        from types import SimpleNamespace
+        from typing import Annotated, Any, Literal
+        from pydantic import Field
+        from mcp_core import Consent, Result, ToolArguments, program_function
+
+        class WipeArguments(ToolArguments):
+            place: str = Field(description="What to wipe")
+            consent: Annotated[Literal["WIPE"], Consent()]
+            options: dict[str, Any] = Field(default_factory=dict)
+
+        def wipe(args: WipeArguments) -> Result[list[str]]:
+            """Wipe a place.
+
+            For good.
+
+            Example:
+                wipe(place="x", consent="WIPE")
+            """
+            return Result.ok([args.place])
+
+        def plain(*, number: int = 3) -> int:
+            """Return a number."""
+            return number
+
+        TOOLS = SimpleNamespace(wipe=program_function(wipe), plain=plain, _hidden=plain)
+        EMPTY, MIXED, NUMBER = SimpleNamespace(), SimpleNamespace(a=plain, b=3), 3
+        ''',
+    "guest_broken": "raise RuntimeError('no way')",
+}
+
+
+@pytest.fixture(autouse=True)
+def guests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name, source in FILES.items():
+        (tmp_path / f"{name}.py").write_text(dedent(source))
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    for name in FILES:
+        sys.modules.pop(name, None)
+
+
+def pack_of(value: str, monkeypatch: pytest.MonkeyPatch, name: str = "guest") -> Pack:
+    point = EntryPoint(name, value, GROUP)
+    monkeypatch.setattr(installed_source, "entry_points", lambda group: [point] if group == GROUP else [])
+    (pack,) = installed_packs()
+    return pack
+
+
+def test_a_module_is_read_without_importing_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    pack = pack_of("guest_plain", monkeypatch)
+    assert (pack.name, pack.source, pack.origin) == ("guest", "local", "guest_plain")
+    assert [(tool.full_name, tool.target) for tool in pack.tools.values()] == [("guest.hello", "guest_plain:hello")]
+    assert "guest_plain" not in sys.modules
+
+
+def test_an_object_s_functions_are_tools_with_all_that_their_models_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    pack = pack_of("guest_typed:TOOLS", monkeypatch)
+    assert "guest_typed" not in sys.modules
+    assert list(pack.tools) == ["wipe", "plain"]
+    wipe = pack.tools["wipe"]
+    assert (wipe.target, wipe.destructive, wipe.read_only) == ("guest_typed:TOOLS.wipe", True, None)
+    assert wipe.description == "Wipe a place. REQUIRES EXPLICIT USER INSTRUCTION."
+    assert wipe.doc.endswith('Example:\n    guest.wipe(place="x", consent="WIPE")')
+    assert [(p.name, p.kind, p.annotation, p.default, p.description) for p in wipe.parameters] == [
+        ("place", "keyword", "str", None, "What to wipe"),
+        ("consent", "keyword", "Literal['WIPE']", None, "Pass 'WIPE', and only when the user has asked for this"),
+        ("options", "keyword", "dict[str, Any]", "{}", ""),
+    ]
+    assert wipe.returns == "list[str]"
+    assert wipe.input_schema
+    assert (wipe.input_schema["required"], wipe.input_schema["additionalProperties"]) == (["place", "consent"], False)
+    plain = pack.tools["plain"]
+    assert (plain.destructive, plain.input_schema, plain.parameters[0].default) == (False, None, "3")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("guest_nowhere", "guest_nowhere is not a Python module"),
+        ("guest_nowhere:TOOLS", "ModuleNotFoundError"),
+        ("guest_broken:TOOLS", "RuntimeError: no way"),
+        ("guest_plain:TOOLS", "SystemExit: must not be imported"),
+        ("guest_typed:NOTHING", "AttributeError"),
+        ("guest_typed:NUMBER", "TypeError"),
+        ("guest_typed:EMPTY", "must hold functions"),
+        ("guest_typed:MIXED", "must hold functions"),
+    ],
+)
+def test_a_pack_that_cannot_be_used_says_why(value: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pack = pack_of(value, monkeypatch)
+    with pytest.raises(ToolUnavailable, match=words):
+        _ = pack.tools
+    assert words in pack.broken
