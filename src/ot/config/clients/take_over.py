@@ -1,0 +1,147 @@
+"""What would be taken over from other clients, as a plan that can be shown before anything is written."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ot.config.clients import claude_code, claude_desktop, codex, cursor, vscode, windsurf, zed
+from ot.config.clients.found_server import Client, Found, FoundRule, FoundServer, Place, Rule, Surroundings
+from ot.config.clients.literal_secrets import upper_name
+from ot.config.clients.server_entry import own_name
+from ot.config.models import pack_name
+from ot.config.safe_file import read_regular
+
+CLIENTS: Mapping[str, Client] = {
+    module.CLIENT.name: module.CLIENT for module in (claude_code, claude_desktop, cursor, vscode, codex, windsurf, zed)
+}
+MAX_BYTES = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The servers that were found, with those that cannot be taken; the policy's patterns; and what was read."""
+
+    servers: tuple[FoundServer, ...]
+    rules: tuple[tuple[Rule, str], ...]
+    files: tuple[Path, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def taken(self) -> tuple[FoundServer, ...]:
+        """The servers that would be written."""
+        return tuple(server for server in self.servers if not server.skipped)
+
+
+def surroundings(cwd: Path) -> Surroundings:
+    """Return those of this process."""
+    return Surroundings(Path.home(), cwd, os.environ, sys.platform)
+
+
+def plan_of(names: Iterable[str], around: Surroundings, known: Mapping[str, Any], secrets: Mapping[str, str]) -> Plan:
+    """Return what the clients called *names* have to give to a configuration that has the servers *known*."""
+    found: list[Found] = []
+    files: list[Path] = []
+    for client in (CLIENTS[name] for name in names):
+        for place in client.places(around):
+            data, problem = _read(place)
+            if data is not None:
+                files.append(place.file)
+                found.append(_understood(client, data, place, around))
+            elif problem:
+                found.append(Found(problems=(problem,)))
+    servers = tuple(_without_clashes([server for file in found for server in file.servers], known))
+    servers = tuple(_with_own_secrets(servers, dict(secrets)))
+    rules = tuple(_patterns([rule for file in found for rule in file.rules], servers, known))
+    return Plan(servers, rules, tuple(files), tuple(problem for file in found for problem in file.problems))
+
+
+def _read(place: Place) -> tuple[bytes | None, str]:
+    try:
+        return read_regular(place.file, MAX_BYTES, follow=True).data, ""
+    except (FileNotFoundError, NotADirectoryError):
+        return None, ""
+    except OSError as error:
+        return None, f"{place.file} cannot be read: {error.strerror or error}"
+
+
+def _understood(client: Client, data: bytes, place: Place, around: Surroundings) -> Found:
+    try:
+        return client.read(data, place, around)
+    except (ValueError, RecursionError) as error:
+        return Found(problems=(f"{place.file} cannot be understood: {error}",))
+
+
+def _without_clashes(found: Sequence[FoundServer], known: Mapping[str, Any]) -> Iterator[FoundServer]:
+    """Yield every server once: the same one again is skipped, another one of the same name gets another name."""
+    packs = {pack_name(name) for name in known}
+    seen: dict[str, FoundServer] = {}
+    for server in found:
+        if server.skipped:
+            yield server
+        elif same := next((other for other in seen.values() if _same(other, server)), None):
+            yield replace(server, skipped=f"the same as {same.name} of {same.client}")
+        elif server.name in known:
+            yield replace(server, skipped="a server of this name is in your configuration already")
+        else:
+            name = server.name if pack_name(server.name) not in packs else f"{server.name}-{server.client}"
+            if pack_name(name) in packs:
+                yield replace(server, skipped="its name is taken twice already")
+                continue
+            notes = server.notes if name == server.name else (*server.notes, f"called '{name}' here: the name is taken")
+            packs.add(pack_name(name))
+            seen[name] = replace(server, name=name, notes=notes)
+            yield seen[name]
+
+
+def _same(one: FoundServer, other: FoundServer) -> bool:
+    keys = ("command", "args", "url")
+    mine, its = ([json.dumps(server.entry.get(key)) for key in keys] for server in (one, other))
+    return mine == its and one.name == other.name
+
+
+def _with_own_secrets(servers: Iterable[FoundServer], kept: dict[str, str]) -> Iterator[FoundServer]:
+    """Yield the servers with names of secrets that no other value has already."""
+    for server in servers:
+        if server.skipped:
+            yield server
+            continue
+        renamed = {
+            name: upper_name(f"{server.name}_{name}")
+            for name, value in server.secrets.items()
+            if kept.get(name, value) != value
+        }
+        secrets = {renamed.get(name, name): value for name, value in server.secrets.items()}
+        kept.update(secrets)
+        yield replace(server, secrets=secrets, entry=_renamed(server.entry, renamed))
+
+
+def _renamed(value: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _renamed(entry, names) for key, entry in value.items()}  # pyright: ignore[reportUnknownVariableType] - plain data of any shape
+    if isinstance(value, list):
+        return [_renamed(item, names) for item in value]  # pyright: ignore[reportUnknownVariableType] - as above
+    if isinstance(value, str):
+        for old, new in names.items():
+            value = value.replace(f"${{{old}}}", f"${{{new}}}")
+    return value
+
+
+def _patterns(
+    rules: Iterable[FoundRule], servers: Collection[FoundServer], known: Mapping[str, Any]
+) -> Iterator[tuple[Rule, str]]:
+    """Yield the rules about servers that are here afterwards, each pattern once and the strictest first."""
+    packs = {pack_name(server.name) for server in servers if not server.skipped} | {pack_name(name) for name in known}
+    order: Sequence[Rule] = ("deny", "ask", "allow")
+    seen: set[str] = set()
+    for rule in sorted(rules, key=lambda found: order.index(found.rule)):
+        pack = pack_name(own_name(rule.server))
+        pattern = f"{pack}.{'*' if rule.tool == '*' else pack_name(rule.tool)}"
+        if pack in packs and pattern not in seen:
+            seen.add(pattern)
+            yield rule.rule, pattern
