@@ -16,9 +16,25 @@ def add_to(app: typer.Typer) -> None:
 
 def init(
     use_global: Annotated[bool, typer.Option("--global", help="Write ~/.onetool/ instead of ./.onetool/.")] = False,
+    from_clients: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from", metavar="CLIENT", help="Take over the servers of another client; all takes every one's."
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before writing what --from found.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Write a commented .onetool/onetool.yaml with its schema, and trust what was written."""
+    """Write a commented .onetool/onetool.yaml with its schema, and trust what was written.
+
+    With --from, servers of other clients are added: those of a client's own file to ~/.onetool/, those of a project's
+    file to the project's. CLIENT is claude-code, claude-desktop, cursor, vscode, codex, windsurf, zed or all.
+    """
+    if from_clients:
+        from ot.cli.init_from import take_over
+
+        take_over(from_clients, use_global=use_global, yes=yes, as_json=as_json)
+        return
     from ot.config.inventory import take_inventory
     from ot.config.new_directory import write_new_directory
     from ot.config.paths import CONFIG_FILE, FOLDER, Paths

@@ -18,6 +18,7 @@ from ot.config.new_directory import write_new_directory
 from ot.config.paths import CONFIG_FILE, FOLDER, Paths
 from ot.config.problems import refuse
 from ot.config.safe_file import locked, read_regular, write_private
+from ot.config.secrets import read_secrets
 from ot.config.server_packs import clashing_packs
 from ot.config.snapshot import Snapshot
 from ot.config.template import template
@@ -82,6 +83,17 @@ def edit_config(paths: Paths, change: Change, *, use_global: bool, secrets: Mapp
         return _Edit(paths, directory).carry_out(change, secrets or {})
 
 
+def kept_secrets(paths: Paths, *, use_global: bool) -> Mapping[str, str]:
+    """Return the secrets beside the user's or the project's file, by name.
+
+    Raises:
+        ConfigError: They cannot be read.
+    """
+    directory = config_directory(paths, use_global=use_global)
+    layer = read_layer(_Overlaid(directory, config_text(directory).text.encode()))
+    return read_secrets(secrets_file_of(layer, directory), follow=use_global)[0]
+
+
 class _Edit:
     def __init__(self, paths: Paths, directory: Path) -> None:
         self._paths = paths
@@ -139,7 +151,7 @@ class _Edit:
             data = read_regular(file, MAX_BYTES, follow=False).data.decode() if file.exists() else ""
             text = YamlText(data if data.strip() else SECRETS_HEAD, file)
             for name, value in secrets.items():
-                text = text.put((name,), value)
+                text = text if text.get(name) == value else text.put((name,), value)
             write_private(file, text.text)
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"secrets cannot be kept there: {error}", file=file) from None

@@ -8,11 +8,10 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from ot.config.clients import claude_code, claude_desktop, codex, cursor, vscode, windsurf, zed
-from ot.config.clients.found_server import Client, Found, FoundRule, FoundServer, Place, Rule, Surroundings
-from ot.config.clients.literal_secrets import upper_name
+from ot.config.clients.found_server import Client, Found, FoundRule, FoundServer, Place, Rule, Scope, Surroundings
+from ot.config.clients.own_secrets import with_own_secrets
 from ot.config.clients.server_entry import own_name
 from ot.config.models import pack_name
 from ot.config.safe_file import read_regular
@@ -43,7 +42,9 @@ def surroundings(cwd: Path) -> Surroundings:
     return Surroundings(Path.home(), cwd, os.environ, sys.platform)
 
 
-def plan_of(names: Iterable[str], around: Surroundings, known: Mapping[str, Any], secrets: Mapping[str, str]) -> Plan:
+def plan_of(
+    names: Iterable[str], around: Surroundings, known: Collection[str], secrets: Mapping[Scope, Mapping[str, str]]
+) -> Plan:
     """Return what the clients called *names* have to give to a configuration that has the servers *known*."""
     found: list[Found] = []
     files: list[Path] = []
@@ -56,7 +57,7 @@ def plan_of(names: Iterable[str], around: Surroundings, known: Mapping[str, Any]
             elif problem:
                 found.append(Found(problems=(problem,)))
     servers = tuple(_without_clashes([server for file in found for server in file.servers], known))
-    servers = tuple(_with_own_secrets(servers, dict(secrets)))
+    servers = tuple(_with_own_secrets(servers, {scope: dict(kept) for scope, kept in secrets.items()}))
     rules = tuple(_patterns([rule for file in found for rule in file.rules], servers, known))
     return Plan(servers, rules, tuple(files), tuple(problem for file in found for problem in file.problems))
 
@@ -77,7 +78,7 @@ def _understood(client: Client, data: bytes, place: Place, around: Surroundings)
         return Found(problems=(f"{place.file} cannot be understood: {error}",))
 
 
-def _without_clashes(found: Sequence[FoundServer], known: Mapping[str, Any]) -> Iterator[FoundServer]:
+def _without_clashes(found: Sequence[FoundServer], known: Collection[str]) -> Iterator[FoundServer]:
     """Yield every server once: the same one again is skipped, another one of the same name gets another name."""
     packs = {pack_name(name) for name in known}
     seen: dict[str, FoundServer] = {}
@@ -105,35 +106,19 @@ def _same(one: FoundServer, other: FoundServer) -> bool:
     return mine == its and one.name == other.name
 
 
-def _with_own_secrets(servers: Iterable[FoundServer], kept: dict[str, str]) -> Iterator[FoundServer]:
-    """Yield the servers with names of secrets that no other value has already."""
+def _with_own_secrets(servers: Iterable[FoundServer], kept: Mapping[Scope, dict[str, str]]) -> Iterator[FoundServer]:
     for server in servers:
         if server.skipped:
             yield server
             continue
-        renamed = {
-            name: upper_name(f"{server.name}_{name}")
-            for name, value in server.secrets.items()
-            if kept.get(name, value) != value
-        }
-        secrets = {renamed.get(name, name): value for name, value in server.secrets.items()}
-        kept.update(secrets)
-        yield replace(server, secrets=secrets, entry=_renamed(server.entry, renamed))
-
-
-def _renamed(value: Any, names: Mapping[str, str]) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _renamed(entry, names) for key, entry in value.items()}  # pyright: ignore[reportUnknownVariableType] - plain data of any shape
-    if isinstance(value, list):
-        return [_renamed(item, names) for item in value]  # pyright: ignore[reportUnknownVariableType] - as above
-    if isinstance(value, str):
-        for old, new in names.items():
-            value = value.replace(f"${{{old}}}", f"${{{new}}}")
-    return value
+        known = kept[server.place.scope]
+        entry, secrets = with_own_secrets(server.name, server.entry, server.secrets, known)
+        known.update(secrets)
+        yield replace(server, secrets=secrets, entry=entry)
 
 
 def _patterns(
-    rules: Iterable[FoundRule], servers: Collection[FoundServer], known: Mapping[str, Any]
+    rules: Iterable[FoundRule], servers: Collection[FoundServer], known: Collection[str]
 ) -> Iterator[tuple[Rule, str]]:
     """Yield the rules about servers that are here afterwards, each pattern once and the strictest first."""
     packs = {pack_name(server.name) for server in servers if not server.skipped} | {pack_name(name) for name in known}
