@@ -39,7 +39,7 @@ def add(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="[NAME] COMMAND...",
+            metavar="COMMAND",
             help="A name perhaps, then a command line, an address, npx:PACKAGE or uvx:PACKAGE.",
         ),
     ],
@@ -153,6 +153,7 @@ def _lines(told: dict[str, Any], edited: Edited, entry: dict[str, Any]) -> list[
     if error := told.get("error"):
         return [*lines, f"But it cannot be used yet: {error}", f"Next: put that right, or onetool remove {name}"]
     if "tools" in told:
-        cost = f"listed one by one they would take about {told['tokens']:,} tokens (estimate)"
-        lines.append(f"{told['tools']} tools in {told['seconds']:g} s; {cost}.")
+        cost = f"listed flat they would take about {told['tokens']:,} tokens (estimate)"
+        tools = "1 tool" if told["tools"] == 1 else f"{told['tools']} tools"
+        lines.append(f"{tools} in {told['seconds']:g} s; {cost}.")
     return [*lines, f"Next: onetool run 'ot.help(\"{pack}\")'"]

@@ -64,8 +64,8 @@ def _servers_and_policy(found: dict[str, Any]) -> list[str]:
 
     rows = server_lines(found["servers"])
     lists = [f"  {name}: {', '.join(patterns)}" for name, patterns in found["policy"].items() if patterns]
-    default = "tools that no pattern names: read-only ones run, other tools of servers ask"
-    return [f"servers: {len(found['servers'])}", *(f"  {line}" for line in rows), f"policy; {default}", *lists]
+    default = "a tool that no pattern names runs when it is read-only, other tools of servers ask"
+    return [f"servers: {len(found['servers'])}", *(f"  {line}" for line in rows), f"policy: {default}", *lists]
 
 
 def _lines(found: dict[str, Any]) -> list[str]:

@@ -18,9 +18,7 @@ def init(
     use_global: Annotated[bool, typer.Option("--global", help="Write ~/.onetool/ instead of ./.onetool/.")] = False,
     from_clients: Annotated[
         list[str] | None,
-        typer.Option(
-            "--from", metavar="CLIENT", help="Take over the servers of another client; all takes every one's."
-        ),
+        typer.Option("--from", metavar="CLIENT", help="Take over the servers of another client, or of all."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before writing what --from found.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -53,15 +52,13 @@ def _plan(names: Sequence[str], paths: Paths, use_global: bool) -> Plan:
     from ot.config.clients.take_over import plan_of, surroundings
     from ot.config.edit_config import config_directory, config_text, kept_secrets
 
-    scopes: dict[Scope, bool] = {"user": True, "project": use_global}
-    directories = [config_directory(paths, use_global=is_global) for is_global in scopes.values()]
-    known = [name for directory in directories for name in config_text(directory).get("servers") or {}]
-    kept = {scope: kept_secrets(paths, use_global=is_global) for scope, is_global in scopes.items()}
-    plan = plan_of(names, surroundings(paths.cwd), known, kept)
-    if not use_global:
-        return plan
-    servers = tuple(replace(server, place=replace(server.place, scope="user")) for server in plan.servers)
-    return replace(plan, servers=servers)
+    scopes: dict[Scope, bool] = {"user": True} if use_global else {"user": True, "project": False}
+    known: list[str] = []
+    kept: dict[Scope, Mapping[str, str]] = {}
+    for scope, is_global in scopes.items():
+        known += config_text(config_directory(paths, use_global=is_global)).get("servers") or {}
+        kept[scope] = kept_secrets(paths, use_global=is_global)
+    return plan_of(names, surroundings(paths.cwd), known, kept)
 
 
 def _write(plan: Plan, paths: Paths) -> list[Edited]:
@@ -102,7 +99,7 @@ def _lines(plan: Plan) -> Iterator[str]:
         yield f"warning: {printable(problem)}"
     for server in plan.servers:
         yield printable(_line(server))
-        yield from (f"    {printable(note)}" for note in server.notes)
+        yield from (f"    {printable(note)}" for note in server.notes if not server.skipped)
     for rule, pattern in plan.rules:
         yield f"  policy {rule}: {printable(pattern)}"
     if not plan.servers:
@@ -131,7 +128,7 @@ def _tell(plan: Plan, edited: Sequence[Edited], as_json: bool) -> None:
         return
     for edit in edited:
         backup = f"; as it was: {edit.backup}" if edit.backup else ""
-        typer.echo(f"Wrote {edit.file}{backup}.")
+        typer.echo(f"Wrote {edit.file}{backup}." if edit.changed else f"{edit.file} has all of it already.")
         if edit.secrets_file:
             typer.echo(f"Secrets are in {edit.secrets_file}, which only you can read.")
         if edit.trusted is False:

@@ -71,7 +71,7 @@ def server_lines(rows: list[dict[str, Any]]) -> list[str]:
     """Return *rows* as lines for a person."""
     lines: list[str] = []
     for row in rows:
-        state = "disabled" if not row["enabled"] else "cannot start" if row["problem"] else "ready"
+        state = "disabled" if not row["enabled"] else "cannot start" if row["problem"] else "enabled"
         lines.append(f"{row['name']}  {state}  {row['from']}  {row['transport']}  {row['endpoint']}")
         lines += [f"  {problem}" for problem in row["problem"].split("; ") if problem]
     return lines

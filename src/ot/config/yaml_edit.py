@@ -136,7 +136,7 @@ class YamlText:
             # The template shows every key in its place, commented out.
             for shown in re.finditer(rf"^#{re.escape(key)}:.*$", self.text, re.MULTILINE):
                 yield self._insert_after(shown.start(), lines)
-            yield self._at_the_end(["", *lines])
+            yield self._at_the_end(["", *lines] if len(lines) > 1 else lines)
         yield self._insert_after(_end(above), lines)
 
     def _ways_to_open(

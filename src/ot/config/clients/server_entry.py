@@ -66,6 +66,7 @@ class _Taking:
         self._around = around
         self._secrets = SecretsTaken(name)
         self._notes: list[str] = []
+        self._asked_for: set[str] = set()
 
     def server(self, original: str, given: dict[str, Any], known: frozenset[str]) -> FoundServer:
         why = self._cannot(given)
@@ -158,10 +159,10 @@ class _Taking:
         if kind == "env" and rest:
             return f"${{{rest}}}"
         if kind == "input" and rest:
-            self._notes.append(
-                f"{key}: {found[0]} is asked for there; here it is {upper_name(rest)} in the secrets file"
-            )
-            return f"${{{upper_name(rest)}}}"
+            name = upper_name(rest)
+            self._asked_for.add(name)
+            self._notes.append(f"{key}: {found[0]} is asked for there; here add {name} to the secrets file")
+            return f"${{{name}}}"
         if kind in ("workspaceFolder", "workspaceRoot"):
             self._notes.append(f"{key}: {found[0]} became '.', the working directory")
             return "."
@@ -177,7 +178,8 @@ class _Taking:
         return found[0]
 
     def _note_reference(self, key: str, name: str, default: str | None, *, of_environment: bool) -> None:
-        if default is not None or name in self._secrets.taken or (of_environment and self._place.scope == "user"):
+        known = name in self._secrets.taken or name in self._asked_for
+        if default is not None or known or (of_environment and self._place.scope == "user"):
             return
         if value := self._around.environ.get(name):
             # Outside of env, and in a project, the environment is not looked at.

@@ -45,7 +45,10 @@ def surroundings(cwd: Path) -> Surroundings:
 def plan_of(
     names: Iterable[str], around: Surroundings, known: Collection[str], secrets: Mapping[Scope, Mapping[str, str]]
 ) -> Plan:
-    """Return what the clients called *names* have to give to a configuration that has the servers *known*."""
+    """Return what the clients called *names* have to give to a configuration that has the servers *known*.
+
+    *secrets* are those kept already, by where they are kept; where a project's are not named, all goes to the user's.
+    """
     found: list[Found] = []
     files: list[Path] = []
     for client in (CLIENTS[name] for name in names):
@@ -56,10 +59,15 @@ def plan_of(
                 found.append(_understood(client, data, place, around))
             elif problem:
                 found.append(Found(problems=(problem,)))
-    servers = tuple(_without_clashes([server for file in found for server in file.servers], known))
+    all_found = [_placed(server, secrets) for file in found for server in file.servers]
+    servers = tuple(_without_clashes(all_found, known))
     servers = tuple(_with_own_secrets(servers, {scope: dict(kept) for scope, kept in secrets.items()}))
     rules = tuple(_patterns([rule for file in found for rule in file.rules], servers, known))
     return Plan(servers, rules, tuple(files), tuple(problem for file in found for problem in file.problems))
+
+
+def _placed(server: FoundServer, kept: Collection[Scope]) -> FoundServer:
+    return server if server.place.scope in kept else replace(server, place=replace(server.place, scope="user"))
 
 
 def _read(place: Place) -> tuple[bytes | None, str]:
