@@ -14,7 +14,7 @@ HEAD = """\
 # The command line
 
 Data goes to standard output, talk to standard error.
-Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 denied, 130 interrupted.
+Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 denied, 5 a server cannot be reached, 130 interrupted.
 This page is made from the commands' own help: `python docs/make_cli_page.py`.
 """
 

@@ -28,6 +28,7 @@ def check(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
 
 async def _check() -> dict[str, Any]:
     from ot.app import App
+    from ot.cli.servers import server_rows
     from ot.config.paths import Paths
     from ot.errors import OneToolError
 
@@ -51,9 +52,20 @@ async def _check() -> dict[str, Any]:
         "packs": len(packs),
         "tools": len(app.tool_names()),
         "engine": app.engine.name,
+        "servers": server_rows(loaded, app.paths),
+        "policy": {name: list(getattr(loaded.config.policy, name)) for name in ("allow", "ask", "deny")},
         "warnings": list(loaded.warnings),
         "errors": errors,
     }
+
+
+def _servers_and_policy(found: dict[str, Any]) -> list[str]:
+    from ot.cli.servers import server_lines
+
+    rows = server_lines(found["servers"])
+    lists = [f"  {name}: {', '.join(patterns)}" for name, patterns in found["policy"].items() if patterns]
+    default = "a tool that no pattern names runs when it is read-only, other tools of servers ask"
+    return [f"servers: {len(found['servers'])}", *(f"  {line}" for line in rows), f"policy: {default}", *lists]
 
 
 def _lines(found: dict[str, Any]) -> list[str]:
@@ -66,5 +78,6 @@ def _lines(found: dict[str, Any]) -> list[str]:
             f"configuration: {files}",
             f"project: {found['project']}",
             f"{found['packs']} packs, {found['tools']} tools; programs run in the {found['engine']} engine",
+            *_servers_and_policy(found),
         ]
     return [*lines, "ok" if found["ok"] else "not ok"]

@@ -8,9 +8,6 @@ from typing import Annotated
 
 import typer
 
-IGNORED = "tmp/\nlogs/\nstats/\nsessions/\nsecrets*.yaml\n"
-"""What of a .onetool directory does not belong into version control."""
-
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
@@ -19,12 +16,26 @@ def add_to(app: typer.Typer) -> None:
 
 def init(
     use_global: Annotated[bool, typer.Option("--global", help="Write ~/.onetool/ instead of ./.onetool/.")] = False,
+    from_clients: Annotated[
+        list[str] | None,
+        typer.Option("--from", metavar="CLIENT", help="Take over the servers of another client, or of all."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before writing what --from found.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Write a commented .onetool/onetool.yaml with its schema, and trust what was written."""
+    """Write a commented .onetool/onetool.yaml with its schema, and trust what was written.
+
+    With --from, servers of other clients are added: those of a client's own file to ~/.onetool/, those of a project's
+    file to the project's. CLIENT is claude-code, claude-desktop, cursor, vscode, codex, windsurf, zed or all.
+    """
+    if from_clients:
+        from ot.cli.init_from import take_over
+
+        take_over(from_clients, use_global=use_global, yes=yes, as_json=as_json)
+        return
     from ot.config.inventory import take_inventory
+    from ot.config.new_directory import write_new_directory
     from ot.config.paths import CONFIG_FILE, FOLDER, Paths
-    from ot.config.schema import json_schema
     from ot.config.template import template
     from ot.config.trust import Trust
     from ot.errors import ConfigError
@@ -36,31 +47,12 @@ def init(
     if (directory / CONFIG_FILE).exists():
         raise ConfigError(f"{directory / CONFIG_FILE} exists already and was left as it is")
     foreign = not use_global and directory.exists() and any(directory.iterdir())
-    _write(directory, {CONFIG_FILE: template(), "onetool.schema.json": json.dumps(json_schema(), indent=2) + "\n"})
+    write_new_directory(directory, template())
     # What somebody else put there was not written by this command: it stays inert until the user has looked at it.
     trusted = not use_global and not foreign and directory != paths.global_dir
     if trusted:
         Trust(paths.global_dir).trust(take_inventory(directory))
     _tell(directory, trusted, foreign, as_json)
-
-
-def _write(directory: Path, files: dict[str, str]) -> None:
-    from ot.errors import ConfigError
-
-    try:
-        _write_new(directory, files)
-    except OSError as error:
-        raise ConfigError(f"{error.filename or directory} cannot be written: {error.strerror}") from None
-
-
-def _write_new(directory: Path, files: dict[str, str]) -> None:
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for name, text in files.items():
-        with (directory / name).open("x", encoding="utf-8") as file:
-            file.write(text)
-    ignored = directory / ".gitignore"
-    if not ignored.exists():
-        ignored.write_text(IGNORED, encoding="utf-8")
 
 
 def _tell(directory: Path, trusted: bool, foreign: bool, as_json: bool) -> None:

@@ -112,7 +112,7 @@ def _trusted_before(book: Trust, directory: Path) -> dict[str, str] | None:
 
 
 def _write(directory: Path, name: str, *, ignore: bool) -> Path:
-    from ot.cli.init import IGNORED
+    from ot.config.new_directory import IGNORED
     from ot.errors import ConfigError
     from ot.registry.extension_file import SUFFIX
     from ot.registry.extension_source import TOOLS

@@ -14,6 +14,13 @@ REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 type Lookup = Callable[[str], str | None]
 
 
+def references(node: Node) -> frozenset[str]:
+    """Return every name that a text in *node* refers to."""
+    below = [*node.entries.values(), *node.items]
+    own = [found.group(1) for found in REFERENCE.finditer(node.value)] if isinstance(node.value, str) else []
+    return frozenset(own).union(*(references(entry) for entry in below))
+
+
 def expand(layer: Node, *, attrs: Lookup, tools: Lookup, advice: str) -> tuple[Node, frozenset[str]]:
     """Return *layer* with references replaced in project attributes and packs' settings only, and the names used.
 

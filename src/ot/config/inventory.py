@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ NAMED = ("servers", "snippets")
 """Sections that are listed by the names in them."""
 
 WIDTH = 100
+LONGEST = 10_000
+"""What would be started is shown whole: the end of a long command line is where one would hide something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ def take_inventory(project_dir: Path) -> Inventory:
         snapshot=snapshot,
         packs=packs,
         code=tuple(name for name in snapshot.hashes if _is_code(name) and name not in packs.values()),
-        servers=dict(_named(node, "servers")),
+        servers=dict(_servers(node)),
         snippets=dict(_named(node, "snippets")),
         settings=dict(_leaves(node)),
         problems=(*snapshot.problems, *problems),
@@ -66,7 +69,7 @@ def render_inventory(inventory: Inventory) -> list[str]:
         printable(str(inventory.root)),
         *_section("packs", inventory.packs),
         *_section("other code", dict.fromkeys(inventory.code, "")),
-        *_section("servers", inventory.servers),
+        *_section("servers", inventory.servers, width=LONGEST),
         *_section("snippets", inventory.snippets),
         *_section("settings", inventory.settings),
         *_section("files", hashes),
@@ -74,14 +77,14 @@ def render_inventory(inventory: Inventory) -> list[str]:
     ]
 
 
-def _section(title: str, entries: Mapping[str, str]) -> Iterator[str]:
+def _section(title: str, entries: Mapping[str, str], width: int = WIDTH) -> Iterator[str]:
     yield f"{title} ({len(entries)})"
     for name, text in entries.items():
-        yield f"  {printable(name)}" + (f"  {_cut(printable(text))}" if text else "")
+        yield f"  {printable(name)}" + (f"  {_cut(printable(text), width)}" if text else "")
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= WIDTH else f"{text[:WIDTH]}..."
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[:width]}..."
 
 
 def _settings(snapshot: Snapshot) -> tuple[Node, tuple[str, ...]]:
@@ -99,6 +102,22 @@ def _named(node: Node, section: str) -> Iterator[tuple[str, str]]:
     named = node.get(section)
     for name, entry in named.entries.items() if named else ():
         yield name, "; ".join(f"{key}: {text}" for key, text in _flat(entry, ()))
+
+
+def _servers(node: Node) -> Iterator[tuple[str, str]]:
+    """Yield each server with what would be started or reached first."""
+    named = node.get("servers")
+    for name, entry in named.entries.items() if named else ():
+        rest = [
+            f"{key}: {text}" for key, text in _flat(entry, ()) if key.split(".")[0] not in ("command", "args", "url")
+        ]
+        yield name, "; ".join([_endpoint(entry), *rest])
+
+
+def _endpoint(entry: Node) -> str:
+    command, args, url = entry.get("command"), entry.get("args"), entry.get("url")
+    words = [*([command] if command else ()), *(args.items if args else ())]
+    return " ".join([*([url.text] if url else ()), shlex.join(word.text for word in words)]).strip()
 
 
 def _leaves(node: Node) -> Iterator[tuple[str, str]]:

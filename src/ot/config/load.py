@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Literal
 
 from ot.config.document import Node
-from ot.config.expand import expand
+from ot.config.expand import expand, references
 from ot.config.layer import Directory, Layer, read_layer
 from ot.config.merge import loosened, merge_project
 from ot.config.models import Config
 from ot.config.paths import Paths
 from ot.config.problems import Problem, refuse, validate
 from ot.config.secrets import Secrets, read_secrets
+from ot.config.server_packs import clashing_packs
 from ot.config.snapshot import UNHASHED_FILE, Snapshot
 from ot.config.trust import Trust, Verdict
 
@@ -37,6 +38,8 @@ class Loaded:
     project: Snapshot | None = field(default=None, repr=False)
     secret_files: tuple[Path, ...] = ()
     """Where secrets are kept, wherever that is: no program may read it."""
+    servers_of_project: frozenset[str] = frozenset()
+    """The servers that came with the project: the user's secrets are not theirs to have."""
 
 
 def load_config(
@@ -53,15 +56,20 @@ def load_config(
     verdict = _verdict(paths, trust, trust_project=trust_project)
     snapshot = verdict.snapshot if verdict and verdict.state == "trusted" else None
     project = _project_part(snapshot, base) if snapshot else _Part(Node(user.node.place, {}))
+    merged = merge_project(user.node, project.node)
+    config = validate(merged)
+    refuse(clashing_packs(merged))
     return Loaded(
-        config=validate(merge_project(user.node, project.node)),
-        secrets=Secrets(user.secrets, project.secrets, environment).using(user.names),
+        config=config,
+        # What a server is given of the environment is a secret from now on, in every text that leaves.
+        secrets=Secrets(user.secrets, project.secrets, environment).using(user.names | _given_to_servers(merged)),
         files=(*user.files, *project.files),
-        warnings=(*user.warnings, *_project_warnings(paths, verdict), *project.warnings),
+        warnings=(*user.warnings, *_stood_in_for(user, project), *_project_warnings(paths, verdict), *project.warnings),
         project_state=verdict.state if verdict else "none",
         state_dir=_state_dir(paths, verdict),
         project=snapshot,
         secret_files=tuple(part.secrets_file for part in (user, project) if part.secrets_file),
+        servers_of_project=frozenset(project.servers),
     )
 
 
@@ -76,10 +84,24 @@ class _Part:
     warnings: tuple[str, ...] = ()
     secrets_file: Path | None = None
 
+    @property
+    def servers(self) -> Mapping[str, Node]:
+        return self.node.find(("servers",)).entries if self.node.get("servers") else {}
+
+
+def _given_to_servers(merged: Node) -> frozenset[str]:
+    servers = merged.get("servers")
+    return references(servers) if servers else frozenset()
+
+
+def _stood_in_for(user: _Part, project: _Part) -> list[str]:
+    both = sorted(user.servers.keys() & project.servers.keys())
+    return [f"the project's server '{name}' stands in for yours of that name" for name in both]
+
 
 def _user_part(paths: Paths, environment: Mapping[str, str]) -> _Part:
     layer = read_layer(Directory(paths.global_dir))
-    secrets_file = _secrets_file(layer, paths.global_dir)
+    secrets_file = secrets_file_of(layer, paths.global_dir)
     secrets, warnings = read_secrets(secrets_file, follow=True)
     node, names = expand(
         layer.node,
@@ -93,7 +115,7 @@ def _user_part(paths: Paths, environment: Mapping[str, str]) -> _Part:
 
 def _project_part(snapshot: Snapshot, base: Config) -> _Part:
     layer = read_layer(snapshot)
-    secrets_file = _secrets_file(layer, snapshot.root)
+    secrets_file = secrets_file_of(layer, snapshot.root)
     refuse([*loosened(layer.node, base), *_secrets_outside(layer, secrets_file, snapshot.root)])
     secrets, warnings = read_secrets(secrets_file, follow=False)
     node, names = expand(
@@ -107,7 +129,8 @@ def _project_part(snapshot: Snapshot, base: Config) -> _Part:
     return _Part(node, secrets, names, files, warnings, secrets_file)
 
 
-def _secrets_file(layer: Layer, root: Path) -> Path:
+def secrets_file_of(layer: Layer, root: Path) -> Path:
+    """Return where the secrets of *layer*, read from *root*, are kept."""
     node = layer.node.get("secrets_file")
     if node is None:
         return root / UNHASHED_FILE

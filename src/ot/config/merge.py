@@ -6,16 +6,28 @@ from collections.abc import Mapping
 from typing import get_args
 
 from ot.config.document import Node
-from ot.config.models import Config, Limits, Security
+from ot.config.models import Config, Limits, Policy, Security
 from ot.config.problems import Problem, given
 from ot.config.snapshot import UNHASHED_FOLDERS
 
-STRICTNESS: tuple[str, ...] = get_args(Security.model_fields["sanitize"].annotation)
-CEILINGS = (*(("limits", name) for name in Limits.model_fields), ("output", "max_total_bytes"))
+STRICTNESS: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("security", "sanitize"): get_args(Security.model_fields["sanitize"].annotation),
+    ("policy", "changed_definitions"): get_args(Policy.model_fields["changed_definitions"].annotation),
+}
+"""Keys that a project may only make stricter, with their values from the least strict on."""
+
+CEILINGS = (
+    *(("limits", name) for name in Limits.model_fields),
+    ("output", "max_total_bytes"),
+    ("policy", "ask_seconds"),
+)
 """Keys that a project may lower but not raise."""
 
-USERS_ALONE = (("engines",), ("workers",), ("security", "roots"))
+USERS_ALONE = (("engines",), ("workers",), ("security", "roots"), ("policy", "allow"))
 """Keys that only the user's own configuration may hold: they say where programs run and what tools can reach."""
+
+ADDED_UP = ("ask", "deny")
+"""Lists of the policy to which a project may add, and from which it takes nothing."""
 
 
 def merge(under: Node, over: Node) -> Node:
@@ -29,15 +41,27 @@ def merge(under: Node, over: Node) -> Node:
 
 
 def merge_project(user: Node, project: Node) -> Node:
-    """Return the user's settings with a project's laid on them: what either denies is denied."""
+    """Return the user's settings with a project's laid on them: what either denies is denied.
+
+    A project's server stands in for one of the user's that has its name, and gets nothing of it: laid over it key by
+    key, the project could send the user's headers to an address of its own.
+    """
     merged = merge(user, project)
-    denied = _denied(user)
-    added = [node for node in _denied(project) if node.text not in {known.text for known in denied}]
-    if not (denied or added):
+    if servers := project.get("servers"):
+        all_servers = {**user.find(("servers",)).entries, **servers.entries} if user.get("servers") else servers.entries
+        merged = Node(merged.place, {**merged.entries, "servers": Node(servers.place, all_servers)})
+    for name in ADDED_UP:
+        merged = _added_up(merged, name, _patterns(user, name), _patterns(project, name))
+    return merged
+
+
+def _added_up(merged: Node, name: str, known: tuple[Node, ...], more: tuple[Node, ...]) -> Node:
+    added = [node for node in more if node.text not in {pattern.text for pattern in known}]
+    if not (known or added):
         return merged
     policy = merged.find(("policy",))
-    deny = Node(policy.find(("deny",)).place, (*denied, *added))
-    return merge(merged, Node(merged.place, {"policy": Node(policy.place, {"deny": deny})}))
+    both = Node(policy.find((name,)).place, (*known, *added))
+    return merge(merged, Node(merged.place, {"policy": Node(policy.place, {name: both})}))
 
 
 def loosened(project: Node, user: Config) -> list[Problem]:
@@ -57,17 +81,18 @@ def project_rule(path: tuple[str, ...]) -> str:
     if path in CEILINGS:
         return "a project may only lower it"
     rules: dict[tuple[str, ...], str] = {
-        ("security", "sanitize"): "a project may only make it stricter",
-        ("policy", "deny"): "a project adds to the user's",
+        **dict.fromkeys(STRICTNESS, "a project may only make it stricter"),
+        **{("policy", name): "a project adds to the user's" for name in ADDED_UP},
+        ("servers",): "a project's stands in for yours of the same name, as a whole",
         ("output", "result_store_dir"): f"in a project, below {', '.join(sorted(UNHASHED_FOLDERS))}",
         ("secrets_file",): "in a project, inside its .onetool directory",
     }
     return rules.get(path, "")
 
 
-def _denied(node: Node) -> tuple[Node, ...]:
-    deny = node.get("policy", "deny")
-    return deny.items if deny else ()
+def _patterns(node: Node, name: str) -> tuple[Node, ...]:
+    patterns = node.get("policy", name)
+    return patterns.items if patterns else ()
 
 
 def _raised(project: Node, user: Config) -> list[Problem]:
@@ -82,11 +107,13 @@ def _raised(project: Node, user: Config) -> list[Problem]:
 
 
 def _less_strict(project: Node, user: Config) -> list[Problem]:
-    node = project.get("security", "sanitize")
-    if node is None or STRICTNESS.index(str(node.value)) >= STRICTNESS.index(user.security.sanitize):
-        return []
-    text = f"security.sanitize may not be loosened by a project: it is '{user.security.sanitize}'"
-    return [Problem(node.place, f"{text}, not {given(node.value)}")]
+    found: list[Problem] = []
+    for (section, key), values in STRICTNESS.items():
+        node, users = project.get(section, key), getattr(getattr(user, section), key)
+        if node and values.index(str(node.value)) < values.index(users):
+            text = f"{section}.{key} may not be loosened by a project: it is '{users}'"
+            found.append(Problem(node.place, f"{text}, not {given(node.value)}"))
+    return found
 
 
 def _users_alone(project: Node) -> list[Problem]:

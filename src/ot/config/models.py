@@ -242,7 +242,9 @@ class PackWorker(Settings):
     memory_mb: int = Field(default=0, ge=0, le=1_048_576, description="Address space of a worker; 0 is no limit")
     serial: bool = Field(default=False, description="Whether calls are carried out one at a time")
     secrets: tuple[str, ...] = Field(
-        default=(), strict=False, description="Secrets of yours that a project's pack may have, if it declares them"
+        default=(),
+        strict=False,
+        description="Secrets of yours that a project's pack or server of this name may have, if it asks for them",
     )
 
 

@@ -63,16 +63,17 @@ def _read_once(path: Path, limit: int, flags: int) -> FileRead | None:
     return FileRead(data, stat.S_IMODE(after.st_mode), after.st_uid) if same else None
 
 
-def write_private(path: Path, text: str) -> None:
-    """Put *text* at *path*, readable by its owner alone; a reader sees the old file or the new one."""
+def write_private(path: Path, text: str, mode: int = 0o600) -> None:
+    """Put *text* at *path*, readable by its owner alone unless *mode* says more; a reader sees the old or the new."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
             file.write(text)
             file.flush()
             os.fsync(descriptor)
+        fresh.chmod(mode)
         fresh.replace(path)
     except BaseException:
         fresh.unlink(missing_ok=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
+from pathlib import PurePath
 
 NAMES = frozenset(
     {
@@ -25,3 +27,23 @@ def worker_environ(environ: Mapping[str, str]) -> dict[str, str]:
 def uv_environ(environ: Mapping[str, str]) -> dict[str, str]:
     """Return what of *environ* uv may see: as a worker, and its own settings, which name the user's index and cache."""
     return worker_environ(environ) | {name: value for name, value in environ.items() if name.startswith("UV_")}
+
+
+LAUNCHERS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("uv", "uvx"), ("UV_",)),
+    **dict.fromkeys(("npx", "npm", "pnpm", "bunx", "node"), ("NPM_CONFIG_", "npm_config_")),
+}
+"""Programs that fetch what they start, and the variables that say from where."""
+
+CREDENTIAL = re.compile("AUTH|PASS|TOKEN|SECRET|USERNAME|KEY", re.IGNORECASE)
+
+
+def launcher_environ(command: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what of *environ* tells the program *command* where packages come from, credentials left out."""
+    prefixes = LAUNCHERS.get(PurePath(command).stem, ())
+    # The server itself sees them too, and an address may hold a password.
+    return {
+        name: value
+        for name, value in environ.items()
+        if prefixes and name.startswith(prefixes) and not CREDENTIAL.search(name) and "@" not in value
+    }

@@ -1,0 +1,136 @@
+"""onetool servers, remove, enable and disable: the MCP servers in the configuration."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ot.config.load import Loaded
+    from ot.config.paths import Paths
+    from ot.config.yaml_edit import YamlText
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("servers", epilog="Example: onetool servers --json")(servers)
+    app.command("remove", epilog="Example: onetool remove time")(remove)
+    app.command("enable", epilog="Example: onetool enable time")(enable)
+    app.command("disable", epilog="Example: onetool disable time")(disable)
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Name = Annotated[str, typer.Argument(help="The server's name, as onetool servers shows it.")]
+
+
+def servers(as_json: AsJson = False) -> None:
+    """List the MCP servers, and whether each can be started."""
+    from ot.config.load import load_config
+    from ot.config.paths import Paths
+    from ot.config.trust import Trust
+
+    paths = Paths.find()
+    loaded = load_config(paths, Trust(paths.global_dir))
+    rows = server_rows(loaded, paths)
+    if as_json:
+        typer.echo(json.dumps(rows))
+        return
+    for line in server_lines(rows):
+        typer.echo(line)
+    for warning in loaded.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    if not rows:
+        typer.echo("There are no servers. Next: onetool init --from all, or onetool add", err=True)
+
+
+def server_rows(loaded: Loaded, paths: Paths) -> list[dict[str, Any]]:
+    """Return what is known of each server without starting it."""
+    from ot.config.models import pack_name
+    from ot.execution.servers.spec_of_server import specs_of_servers, why_not_startable
+
+    specs = specs_of_servers(loaded, paths.cwd)
+    return [
+        {
+            "name": name,
+            "pack": server.pack or pack_name(name),
+            "transport": "http" if server.url else "stdio",
+            "endpoint": loaded.secrets.redact(server.url or " ".join([server.command, *server.args])),
+            "from": "project" if name in loaded.servers_of_project else "user",
+            "enabled": server.enabled,
+            "problem": why_not_startable(specs[name]) if name in specs else "",
+        }
+        for name, server in loaded.config.servers.items()
+    ]
+
+
+def server_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """Return *rows* as lines for a person."""
+    lines: list[str] = []
+    for row in rows:
+        state = "disabled" if not row["enabled"] else "cannot start" if row["problem"] else "enabled"
+        lines.append(f"{row['name']}  {state}  {row['from']}  {row['transport']}  {row['endpoint']}")
+        lines += [f"  {problem}" for problem in row["problem"].split("; ") if problem]
+    return lines
+
+
+def remove(name: Name, as_json: AsJson = False) -> None:
+    """Take a server out of the configuration."""
+    _edit(name, "removed", lambda text: text.remove(("servers", name)), as_json)
+
+
+def enable(name: Name, as_json: AsJson = False) -> None:
+    """Use a server that was disabled."""
+    _edit(name, "enabled", lambda text: _enabled(text, name, True), as_json)
+
+
+def disable(name: Name, as_json: AsJson = False) -> None:
+    """Keep a server in the configuration, and do not use it."""
+    _edit(name, "disabled", lambda text: _enabled(text, name, False), as_json)
+
+
+def _enabled(text: YamlText, name: str, value: bool) -> YamlText:
+    given = text.get("servers", name, "enabled")
+    # What the user never wrote needs no line that says the default.
+    return text if (given is None and value) or given is value else text.put(("servers", name, "enabled"), value)
+
+
+def _edit(name: str, done: str, change: Callable[[YamlText], YamlText], as_json: bool) -> None:
+    from ot.config.edit_config import edit_config
+    from ot.config.paths import Paths
+
+    paths = Paths.find()
+    use_global = _is_global(paths, name)
+    edited = edit_config(paths, change, use_global=use_global)
+    if as_json:
+        typer.echo(
+            json.dumps({done: name, "file": str(edited.file), "changed": edited.changed, "trusted": edited.trusted})
+        )
+        return
+    already = "" if edited.changed else " already"
+    typer.echo(
+        f"{name} is {done}{already} in {edited.file}." if done != "removed" else f"Removed {name} from {edited.file}."
+    )
+    if edited.trusted is False:
+        typer.echo("The project is not trusted and is not used: look at it, then run onetool trust.")
+
+
+def _is_global(paths: Paths, name: str) -> bool:
+    """Say in which file the server is; a project's goes first, as it does when a server is used."""
+    from ot.config.edit_config import config_text
+    from ot.errors import listing
+
+    places = [(False, paths.project_dir), (True, paths.global_dir)]
+    known: list[str] = []
+    for use_global, directory in places:
+        names: list[str] = list((config_text(directory).get("servers") if directory else None) or {})
+        if name in names:
+            return use_global
+        known += names
+    typer.echo(
+        f"onetool: there is no server '{name}'." + (f" Servers: {listing(name, known)}" if known else ""), err=True
+    )
+    raise typer.Exit(3)

@@ -1,0 +1,213 @@
+"""One server of another client as OneTool's own entry: what is taken, what is changed, and what is left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from ot.config.clients.found_server import FoundServer, Place, Surroundings
+from ot.config.clients.json_with_comments import table, texts
+from ot.config.clients.literal_secrets import SecretsTaken, upper_name
+from ot.config.expand import REFERENCE
+from ot.config.models import RESERVED, Server, pack_name
+
+OURSELVES = ("onetool", "onetool-run")
+KNOWN = frozenset(
+    {
+        "type",
+        "transport",
+        "command",
+        "args",
+        "env",
+        "cwd",
+        "url",
+        "serverUrl",
+        "headers",
+        "disabled",
+        "enabled",
+        "envFile",
+    }
+)
+APPROVALS = ("alwaysAllow", "autoApprove")
+HARMLESS = frozenset({"description", "displayName", "name", "icon", "gallery", "version", "source", *APPROVALS})
+OTHER_REFERENCE = re.compile(r"\$\{([a-zA-Z]+)(?::([^}]*))?\}")
+MAX_ENV_FILE = 1 << 18
+
+
+def entry_of(
+    name: str,
+    given: Mapping[str, Any],
+    client: str,
+    place: Place,
+    around: Surroundings,
+    *,
+    known: frozenset[str] = KNOWN,
+) -> FoundServer:
+    """Return what OneTool would write for a server that a client keeps as *given*."""
+    return _Taking(own_name(name), client, place, around).server(name, dict(given), known)
+
+
+def own_name(name: str) -> str:
+    """Return *name* as one that a server may have here."""
+    found = re.sub(r"[^a-zA-Z0-9_.-]+", "-", name).strip("-._")[:60]
+    found = found if found[:1].isalpha() else f"server-{found}".rstrip("-")
+    return f"{found}-server" if pack_name(found) in RESERVED else found
+
+
+class _Taking:
+    def __init__(self, name: str, client: str, place: Place, around: Surroundings) -> None:
+        self._name = name
+        self._client = client
+        self._place = place
+        self._around = around
+        self._secrets = SecretsTaken(name)
+        self._notes: list[str] = []
+        self._asked_for: set[str] = set()
+
+    def server(self, original: str, given: dict[str, Any], known: frozenset[str]) -> FoundServer:
+        why = self._cannot(given)
+        entry = {} if why else self._entry(given)
+        if self._name != original:
+            self._notes.append(f"called '{self._name}' here: '{original}' cannot be a name")
+        if left := sorted(given.keys() - known - HARMLESS):
+            self._notes.append(f"left out: {', '.join(left)}")
+        if self._secrets.fields:
+            self._notes.append(f"moved to the secrets file: {', '.join(dict.fromkeys(self._secrets.fields))}")
+        return FoundServer(
+            self._name,
+            self._client,
+            self._place,
+            entry,
+            self._secrets.taken,
+            tuple(self._notes),
+            why or _invalid(entry),
+        )
+
+    def _cannot(self, given: Mapping[str, Any]) -> str:
+        kind = str(given.get("type") or given.get("transport") or "").lower()
+        command, url = given.get("command"), given.get("url") or given.get("serverUrl")
+        packages = [re.split(r"[@\[=]", word)[0] for word in texts(given.get("args"))[:4]]
+        if {PurePath(str(command or "")).stem, *packages} & set(OURSELVES):
+            return "it is OneTool itself"
+        if kind in ("sse", "ws", "websocket"):
+            return f"it speaks {kind.upper()}, which OneTool does not: use its streamable HTTP address if it has one"
+        if not isinstance(command, str) and not isinstance(url, str):
+            return "it has neither a command nor an address"
+        return ""
+
+    def _entry(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        entry = self._over_http(given) if not given.get("command") else self._as_process(given)
+        if given.get("disabled") is True or given.get("enabled") is False:
+            entry["enabled"] = False
+            self._notes.append("disabled there, and here too")
+        return entry
+
+    def _over_http(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        url = str(given.get("url") or given.get("serverUrl"))
+        if url.rstrip("/").endswith("/sse"):
+            self._notes.append("the address looks like SSE, which OneTool does not speak")
+        headers = self._secrets.headers(self._texts("headers", given.get("headers")))
+        entry: dict[str, Any] = {"url": self._secrets.url(self._text("url", url))}
+        return entry | ({"headers": headers} if headers else {})
+
+    def _as_process(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        words = str(given["command"])
+        args = [self._text("args", text) for text in texts(given.get("args"))]
+        if " " in words and not args and not PurePath(words).is_absolute():
+            words, *args = words.split()
+            self._notes.append("the command line was split into command and args")
+        env = self._secrets.env(self._texts("env", given.get("env"), of_environment=True)) | self._env_file(given)
+        entry: dict[str, Any] = {"command": self._text("command", words)}
+        more = {"args": self._secrets.args(args), "env": env, "cwd": self._text("cwd", str(given.get("cwd") or ""))}
+        return entry | {key: value for key, value in more.items() if value}
+
+    def _env_file(self, given: Mapping[str, Any]) -> dict[str, str]:
+        name = given.get("envFile")
+        if not isinstance(name, str):
+            return {}
+        file = self._around.cwd / Path(self._text("envFile", name)).expanduser()
+        try:
+            lines = file.read_bytes()[:MAX_ENV_FILE].decode().splitlines()
+        except (OSError, UnicodeDecodeError):
+            self._notes.append(f"envFile {file} cannot be read and was left out")
+            return {}
+        self._notes.append(f"envFile {file} was read")
+        return self._secrets.all_of(dict(filter(None, map(_variable, lines))))
+
+    # ---------------------------------------------------------------- references
+
+    def _texts(self, key: str, given: Any, *, of_environment: bool = False) -> dict[str, str]:
+        found = {name: _scalar(value) for name, value in table(given).items()}
+        return {
+            name: self._text(f"{key}.{name}", text, of_environment=of_environment)
+            for name, text in found.items()
+            if text is not None
+        }
+
+    def _text(self, key: str, text: str, *, of_environment: bool = False) -> str:
+        text = OTHER_REFERENCE.sub(lambda found: self._reference(key, found), text)
+        for found in REFERENCE.finditer(text):
+            self._note_reference(key, found[1], found[2], of_environment=of_environment)
+        return text
+
+    def _reference(self, key: str, found: re.Match[str]) -> str:
+        kind, rest = found[1], found[2]
+        if kind == "env" and rest:
+            return f"${{{rest}}}"
+        if kind == "input" and rest:
+            name = upper_name(rest)
+            self._asked_for.add(name)
+            self._notes.append(f"{key}: {found[0]} is asked for there; here add {name} to the secrets file")
+            return f"${{{name}}}"
+        if kind in ("workspaceFolder", "workspaceRoot"):
+            self._notes.append(f"{key}: {found[0]} became '.', the working directory")
+            return "."
+        plain = {
+            "userHome": str(self._around.home),
+            "workspaceFolderBasename": self._around.cwd.name,
+            "pathSeparator": "/",
+        }
+        if kind in plain:
+            return plain[kind]
+        if rest is not None and not rest.startswith("-"):
+            self._notes.append(f"{key}: {found[0]} is not known here, put it right")
+        return found[0]
+
+    def _note_reference(self, key: str, name: str, default: str | None, *, of_environment: bool) -> None:
+        known = name in self._secrets.taken or name in self._asked_for
+        if default is not None or known or (of_environment and self._place.scope == "user"):
+            return
+        if value := self._around.environ.get(name):
+            # Outside of env, and in a project, the environment is not looked at.
+            self._secrets.taken[name] = value
+            self._notes.append(f"{key}: {name} was copied from the environment to the secrets file")
+        else:
+            self._notes.append(f"{key}: add {name} to the secrets file")
+
+
+def _scalar(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(cast("object", value)) if isinstance(value, str | int | float) else None
+
+
+def _variable(line: str) -> tuple[str, str] | None:
+    name, equals, value = line.strip().removeprefix("export ").partition("=")
+    if not equals or not re.fullmatch(r"[A-Za-z_]\w*", name.strip(), re.ASCII):
+        return None
+    value = value.strip()
+    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+    return name.strip(), value[1:-1] if quoted else value.partition(" #")[0].rstrip()
+
+
+def _invalid(entry: Mapping[str, Any]) -> str:
+    try:
+        Server.model_validate(entry)
+    except ValidationError as error:
+        first = error.errors()[0]
+        return str(first.get("ctx", {}).get("error", first["msg"]))
+    return ""

@@ -1,0 +1,140 @@
+"""What would be taken over from other clients, as a plan that can be shown before anything is written."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ot.config.clients import claude_code, claude_desktop, codex, cursor, vscode, windsurf, zed
+from ot.config.clients.found_server import Client, Found, FoundRule, FoundServer, Place, Rule, Scope, Surroundings
+from ot.config.clients.own_secrets import with_own_secrets
+from ot.config.clients.server_entry import own_name
+from ot.config.models import pack_name
+from ot.config.safe_file import read_regular
+
+CLIENTS: Mapping[str, Client] = {
+    module.CLIENT.name: module.CLIENT for module in (claude_code, claude_desktop, cursor, vscode, codex, windsurf, zed)
+}
+MAX_BYTES = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The servers that were found, with those that cannot be taken; the policy's patterns; and what was read."""
+
+    servers: tuple[FoundServer, ...]
+    rules: tuple[tuple[Rule, str], ...]
+    files: tuple[Path, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def taken(self) -> tuple[FoundServer, ...]:
+        """The servers that would be written."""
+        return tuple(server for server in self.servers if not server.skipped)
+
+
+def surroundings(cwd: Path) -> Surroundings:
+    """Return those of this process."""
+    return Surroundings(Path.home(), cwd, os.environ, sys.platform)
+
+
+def plan_of(
+    names: Iterable[str], around: Surroundings, known: Collection[str], secrets: Mapping[Scope, Mapping[str, str]]
+) -> Plan:
+    """Return what the clients called *names* have to give to a configuration that has the servers *known*.
+
+    *secrets* are those kept already, by where they are kept; where a project's are not named, all goes to the user's.
+    """
+    found: list[Found] = []
+    files: list[Path] = []
+    for client in (CLIENTS[name] for name in names):
+        for place in client.places(around):
+            data, problem = _read(place)
+            if data is not None:
+                files.append(place.file)
+                found.append(_understood(client, data, place, around))
+            elif problem:
+                found.append(Found(problems=(problem,)))
+    all_found = [_placed(server, secrets) for file in found for server in file.servers]
+    servers = tuple(_without_clashes(all_found, known))
+    servers = tuple(_with_own_secrets(servers, {scope: dict(kept) for scope, kept in secrets.items()}))
+    rules = tuple(_patterns([rule for file in found for rule in file.rules], servers, known))
+    return Plan(servers, rules, tuple(files), tuple(problem for file in found for problem in file.problems))
+
+
+def _placed(server: FoundServer, kept: Collection[Scope]) -> FoundServer:
+    return server if server.place.scope in kept else replace(server, place=replace(server.place, scope="user"))
+
+
+def _read(place: Place) -> tuple[bytes | None, str]:
+    try:
+        return read_regular(place.file, MAX_BYTES, follow=True).data, ""
+    except (FileNotFoundError, NotADirectoryError):
+        return None, ""
+    except OSError as error:
+        return None, f"{place.file} cannot be read: {error.strerror or error}"
+
+
+def _understood(client: Client, data: bytes, place: Place, around: Surroundings) -> Found:
+    try:
+        return client.read(data, place, around)
+    except (ValueError, RecursionError) as error:
+        return Found(problems=(f"{place.file} cannot be understood: {error}",))
+
+
+def _without_clashes(found: Sequence[FoundServer], known: Collection[str]) -> Iterator[FoundServer]:
+    """Yield every server once: the same one again is skipped, another one of the same name gets another name."""
+    packs = {pack_name(name) for name in known}
+    seen: dict[str, FoundServer] = {}
+    for server in found:
+        if server.skipped:
+            yield server
+        elif same := next((other for other in seen.values() if _same(other, server)), None):
+            yield replace(server, skipped=f"the same as {same.name} of {same.client}")
+        elif server.name in known:
+            yield replace(server, skipped="a server of this name is in your configuration already")
+        else:
+            name = server.name if pack_name(server.name) not in packs else f"{server.name}-{server.client}"
+            if pack_name(name) in packs:
+                yield replace(server, skipped="its name is taken twice already")
+                continue
+            notes = server.notes if name == server.name else (*server.notes, f"called '{name}' here: the name is taken")
+            packs.add(pack_name(name))
+            seen[name] = replace(server, name=name, notes=notes)
+            yield seen[name]
+
+
+def _same(one: FoundServer, other: FoundServer) -> bool:
+    keys = ("command", "args", "url")
+    mine, its = ([json.dumps(server.entry.get(key)) for key in keys] for server in (one, other))
+    return mine == its and one.name == other.name
+
+
+def _with_own_secrets(servers: Iterable[FoundServer], kept: Mapping[Scope, dict[str, str]]) -> Iterator[FoundServer]:
+    for server in servers:
+        if server.skipped:
+            yield server
+            continue
+        known = kept[server.place.scope]
+        entry, secrets = with_own_secrets(server.name, server.entry, server.secrets, known)
+        known.update(secrets)
+        yield replace(server, secrets=secrets, entry=entry)
+
+
+def _patterns(
+    rules: Iterable[FoundRule], servers: Collection[FoundServer], known: Collection[str]
+) -> Iterator[tuple[Rule, str]]:
+    """Yield the rules about servers that are here afterwards, each pattern once and the strictest first."""
+    packs = {pack_name(server.name) for server in servers if not server.skipped} | {pack_name(name) for name in known}
+    order: Sequence[Rule] = ("deny", "ask", "allow")
+    seen: set[str] = set()
+    for rule in sorted(rules, key=lambda found: order.index(found.rule)):
+        pack = pack_name(own_name(rule.server))
+        pattern = f"{pack}.{'*' if rule.tool == '*' else pack_name(rule.tool)}"
+        if pack in packs and pattern not in seen:
+            seen.add(pattern)
+            yield rule.rule, pattern

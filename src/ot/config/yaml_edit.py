@@ -1,0 +1,300 @@
+"""YamlText: a user's YAML file of which single keys are changed, and every other character stays as it was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ot.config.document import parse
+from ot.config.yaml_words import block, flow
+from ot.errors import ConfigError
+
+COMMENT = re.compile(r"(?:^|\s)#", re.MULTILINE)
+
+type Keys = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class YamlText:
+    """The text of one configuration file.
+
+    An edit is a cut in the text, and is taken only when the new text reads as the old one with that one change.
+    """
+
+    text: str
+    file: Path
+
+    @cached_property
+    def plain(self) -> dict[str, Any]:
+        """The values in it.
+
+        Raises:
+            ConfigError: The file is not one plain YAML mapping.
+        """
+        return parse(self.text.encode("utf-8", "surrogatepass"), self.file).plain()
+
+    def get(self, *path: str) -> Any:
+        """Return the value at *path*, or nothing."""
+        found: Any = self.plain
+        for key in path:
+            found = found.get(key) if isinstance(found, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType] - plain data of any shape
+        return found  # pyright: ignore[reportUnknownVariableType] - as above
+
+    def put(self, path: Keys, value: Any) -> YamlText:
+        """Return it with *value* at *path*; what was there is replaced if it stands on one line.
+
+        Raises:
+            ConfigError: The file is written in a way that cannot be changed without harm.
+        """
+        wanted = deepcopy(self.plain)
+        _put(wanted, path, value)
+        return self._first(self._ways_to_put(path, value), wanted, [*_lines(path, value)])
+
+    def remove(self, path: Keys) -> YamlText:
+        """Return it without the key at *path*, and without the comments inside of what is removed.
+
+        Raises:
+            ConfigError: As for ``put``.
+        """
+        wanted = deepcopy(self.plain)
+        above: Any = wanted
+        for key in path[:-1]:
+            above = above[key]
+        del above[path[-1]]
+        emptied = deepcopy(wanted)
+        if not above and len(path) > 1:
+            # A section that lost its last entry is a key without a value, which means no more than no section.
+            _put(emptied, path[:-1], None)
+        return self._first(self._ways_to_remove(path), wanted, [f"remove {'.'.join(path)}"], emptied)
+
+    def add_item(self, path: Keys, item: str) -> YamlText:
+        """Return it with *item* at the end of the list at *path*.
+
+        Raises:
+            ConfigError: As for ``put``.
+        """
+        items = [*(self.get(*path) or ()), item]
+        node = _Nodes(self.text).value(path)
+        if not isinstance(node, yaml.SequenceNode) or node.flow_style or not node.value:
+            return self.put(path, items)
+        wanted = deepcopy(self.plain)
+        _put(wanted, path, items)
+        dash = self._indent(node.value[0].start_mark.index)
+        added = self._insert_after(_end(node), [f"{dash}- {flow(item)}"])
+        return self._first(iter([added]), wanted, [f"add {item} to {'.'.join(path)}"])
+
+    def remove_item(self, path: Keys, item: str) -> YamlText:
+        """Return it without *item* in the list at *path*.
+
+        Raises:
+            ConfigError: As for ``put``.
+        """
+        found: list[Any] = self.get(*path) or []
+        if item not in found:
+            return self
+        left = [other for other in found if other != item]
+        node = _Nodes(self.text).value(path)
+        if not isinstance(node, yaml.SequenceNode) or node.flow_style:
+            return self.put(path, left)
+        wanted = deepcopy(self.plain)
+        _put(wanted, path, left)
+        text = self.text
+        for entry in reversed([entry for entry, value in zip(node.value, found, strict=True) if value == item]):
+            text = _without_lines(text, entry.start_mark.index, _end(entry))
+        if not left:
+            colon = _Nodes(text).colon(path)
+            text = f"{text[:colon]} []{text[colon:]}"
+        return self._first(iter([text]), wanted, [f"remove {item} from {'.'.join(path)}"])
+
+    # ---------------------------------------------------------------- the ways to write one change
+
+    def _ways_to_put(self, path: Keys, value: Any) -> Iterator[str]:
+        nodes = _Nodes(self.text)
+        depth = nodes.depth(path)
+        if depth == len(path):
+            yield from self._ways_to_replace(nodes, path, value)
+            return
+        rest = _nested(path[depth + 1 :], value)
+        above, key = nodes.value(path[:depth]), path[depth]
+        if isinstance(above, yaml.MappingNode) and not above.flow_style:
+            yield from self._ways_to_insert(above, key, rest, at_top=depth == 0)
+        elif depth == 0:
+            yield self._at_the_end(block(key, rest))
+        else:
+            yield from self._ways_to_open(nodes, path[:depth], above, {key: rest})
+
+    def _ways_to_insert(self, above: yaml.MappingNode, key: str, value: Any, *, at_top: bool) -> Iterator[str]:
+        lines = block(key, value, " " * above.value[0][0].start_mark.column)
+        if at_top:
+            # The template shows every key in its place, commented out.
+            for shown in re.finditer(rf"^#{re.escape(key)}:.*$", self.text, re.MULTILINE):
+                yield self._insert_after(shown.start(), lines)
+            yield self._at_the_end(["", *lines] if len(lines) > 1 else lines)
+        yield self._insert_after(_end(above), lines)
+
+    def _ways_to_open(
+        self, nodes: _Nodes, path: Keys, node: yaml.Node | None, entries: dict[str, Any]
+    ) -> Iterator[str]:
+        """Yield *entries* below a key that has no value yet, or an empty one, or one in braces."""
+        here: Any = self.get(*path) or {}
+        colon, key = nodes.colon(path), nodes.key(path)
+        if node is None or here:
+            yield from self._ways_to_replace(nodes, path, here | entries)
+            return
+        lines = [
+            line for name, entry in entries.items() for line in block(name, entry, " " * (key.start_mark.column + 2))
+        ]
+        if _holds_comments(self.text, node):
+            return
+        bare = replace(self, text=self.text[:colon] + self.text[max(colon, node.end_mark.index) :])
+        yield bare._insert_after(colon, lines)
+        yield from self._ways_to_replace(nodes, path, entries)
+
+    def _ways_to_replace(self, nodes: _Nodes, path: Keys, value: Any) -> Iterator[str]:
+        node = nodes.value(path)
+        if node is None or _holds_comments(self.text, node) or _is_block(node):
+            return
+        start, end = node.start_mark.index, node.end_mark.index
+        if start == end:
+            start = end = nodes.colon(path)
+        space = "" if self.text[start - 1 : start].isspace() else " "
+        yield f"{self.text[:start]}{space}{flow(value)}{self.text[end:]}"
+
+    def _ways_to_remove(self, path: Keys) -> Iterator[str]:
+        nodes = _Nodes(self.text)
+        above = nodes.value(path[:-1])
+        if isinstance(above, yaml.MappingNode) and above.flow_style:
+            left = {name: entry for name, entry in self.get(*path[:-1]).items() if name != path[-1]}
+            yield from self._ways_to_replace(nodes, path[:-1], left)
+            return
+        key, value = nodes.key(path), nodes.value(path)
+        yield _without_lines(self.text, key.start_mark.index, max(nodes.colon(path), _end(value) if value else 0))
+
+    # ---------------------------------------------------------------- cuts
+
+    @property
+    def _newline(self) -> str:
+        return "\r\n" if "\r\n" in self.text else "\n"
+
+    def _indent(self, index: int) -> str:
+        line = self.text[self.text.rfind("\n", 0, index) + 1 : index]
+        return line[: len(line) - len(line.lstrip())]
+
+    def _insert_after(self, index: int, lines: Sequence[str]) -> str:
+        """Return the text with *lines* below the line in which *index* is."""
+        end = _line_end(self.text, index)
+        return self.text[:end] + "".join(f"{self._newline}{line}" for line in lines) + self.text[end:]
+
+    def _at_the_end(self, lines: Sequence[str]) -> str:
+        body = self.text.rstrip()
+        rest = self.text[len(body) :] if "\n" in self.text[len(body) :] else self._newline
+        return body + "".join(f"{self._newline}{line}" for line in lines) + rest
+
+    def _first(self, ways: Iterator[str], wanted: Any, by_hand: Sequence[str], or_wanted: Any = None) -> YamlText:
+        for text in ways:
+            changed = replace(self, text=text)
+            try:
+                if changed.plain in (wanted, or_wanted):
+                    return changed
+            except (ConfigError, UnicodeError):
+                continue
+        raise ConfigError(
+            "the file is written in a way that cannot be changed without harm, and was left as it is",
+            file=self.file,
+            hint="do it by hand: " + " / ".join(by_hand),
+        )
+
+
+class _Nodes:
+    """The parsed nodes of a text, found by path."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._root: Any = yaml.compose(text, Loader=yaml.CSafeLoader)  # pyright: ignore[reportUnknownMemberType] - its stub says nothing
+
+    def depth(self, path: Keys) -> int:
+        """Return how many keys of *path* there are."""
+        return next((n for n in range(len(path)) if self._pair(path[: n + 1]) is None), len(path))
+
+    def value(self, path: Keys) -> yaml.Node | None:
+        if not path:
+            return self._root
+        pair = self._pair(path)
+        return pair[1] if pair else None
+
+    def key(self, path: Keys) -> yaml.Node:
+        pair = self._pair(path)
+        assert pair, path
+        return pair[0]
+
+    def colon(self, path: Keys) -> int:
+        """Return where the colon behind the last key of *path* ends."""
+        return self._text.index(":", self.key(path).end_mark.index) + 1
+
+    def _pair(self, path: Keys) -> tuple[Any, Any] | None:
+        above = self.value(path[:-1])
+        pairs: Sequence[tuple[Any, Any]] = above.value if isinstance(above, yaml.MappingNode) else ()
+        return next((pair for pair in pairs if pair[0].value == path[-1]), None)
+
+
+def _holds_comments(text: str, node: yaml.Node) -> bool:
+    return not isinstance(node, yaml.ScalarNode) and bool(
+        COMMENT.search(text[node.start_mark.index : node.end_mark.index])
+    )
+
+
+def _is_block(node: yaml.Node) -> bool:
+    if isinstance(node, yaml.ScalarNode):
+        return node.style in ("|", ">")
+    return isinstance(node, yaml.CollectionNode) and not node.flow_style
+
+
+def _end(node: yaml.Node) -> int:
+    """Return where the last character of *node* stands, comments behind it not counted."""
+    if isinstance(node, yaml.MappingNode) and not node.flow_style and node.value:
+        key, value = node.value[-1]
+        return max(key.end_mark.index, _end(value))
+    if isinstance(node, yaml.SequenceNode) and not node.flow_style and node.value:
+        return _end(node.value[-1])
+    if isinstance(node, yaml.ScalarNode) and node.style in ("|", ">"):
+        # Its end mark lies behind the line breaks that follow it.
+        return max(node.start_mark.index, node.end_mark.index - 1)
+    return node.end_mark.index
+
+
+def _line_end(text: str, index: int) -> int:
+    end = text.find("\n", index)
+    end = len(text) if end < 0 else end
+    return end - 1 if text[end - 1 : end] == "\r" and end > index else end
+
+
+def _without_lines(text: str, start: int, end: int) -> str:
+    """Return *text* without the lines from that of *start* to that of *end*."""
+    first = text.rfind("\n", 0, start) + 1
+    last = text.find("\n", end)
+    return text[:first] + ("" if last < 0 else text[last + 1 :])
+
+
+def _nested(path: Keys, value: Any) -> Any:
+    for key in reversed(path):
+        value = {key: value}
+    return value
+
+
+def _lines(path: Keys, value: Any) -> list[str]:
+    return block(path[0], _nested(path[1:], value))
+
+
+def _put(plain: dict[str, Any], path: Keys, value: Any) -> None:
+    for key in path[:-1]:
+        if not isinstance(plain.get(key), Mapping):
+            plain[key] = {}
+        plain = plain[key]
+    plain[path[-1]] = value

@@ -1,0 +1,145 @@
+"""Makes a ServerSpec of a server's settings: secrets are filled in, and what is missing is named."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+
+from ot.config.expand import REFERENCE
+from ot.config.load import Loaded
+from ot.config.models import PackWorker, Server, pack_name, server_address
+from ot.config.secrets import PUBLIC, Secrets
+from ot.execution.servers.foreign_references import foreign_reference
+from ot.execution.servers.server_spec import ServerSpec
+from ot.execution.workers.child_environ import launcher_environ, worker_environ
+
+
+def specs_of_servers(loaded: Loaded, cwd: Path) -> dict[str, ServerSpec]:
+    """Return the servers in use by name, each with the secrets that it may have."""
+    packs = loaded.config.workers.packs
+    return {
+        name: spec_of_server(
+            name,
+            server,
+            loaded.secrets,
+            cwd,
+            name in loaded.servers_of_project,
+            granted=packs.get(server.pack or pack_name(name), PackWorker()).secrets,
+            secrets_files=loaded.secret_files,
+        )
+        for name, server in loaded.config.servers.items()
+        if server.enabled
+    }
+
+
+def spec_of_server(
+    name: str,
+    server: Server,
+    secrets: Secrets,
+    cwd: Path,
+    of_project: bool = False,
+    *,
+    granted: Collection[str] = (),
+    secrets_files: tuple[Path, ...] = (),
+) -> ServerSpec:
+    """Return *server* ready to be started, or with the ``problem`` that it cannot be.
+
+    The user's own server has the user's secrets, and its ``env`` also what the environment holds. A project's server
+    has those that the project brought, and of the user's only those in *granted*.
+    """
+    filling = _Filling(name, secrets, of_project, frozenset(granted), secrets_files)
+    command = filling.text("command", server.command)
+    spec = ServerSpec(
+        name=name,
+        pack=server.pack or pack_name(name),
+        command=command,
+        args=tuple(filling.text(f"args.{n}", text) for n, text in enumerate(server.args)),
+        env={**launcher_environ(command, secrets.environment), **filling.texts("env", server.env)},
+        cwd=str(cwd / Path(filling.text("cwd", server.cwd)).expanduser()) if command else "",
+        url=filling.text("url", server.url),
+        headers=filling.texts("headers", server.headers),
+        start_seconds=server.start_seconds,
+        call_seconds=server.timeout,
+        idle_seconds=server.idle_seconds,
+        concurrency=server.concurrency,
+        tools=server.tools,
+        problem="; ".join(filling.problems),
+    )
+    return spec if spec.problem else _with_address_checked(spec)
+
+
+def why_not_startable(spec: ServerSpec, environ: Mapping[str, str] = os.environ) -> str:
+    """Return what can be said against starting *spec* without starting it, or nothing."""
+    if spec.problem or not spec.command:
+        return spec.problem
+    path = spec.env.get("PATH") or worker_environ(environ).get("PATH")
+    if spec.cwd and not Path(spec.cwd).is_dir():
+        return f"servers.{spec.name}.cwd is no directory: {spec.cwd}"
+    place = Path(spec.cwd or ".") / spec.command if len(PurePath(spec.command).parts) > 1 else spec.command
+    if shutil.which(place, path=path):
+        return ""
+    return (
+        f"servers.{spec.name}.command: there is no program '{spec.command}' on the PATH: install it, or give its path"
+    )
+
+
+def _with_address_checked(spec: ServerSpec) -> ServerSpec:
+    # What a secret brought may be no address at all.
+    try:
+        server_address(spec.url)
+    except ValueError:
+        text = f"servers.{spec.name}.url is not an address that can be used once its secrets are filled in"
+        return ServerSpec(name=spec.name, pack=spec.pack, url=spec.url, problem=text)
+    return spec
+
+
+@dataclass(slots=True)
+class _Filling:
+    """Puts values where a server's settings refer to them, and keeps what is missing."""
+
+    server: str
+    secrets: Secrets
+    of_project: bool
+    granted: frozenset[str]
+    secrets_files: tuple[Path, ...]
+    problems: list[str] = field(default_factory=list[str])
+
+    def texts(self, key: str, given: Mapping[str, str]) -> dict[str, str]:
+        return {name: self.text(f"{key}.{name}", text) for name, text in given.items()}
+
+    def text(self, key: str, text: str) -> str:
+        if advice := foreign_reference(text):
+            self.problems.append(f"servers.{self.server}.{key}: {advice}")
+        whole, rest = "", 0
+        for found in REFERENCE.finditer(text):
+            whole += text[rest : found.start()] + self._value(key, found.group(1), found.group(2))
+            rest = found.end()
+        return whole + text[rest:]
+
+    def _value(self, key: str, name: str, default: str | None) -> str:
+        value = self._lookup(name, of_environment=key.startswith("env.")) or default
+        if value is None:
+            self.problems.append(
+                f"servers.{self.server}.{key} needs {name}, which is not set: {self._advice(key, name)}"
+            )
+        return value or ""
+
+    def _lookup(self, name: str, *, of_environment: bool) -> str | None:
+        environment = self.secrets.environment.get(name) if of_environment else None
+        if not self.of_project:
+            return self.secrets.user.get(name) or environment
+        if name in self.secrets.project:
+            return self.secrets.project[name]
+        if name in self.granted:
+            return self.secrets.user.get(name) or environment
+        return environment if name in PUBLIC else None
+
+    def _advice(self, key: str, name: str) -> str:
+        file = self.secrets_files[-1 if self.of_project else 0] if self.secrets_files else "secrets.yaml"
+        add = f"add '{name}: ...' to {file}"
+        if self.of_project:
+            return f"{add}, or let it have yours with workers.packs.<pack>.secrets in your own configuration"
+        return f"{add}, or set it in the environment" if key.startswith("env.") else add

@@ -1,0 +1,200 @@
+"""onetool add, servers, remove, enable, disable, allow, ask and deny, as a user types them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+
+from cli.command import OneTool
+from ot.cli.server_words import entry_of_words, guessed_name, name_and_words
+
+SERVER = """
+import os
+from fastmcp import FastMCP
+
+server = FastMCP("small")
+
+
+@server.tool
+def greet(name: str) -> str:
+    "Greet somebody."
+    return "hello " + name
+
+
+if os.environ.get("API_TOKEN") == "wrong-token":
+    raise SystemExit("no entry with wrong-token")
+server.run(show_banner=False)
+"""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> str:
+    """The path of a small MCP server."""
+    file = tmp_path / "small_server.py"
+    file.write_text(SERVER)
+    return str(file)
+
+
+def config(onetool: OneTool) -> dict[str, object]:
+    return yaml.safe_load((onetool.user / "onetool.yaml").read_text())
+
+
+# ---------------------------------------------------------------- add
+
+
+def test_add_writes_the_server_and_says_what_came(onetool: OneTool, server: str) -> None:
+    ended = onetool("add", "--json", "small", sys.executable, server)
+    assert ended.code == 0, ended.err
+    told = json.loads(ended.out)
+    assert (told["name"], told["tools"], told["secrets"]) == ("small", 1, [])
+    assert 20 < told["tokens"] < 300
+    assert config(onetool)["servers"] == {"small": {"command": sys.executable, "args": [server]}}
+
+
+def test_add_of_a_server_that_fails_says_why_without_its_secret(onetool: OneTool, server: str) -> None:
+    ended = onetool("add", "-e", "API_TOKEN=wrong-token", "small", sys.executable, server)
+    assert ended.code == 5
+    assert "cannot be used yet" in ended.out
+    assert "it said: no entry with [secret:API_TOKEN]" in ended.out
+    assert "onetool remove small" in ended.out
+    assert "wrong-token" not in ended.out + ended.err
+    assert "wrong-token" not in (onetool.user / "onetool.yaml").read_text()
+    assert yaml.safe_load((onetool.user / "secrets.yaml").read_text()) == {"API_TOKEN": "wrong-token"}
+
+
+def test_add_of_a_program_that_is_not_there_is_told_before_it_is_tried(onetool: OneTool) -> None:
+    ended = onetool("add", "gone", "./no-such-program", "--flag")
+    assert ended.code == 5
+    assert "there is no program './no-such-program'" in ended.out
+
+
+def test_a_name_is_given_once(onetool: OneTool) -> None:
+    assert onetool("add", "--no-connect", "uvx", "mcp-server-time").code == 0
+    ended = onetool("add", "--no-connect", "time", "uvx", "other")
+    assert ended.code == 1
+    assert "there is a server 'time' already (onetool remove time, or give another name)" in ended.err
+
+
+def test_a_secret_of_the_same_name_is_kept_apart(onetool: OneTool) -> None:
+    onetool("add", "--no-connect", "-e", "API_KEY=first-one", "a", "uvx", "x")
+    onetool("add", "--no-connect", "-e", "API_KEY=second-one", "b", "uvx", "y")
+    secrets = yaml.safe_load((onetool.user / "secrets.yaml").read_text())
+    assert secrets == {"API_KEY": "first-one", "B_API_KEY": "second-one"}
+
+
+def test_adding_to_a_trusted_project_keeps_it_trusted(onetool: OneTool) -> None:
+    onetool("init")
+    assert onetool("add", "--no-connect", "--project", "uvx", "mcp-server-time").code == 0
+    found = json.loads(onetool("check", "--json").out)
+    assert (found["project"], [row["from"] for row in found["servers"]]) == ("trusted", ["project"])
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "line"),
+    [
+        (["time", "uvx", "mcp-server-time", "--x=1"], "time", ["uvx", "mcp-server-time", "--x=1"]),
+        (["uvx", "mcp-server-time"], "time", ["uvx", "mcp-server-time"]),
+        (["npx", "-y", "@modelcontextprotocol/server-everything@1.2"], "everything", None),
+        (["npx:@scope/github-mcp-server"], "github", ["npx", "-y", "@scope/github-mcp-server"]),
+        (["uvx:mcp-server-git==2.0"], "git", ["uvx", "mcp-server-git==2.0"]),
+        (["npx -y @scope/notes-mcp --flag"], "notes", ["npx", "-y", "@scope/notes-mcp", "--flag"]),
+        (["mine", "npx -y pkg"], "mine", ["npx", "-y", "pkg"]),
+        (["https://mcp.linear.app/mcp"], "linear", ["https://mcp.linear.app/mcp"]),
+        (["https://api.example.com/mcp"], "example", None),
+        (["http://127.0.0.1:8000/mcp"], "server", None),
+        (["docker", "run", "-i", "--rm", "mcp/fetch"], "fetch", None),
+        (["python", "-m", "my_mcp"], "my", None),
+        (["./bin/thing"], "thing", None),
+    ],
+)  # fmt: skip
+def test_the_name_is_guessed_from_what_is_run(words: list[str], name: str, line: list[str] | None) -> None:
+    given, found = name_and_words(words)
+    assert (given or guessed_name(found)) == name
+    assert found == (line or words)
+
+
+def test_a_word_that_is_nothing_gets_a_hint() -> None:
+    with pytest.raises(typer.BadParameter, match="write npx:no-such-thing, uvx:no-such-thing or an address"):
+        name_and_words(["no-such-thing"])
+
+
+def test_options_become_settings() -> None:
+    entry, secrets = entry_of_words(
+        "s", ["https://h/mcp"], [], ["Authorization: Bearer abc-123-def", "X-Mode=a:b"], "p"
+    )
+    assert entry == {
+        "url": "https://h/mcp", "headers": {"Authorization": "Bearer ${S_AUTHORIZATION}", "X-Mode": "a:b"}, "pack": "p"
+    }  # fmt: skip
+    assert secrets == {"S_AUTHORIZATION": "abc-123-def"}
+    assert entry_of_words("s", ["x"], ["TOKEN", "A=b=c"], [], "")[0]["env"] == {"TOKEN": "${TOKEN}", "A": "b=c"}
+    with pytest.raises(typer.BadParameter, match="write --header"):
+        entry_of_words("s", ["https://h/"], [], ["nothing"], "")
+
+
+# ---------------------------------------------------------------- servers, remove, enable, disable
+
+
+def test_servers_are_listed_with_what_is_wrong(onetool: OneTool) -> None:
+    assert "There are no servers" in onetool("servers").err
+    onetool("add", "--no-connect", "a", "sh", "-c", "true")
+    onetool("add", "--no-connect", "-e", "NOT_SET_ANYWHERE", "b", "sh")
+    onetool("add", "--no-connect", "c", "./gone")
+    onetool("disable", "c")
+    out = onetool("servers").out
+    assert "a  enabled  user  stdio  sh -c true\n" in out
+    assert (
+        "b  cannot start  user  stdio  sh\n  servers.b.env.NOT_SET_ANYWHERE needs NOT_SET_ANYWHERE, which is not set"
+        in out
+    )
+    assert "c  disabled" in out
+    rows = json.loads(onetool("servers", "--json").out)
+    assert [(row["name"], row["enabled"], bool(row["problem"])) for row in rows] == [
+        ("a", True, False), ("b", True, True), ("c", False, False)
+    ]  # fmt: skip
+    checked = onetool("check")
+    assert "servers: 3" in checked.out
+    assert checked.code == 0
+
+
+def test_a_server_is_switched_and_removed_with_all_comments_kept(onetool: OneTool) -> None:
+    onetool.user.mkdir(parents=True)
+    file = onetool.user / "onetool.yaml"
+    file.write_text("# mine\nservers:\n  # about a\n  a: {command: sh} # here\n# end\n")
+    assert onetool("disable", "a").code == 0
+    assert file.read_text() == "# mine\nservers:\n  # about a\n  a: {command: sh, enabled: false} # here\n# end\n"
+    assert "already" in onetool("disable", "a").out
+    assert onetool("enable", "a").code == 0
+    assert json.loads(onetool("remove", "a", "--json").out)["changed"] is True
+    assert file.read_text() == "# mine\nservers:\n  # about a\n# end\n"
+
+
+@pytest.mark.parametrize("command", ["remove", "enable", "disable"])
+def test_a_server_that_is_not_there_ends_with_three(onetool: OneTool, command: str) -> None:
+    ended = onetool(command, "gone")
+    assert (ended.code, ended.err) == (3, "onetool: there is no server 'gone'.\n")
+
+
+# ---------------------------------------------------------------- allow, ask, deny
+
+
+def test_patterns_go_into_the_users_configuration(onetool: OneTool) -> None:
+    onetool("init")
+    assert onetool("allow", "github.*").code == 0
+    assert onetool("ask", "*.delete_*").code == 0
+    assert json.loads(onetool("deny", "github.*", "--json").out)["changed"] is True
+    assert config(onetool)["policy"] == {"allow": [], "ask": ["*.delete_*"], "deny": ["github.*"]}
+    assert "already" in onetool("deny", "github.*").out
+    checked = onetool("check").out
+    assert "  ask: *.delete_*\n  deny: github.*\n" in checked
+
+
+def test_a_pattern_that_matches_nothing_is_refused(onetool: OneTool) -> None:
+    ended = onetool("deny", "vault")
+    assert ended.code == 1
+    assert "'vault' matches no tool: write 'vault.*'" in ended.err
+    assert not (onetool.user / "onetool.yaml").exists()

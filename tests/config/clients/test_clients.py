@@ -1,0 +1,319 @@
+"""The files of other clients, as they write them, become servers and rules of OneTool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from config.desk import write
+from ot.config.clients.found_server import FoundServer, Surroundings
+from ot.config.clients.json_with_comments import read_json
+from ot.config.clients.take_over import CLIENTS, Plan, plan_of
+from ot.config.models import Server
+
+TOKEN = "ghp_abcdefghijklmnopqrstuvwx0123"
+
+
+@pytest.fixture
+def around(tmp_path: Path) -> Surroundings:
+    cwd = tmp_path / "work"
+    cwd.mkdir()
+    return Surroundings(tmp_path / "home", cwd, {"GH_KEY": "from-the-environment"}, "linux")
+
+
+def plan(around: Surroundings, *names: str, known: tuple[str, ...] = ()) -> Plan:
+    found = plan_of(names or CLIENTS, around, known, {"user": {}, "project": {}})
+    for server in found.taken:
+        Server.model_validate(server.entry)
+    return found
+
+
+def only(found: Plan) -> FoundServer:
+    (server,) = found.servers
+    return server
+
+
+def by_name(found: Plan) -> Mapping[str, FoundServer]:
+    return {server.name: server for server in found.servers}
+
+
+def test_claude_codes_servers_come_with_secrets_apart(around: Surroundings) -> None:
+    write(
+        around.home / ".claude.json",
+        f"""{{"numStartups": 12, "mcpServers": {{
+            "github": {{"type": "http", "url": "https://api.example.com/mcp/",
+                        "headers": {{"Authorization": "Bearer {TOKEN}"}}}},
+            "files": {{"type": "stdio", "command": "npx", "args": ["-y", "@scope/server-filesystem", "/srv"],
+                      "env": {{"API_KEY": "verysecret-1", "MODE": "fast", "REGION": "${{REGION:-eu}}"}}}}}},
+          "projects": {{"{around.cwd}": {{"mcpServers": {{"db": {{"command": "uvx", "args": ["db-mcp"]}}}},
+                                         "disabledMcpServers": ["files"]}},
+                       "/elsewhere": {{"mcpServers": {{"other": {{"command": "x"}}}}}}}}}}""",
+    )
+    found = by_name(plan(around, "claude-code"))
+    assert found.keys() == {"github", "files", "db"}
+    assert found["github"].entry == {
+        "url": "https://api.example.com/mcp/", "headers": {"Authorization": "Bearer ${GITHUB_AUTHORIZATION}"}
+    }  # fmt: skip
+    assert found["github"].secrets == {"GITHUB_AUTHORIZATION": TOKEN}
+    assert found["files"].entry["env"] == {"API_KEY": "${API_KEY}", "MODE": "fast", "REGION": "${REGION:-eu}"}
+    assert found["files"].entry["enabled"] is False
+    assert (found["files"].place.scope, found["db"].place.scope) == ("user", "project")
+    assert not [note for server in found.values() for note in server.notes if TOKEN in note or "verysecret" in note]
+
+
+def test_claude_codes_permissions_become_patterns(around: Surroundings) -> None:
+    write(around.cwd / ".mcp.json", '{"mcpServers": {"git-hub": {"command": "x"}}}')
+    own = '{"permissions": {"allow": ["mcp__git-hub__search", "Bash(ls)", "mcp__gone__x"], "ask": ["mcp__git-hub"]}}'
+    write(around.home / ".claude" / "settings.json", own)
+    write(
+        around.cwd / ".claude" / "settings.json",
+        '{"permissions": {"allow": ["mcp__git-hub__rm"], "deny": ["mcp__git-hub__drop"]}}',
+    )
+    write(around.cwd / ".claude" / "settings.local.json", '{"permissions": {"allow": ["mcp__git-hub__read-it"]}}')
+    assert set(plan(around, "claude-code").rules) == {
+        ("allow", "git_hub.search"), ("ask", "git_hub.*"), ("deny", "git_hub.drop"), ("allow", "git_hub.read_it")
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("platform", "environ", "file"),
+    [
+        ("linux", {}, ".config/Claude/claude_desktop_config.json"),
+        ("darwin", {}, "Library/Application Support/Claude/claude_desktop_config.json"),
+        ("win32", {}, "AppData/Roaming/Claude/claude_desktop_config.json"),
+    ],
+)
+def test_claude_desktop_is_found_on_every_platform(
+    around: Surroundings, platform: str, environ: Mapping[str, str], file: str
+) -> None:
+    here = Surroundings(around.home, around.cwd, environ, platform)
+    write(here.home / file, '{"mcpServers": {"memory": {"command": "npx", "args": ["-y", "@scope/server-memory"]}}}')
+    assert only(plan(here, "claude-desktop")).entry == {"command": "npx", "args": ["-y", "@scope/server-memory"]}
+
+
+def test_cursors_references_and_env_file_are_read(around: Surroundings) -> None:
+    write(around.cwd / ".env", "# secrets\nexport DB_URL='postgres://x'\nNOT A LINE\nEMPTY=\nPLAIN=a # note\n")
+    write(
+        around.cwd / ".cursor" / "mcp.json",
+        """{"mcpServers": {"db": {"command": "uvx",
+            "args": ["db-mcp", "--token", "${env:GH_KEY}", "--root=${userHome}"],
+            "envFile": "${workspaceFolder}/.env", "autoApprove": ["query"]}}}""",
+    )
+    found = plan(around, "cursor")
+    server = only(found)
+    assert server.entry["args"] == ["db-mcp", "--token", "${GH_KEY}", f"--root={around.home}"]
+    assert server.entry["env"] == {"DB_URL": "${DB_URL}", "EMPTY": "", "PLAIN": "${PLAIN}"}
+    assert server.secrets == {"GH_KEY": "from-the-environment", "DB_URL": "postgres://x", "PLAIN": "a"}
+    # A repository's word that its own tools need no question is not the user's.
+    assert found.rules == ()
+
+
+def test_cursors_own_approvals_are_the_users(around: Surroundings) -> None:
+    text = '{"mcpServers": {"db": {"command": "x", "autoApprove": ["query"], "alwaysAllow": ["list-all"]}}}'
+    write(around.home / ".cursor" / "mcp.json", text)
+    assert set(plan(around, "cursor").rules) == {("allow", "db.query"), ("allow", "db.list_all")}
+
+
+def test_vs_codes_inputs_become_secrets(around: Surroundings) -> None:
+    write(
+        around.cwd / ".vscode" / "mcp.json",
+        """{
+          // asked once
+          "inputs": [{"id": "api-key", "type": "promptString", "password": true}],
+          "servers": {
+            "fs": {"type": "stdio", "command": "npx", "args": ["-y", "server-fs", "${workspaceFolder}/docs",],
+                   "env": {"KEY": "${input:api-key}"}, "dev": {"watch": "*"}}, /* done */
+          },
+        }""",
+    )
+    server = only(plan(around, "vscode"))
+    assert server.entry == {"command": "npx", "args": ["-y", "server-fs", "./docs"], "env": {"KEY": "${API_KEY}"}}
+    assert any("add API_KEY to the secrets file" in note for note in server.notes)
+    assert "left out: dev" in server.notes
+
+
+def test_vs_code_says_when_the_key_is_one_that_it_ignores_itself(around: Surroundings) -> None:
+    write(around.cwd / ".vscode" / "mcp.json", '{"mcpServers": {"a": {"command": "x"}}}')
+    found = plan(around, "vscode")
+    assert found.servers == ()
+    assert "its key is 'servers'" in found.problems[0]
+
+
+def test_codexes_own_keys_are_understood(around: Surroundings) -> None:
+    write(
+        around.home / ".codex" / "config.toml",
+        """
+        model = "x"
+        [mcp_servers.docs]
+        command = "docs-server"
+        args = ["--port", "1"]
+        env_vars = ["LOCAL_TOKEN", { name = "REMOTE_TOKEN", source = "remote" }]
+        cwd = "/srv"
+        startup_timeout_sec = 20
+        tool_timeout_sec = 90.5
+        enabled_tools = ["open", "search"]
+        disabled_tools = ["screenshot"]
+        [mcp_servers.docs.env]
+        MODE = "fast"
+        [mcp_servers.figma]
+        url = "https://mcp.figma.com/mcp"
+        bearer_token_env_var = "GH_KEY"
+        http_headers = { "X-Region" = "us-east-1" }
+        env_http_headers = { "X-Org" = "MISSING_ORG" }
+        enabled = false
+        """,
+    )
+    found = by_name(plan(around, "codex"))
+    assert found["docs"].entry == {
+        "command": "docs-server",
+        "args": ["--port", "1"],
+        "env": {"LOCAL_TOKEN": "${LOCAL_TOKEN}", "REMOTE_TOKEN": "${REMOTE_TOKEN}", "MODE": "fast"},
+        "cwd": "/srv",
+        "start_seconds": 20,
+        "timeout": 90.5,
+        "tools": ["open", "search", "!screenshot"],
+    }
+    figma = found["figma"]
+    assert figma.entry["headers"] == {
+        "X-Region": "us-east-1", "X-Org": "${MISSING_ORG}", "Authorization": "Bearer ${GH_KEY}"
+    }  # fmt: skip
+    assert figma.entry["enabled"] is False
+    assert figma.secrets == {"GH_KEY": "from-the-environment"}
+    assert "headers.X-Org: add MISSING_ORG to the secrets file" in figma.notes
+
+
+def test_windsurfs_address_is_its_server_url(around: Surroundings) -> None:
+    entry = '{"serverUrl": "https://mcp.example.com/mcp", "disabledTools": ["drop"], "disabled": true}'
+    text = f'{{"mcpServers": {{"figma": {entry}}}}}'
+    write(around.home / ".codeium" / "windsurf" / "mcp_config.json", text)
+    assert only(plan(around, "windsurf")).entry == {
+        "url": "https://mcp.example.com/mcp", "enabled": False, "tools": ["!drop"]
+    }  # fmt: skip
+
+
+def test_zeds_servers_are_its_context_servers(around: Surroundings) -> None:
+    write(
+        around.home / ".config" / "zed" / "settings.json",
+        """// Zed settings
+        { "theme": "One", "context_servers": {
+            "new": {"source": "custom", "command": "npx", "args": ["-y", "p"], "env": {}},
+            "old": {"command": {"path": "/usr/bin/thing", "args": ["serve"], "env": {"A": 1}}, "settings": {}},
+            "far": {"url": "https://mcp.example.com/mcp", "headers": {"X-Auth-Token": "tok-123456789"}},
+            "extension": {"settings": {"x": 1}},
+        }}""",
+    )
+    found = by_name(plan(around, "zed"))
+    assert found["new"].entry == {"command": "npx", "args": ["-y", "p"]}
+    assert found["old"].entry == {"command": "/usr/bin/thing", "args": ["serve"], "env": {"A": "1"}}
+    assert found["far"].entry["headers"] == {"X-Auth-Token": "${FAR_X_AUTH_TOKEN}"}
+    assert "only Zed knows its command" in found["extension"].skipped
+
+
+# ---------------------------------------------------------------- what all have in common
+
+
+def one(around: Surroundings, entry: str, name: str = "a") -> FoundServer:
+    write(around.home / ".cursor" / "mcp.json", f'{{"mcpServers": {{"{name}": {entry}}}}}')
+    return only(plan(around, "cursor"))
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ('{"command": "onetool", "args": ["serve"]}', "OneTool itself"),
+        ('{"command": "/home/x/.local/bin/uvx", "args": ["onetool-run@1.2", "serve"]}', "OneTool itself"),
+        ('{"command": "uvx", "args": ["--from", "onetool-run", "onetool", "serve"]}', "OneTool itself"),
+        ('{"type": "sse", "url": "https://x.example/sse"}', "speaks SSE"),
+        ('{"note": 1}', "neither a command nor an address"),
+        ('{"url": "file:///etc/passwd"}', "not an address"),
+        ('{"url": "http://169.254.169.254/"}', "link-local"),
+    ],
+)
+def test_what_cannot_be_taken_is_left_out_and_says_why(around: Surroundings, entry: str, why: str) -> None:
+    assert why in one(around, entry).skipped
+
+
+def test_a_directory_called_onetool_is_not_onetool(around: Surroundings) -> None:
+    assert one(around, '{"command": "npx", "args": ["server-fs", "/home/x/onetool"]}').skipped == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "here"), [("My Server!", "My-Server"), ("7up", "server-7up"), ("ot", "ot-server"), ("if", "if-server")]
+)
+def test_names_are_made_usable(around: Surroundings, given: str, here: str) -> None:
+    server = one(around, '{"command": "x"}', given)
+    assert server.name == here
+    assert any(f"'{given}' cannot be a name" in note for note in server.notes)
+
+
+@pytest.mark.parametrize(
+    ("args", "left"),
+    [
+        (["--api-key", "abcdef-123456"], ["--api-key", "${A_API_KEY}"]),
+        (["--api-key=abcdef-123456"], ["--api-key=${A_API_KEY}"]),
+        ([TOKEN], ["${A_ARG}"]),
+        (["--token-file", "/run/token"], ["--token-file", "/run/token"]),
+        (["-y", "pkg", "--verbose"], ["-y", "pkg", "--verbose"]),
+    ],
+)
+def test_secrets_in_arguments_are_taken_out(around: Surroundings, args: list[str], left: list[str]) -> None:
+    import json
+
+    assert one(around, f'{{"command": "x", "args": {json.dumps(args)}}}').entry["args"] == left
+
+
+def test_a_secret_in_an_address_is_taken_out(around: Surroundings) -> None:
+    server = one(around, '{"url": "https://x.example/mcp?region=eu&api_key=abcdef123456"}')
+    assert server.entry["url"] == "https://x.example/mcp?region=eu&api_key=${A_API_KEY}"
+    assert server.secrets == {"A_API_KEY": "abcdef123456"}
+
+
+def test_the_same_server_twice_is_taken_once_and_another_gets_another_name(around: Surroundings) -> None:
+    write(around.home / ".cursor" / "mcp.json", '{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}')
+    write(
+        around.home / ".codeium" / "windsurf" / "mcp_config.json",
+        '{"mcpServers": {"a": {"command": "x"}, "b": {"command": "z"}, "c": {"command": "w"}}}',
+    )
+    found = plan(around, "cursor", "windsurf", known=("c",))
+    assert [(server.name, bool(server.skipped)) for server in found.servers] == [
+        ("a", False), ("b", False), ("a", True), ("b-windsurf", False), ("c", True)
+    ]  # fmt: skip
+
+
+def test_two_secrets_of_one_name_are_kept_apart(around: Surroundings) -> None:
+    one, two = ('{"command": "x", "env": {"API_KEY": "%s"}}' % value for value in ("first-one", "second-one"))  # noqa: UP031 - braces
+    write(around.home / ".cursor" / "mcp.json", f'{{"mcpServers": {{"a": {one}, "b": {two}}}}}')
+    found = by_name(plan(around, "cursor"))
+    assert found["a"].secrets == {"API_KEY": "first-one"}
+    assert found["b"].secrets == {"B_API_KEY": "second-one"}
+    assert found["b"].entry["env"] == {"API_KEY": "${B_API_KEY}"}
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize("data", [b"\xff\xfe", b"[[[", b"{", b"[" * 100_000, b'{"mcpServers": [1], "servers": 3}', b""])
+def test_a_broken_file_harms_no_other(around: Surroundings, name: str, data: bytes) -> None:
+    for place in CLIENTS[name].places(around):
+        write(place.file, data)
+    assert plan(around, name).servers == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": "//no /* comment */", /* x, */ "b": [1,], }', {"a": "//no /* comment */", "b": [1]}),
+        ('{"a": "\\"//", // end\n"b": 1}', {"a": '"//', "b": 1}),
+        ("// nothing\n", {}),
+    ],
+)
+def test_comments_and_last_commas_are_read_over(text: str, value: Any) -> None:
+    assert read_json(text.encode()) == value
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("unit", [b"/* */ ", b"/*", b'\\"', b'"', b",", b", //\n", b",/**/"])
+def test_no_file_takes_long_to_refuse(unit: bytes) -> None:
+    with pytest.raises(ValueError):
+        read_json(b'{"a":1,"' + unit * 100_000)

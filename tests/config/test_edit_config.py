@@ -1,0 +1,123 @@
+"""An edit on disk is checked first, backed up, private, and keeps a project's trust exactly if it had it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from config.desk import Desk
+from ot.config.edit_config import Edited, edit_config, kept_secrets
+from ot.config.paths import Paths
+from ot.config.policy_edit import with_pattern
+from ot.config.yaml_edit import YamlText
+from ot.errors import ConfigError
+
+
+def edit(desk: Desk, *, use_global: bool, name: str = "a", secrets: dict[str, str] | None = None) -> Edited:
+    def change(text: YamlText) -> YamlText:
+        return text.put(("servers", name), {"command": "sh"})
+
+    return edit_config(Paths.of(desk.cwd, desk.user), change, use_global=use_global, secrets=secrets)
+
+
+def state(desk: Desk) -> str:
+    return desk.trust.state(desk.project).state
+
+
+def test_a_missing_file_starts_from_the_template(desk: Desk) -> None:
+    edited = edit(desk, use_global=True)
+    assert (edited.changed, edited.backup, edited.trusted) == (True, None, None)
+    assert "#limits:" in edited.file.read_text()
+    assert set(desk.load().config.servers) == {"a"}
+
+
+def test_the_old_file_is_kept_as_a_backup_and_the_mode_stays(desk: Desk) -> None:
+    file = desk.write_user("version: 1 # mine\n")
+    file.chmod(0o640)
+    edited = edit(desk, use_global=True)
+    assert edited.backup
+    assert edited.backup.read_text() == "version: 1 # mine\n"
+    assert (edited.backup.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o600, 0o640)
+
+
+def test_a_link_of_the_users_stays_a_link(desk: Desk, tmp_path: Path) -> None:
+    real = tmp_path / "dotfiles.yaml"
+    real.write_text("version: 1\n")
+    desk.user.mkdir(parents=True)
+    (desk.user / "onetool.yaml").symlink_to(real)
+    edit(desk, use_global=True)
+    assert (desk.user / "onetool.yaml").is_symlink()
+    assert "servers:" in real.read_text()
+
+
+def test_a_trusted_project_stays_trusted(desk: Desk) -> None:
+    desk.write_project("version: 1\n")
+    desk.trust_project()
+    assert edit(desk, use_global=False, secrets={"KEY": "value-1"}).trusted is True
+    assert state(desk) == "trusted"
+    assert set(desk.load().config.servers) == {"a"}
+
+
+def test_an_untrusted_project_stays_untrusted(desk: Desk) -> None:
+    desk.write_project("version: 1\n")
+    assert edit(desk, use_global=False).trusted is False
+    assert state(desk) == "untrusted"
+
+
+def test_a_changed_project_stays_changed(desk: Desk) -> None:
+    desk.write_project("version: 1\n")
+    desk.trust_project()
+    desk.write_project("def f(): ...\n", "tools/evil/evil_tools.py")
+    assert edit(desk, use_global=False).trusted is False
+    assert state(desk) == "changed"
+
+
+def test_what_changes_during_the_edit_is_not_trusted_with_it(desk: Desk) -> None:
+    desk.write_project("version: 1\n")
+    desk.trust_project()
+
+    def change(text: YamlText) -> YamlText:
+        desk.write_project("def f(): ...\n", "tools/evil/evil_tools.py")
+        return text.put(("servers", "a"), {"command": "sh"})
+
+    assert edit_config(Paths.of(desk.cwd, desk.user), change, use_global=False).trusted is False
+    assert state(desk) == "changed"
+
+
+def test_a_new_project_is_trusted_unless_others_put_something_there(desk: Desk) -> None:
+    assert edit(desk, use_global=False).trusted is True
+    assert state(desk) == "trusted"
+
+
+def test_a_new_configuration_among_other_peoples_files_is_not_trusted(desk: Desk) -> None:
+    desk.write_project("def f(): ...\n", "tools/evil/evil_tools.py")
+    assert edit(desk, use_global=False).trusted is False
+    assert state(desk) == "untrusted"
+
+
+def test_secrets_are_private_and_keep_what_was_there(desk: Desk) -> None:
+    desk.write_user("# mine\nOLD: one\n", "secrets.yaml")
+    edited = edit(desk, use_global=True, secrets={"NEW": "two: #3", "LINES": "a\nb"})
+    assert edited.secrets_file
+    assert edited.secrets_file.stat().st_mode & 0o777 == 0o600
+    assert edited.secrets_file.read_text().startswith("# mine\nOLD: one\n")
+    paths = Paths.of(desk.cwd, desk.user)
+    assert kept_secrets(paths, use_global=True) == {"OLD": "one", "NEW": "two: #3", "LINES": "a\nb"}
+    assert "two" not in edited.file.read_text()
+
+
+def test_what_would_not_load_is_not_written(desk: Desk) -> None:
+    file = desk.write_user("servers: {a-b: {command: x}}\n")
+    with pytest.raises(ConfigError, match="becomes the pack 'a_b'"):
+        edit(desk, use_global=True, name="a.b", secrets={"KEY": "value"})
+    assert file.read_text() == "servers: {a-b: {command: x}}\n"
+    assert {path.name for path in desk.user.iterdir()} == {"onetool.yaml", ".edit.lock"}
+
+
+def test_a_pattern_is_in_one_list_only() -> None:
+    text = YamlText("policy:\n  allow: [a.b, c.d] # mine\n", Path("f"))
+    denied = with_pattern(text, "deny", "a.b")
+    assert denied.plain == {"policy": {"allow": ["c.d"], "deny": ["a.b"]}}
+    assert with_pattern(denied, "deny", "a.b").text == denied.text
+    assert with_pattern(denied, "allow", "a.b").plain == {"policy": {"allow": ["c.d", "a.b"], "deny": []}}
