@@ -2,9 +2,9 @@
 
     python fake_server.py [OPTION=VALUE ...]
 
-Options of its start: ``delay`` (seconds), ``exit`` (a code, at once), ``mute`` (answers nothing), ``junk`` (lines before
-all else), ``strict`` (exits unless the first message is initialize), ``list`` (a file: its words are more tools),
-``print`` (writes a line of plain text before every answer). What its tools do, their functions say.
+Options of its start: ``delay`` (seconds), ``exit`` (a code, at once), ``mute`` (answers nothing), ``junk`` (lines
+before all else), ``strict`` (exits unless the first message is initialize), ``list`` (a file: its words are
+more tools), ``print`` (writes a line of plain text before every answer). What its tools do, their functions say.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import threading
 import time
 from typing import Any
 
-OPTIONS = dict(argument.partition("=")[::2] for argument in sys.argv[1:])
+OPTIONS: dict[str, str] = {key: value for key, _, value in (argument.partition("=") for argument in sys.argv[1:])}
 LOCK = threading.Lock()
 CANCELLED: list[Any] = []
 ANSWERS: dict[Any, Any] = {}
@@ -86,7 +86,7 @@ class Tools:
         send({"id": id, "error": {"code": code, "message": "refused by the server"}})
 
     def junk(self, id: Any) -> Any:
-        write(b"\xff\xfe not text\n\n[1, 2]\n{\"jsonrpc\": \"1.0\"}\nplain words\n" + b"x" * 100_000 + b"\n")
+        write(b'\xff\xfe not text\n\n[1, 2]\n{"jsonrpc": "1.0"}\nplain words\n' + b"x" * 100_000 + b"\n")
         return text("after the junk")
 
     def wrong_id(self, id: Any) -> Any:

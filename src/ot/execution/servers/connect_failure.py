@@ -12,7 +12,7 @@ def failure_words(error: BaseException) -> str:
     """Return why, from the innermost cause that says something."""
     causes = list(_causes(error))
     for cause in causes:
-        if isinstance(cause, ssl.SSLError):
+        if isinstance(cause, ssl.SSLError) or "[SSL" in str(cause):
             return f"its TLS certificate or connection was refused: {_text(cause)}"
     kinds = {type(cause).__name__: cause for cause in causes}
     for kind in ("FileNotFoundError", "PermissionError", "NotADirectoryError"):

@@ -42,6 +42,8 @@ class LiveSession:
         self.spec = spec
         self.trace = CallTrace()
         """How the handshake went."""
+        self.lost = ""
+        """Why it was given up, when it was."""
         self._traces: list[CallTrace] = []
         self._changed = changed
         self._listening: asyncio.Task[None] | None = None
@@ -78,8 +80,7 @@ class LiveSession:
     @property
     def over(self) -> bool:
         """Whether it can carry no more calls."""
-        ended = self.process is not None and self.process.ended.is_set()
-        return ended or not self.client.is_connected()
+        return (self.process is not None and self.process.over) or not self.client.is_connected()
 
     async def close(self) -> None:
         """Say goodbye and let go of everything."""

@@ -91,11 +91,14 @@ class MessageWriter(_Stream):
 
     def __init__(self, process: GuardedProcess) -> None:
         """Write to *process*."""
+        self.broken = False
+        """Whether it turned out that nothing can be written any more."""
         self._process = process
 
     async def send(self, item: SessionMessage, /) -> None:
         stdin: Any = self._process.stdin
         if self.closed or not self._process.running or stdin.is_closing():
+            self.broken = True
             raise anyio.ClosedResourceError
         frame = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
         if trace := current_trace.get():
@@ -104,4 +107,5 @@ class MessageWriter(_Stream):
         try:
             await stdin.drain()
         except OSError:
+            self.broken = True
             raise anyio.BrokenResourceError from None

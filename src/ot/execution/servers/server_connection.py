@@ -7,6 +7,7 @@ import contextvars
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from ot.errors import ServerUnavailable, ToolBusy, ToolError
@@ -29,6 +30,7 @@ Work = Callable[["Client[Any]"], Awaitable[Any]]
 
 MAX_WAITING = 256
 LAST_WORDS = 500
+ENDING_SECONDS = 1.0
 RELIST_SECONDS = 0.5
 """How often a list is fetched at most, however often a server says that it is new."""
 
@@ -100,17 +102,17 @@ class ServerConnection:
                 failure = call_failure(error, tool, trace, live)
                 if isinstance(failure, ToolError):
                     raise failure from None
-                lost = failure
-                await self._lose(live, failure.why)
+                lost = Lost(await self._lose(live, failure.why), failure.sent)
             else:
                 self._backoff.worked()
                 return answer
             if lost.sent:
                 break
-        raise self._unavailable(unknown=lost.sent)
+        pause = self._backoff.seconds_left
+        raise ServerUnavailable(self.spec.name, lost.why, retry_seconds=pause, unknown=lost.sent)
 
-    def _unavailable(self, *, unknown: bool = False) -> ServerUnavailable:
-        return ServerUnavailable(self.spec.name, self.why, retry_seconds=self._backoff.seconds_left, unknown=unknown)
+    def _unavailable(self) -> ServerUnavailable:
+        return ServerUnavailable(self.spec.name, self.why, retry_seconds=self._backoff.seconds_left)
 
     # ---------------------------------------------------------------- connecting
 
@@ -173,7 +175,7 @@ class ServerConnection:
 
     def _refuse(self, why: str) -> None:
         self._backoff.refused()
-        self._set("failed", why + (f". {self.noise.text}" if self.noise.count else ""))
+        self._set("failed", self._with_noise(why))
         logger.warning("the server %s is not available: %s", self.spec.name, self.why)
 
     async def _connected(self) -> LiveSession:
@@ -214,10 +216,11 @@ class ServerConnection:
             self._later(live.close())
             raise
 
-    def _start_failure(self, live: LiveSession, error: Exception) -> Exception:
+    def _start_failure(self, live: LiveSession, error: Exception) -> RuntimeError:
         if live.process and live.process.ending:
             return RuntimeError(self._ending_words(live))
-        return RuntimeError(f"it answered HTTP {live.trace.status}") if live.trace.status else error
+        status = live.trace.status
+        return RuntimeError(f"it answered HTTP {status}" if status else failure_words(error))
 
     def _ending_words(self, live: LiveSession) -> str:
         ending = live.process.ending if live.process else None
@@ -234,17 +237,26 @@ class ServerConnection:
         await live.process.ended.wait()
         await self._lose(live, "")
 
-    async def _lose(self, live: LiveSession, why: str) -> None:
-        """Let go of a connection that is of no more use."""
+    async def _lose(self, live: LiveSession, why: str) -> str:
+        """Let go of a connection that is of no more use, and return why it was lost."""
         if self._live is not live:
-            return
+            return live.lost or why
         self._live = None
-        if live.process and live.over:
-            why = self._ending_words(live)
         self._backoff.failed()
-        self._set("failed", why + (f". {self.noise.text}" if self.noise.count else ""))
-        logger.warning("the server %s was lost: %s", self.spec.name, why)
+        self._set("failed", why)
         self._later(live.close())
+        if live.process and live.over:
+            with suppress(TimeoutError):  # how it ended is known a moment after that it did
+                await asyncio.wait_for(live.process.ended.wait(), ENDING_SECONDS)
+            why = self._ending_words(live)
+        live.lost = self._with_noise(why)
+        logger.warning("the server %s was lost: %s", self.spec.name, live.lost)
+        if self.state == "failed":  # it may have been started again meanwhile
+            self._set("failed", live.lost)
+        return live.lost
+
+    def _with_noise(self, why: str) -> str:
+        return why + (f". {self.noise.text}" if self.noise.count else "")
 
     async def leave(self) -> None:
         """Let go of the connection: the server is idle."""

@@ -45,16 +45,12 @@ class StdioTransport(ClientTransport):
         self._callbacks = callbacks
         self._changed = changed
         self._process: GuardedProcess | None = None
+        self._writer: MessageWriter | None = None
 
     @property
-    def pid(self) -> int:
-        """The process's number, while there is one."""
-        return self._process.pid if self._process else 0
-
-    @property
-    def last_words(self) -> str:
-        """The end of what it wrote on standard error."""
-        return self._process.stderr_tail().strip()[-500:] if self._process else ""
+    def over(self) -> bool:
+        """Whether the process has ended, or takes nothing any more."""
+        return self.ended.is_set() or (self._writer is not None and self._writer.broken)
 
     @asynccontextmanager
     async def connect_session(
@@ -66,7 +62,8 @@ class StdioTransport(ClientTransport):
             lines = LineReader(process.stdout, self._noise)
             reader = MessageReader(lines, self._noise, self._changed, self._on_end)
             kwargs: Any = {**session_kwargs, **self._callbacks}
-            async with PassingSession(reader, MessageWriter(process), **kwargs) as session:
+            self._writer = MessageWriter(process)
+            async with PassingSession(reader, self._writer, **kwargs) as session:
                 yield session
         except BaseException:
             process.kill()
