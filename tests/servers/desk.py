@@ -154,10 +154,12 @@ async def _refuse(send: Any, status: int, body: bytes) -> None:
 
 
 @asynccontextmanager
-async def http_server(mcp: FastMCP, port: int = 0, **options: Any) -> AsyncGenerator[tuple[str, Gate]]:
+async def http_server(
+    mcp: FastMCP, port: int = 0, json_response: bool = False, **options: Any
+) -> AsyncGenerator[tuple[str, Gate]]:
     """Yield the address of a real server on loopback, and the gate before it."""
     port = port or free_port()
-    gate = Gate(mcp.http_app())
+    gate = Gate(mcp.http_app(json_response=json_response))
     config = uvicorn.Config(gate, host="127.0.0.1", port=port, log_level="error", lifespan="on", **options)
     server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve())

@@ -131,7 +131,7 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused_in_plain_words(t
         subprocess.run, [*make, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True
     )
     shop = Shop()
-    options = {"ssl_keyfile": str(key), "ssl_certfile": str(certificate)}
+    options: dict[str, Any] = {"ssl_keyfile": str(key), "ssl_certfile": str(certificate)}
     async with http_server(shop.mcp, **options) as (url, _), door_to(http_spec(url)) as door:
         with pytest.raises(ServerUnavailable, match="TLS") as caught:
             await door.call("buy", what="tea")
@@ -167,9 +167,7 @@ async def test_a_reply_that_is_too_large_fails_its_call_alone(monkeypatch: pytes
     def large(size: int) -> str:
         return "x" * size
 
-    app: Any = mcp.http_app(json_response=True)
-    mcp.http_app = lambda: app
-    async with http_server(mcp) as (url, _), door_to(http_spec(url)) as door:
+    async with http_server(mcp, json_response=True) as (url, _), door_to(http_spec(url)) as door:
         assert await door.call("large", size=1000) == "x" * 1000
         with pytest.raises(ToolFailed, match="200,000 bytes"):
             await door.call("large", size=300_000)

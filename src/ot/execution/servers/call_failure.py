@@ -44,7 +44,8 @@ def call_failure(error: Exception, tool: str, trace: CallTrace, live: LiveSessio
     if live.over or isinstance(error, httpx2.HTTPError):
         return Lost(failure_words(error), sent=trace.sent)
     if live.process is None and _code(error) == CONNECTION_CLOSED:
-        return Lost(str(error), sent=trace.sent)
+        # The stream of this one answer broke off; other calls on the connection go on.
+        return ServerUnavailable(live.spec.name, str(error), unknown=trace.sent)
     if _code(error) == SESSION_NOT_FOUND:
         return Lost(f"it does not know the session any more: {error}", sent=trace.sent)
     return _failed(error, tool)

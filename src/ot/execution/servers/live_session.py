@@ -32,6 +32,7 @@ from ot.version import installed_version
 logger = logging.getLogger(__name__)
 
 MOST_PAGES = 100
+ENDED_SECONDS = 0.2
 
 
 class LiveSession:
@@ -89,6 +90,24 @@ class LiveSession:
         # How a connection ends that is not wanted any more is nobody's trouble.
         with suppress(Exception):
             await self.client.close()
+
+    async def cause(self, error: Exception) -> Exception:
+        """Return what ended the connection, when *error* only says that it ended."""
+        if self.process is None and isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ENDED_SECONDS):
+                    while self.client.is_connected():  # noqa: ASYNC110 - nothing tells, and it is a matter of turns
+                        await asyncio.sleep(0)
+            if self.over:
+                return await self._last_error() or error
+        return error
+
+    async def _last_error(self) -> Exception | None:
+        try:
+            await self.client.close()
+        except Exception as cause:  # noqa: BLE001 - the network's or the server's doing
+            return cause
+        return None
 
     # ---------------------------------------------------------------- requests
 

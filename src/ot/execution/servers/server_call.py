@@ -48,8 +48,9 @@ class ServerCall:
                 return await self._tool(client)
 
     async def _tool(self, client: Client[Any]) -> dict[str, Any]:
-        name = str(self._target["tool"])
-        return _wire(await client.call_tool_mcp(name, self._arguments, progress_handler=self._progress))
+        from ot.execution.servers.tool_rounds import call_in_rounds  # noqa: PLC0415 - needs the protocol's library
+
+        return _wire(await call_in_rounds(client.session, str(self._target["tool"]), self._arguments, self._progress))
 
     def value(self, result: Any, output_schema: Mapping[str, Any] | None) -> Any:
         """Return the program's value of an answer, and tell the caller of blocks that are no text.

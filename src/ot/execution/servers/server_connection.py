@@ -99,7 +99,7 @@ class ServerConnection:
             try:
                 answer = await live.ask(trace, work)
             except Exception as error:  # noqa: BLE001 - the server's, the network's or the library's doing
-                failure = call_failure(error, tool, trace, live)
+                failure = call_failure(await live.cause(error), tool, trace, live)
                 if isinstance(failure, ToolError):
                     raise failure from None
                 lost = Lost(await self._lose(live, failure.why), failure.sent)

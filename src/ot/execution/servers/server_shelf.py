@@ -22,6 +22,7 @@ from ot.registry.tool_registry import Pack
 logger = logging.getLogger(__name__)
 
 UNKNOWN = "its server has not been asked yet what it offers; it is asked when a program names the pack"
+LATER_SECONDS = 1.0
 WORD = re.compile(r"\w+")
 
 
@@ -81,9 +82,13 @@ class ServerShelf:
 
     def ask_others_later(self) -> None:
         """Begin to find out what the others offer, a few at a time; nobody waits for it."""
-        if self.unknown() and self._asking is None:
-            work = self._pool.list_all(self.unknown())
-            self._asking = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
+        if self._asking is None and self.unknown():
+            self._asking = asyncio.get_running_loop().create_task(self._ask_others(), context=contextvars.Context())
+
+    async def _ask_others(self) -> None:
+        # The reply goes out first, and perhaps another program comes: a process is not started for nothing.
+        await asyncio.sleep(LATER_SECONDS)
+        await self._pool.list_all(self.unknown())
 
     def reloaded(self) -> None:
         """Ask again after a reload what could not be found out before."""
