@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -20,9 +21,14 @@ from ot.config.paths import CONFIG_FILE, FOLDER, Paths
 from ot.config.trust import Trust
 from ot.errors import OneToolError, ResultError
 from ot.execution.backends.in_process import InProcessBackend
+from ot.execution.backends.mcp_proxy import McpProxyBackend
 from ot.execution.backends.worker import WorkerBackend
 from ot.execution.path_guard import PathGuard
 from ot.execution.policy import PolicyCheck
+from ot.execution.servers.server_pool import ServerPool
+from ot.execution.servers.server_shelf import ServerShelf
+from ot.execution.servers.server_spec import ServerSpec
+from ot.execution.servers.spec_of_server import specs_of_servers
 from ot.execution.tool_context import ToolContext
 from ot.execution.tool_executor import CallObserver, ToolExecutor
 from ot.execution.workers.worker_pool import WorkerPool
@@ -36,6 +42,7 @@ from ot.registry.extension_source import TOOLS, Extension, extensions_of_project
 from ot.registry.freshness import Freshness
 from ot.registry.installed_source import installed_packs
 from ot.registry.learned_shapes import LearnedShapes
+from ot.registry.server_catalogue import ServerCatalogue
 from ot.registry.server_files import FOLDER as SERVERS
 from ot.registry.tool_loader import ToolLoader, tools_of_functions
 from ot.registry.tool_registry import Pack, ToolRegistry
@@ -68,6 +75,7 @@ class Picture:
     runner: Runner
     store: ResultStore
     workers: Mapping[str, WorkerSpec]
+    servers: Mapping[str, ServerSpec]
     freshness: Freshness
 
 
@@ -101,6 +109,8 @@ class App:
         self.pool = WorkerPool(paths.global_dir)
         self.pins = DefinitionPins(paths.global_dir / SERVERS)
         self.shapes = LearnedShapes(paths.global_dir / SERVERS)
+        self.servers = ServerPool(lambda server, definitions: self._shelf.learned(server, definitions))
+        self._shelf = ServerShelf(self.servers, ServerCatalogue(paths.global_dir / SERVERS), self.pins, self.shapes)
         loaded = self._load()
         self.engine: Engine = engine or _engine(loaded.config)
         self.picture = self._picture(loaded)
@@ -111,11 +121,13 @@ class App:
     async def run(self, command: str, *, progress: TellProgress | None = None) -> Reply:
         """Answer a command; the first answer also says what was left out and why."""
         await self._refresh(command)
+        await self._know_servers(command)
         reply = await self.picture.runner.run(command, caller=self.caller, progress=progress)
+        self._shelf.ask_others_later()
         if not self._notice:
             return reply
         notice, self._notice = self._notice, ""
-        return Reply((*reply.texts, notice), reply.is_error, reply.meta)
+        return replace(reply, texts=(*reply.texts, notice))
 
     async def _refresh(self, command: str) -> None:
         """Take up a changed configuration or pack before it is used; one that cannot be used leaves all as it was."""
@@ -127,6 +139,13 @@ class App:
             logger.warning("the changed configuration is not used: %s", error)
             self._notice = f"note: the changed configuration is not used: {error}"
             self.picture = replace(self.picture, freshness=self._freshness(self.picture.loaded))
+
+    async def _know_servers(self, command: str) -> None:
+        """Ask the servers that *command* may use what they offer, if that is not known, and show what was learned."""
+        await self._shelf.ask_named(_reachable(command, self.picture.loaded.config))
+        if self._shelf.stale:
+            # With the old stamps: what changed on disk meanwhile is still to be noticed.
+            self.picture = replace(self._picture(self.picture.loaded), freshness=self.picture.freshness)
 
     def tool_names(self) -> list[str]:
         """Name every tool."""
@@ -160,10 +179,14 @@ class App:
         loaded = await anyio.to_thread.run_sync(self._load)
         self.picture = self._picture(loaded)
         self.pool.keep_only(spec.key for spec in self.picture.workers.values())
+        self.servers.keep_only(spec.key for spec in self.picture.servers.values())
+        self._shelf.reloaded()
         self._notice = _notice(self.picture.loaded)
 
     async def aclose(self) -> None:
         """End everything that was started."""
+        await self._shelf.aclose()
+        await self.servers.aclose()
         await self.pool.aclose()
         await self._renderer.aclose()
         await anyio.to_thread.run_sync(self.shapes.flush)
@@ -182,12 +205,13 @@ class App:
         # What a worker is given of the environment is a secret from now on, in every text that leaves.
         given = [name for spec in specs.values() for name in spec.secrets]
         loaded = replace(loaded, secrets=loaded.secrets.using(given))
+        servers = specs_of_servers(loaded, self.paths.cwd)
         redact = loaded.secrets.redact
         projects = ProjectProxy(config.projects, redact)
         registry_box: list[ToolRegistry] = []
-        ot = OtPack(self._view(loaded, store, registry_box))
+        ot = OtPack(self._view(loaded, store, registry_box, servers))
         live = {"ot": ot.functions(), project_proxy.PACK: projects.functions}
-        packs = [*installed_packs(), *BUNDLED.packs(), *self._more_packs]
+        packs = [*self._shelf.packs(servers), *installed_packs(), *BUNDLED.packs(), *self._more_packs]
         registry = ToolRegistry([*packs, *(extension.pack() for extension in extensions.values()), *_live_packs(live)])
         registry_box.append(registry)
         bound = {f"{pack}:{name}": function for pack, functions in live.items() for name, function in functions.items()}
@@ -196,6 +220,7 @@ class App:
             {
                 "in_process": InProcessBackend(_contexts(loaded, self.paths, registry), bound),
                 "worker": WorkerBackend(self.pool, specs, partial(_store_file, store)),
+                "mcp_proxy": McpProxyBackend(self.servers, servers, self.shapes.learn_from),
             },
             policy=PolicyCheck(config.policy.deny),
             require_approved=self.pins.require_approved if config.policy.changed_definitions == "block" else None,
@@ -213,12 +238,14 @@ class App:
             security=config.security,
             redact=redact,
         )
-        return Picture(loaded, registry, runner, store, specs, self._freshness(loaded))
+        return Picture(loaded, registry, runner, store, specs, servers, self._freshness(loaded))
 
     def _freshness(self, loaded: Loaded) -> Freshness:
         return _freshness(loaded, self.paths, self._find_extensions(loaded))
 
-    def _view(self, loaded: Loaded, store: ResultStore, registry: list[ToolRegistry]) -> View:
+    def _view(
+        self, loaded: Loaded, store: ResultStore, registry: list[ToolRegistry], servers: Mapping[str, ServerSpec]
+    ) -> View:
         async def engine_health() -> Mapping[str, Any]:
             health = await self.engine.health()
             return {"name": health.name, "status": health.status, **health.details}
@@ -236,6 +263,7 @@ class App:
             pages=pages,
             engine_health=engine_health,
             workers=self.pool.states,
+            servers=lambda: {name: self.servers.states().get(name, {"state": "idle"}) for name in servers},
             reload=self.reload,
             changed=self.pins.all_changed,
         )
@@ -257,6 +285,14 @@ def _freshness(loaded: Loaded, paths: Paths, found: Iterable[Extension]) -> Fres
     configs = [paths.global_dir / CONFIG_FILE, paths.cwd / FOLDER / CONFIG_FILE, *loaded.files]
     packs = {pack.name: [pack.directory, *(pack.directory / file for file in pack.files)] for pack in found}
     return Freshness([*folders, *configs], packs)
+
+
+def _reachable(command: str, config: Config) -> list[str]:
+    """Return the command, and what its words may stand for: the tools of aliases, the bodies of snippets."""
+    words = set(re.findall(r"\w+", command))
+    aliased = [target for name, target in config.aliases.items() if name in words]
+    bodies = [snippet.body for name, snippet in config.snippets.items() if name in words]
+    return [command, *aliased, *bodies]
 
 
 def _store_file(store: ResultStore, file: Path, *, tool: str, owner: str) -> str:

@@ -290,7 +290,7 @@ class ServerUnavailable(ToolError):
         self.unknown = unknown
 
     def __str__(self) -> str:
-        when = f"; it is tried again in {self.retry_seconds:.0f} s" if self.retry_seconds else ""
+        when = f"; it is tried again in {self.retry_seconds:.1f} s" if self.retry_seconds else ""
         effect = "; whether the call took effect is not known, and it was not repeated" if self.unknown else ""
         return f"the server '{self.server}' is not available: {self.why}{when}{effect}"
 

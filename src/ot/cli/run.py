@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,11 +32,23 @@ def run(
 
     reply = run_async(_run(_command(code, file), trust_project))
     if as_json:
-        typer.echo(json.dumps({"content": list(reply.texts), "is_error": reply.is_error, "meta": reply.meta}))
+        whole = {"content": list(reply.texts), "is_error": reply.is_error, "meta": reply.meta}
+        typer.echo(json.dumps(whole | ({"blocks": list(reply.blocks)} if reply.blocks else {})))
     else:
         for text in reply.texts:
             typer.echo(text, nl=not text.endswith("\n"), err=reply.is_error)
+        for block in reply.blocks:
+            typer.echo(_block_line(block), err=True)
     raise typer.Exit(1 if reply.is_error else 0)
+
+
+def _block_line(block: Mapping[str, Any]) -> str:
+    """Return a line that stands for content which a terminal cannot show."""
+    inner: Mapping[str, Any] = block.get("resource") or block
+    parts = [block.get("type"), inner.get("mimeType"), inner.get("uri")]
+    data = str(inner.get("data") or inner.get("blob") or "")
+    size = f"{len(data) * 3 // 4:,} bytes" if data else ""
+    return f"[{', '.join(str(part) for part in (*parts, size) if part)}]"
 
 
 def _command(code: str | None, file: Path | None) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from ot.config.models import Config
 from ot.introspect.help import show_help
 from ot.introspect.listing import list_packs, list_tools
+from ot.introspect.proxy_health import proxy_health
 from ot.registry.definition_pins import Change, changed_words
 from ot.registry.tool_registry import ToolRegistry
 from ot.version import installed_version
@@ -35,6 +36,7 @@ class View:
     pages: Pages
     engine_health: Callable[[], Awaitable[Mapping[str, Any]]]
     workers: Callable[[], Mapping[str, str]]
+    servers: Callable[[], Mapping[str, Mapping[str, Any]]]
     reload: Callable[[], Awaitable[None]]
     changed: Callable[[], Mapping[str, Sequence[Change]]] = dict[str, Sequence[Change]]
 
@@ -137,7 +139,7 @@ class OtPack:
         return {
             "aliases": dict(config.aliases),
             "snippets": {name: {"description": snippet.description} for name, snippet in config.snippets.items()},
-            "servers": [],
+            "servers": list(self._view.servers()),
         }
 
     async def health(self) -> dict[str, Any]:
@@ -150,15 +152,17 @@ class OtPack:
             ot.health()
         """
         registry = self._view.registry()
-        broken = {name: pack.broken for name, pack in registry.packs.items() if pack.broken}
-        count = sum(len(pack.tools) for name, pack in registry.packs.items() if name not in broken)
+        unusable = {name: pack.broken for name, pack in registry.packs.items() if pack.broken}
+        count = sum(len(pack.tools) for name, pack in registry.packs.items() if name not in unusable)
+        # A server that is not there is told of below; one that was not asked yet is no trouble at all.
+        broken = {name: why for name, why in unusable.items() if not registry.packs[name].source.startswith("proxy:")}
         health: dict[str, Any] = {
             "version": installed_version(),
             "python": platform.python_version(),
             "cwd": self._view.cwd,
             "engine": dict(await self._view.engine_health()),
             "registry": {"status": "degraded" if broken else "ok", "tool_count": count},
-            "proxy": {"status": "ok", "server_count": 0, "servers": {}},
+            "proxy": proxy_health(self._view.servers()),
             "project": self._view.project,
         }
         if broken:

@@ -19,6 +19,7 @@ from ot.runtime.engines.engine import Constant, Function, Missing
 from ot.runtime.engines.print_capture import PrintCapture
 from ot.runtime.plain import plain_arguments, plain_data
 from ot.runtime.project_proxy import ProjectProxy
+from ot.runtime.reply_blocks import ReplyBlocks
 from ot.runtime.run_budget import RunBudget
 
 
@@ -72,6 +73,7 @@ class PackProxy:
         self.printed = PrintCapture(limits.print_bytes)
         self._in_flight = asyncio.Semaphore(limits.calls_in_flight)
         self._ids = itertools.count(1)
+        self.blocks = ReplyBlocks()
         self.tools_called: list[str] = []
         self.sources: set[str] = set()
 
@@ -143,6 +145,10 @@ class PackProxy:
             self.printed("stdout", str(details.get("text", "")))
         elif what == "progress" and self._progress:
             self._progress(Progress(details.get("done"), details.get("total"), str(details.get("message", ""))[:500]))
+        elif what == "content":
+            self.blocks.add(details["block"])
+        elif what == "meta":
+            self.blocks.add_meta(tool, details["meta"])
 
     def _note(self, pack: str, tool: str) -> None:
         if known := self.registry.packs.get(pack):

@@ -24,6 +24,7 @@ from ot.runtime.pack_proxy import PackProxy, TellProgress
 from ot.runtime.program import Program, parse_program
 from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.reply import Reply
+from ot.runtime.reply_blocks import ReplyBlocks, redacted
 from ot.runtime.run_budget import MAX_DEPTH, RunBudget, current_budget
 from ot.runtime.snippets import Snippets
 
@@ -147,7 +148,21 @@ class Runner:
                 failed = ProgramFailed("ValueError", f"the result cannot be returned: {error}")
                 failed.printed = outcome.printed
                 return await self._failure(failed, trail, caller)
-        return Reply(tuple(map(self._redact, texts)), meta=self._meta(trail))
+        return await self._reply(texts, trail, asked)
+
+    async def _reply(self, texts: list[str], trail: _Trail, asked: Asked, error: str = "") -> Reply:
+        """Put together texts, and what tools gave that is no text, without secrets."""
+        told = trail.packs.blocks if trail.packs else ReplyBlocks()
+        blocks = [await self._block(block, asked) for block in told.blocks]
+        meta = self._meta(trail, error) | ({"tools": redacted(told.meta, self._redact)} if told.meta else {})
+        texts = [*texts, told.note] if told.note else texts
+        return Reply(tuple(map(self._redact, texts)), bool(error), meta, tuple(blocks))
+
+    async def _block(self, block: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
+        shown = redacted(block, self._redact)
+        if asked.sanitize and "text" in shown.get("resource", {}):
+            shown["resource"]["text"] = await self._finish.text(shown["resource"]["text"], asked)
+        return shown
 
     async def _printed(self, printed: str, trail: _Trail, asked: Asked) -> list[str]:
         """Return what the program and its tools printed, each as a text of its own."""
@@ -185,7 +200,7 @@ class Runner:
         asked = Asked(sanitize=sanitize, tools=tuple(trail.tools), owner=caller)
         printed = error.printed if isinstance(error, RunError) else ""
         texts = [*await self._printed(printed, trail, asked), await self._finish.text(text, asked)]
-        return Reply(tuple(map(self._redact, texts)), is_error=True, meta=self._meta(trail, type(error).__name__))
+        return await self._reply(texts, trail, asked, type(error).__name__)
 
     def _meta(self, trail: _Trail, error: str = "") -> dict[str, Any]:
         meta: dict[str, Any] = {"engine": self.engine.name, "run": trail.run_id}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 # Its rich log handler blocks the whole server for seconds on a long error text; it must be off before the import.
@@ -15,12 +16,16 @@ os.environ.setdefault("FASTMCP_ENABLE_RICH_LOGGING", "false")
 from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ResourceError
 from fastmcp.tools import ToolResult
-from mcp_types import TextContent, ToolAnnotations
+from mcp_types import ContentBlock, TextContent, ToolAnnotations
+from pydantic import TypeAdapter, ValidationError
 
 from ot.errors import OneToolError
 from ot.runtime.pack_proxy import Progress, TellProgress
 from ot.runtime.reply import Reply
 
+logger = logging.getLogger(__name__)
+
+BLOCKS: TypeAdapter[ContentBlock] = TypeAdapter(ContentBlock)
 PROGRESS_SECONDS = 5.0
 NEWS_PAUSE_SECONDS = 0.1
 """A tool that tells of every line does not flood the client."""
@@ -76,6 +81,7 @@ def build_server(house: House, version: str) -> FastMCP:
     async def run(command: str, ctx: Context) -> ToolResult:  # pyright: ignore[reportUnusedFunction] - registered
         reply = await _with_progress(house, command, ctx)
         content: list[Any] = [TextContent(type="text", text=text) for text in reply.texts]
+        content += [block for wire in reply.blocks if (block := _content_block(wire))]
         return ToolResult(content=content, meta={"onetool": reply.meta}, is_error=reply.is_error)
 
     @server.resource("ot://tools", mime_type="application/json", description="The names of all tools")
@@ -91,6 +97,15 @@ def build_server(house: House, version: str) -> FastMCP:
         return _or_error(lambda: house.stored_text(handle))
 
     return server
+
+
+def _content_block(wire: Mapping[str, Any]) -> ContentBlock | None:
+    """Return a block that a tool gave, if it is one that the protocol knows."""
+    try:
+        return BLOCKS.validate_python(wire, by_name=False)
+    except ValidationError as error:
+        logger.warning("a content block of a tool is not sent: %s", error)
+        return None
 
 
 def _or_error(read: Callable[[], str]) -> str:

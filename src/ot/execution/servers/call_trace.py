@@ -1,0 +1,21 @@
+"""CallTrace: how far one request got on its way to a server."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from ot.execution.call_context import CallContext
+
+
+@dataclass(slots=True)
+class CallTrace:
+    """Whether any of it was written out, and with which HTTP status it was refused; transports fill it in."""
+
+    context: CallContext | None = None
+    sent: bool = False
+    status: int = 0
+
+
+current_trace: ContextVar[CallTrace | None] = ContextVar("ot_server_call_trace", default=None)
+"""The trace of the request that the current task works for; the protocol's library carries it to the transport."""

@@ -1,0 +1,32 @@
+"""Answers a server's question by asking the user of the call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
+
+from ot.errors import CannotAsk
+from ot.execution.ask_user import Question
+from ot.execution.call_context import CallContext
+
+NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
+MAX_MESSAGE = 4000
+
+
+async def answer_elicitation(context: CallContext | None, params: ElicitRequestParams) -> ElicitResult:
+    """Return the user's answer; ``cancel`` when nobody can be asked: that is no refusal of the user's."""
+    if context is None or context.ask is None:
+        return ElicitResult(action="cancel")
+    try:
+        answer = await context.ask(_question(params))
+    except CannotAsk:
+        return ElicitResult(action="cancel")
+    content: Any = dict(answer.content) if answer.action == "accept" else None
+    return ElicitResult(action=answer.action, content=content)
+
+
+def _question(params: ElicitRequestParams) -> Question:
+    if isinstance(params, ElicitRequestFormParams):
+        return Question(params.message[:MAX_MESSAGE], params.requested_schema)
+    return Question(f"{params.message}\n{params.url}"[:MAX_MESSAGE], NOTHING)

@@ -1,0 +1,88 @@
+"""HttpTransport: a server at an address."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+from fastmcp.client.transports import StreamableHttpTransport
+from fastmcp.client.transports.base import SessionKwargs, TransportOptions
+from mcp import ClientSession
+
+from ot.execution.servers.call_trace import current_trace
+from ot.execution.servers.passing_session import PassingSession
+from ot.execution.servers.server_spec import ServerSpec
+
+MAX_REPLY_BYTES = 64 << 20
+READ_SECONDS = 300.0
+OPTIONS = TransportOptions(session_class=PassingSession, forward_incoming_headers=False)
+
+
+class HttpTransport(StreamableHttpTransport):
+    """Sends the headers of its spec and no others, and notes how far each request got."""
+
+    def __init__(self, spec: ServerSpec, callbacks: SessionKwargs) -> None:
+        """Reach the address of *spec*."""
+        factory: Any = self._client
+        super().__init__(spec.url, headers=dict(spec.headers), httpx_client_factory=factory)
+        self._spec = spec
+        self._callbacks = callbacks
+
+    @asynccontextmanager
+    async def connect_session(
+        self, *, transport_options: TransportOptions | None = None, **session_kwargs: Any
+    ) -> AsyncGenerator[ClientSession]:
+        """Yield a session."""
+        kwargs: Any = {**session_kwargs, **self._callbacks}
+        async with super().connect_session(transport_options=OPTIONS, **kwargs) as session:
+            yield session
+
+    def _client(self, *, headers: dict[str, str], auth: Any = None, **more: Any) -> httpx2.AsyncClient:
+        read = max(READ_SECONDS, (self._spec.call_seconds or 0) + 5)
+        return httpx2.AsyncClient(
+            headers=headers,
+            auth=auth,
+            timeout=httpx2.Timeout(self._spec.start_seconds, read=read),
+            event_hooks={"request": [_on_request], "response": [_on_response]},
+        )
+
+
+async def _on_request(request: httpx2.Request) -> None:
+    trace = current_trace.get()
+    if trace is None or request.method != "POST":
+        return
+
+    async def note(event: str, details: Any) -> None:
+        if event.endswith("send_request_headers.started"):
+            trace.sent = True
+
+    request.extensions = {**request.extensions, "trace": note}
+
+
+async def _on_response(response: httpx2.Response) -> None:
+    trace = current_trace.get()
+    if trace is not None and response.status_code >= 400:
+        trace.status = response.status_code
+    # A stream of events has its own bound; a plain reply has none.
+    if not response.headers.get("content-type", "").startswith("text/event-stream"):
+        response.stream = _Bounded(response.stream)
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A body that may not be larger than a program could take anyway."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._stream:
+            size += len(chunk)
+            if size > MAX_REPLY_BYTES:
+                raise httpx2.StreamError(f"the reply is larger than {MAX_REPLY_BYTES:,} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

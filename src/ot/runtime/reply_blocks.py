@@ -1,0 +1,66 @@
+"""ReplyBlocks: the content of tools that is no text, and what they say about their results, for one reply."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+MOST_BLOCKS = 32
+MOST_BYTES = 8 << 20
+MOST_META_BYTES = 32 << 10
+DATA = frozenset({"data", "blob"})
+"""Keys whose values are base64: nothing is looked for in them."""
+
+Block = Mapping[str, Any]
+
+
+class ReplyBlocks:
+    """Collects what tools tell, until it is too much for one reply."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.blocks: list[Block] = []
+        self.meta: list[dict[str, Any]] = []
+        self.left_out = 0
+        self._bytes = 0
+        self._meta_bytes = 0
+
+    def add(self, block: Block) -> None:
+        """Take a content block in wire form, if there is room for it."""
+        size = _size(block)
+        if len(self.blocks) >= MOST_BLOCKS or self._bytes + size > MOST_BYTES:
+            self.left_out += 1
+            return
+        self._bytes += size
+        self.blocks.append(block)
+
+    def add_meta(self, tool: str, meta: Block) -> None:
+        """Take the ``_meta`` of a tool's result, if there is room for it."""
+        self._meta_bytes += _size(meta)
+        if self._meta_bytes <= MOST_META_BYTES:
+            self.meta.append({"tool": tool, "meta": dict(meta)})
+
+    @property
+    def note(self) -> str:
+        """What to say when something was left out."""
+        if not self.left_out:
+            return ""
+        parts = "1 part" if self.left_out == 1 else f"{self.left_out} parts"
+        return f"note: {parts} of the tools' content did not fit into this reply and were left out"
+
+
+def redacted(value: Any, redact: Callable[[str], str]) -> Any:
+    """Return plain data with *redact* done to every text in it that is not encoded data."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        entries = cast("Mapping[str, Any]", value).items()
+        return {key: entry if key in DATA else redacted(entry, redact) for key, entry in entries}
+    if isinstance(value, list | tuple):
+        return [redacted(item, redact) for item in cast("list[Any]", value)]
+    return value
+
+
+def _size(data: Block) -> int:
+    return len(json.dumps(data, default=str))

@@ -1,0 +1,298 @@
+"""Proxied servers from outside: programs call them, and nobody waits for a server that is not needed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import Client
+
+from faults.faults_corpus import CORPUS
+from ot.app import App
+from ot.server.mcp_server import build_server
+from run_app import error_of, paths_in, running_app, value_of
+from servers.desk import below_this, fake, until
+from workers.process_watch import assert_gone
+
+pytestmark = pytest.mark.anyio
+
+
+def config(**servers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration with these servers."""
+    return {"servers": servers}
+
+
+async def health_of(app: App) -> dict[str, Any]:
+    reply = await app.run("__format__ = 'json'\not.health()['proxy']")
+    return json.loads(value_of(reply))
+
+
+# ---------------------------------------------------------------- calls
+
+
+async def test_a_program_calls_a_servers_tools_and_composes_them(tmp_path: Path):
+    async with running_app(tmp_path, config=config(fake=fake())) as app:
+        assert value_of(await app.run("[fake.echo(text=w).upper() for w in ('a', 'b')]")) == '["A","B"]'
+
+
+async def test_ten_gathered_calls_take_as_long_as_one(tmp_path: Path):
+    async with running_app(tmp_path, config=config(fake=fake())) as app:
+        await app.run("fake.echo()")
+        begun = time.monotonic()
+        reply = await app.run(
+            "import asyncio\nlen(await asyncio.gather(*[fake.sleep(seconds=0.5) for _ in range(10)]))"
+        )
+        assert value_of(reply) == "10"
+        assert time.monotonic() - begun < 2.0
+
+
+async def test_a_program_can_catch_what_a_server_does(tmp_path: Path):
+    async with running_app(tmp_path, config=config(fake=fake())) as app:
+        reply = await app.run("try:\n    fake.die()\nexcept Exception as e:\n    print(str(e))\nfake.echo(text='on')")
+        assert reply.texts[-1] == "on"
+        assert "whether the call took effect is not known" in reply.texts[0]
+
+
+async def test_the_deadline_of_a_servers_settings_cuts_its_calls(tmp_path: Path):
+    async with running_app(tmp_path, config=config(fake=fake(timeout=0.3))) as app:
+        await app.run("fake.echo()")
+        begun = time.monotonic()
+        assert "did not answer within 0.3 s" in error_of(await app.run("fake.silent()"))
+        assert time.monotonic() - begun < 1.5
+        assert len(json.loads(value_of(await app.run("fake.cancelled()")))) == 1
+
+
+async def test_a_cancelled_run_cancels_its_call_at_the_server(tmp_path: Path):
+    async with running_app(tmp_path, config=config(fake=fake())) as app:
+        await app.run("fake.echo()")
+        running = asyncio.ensure_future(app.run("fake.silent()"))
+        await until(lambda: bool(app.servers.states()) and _in_flight(app) == 1)
+        running.cancel()
+        await asyncio.wait((running,), timeout=2)
+        assert running.done()
+        assert len(json.loads(value_of(await app.run("fake.cancelled()")))) == 1
+
+
+def _in_flight(app: App) -> int:
+    pool: Any = app.servers
+    return sum(connection.in_flight for connection in pool._connections.values())
+
+
+async def test_a_bundled_pack_of_the_same_name_stands_above_a_server(tmp_path: Path):
+    async with running_app(tmp_path, config=config(file=fake())) as app:
+        assert "there.txt" in error_of(await app.run("file.read(path='there.txt')"))
+
+
+# ---------------------------------------------------------------- who waits for whom
+
+
+async def test_nothing_is_started_before_a_program_names_it(tmp_path: Path):
+    async with running_app(tmp_path, config=config(fake=fake())) as app:
+        await app.start()
+        assert not app.servers.states()
+        assert (await health_of(app))["servers"] == {"fake": "idle"}
+
+
+async def test_other_servers_are_asked_after_the_first_reply(tmp_path: Path):
+    async with running_app(tmp_path, config=config(one=fake(), two=fake("junk=0"))) as app:
+        assert value_of(await app.run("1 + 1")) == "2"
+        await until(lambda: len(list((tmp_path / "user" / "servers").glob("*.json"))) == 2, 20)
+        assert "one.echo" in value_of(await app.run("ot.tools(pattern='one.echo', info='list')"))
+
+
+async def test_what_was_learned_is_known_to_the_next_process_before_anything_starts(tmp_path: Path):
+    async with running_app(tmp_path, config=config(fake=fake())) as app:
+        await app.run("fake.echo()")
+    async with running_app(tmp_path, config=config(fake=fake())) as app:
+        assert "fake.echo" in value_of(await app.run("ot.tools(pattern='fake.echo', info='list')"))
+        assert not app.servers.states()
+        assert value_of(await app.run("fake.echo(text='now')")) == "now"
+
+
+@pytest.mark.parametrize("command", ["say(text='hi')", "$hello"])
+async def test_a_server_behind_an_alias_or_a_snippet_is_asked_too(tmp_path: Path, command: str):
+    settings = config(fake=fake()) | {
+        "aliases": {"say": "fake.echo"},
+        "snippets": {"hello": {"body": "fake.echo(text='hi')"}},
+    }
+    async with running_app(tmp_path, config=settings) as app:
+        assert value_of(await app.run(command)) == "hi"
+
+
+async def test_a_server_that_hangs_or_fails_delays_no_program_that_does_not_name_it(tmp_path: Path):
+    bad = {f"mute{n}": fake("mute", start_seconds=30) for n in range(3)} | {"dead": fake("exit=1")}
+    async with running_app(tmp_path, config=config(good=fake(), **bad)) as app:
+        await app.run("1")
+        begun = time.monotonic()
+        assert value_of(await app.run("2")) == "2"
+        assert time.monotonic() - begun < 1.0
+        assert value_of(await app.run("good.echo(text='fine')")) == "fine"
+    assert_gone(below_this(), 5)
+
+
+async def test_a_new_list_shows_in_the_next_run(tmp_path: Path):
+    names = tmp_path / "names"
+    async with running_app(tmp_path, config=config(fake=fake(f"list={names}"))) as app:
+        await app.run("fake.echo()")
+        names.write_text("fresh")
+        await app.run("fake.storm(count=3)")
+        shelf: Any = app._shelf  # pyright: ignore[reportPrivateUsage] - nothing else tells
+        await until(lambda: shelf.stale)
+        assert value_of(await app.run("fake.fresh(text='new')")) == "new"
+
+
+async def test_a_reload_restarts_only_servers_whose_settings_changed(tmp_path: Path):
+    async with running_app(tmp_path, config=config(one=fake(), two=fake())) as app:
+        pids = "[one.pid()['pid'], two.pid()['pid']]"
+        one, two = json.loads(value_of(await app.run(pids)))
+        paths_in(tmp_path, config(one=fake(), two=fake("junk=0")))
+        assert value_of(await app.run("ot.reload()")).startswith("OK")
+        again = json.loads(value_of(await app.run(pids)))
+        assert again[0] == one
+        assert again[1] != two
+
+
+# ---------------------------------------------------------------- health
+
+
+async def test_health_tells_of_each_server_and_why_one_is_away(tmp_path: Path):
+    servers = config(good=fake("junk=1"), dead=fake("exit=1"), off=fake(enabled=False))
+    async with running_app(tmp_path, config=servers) as app:
+        assert await health_of(app) == {
+            "status": "ok",
+            "server_count": 2,
+            "servers": {"good": "idle", "dead": "idle"},
+        }
+        await app.run("good.echo()")
+        await app.run("dead.echo()")
+        health = await health_of(app)
+        assert health["status"] == "degraded"
+        assert health["servers"] == {"good": "connected", "dead": "disconnected"}
+        assert "exit code 1" in health["problems"]["dead"]
+        assert "Welcome to the fake server" in health["problems"]["good"]
+        assert json.loads(value_of(await app.run("__format__ = 'json'\not.config()['servers']"))) == ["good", "dead"]
+
+
+# ---------------------------------------------------------------- content that is no text
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_blocks_reach_the_client_with_all_that_they_carry(tmp_path: Path, mode: str):
+    async with (
+        running_app(tmp_path, config=config(fake=fake())) as app,
+        Client(build_server(app, "1"), mode=mode) as client,
+    ):
+        result = await client.call_tool("run", {"command": "len(fake.picture())"})
+        kinds = [block.type for block in result.content]
+        assert kinds == ["text", "image", "audio", "resource", "resource_link"]
+        image: Any = result.content[1]
+        assert image.mime_type == "image/png"
+        assert image.annotations.audience == ["user"]
+        assert image.meta == {"k": "v"}
+        assert (result.meta or {})["onetool"]["tools"] == [{"tool": "fake.picture", "meta": {"cost": 3}}]
+
+
+async def test_too_many_blocks_are_left_out_and_said_to_be(tmp_path: Path):
+    async with running_app(tmp_path, config=config(fake=fake())) as app:
+        reply = await app.run("len([fake.picture() for _ in range(10)])")
+        assert len(reply.blocks) == 32
+        assert reply.texts[-1] == "note: 8 parts of the tools' content did not fit into this reply and were left out"
+
+
+async def test_secrets_and_untrusted_texts_in_blocks_are_treated_as_in_texts(tmp_path: Path):
+    settings = config(fake=fake()) | {"security": {"sanitize": "untrusted"}}
+    paths = paths_in(tmp_path, settings)
+    secrets = paths.global_dir / "secrets.yaml"
+    secrets.write_text("TOKEN: inside\n")
+    secrets.chmod(0o600)
+    async with running_app(tmp_path, config=settings) as app:
+        reply = await app.run("fake.picture()[0]")
+        text = next(block["resource"]["text"] for block in reply.blocks if block["type"] == "resource")
+        assert "[secret:TOKEN]" in text
+        assert text.startswith("<external-content-")
+
+
+async def test_the_command_line_prints_a_line_for_each_block(tmp_path: Path):
+    (tmp_path / ".onetool").mkdir()
+    (tmp_path / ".onetool" / "onetool.yaml").write_text(json.dumps(config(fake=fake())))
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", "from ot.cli.main import main; main()", "run", "fake.picture()[0]"],
+        cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout == "see\n"
+    assert "[image, image/png, 9 bytes]" in done.stderr
+    assert "[resource, text/plain, mem://a]" in done.stderr
+
+
+# ---------------------------------------------------------------- the corpus
+
+
+def fault(id: str) -> pytest.MarkDecorator:
+    """Name the entry of the corpus that a test proves."""
+    assert f"id: {id}\n" in CORPUS.read_text(encoding="utf-8")
+    return pytest.mark.parametrize("fault", [pytest.param(id, id=id)])
+
+
+@fault("P01")
+@pytest.mark.parametrize(
+    "deed", ["die()", "half_and_die()", "silent()", "junk()", "wrong_id()", "twice()", "flood(size=20000000)"]
+)
+async def test_whatever_a_server_does_a_run_ends_and_the_server_comes_back(tmp_path: Path, fault: str, deed: str):
+    async with running_app(tmp_path, config=config(fake=fake(timeout=2))) as app:
+        await app.run("fake.echo()")
+        begun = time.monotonic()
+        reply = await app.run(f"len(fake.{deed})")
+        assert time.monotonic() - begun < 4
+        assert reply.is_error is ("die" in deed or "silent" in deed)
+        if "die" in deed:
+            health = await health_of(app)
+            assert (health["status"], health["servers"]) == ("degraded", {"fake": "disconnected"})
+        assert value_of(await app.run("fake.echo(text='back')")) == "back"
+        assert (await health_of(app))["servers"] == {"fake": "connected"}
+
+
+@fault("P02")
+async def test_one_black_hole_among_servers_delays_no_start_and_no_other(tmp_path: Path, fault: str):
+    hole = socket.create_server(("127.0.0.1", 0))  # connections are taken, and nothing is ever said
+    url = f"http://127.0.0.1:{hole.getsockname()[1]}/mcp"
+    servers = config(one=fake(), hole={"url": url, "start_seconds": 2}, two=fake())
+    with hole:
+        async with running_app(tmp_path, config=servers) as app:
+            begun = time.monotonic()
+            await app.start()
+            assert value_of(await app.run("1")) == "1"
+            assert time.monotonic() - begun < 3
+            begun = time.monotonic()
+            assert value_of(await app.run("one.echo(text='1') + two.echo(text='2')")) == "12"
+            assert "did not start within 2 s" in error_of(await app.run("hole.echo()"))
+            assert time.monotonic() - begun < 6
+            assert (await health_of(app))["servers"] == {"one": "connected", "hole": "disconnected", "two": "connected"}
+
+
+@fault("P05")
+async def test_a_storm_of_new_lists_hardly_slows_the_server(tmp_path: Path, fault: str):
+    async with running_app(tmp_path, config=config(fake=fake())) as app:
+        await app.run("fake.echo()")
+        storm = asyncio.ensure_future(app.run("fake.storm(count=3000)"))
+        worst = 0.0
+        while not storm.done():
+            begun = time.monotonic()
+            await asyncio.sleep(0)
+            worst = max(worst, time.monotonic() - begun)
+            await asyncio.sleep(0.001)
+        assert value_of(await storm) == "over"
+        assert worst < 0.25

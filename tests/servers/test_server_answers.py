@@ -1,0 +1,156 @@
+"""What a program gets of a server's answer, and what goes past it to the reply or to the user."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ot.errors import CannotAsk, ToolFailed
+from ot.execution.ask_user import Answer, Question
+from ot.execution.servers.server_spec import ServerSpec
+from ot.execution.servers.tool_content import tool_value
+from servers.desk import Door, door_to, fake_spec
+
+pytestmark = pytest.mark.anyio
+
+HALL = Path(__file__).with_name("hall_server.py")
+
+
+class Person:
+    """Answers questions, and remembers them."""
+
+    def __init__(self, answer: Answer | None) -> None:
+        self.asked: list[Question] = []
+        self._answer = answer
+
+    async def __call__(self, question: Question) -> Answer:
+        self.asked.append(question)
+        if self._answer is None:
+            raise CannotAsk("nobody is there")
+        return self._answer
+
+
+@pytest.fixture(scope="module")
+async def hall() -> AsyncGenerator[Door]:
+    """A real server of the newer protocol over standard input and output."""
+    spec = ServerSpec("hall", "hall", command=sys.executable, args=(str(HALL),))
+    async with door_to(spec, ask=Person(Answer("accept", {"name": "Ada"}))) as door:
+        yield door
+
+
+# ---------------------------------------------------------------- values
+
+
+def result(*blocks: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"content": list(blocks), **more}
+
+
+def words(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+async def test_no_content_is_none_one_text_is_text_and_several_are_a_list():
+    assert tool_value("t", result(), None) is None
+    assert tool_value("t", result(words("one")), None) == "one"
+    assert tool_value("t", result(words("one"), words("two")), None) == ["one", "two"]
+
+
+async def test_structured_content_is_the_value_and_a_wrapped_one_is_unwrapped():
+    wrapped = {"x-fastmcp-wrap-result": True}
+    answer = result(words("3"), structuredContent={"result": 3})
+    assert tool_value("t", answer, wrapped) == 3
+    assert tool_value("t", answer, {}) == {"result": 3}
+    assert tool_value("t", answer, None) == {"result": 3}
+    both = result(structuredContent={"result": 3, "more": 4})
+    assert tool_value("t", both, wrapped) == {"result": 3, "more": 4}
+
+
+async def test_a_failure_of_the_server_carries_its_words():
+    with pytest.raises(ToolFailed, match="no such file"):
+        tool_value("t", result(words("no such file"), isError=True), None)
+    with pytest.raises(ToolFailed, match="not why"):
+        tool_value("t", result(isError=True), None)
+
+
+async def test_what_is_no_text_goes_to_the_reply_and_leaves_a_note_in_the_value():
+    async with door_to(fake_spec()) as door:
+        see, image, audio, inside, link = await door.call("picture")
+        assert see == "see"
+        assert image == {"type": "image", "mime_type": "image/png", "size": 8}
+        assert audio == {"type": "audio", "mime_type": "audio/wav", "size": 8}
+        assert inside == {"type": "resource", "uri": "mem://a", "mime_type": "text/plain", "text": "inside"}
+        assert link == {"type": "resource_link", "mime_type": "text/plain", "uri": "mem://b", "name": "b", "size": 12}
+        blocks = [told["block"] for told in door.of("content")]
+        assert [block["type"] for block in blocks] == ["image", "audio", "resource", "resource_link"]
+        assert blocks[0]["annotations"] == {"audience": ["user"], "priority": 0.5}
+        assert blocks[0]["_meta"] == {"k": "v"}
+        assert door.of("meta") == [{"meta": {"cost": 3}}]
+
+
+async def test_progress_of_the_server_is_told():
+    async with door_to(fake_spec()) as door:
+        assert await door.call("progress") == "done"
+        assert {"done": 3, "total": 3, "message": "step 3"} in door.of("progress")
+
+
+# ---------------------------------------------------------------- the newer protocol
+
+
+async def test_values_of_a_real_server_are_unwrapped(hall: Door):
+    assert await hall.call("add", a=1, b=2) == 3
+    assert await hall.call("profile") == {"name": "Ada", "age": 36}
+    assert await hall.call("nothing") is None
+
+
+async def test_resources_and_prompts_can_be_listed_and_read(hall: Door):
+    listed = await hall.method("resources/list")
+    assert {"uri": "hall://motto", "name": "motto", "mime_type": "text/plain"}.items() <= listed[0].items()
+    assert any(entry.get("uri_template") == "hall://room/{number}" for entry in listed)
+    assert await hall.method("resources/read", uri="hall://motto") == "plain words"
+    assert await hall.method("resources/read", uri="hall://room/4") == "room 4"
+    logo = await hall.method("resources/read", uri="hall://logo")
+    assert logo == {"uri": "hall://logo", "mime_type": "image/png", "size": 4}
+    assert hall.of("content")[0]["block"]["resource"]["blob"]
+    assert [prompt["name"] for prompt in await hall.method("prompts/list")] == ["greet"]
+    filled = await hall.method("prompts/get", name="greet", arguments={"name": "Ada"})
+    assert filled["messages"] == [{"role": "user", "content": "Say hello to Ada."}]
+
+
+async def test_an_answer_that_needs_the_user_asks_and_goes_on(hall: Door):
+    assert await hall.call("welcome") == "welcome, Ada"
+
+
+# ---------------------------------------------------------------- asking
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (Answer("accept", {"name": "Ada"}), '{"action": "accept", "content": {"name": "Ada"}}'),
+        (Answer("decline"), '{"action": "decline"}'),
+        (None, '{"action": "cancel"}'),
+    ],
+)
+async def test_a_question_of_the_server_goes_to_the_user_of_the_call(answer: Answer | None, expected: str):
+    person = Person(answer)
+    async with door_to(fake_spec(), ask=person) as door:
+        assert await door.call("ask") == expected
+        (question,) = person.asked
+        assert question.message == "who?"
+        assert question.schema["properties"] == {"name": {"type": "string"}}
+
+
+async def test_a_question_when_nobody_can_be_asked_is_cancelled():
+    async with door_to(fake_spec()) as door:
+        assert await door.call("ask") == '{"action": "cancel"}'
+
+
+async def test_roots_are_none_and_sampling_is_refused():
+    async with door_to(fake_spec()) as door:
+        answers = await door.call("roots")
+        assert '"r1": {"roots": []}' in answers
+        assert "Sampling not supported" in answers
