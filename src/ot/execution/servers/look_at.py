@@ -15,7 +15,7 @@ from ot.execution.workers.child_environ import worker_environ
 from ot.registry.server_definitions import ServerDefinitions
 
 if TYPE_CHECKING:
-    from fastmcp.client.transports import ClientTransport
+    from fastmcp import Client
 
 SHOWN_LINES = 5
 SHOWN_CHARACTERS = 600
@@ -30,9 +30,11 @@ async def look_at(spec: ServerSpec) -> ServerDefinitions:
     if spec.problem:
         raise ServerUnavailable(spec.name, spec.problem)
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
+        # Made before the clock starts: the first import of the protocol's library takes seconds.
+        client = _client(spec, log)
         try:
             with anyio.fail_after(spec.start_seconds):
-                return await _definitions(spec, log)
+                return await _definitions(client)
         except TimeoutError:
             why = f"it did not answer within {spec.start_seconds:g} s"
         except Exception as error:  # noqa: BLE001 - the server's code and the protocol's library raise as they like
@@ -40,10 +42,8 @@ async def look_at(spec: ServerSpec) -> ServerDefinitions:
         raise ServerUnavailable(spec.name, "\n".join([why, *_last_lines(log)]))
 
 
-async def _definitions(spec: ServerSpec, log: TextIO) -> ServerDefinitions:
-    from fastmcp import Client  # noqa: PLC0415 - importing FastMCP costs more than all else together
-
-    async with Client(_transport(spec, log)) as client:
+async def _definitions(client: Client[Any]) -> ServerDefinitions:
+    async with client:
         tools = await client.list_tools()
         about: Any = client.initialize_result
         return ServerDefinitions(
@@ -53,13 +53,14 @@ async def _definitions(spec: ServerSpec, log: TextIO) -> ServerDefinitions:
         )
 
 
-def _transport(spec: ServerSpec, log: TextIO) -> ClientTransport:
+def _client(spec: ServerSpec, log: TextIO) -> Client[Any]:
+    from fastmcp import Client  # noqa: PLC0415 - importing FastMCP costs more than all else together
     from fastmcp.client.transports import StdioTransport, StreamableHttpTransport  # noqa: PLC0415 - as above
 
     if spec.url:
-        return StreamableHttpTransport(spec.url, headers=dict(spec.headers))
+        return Client(StreamableHttpTransport(spec.url, headers=dict(spec.headers)))
     env = {**worker_environ(os.environ), **spec.env}
-    return StdioTransport(spec.command, list(spec.args), env, spec.cwd or None, keep_alive=False, log_file=log)
+    return Client(StdioTransport(spec.command, list(spec.args), env, spec.cwd or None, keep_alive=False, log_file=log))
 
 
 def _last_lines(log: TextIO) -> list[str]:
