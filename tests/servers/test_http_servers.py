@@ -89,7 +89,7 @@ async def test_a_lost_session_of_the_older_protocol_is_begun_anew(monkeypatch: p
 def older(door: Door) -> None:
     """Let the door's server be spoken to in the older protocol."""
     connection: Any = door.pool._connection(door.spec)  # pyright: ignore[reportPrivateUsage] - no setting says it
-    connection._mode = "legacy"
+    connection._start.mode = "legacy"
 
 
 async def test_a_refused_key_is_said_to_be_refused():

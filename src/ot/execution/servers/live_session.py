@@ -35,6 +35,12 @@ MOST_PAGES = 100
 ENDED_SECONDS = 0.2
 
 
+class _PlainClient(Client[Any]):
+    """A client that claims none of the library's own extensions: a proxied call is answered, or it fails."""
+
+    _auto_internal_extensions = False
+
+
 class LiveSession:
     """A connected client, and the calls that are on it."""
 
@@ -43,6 +49,8 @@ class LiveSession:
         self.spec = spec
         self.trace = CallTrace()
         """How the handshake went."""
+        self.listed = ServerDefinitions()
+        """What the server offers, as it said when it was connected."""
         self.lost = ""
         """Why it was given up, when it was."""
         self._traces: list[CallTrace] = []
@@ -59,7 +67,7 @@ class LiveSession:
             HttpTransport(spec, callbacks) if spec.url else StdioTransport(spec, noise, callbacks, self._on_change)
         )
         self.process = transport if isinstance(transport, StdioTransport) else None
-        self.client: Client[Any] = Client(transport, mode=mode, init_timeout=0)
+        self.client: Client[Any] = _PlainClient(transport, mode=mode, init_timeout=0)
 
     async def open(self) -> None:
         """Connect and agree on a protocol; the caller sets the time for it.
