@@ -257,9 +257,13 @@ class App:
             pages=pages,
             engine_health=engine_health,
             workers=self.pool.states,
-            servers=lambda: {name: self.servers.states().get(name, {"state": "idle"}) for name in servers},
+            servers=partial(self._server_states, servers),
             reload=self.reload,
         )
+
+    def _server_states(self, servers: Mapping[str, ServerSpec]) -> dict[str, Mapping[str, Any]]:
+        used = self.servers.states()
+        return {name: used.get(name) or spec.state_unused for name, spec in servers.items()}
 
 
 def _engine(config: Config) -> Engine:

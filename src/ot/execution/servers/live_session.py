@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 MOST_PAGES = 100
 ENDED_SECONDS = 0.2
+DRAIN_SECONDS = 30.0
 
 
 class _PlainClient(Client[Any]):
@@ -54,6 +55,8 @@ class LiveSession:
         self.lost = ""
         """Why it was given up, when it was."""
         self._traces: list[CallTrace] = []
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._changed = changed
         self._listening: asyncio.Task[None] | None = None
         callbacks: SessionKwargs = {
@@ -91,6 +94,13 @@ class LiveSession:
         """Whether it can carry no more calls."""
         return (self.process is not None and self.process.over) or not self.client.is_connected()
 
+    async def retire(self) -> None:
+        """Let go of it; calls over HTTP may end before, for the trouble of one is not the trouble of all."""
+        if self.process is None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), DRAIN_SECONDS)
+        await self.close()
+
     async def close(self) -> None:
         """Say goodbye and let go of everything."""
         if self._listening:
@@ -123,11 +133,14 @@ class LiveSession:
         """Return what *work* gets of the server; *trace* tells how far it went."""
         token = current_trace.set(trace)
         self._traces.append(trace)
+        self._idle.clear()
         try:
             return await work(self.client)
         finally:
             self._traces.remove(trace)
             current_trace.reset(token)
+            if not self._traces:
+                self._idle.set()
 
     async def definitions(self) -> ServerDefinitions:
         """Return what the server says that it offers."""

@@ -194,7 +194,7 @@ class ServerConnection:
         self._live = None
         self._backoff.failed()
         self._set("failed", why)
-        self._later(live.close())
+        self._later(live.retire())
         if live.process and live.over:
             with suppress(TimeoutError):  # how it ended is known a moment after that it did
                 await asyncio.wait_for(live.process.ended.wait(), ENDING_SECONDS)
