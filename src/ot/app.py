@@ -263,10 +263,14 @@ class App:
             pages=pages,
             engine_health=engine_health,
             workers=self.pool.states,
-            servers=lambda: {name: self.servers.states().get(name, {"state": "idle"}) for name in servers},
+            servers=partial(self._server_states, servers),
             reload=self.reload,
             changed=self.pins.all_changed,
         )
+
+    def _server_states(self, servers: Mapping[str, ServerSpec]) -> dict[str, Mapping[str, Any]]:
+        used = self.servers.states()
+        return {name: used.get(name) or spec.state_unused for name, spec in servers.items()}
 
 
 def _engine(config: Config) -> Engine:

@@ -31,7 +31,8 @@ async def welcome(ctx: Context) -> Any:
 
     answers: Any = ctx.input_responses
     if answers:
-        return f"welcome, {answers['who'].content['name']}"
+        answer = answers["who"]
+        return f"welcome, {answer.content['name']}" if answer.action == "accept" else answer.action
     schema = {"type": "object", "properties": {"name": {"type": "string"}}}
     question = ElicitRequest(params=ElicitRequestFormParams(message="who?", requested_schema=schema))
     return InputRequiredResult(input_requests={"who": question})

@@ -30,6 +30,12 @@ class Shop:
             return f"bought {what}"
 
         @self.mcp.tool
+        async def doze() -> str:
+            self.effects.append("doze")
+            await asyncio.sleep(0.5)
+            return "awake"
+
+        @self.mcp.tool
         async def hang() -> str:
             self.effects.append("hang")
             await asyncio.sleep(30)
@@ -75,6 +81,18 @@ async def test_a_503_is_no_answer_and_is_not_repeated_and_the_next_call_works():
         assert await answered_later(door, "buy", what="bread") == "bought bread"
 
 
+async def test_the_refusal_of_one_call_leaves_the_others_alone():
+    shop = Shop()
+    async with http_server(shop.mcp) as (url, gate), door_to(http_spec(url)) as door:
+        await door.call("buy", what="tea")
+        slow = asyncio.ensure_future(door.call("doze"))
+        await until(lambda: "doze" in shop.effects)
+        gate.refusals.append((503, b""))
+        with pytest.raises(ServerUnavailable):
+            await door.call("buy", what="milk")
+        assert await slow == "awake"
+
+
 async def test_a_lost_session_of_the_older_protocol_is_begun_anew(monkeypatch: pytest.MonkeyPatch):
     shop = Shop()
     async with http_server(shop.mcp) as (url, gate), door_to(http_spec(url)) as door:
@@ -89,7 +107,7 @@ async def test_a_lost_session_of_the_older_protocol_is_begun_anew(monkeypatch: p
 def older(door: Door) -> None:
     """Let the door's server be spoken to in the older protocol."""
     connection: Any = door.pool._connection(door.spec)  # pyright: ignore[reportPrivateUsage] - no setting says it
-    connection._mode = "legacy"
+    connection._start.mode = "legacy"
 
 
 async def test_a_refused_key_is_said_to_be_refused():

@@ -182,6 +182,16 @@ async def test_health_tells_of_each_server_and_why_one_is_away(tmp_path: Path):
         assert json.loads(value_of(await app.run("__format__ = 'json'\not.config()['servers']"))) == ["good", "dead"]
 
 
+async def test_a_server_whose_secret_is_missing_is_disconnected_and_says_so(tmp_path: Path):
+    async with running_app(
+        tmp_path, config=config(fake=fake(env={"KEY": "${NO_SUCH_SECRET}"}, args=["${NO_TOO}"]))
+    ) as app:
+        health = await health_of(app)
+        assert (health["status"], health["servers"]) == ("degraded", {"fake": "disconnected"})
+        assert "NO_TOO" in health["problems"]["fake"]
+        assert "NO_TOO" in error_of(await app.run("fake.echo()"))
+
+
 # ---------------------------------------------------------------- content that is no text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -13,7 +14,7 @@ from ot.errors import CannotAsk, ToolFailed
 from ot.execution.ask_user import Answer, Question
 from ot.execution.servers.server_spec import ServerSpec
 from ot.execution.servers.tool_content import tool_value
-from servers.desk import Door, door_to, fake_spec
+from servers.desk import Door, door_to, fake_spec, until
 
 pytestmark = pytest.mark.anyio
 
@@ -124,7 +125,30 @@ async def test_an_answer_that_needs_the_user_asks_and_goes_on(hall: Door):
     assert await hall.call("welcome") == "welcome, Ada"
 
 
+async def test_questions_of_calls_at_the_same_time_go_each_to_its_own_user(hall: Door):
+    people = [Person(Answer("accept", {"name": name})) for name in ("Ada", "Bo", "Cy")]
+    doors = [Door(hall.spec, hall.pool, person) for person in people]
+    answers = await asyncio.gather(*(door.call("welcome") for door in doors))
+    assert answers == ["welcome, Ada", "welcome, Bo", "welcome, Cy"]
+    assert [len(person.asked) for person in people] == [1, 1, 1]
+
+
+async def test_a_refused_question_is_told_to_the_server(hall: Door):
+    assert await Door(hall.spec, hall.pool, Person(Answer("decline"))).call("welcome") == "decline"
+
+
 # ---------------------------------------------------------------- asking
+
+
+async def test_a_question_of_the_older_protocol_goes_to_the_user_of_the_last_call():
+    first, last = Person(Answer("accept", {"name": "first"})), Person(Answer("accept", {"name": "last"}))
+    async with door_to(fake_spec(), ask=first) as door:
+        await door.call("echo")
+        sleeping = asyncio.ensure_future(door.call("sleep", seconds=0.5))
+        await until(lambda: bool(door.pool._connection(door.spec).in_flight))  # pyright: ignore[reportPrivateUsage] - nothing else tells
+        assert '"last"' in await Door(door.spec, door.pool, last).call("ask")
+        assert not first.asked
+        await sleeping
 
 
 @pytest.mark.parametrize(

@@ -156,11 +156,12 @@ async def test_an_answer_that_does_not_follow_the_protocol_fails_its_call_alone(
         assert door.state["state"] == "connected"
 
 
-async def test_an_error_that_looks_like_a_lost_session_connects_anew_and_repeats_nothing():
+async def test_an_error_that_looks_like_a_lost_session_costs_a_process_nothing():
     async with door_to(fake_spec()) as door:
         first = await door.call("pid")
-        assert (await failure_of(door, "refuse", code=-32001)).unknown
-        assert await answered_later(door, "pid") != first
+        with pytest.raises(ToolFailed, match="refused by the server"):
+            await door.call("refuse", code=-32001)
+        assert await door.call("pid") == first
 
 
 # ---------------------------------------------------------------- dying

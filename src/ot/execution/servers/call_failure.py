@@ -43,7 +43,9 @@ def call_failure(error: Exception, tool: str, trace: CallTrace, live: LiveSessio
         return Lost(f"it answered HTTP {trace.status}", sent=True)
     if live.over or isinstance(error, httpx2.HTTPError):
         return Lost(failure_words(error), sent=trace.sent)
-    if live.process is None and _code(error) == CONNECTION_CLOSED:
+    if live.process is not None:
+        return _failed(error, tool)  # a process has no session that it could forget
+    if _code(error) == CONNECTION_CLOSED:
         # The stream of this one answer broke off; other calls on the connection go on.
         return ServerUnavailable(live.spec.name, str(error), unknown=trace.sent)
     if _code(error) == SESSION_NOT_FOUND:

@@ -33,6 +33,13 @@ logger = logging.getLogger(__name__)
 
 MOST_PAGES = 100
 ENDED_SECONDS = 0.2
+DRAIN_SECONDS = 30.0
+
+
+class _PlainClient(Client[Any]):
+    """A client that claims none of the library's own extensions: a proxied call is answered, or it fails."""
+
+    _auto_internal_extensions = False
 
 
 class LiveSession:
@@ -43,9 +50,13 @@ class LiveSession:
         self.spec = spec
         self.trace = CallTrace()
         """How the handshake went."""
+        self.listed = ServerDefinitions()
+        """What the server offers, as it said when it was connected."""
         self.lost = ""
         """Why it was given up, when it was."""
         self._traces: list[CallTrace] = []
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._changed = changed
         self._listening: asyncio.Task[None] | None = None
         callbacks: SessionKwargs = {
@@ -59,7 +70,7 @@ class LiveSession:
             HttpTransport(spec, callbacks) if spec.url else StdioTransport(spec, noise, callbacks, self._on_change)
         )
         self.process = transport if isinstance(transport, StdioTransport) else None
-        self.client: Client[Any] = Client(transport, mode=mode, init_timeout=0)
+        self.client: Client[Any] = _PlainClient(transport, mode=mode, init_timeout=0)
 
     async def open(self) -> None:
         """Connect and agree on a protocol; the caller sets the time for it.
@@ -82,6 +93,13 @@ class LiveSession:
     def over(self) -> bool:
         """Whether it can carry no more calls."""
         return (self.process is not None and self.process.over) or not self.client.is_connected()
+
+    async def retire(self) -> None:
+        """Let go of it; calls over HTTP may end before, for the trouble of one is not the trouble of all."""
+        if self.process is None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), DRAIN_SECONDS)
+        await self.close()
 
     async def close(self) -> None:
         """Say goodbye and let go of everything."""
@@ -115,11 +133,14 @@ class LiveSession:
         """Return what *work* gets of the server; *trace* tells how far it went."""
         token = current_trace.set(trace)
         self._traces.append(trace)
+        self._idle.clear()
         try:
             return await work(self.client)
         finally:
             self._traces.remove(trace)
             current_trace.reset(token)
+            if not self._traces:
+                self._idle.set()
 
     async def definitions(self) -> ServerDefinitions:
         """Return what the server says that it offers."""

@@ -16,6 +16,7 @@ from ot.execution.servers.connect_failure import failure_words
 from ot.execution.servers.server_backoff import ServerBackoff
 from ot.execution.servers.server_noise import ServerNoise
 from ot.execution.servers.server_spec import ServerSpec
+from ot.execution.servers.server_start import ServerStart
 from ot.registry.server_definitions import ServerDefinitions
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ State = Literal["idle", "starting", "connected", "failed"]
 Work = Callable[["Client[Any]"], Awaitable[Any]]
 
 MAX_WAITING = 256
-LAST_WORDS = 500
 ENDING_SECONDS = 1.0
 RELIST_SECONDS = 0.5
 """How often a list is fetched at most, however often a server says that it is new."""
@@ -57,7 +57,7 @@ class ServerConnection:
         self._starting: asyncio.Task[LiveSession] | None = None
         self._relisting: asyncio.Task[None] | None = None
         self._stale = False
-        self._mode = "auto"
+        self._start = ServerStart(spec, self.noise, self._on_change, self._task, self._later)
         self._places = asyncio.Semaphore(spec.concurrency)
         self._idle = asyncio.Event()
         self._idle.set()
@@ -156,7 +156,7 @@ class ServerConnection:
         seconds = self.spec.start_seconds
         try:
             async with asyncio.timeout(seconds):
-                live = await self._connected()
+                live = await self._start.connected()
         except TimeoutError:
             self._refuse(f"it did not start within {seconds:g} s")
         except asyncio.CancelledError:
@@ -166,6 +166,7 @@ class ServerConnection:
             self._refuse(failure_words(error) or type(error).__name__)
         else:
             self._live = live
+            self._take(live.listed)
             self.last_used = time.monotonic()
             self._set("connected")
             if live.process:
@@ -177,57 +178,6 @@ class ServerConnection:
         self._backoff.refused()
         self._set("failed", self._with_noise(why))
         logger.warning("the server %s is not available: %s", self.spec.name, self.why)
-
-    async def _connected(self) -> LiveSession:
-        live = await self._opened(self._mode)
-        if not live.modern:
-            self._mode = "legacy"  # asking for the newer protocol again would only cost time
-        self._take(await self._listed(live))
-        return live
-
-    async def _opened(self, mode: str) -> LiveSession:
-        from ot.execution.servers.live_session import LiveSession  # noqa: PLC0415 - imports the protocol's library
-
-        live = LiveSession(self.spec, self.noise, self._on_change, mode)
-        # A task of its own: how long the library takes to clean up after a deadline must not delay the deadline.
-        opening = self._task(live.open())
-        try:
-            await asyncio.shield(opening)
-        except asyncio.CancelledError:
-            opening.cancel()
-            self._later(live.close())
-            raise
-        except Exception as error:
-            self._later(live.close())
-            process = live.process
-            if mode == "auto" and process and process.ended.is_set():
-                # Some servers of the older protocol exit when the first message is not the one that they know.
-                return await self._opened("legacy")
-            raise self._start_failure(live, error) from error
-        return live
-
-    async def _listed(self, live: LiveSession) -> ServerDefinitions:
-        try:
-            return await live.definitions()
-        except Exception as error:
-            self._later(live.close())
-            raise self._start_failure(live, error) from error
-        except asyncio.CancelledError:
-            self._later(live.close())
-            raise
-
-    def _start_failure(self, live: LiveSession, error: Exception) -> RuntimeError:
-        if live.process and live.process.ending:
-            return RuntimeError(self._ending_words(live))
-        status = live.trace.status
-        return RuntimeError(f"it answered HTTP {status}" if status else failure_words(error))
-
-    def _ending_words(self, live: LiveSession) -> str:
-        ending = live.process.ending if live.process else None
-        if ending is None:
-            return "the connection was lost"
-        words = ending.stderr.strip()[-LAST_WORDS:]
-        return f"its process ended: {ending.text}" + (f". Its last words: {words}" if words else "")
 
     # ---------------------------------------------------------------- losing
 
@@ -244,11 +194,11 @@ class ServerConnection:
         self._live = None
         self._backoff.failed()
         self._set("failed", why)
-        self._later(live.close())
+        self._later(live.retire())
         if live.process and live.over:
             with suppress(TimeoutError):  # how it ended is known a moment after that it did
                 await asyncio.wait_for(live.process.ended.wait(), ENDING_SECONDS)
-            why = self._ending_words(live)
+            why = live.process.ending_words
         live.lost = self._with_noise(why)
         logger.warning("the server %s was lost: %s", self.spec.name, live.lost)
         if self.state == "failed":  # it may have been started again meanwhile

@@ -37,6 +37,11 @@ class ServerSpec:
         parts = [self.name, self.command, self.args, dict(self.env), self.cwd, self.url, dict(self.headers)]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
+    @property
+    def state_unused(self) -> dict[str, str]:
+        """How it is before it was ever used: idle, unless it could not be started at all."""
+        return {"state": "failed", "why": self.problem} if self.problem else {"state": "idle"}
+
     @cached_property
     def endpoint(self) -> str:
         """What its user approved: the address without secrets; another one is another server to approve."""

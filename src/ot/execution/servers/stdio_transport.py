@@ -27,6 +27,7 @@ from ot.execution.workers.guarded_process import GuardedProcess
 PROCESSES = 512
 """A browser that a server drives has dozens."""
 LEAVE_SECONDS = 2.0
+LAST_WORDS = 500
 SILENT_SECONDS = 0.5
 """How long a process may live on that has closed its end of the wire."""
 
@@ -51,6 +52,14 @@ class StdioTransport(ClientTransport):
     def over(self) -> bool:
         """Whether the process has ended, or takes nothing any more."""
         return self.ended.is_set() or (self._writer is not None and self._writer.broken)
+
+    @property
+    def ending_words(self) -> str:
+        """How the process ended, and the last that it wrote on standard error."""
+        if self.ending is None:
+            return "the connection was lost"
+        words = self.ending.stderr.strip()[-LAST_WORDS:]
+        return f"its process ended: {self.ending.text}" + (f". Its last words: {words}" if words else "")
 
     @asynccontextmanager
     async def connect_session(

@@ -1,0 +1,39 @@
+"""What tools give beside their values is bounded, and shows no secret."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ot.runtime.reply_blocks import MOST_BLOCKS, MOST_BYTES, ReplyBlocks, redacted
+
+
+def image(size: int) -> dict[str, Any]:
+    return {"type": "image", "data": "A" * size, "mimeType": "image/png"}
+
+
+def test_blocks_are_bounded_by_number() -> None:
+    blocks = ReplyBlocks()
+    for _ in range(MOST_BLOCKS + 1):
+        blocks.add(image(10))
+    assert len(blocks.blocks) == MOST_BLOCKS
+    assert blocks.note.startswith("note: 1 part of")
+
+
+def test_blocks_are_bounded_by_size_and_a_small_one_still_fits_after_a_large_one_did_not() -> None:
+    blocks = ReplyBlocks()
+    for size in (MOST_BYTES - 1000, 2000, 10):
+        blocks.add(image(size))
+    assert [len(block["data"]) for block in blocks.blocks] == [MOST_BYTES - 1000, 10]
+
+
+def test_meta_is_bounded() -> None:
+    blocks = ReplyBlocks()
+    for _ in range(1000):
+        blocks.add_meta("a.b", {"text": "x" * 100})
+    assert 0 < len(blocks.meta) < 400
+
+
+def test_texts_are_redacted_and_encoded_data_is_left_alone() -> None:
+    block = {"resource": {"uri": "mem://key", "text": "my key", "list": ["key"], "blob": "key"}, "data": "key", "n": 1}
+    expected = {"resource": {"uri": "mem://*", "text": "my *", "list": ["*"], "blob": "key"}, "data": "key", "n": 1}
+    assert redacted(block, lambda text: text.replace("key", "*")) == expected
