@@ -19,10 +19,12 @@ from ot.config.models import Config
 from ot.config.paths import CONFIG_FILE, FOLDER, Paths
 from ot.config.trust import Trust
 from ot.errors import OneToolError, ResultError
+from ot.execution.ask_user import AskUser
 from ot.execution.backends.in_process import InProcessBackend
 from ot.execution.backends.worker import WorkerBackend
+from ot.execution.consent import AllowAlways, Consent
 from ot.execution.path_guard import PathGuard
-from ot.execution.policy import PolicyCheck
+from ot.execution.policy import Policy
 from ot.execution.tool_context import ToolContext
 from ot.execution.tool_executor import CallObserver, ToolExecutor
 from ot.execution.workers.worker_pool import WorkerPool
@@ -80,10 +82,12 @@ class App:
         extensions: ReadExtensions | None = None,
         observers: Sequence[CallObserver] = (),
         engine: Engine | None = None,
+        allow_always: AllowAlways | None = None,
     ) -> None:
         """Read the configuration and build the first picture; *packs* are offered beside the bundled ones.
 
-        *extensions* stands in for the packs of the user's and the project's directories.
+        *extensions* stands in for the packs of the user's and the project's directories. *allow_always* writes a
+        tool that the user always allows into the user's configuration; without it, that answer is not offered.
 
         Raises:
             ConfigError: The configuration cannot be used.
@@ -94,6 +98,7 @@ class App:
         self._more_packs = tuple(packs)
         self._find_extensions = extensions or partial(_extensions, paths)
         self._observers = tuple(observers)
+        self._allow_always = allow_always
         self._renderer = SnippetRenderer()
         self.pool = WorkerPool(paths.global_dir)
         loaded = self._load()
@@ -103,14 +108,19 @@ class App:
 
     # ---------------------------------------------------------------- what the faces ask
 
-    async def run(self, command: str, *, progress: TellProgress | None = None) -> Reply:
+    async def run(self, command: str, *, progress: TellProgress | None = None, ask: AskUser | None = None) -> Reply:
         """Answer a command; the first answer also says what was left out and why."""
         await self._refresh(command)
-        reply = await self.picture.runner.run(command, caller=self.caller, progress=progress)
+        reply = await self.picture.runner.run(command, caller=self.caller, progress=progress, ask=ask)
         if not self._notice:
             return reply
         notice, self._notice = self._notice, ""
         return Reply((*reply.texts, notice), reply.is_error, reply.meta)
+
+    @property
+    def ask_seconds(self) -> float:
+        """How long a question to the user waits for its answer."""
+        return self.picture.loaded.config.policy.ask_seconds
 
     async def _refresh(self, command: str) -> None:
         """Take up a changed configuration or pack before it is used; one that cannot be used leaves all as it was."""
@@ -191,7 +201,7 @@ class App:
                 "in_process": InProcessBackend(_contexts(loaded, self.paths, registry), bound),
                 "worker": WorkerBackend(self.pool, specs, partial(_store_file, store)),
             },
-            policy=PolicyCheck(config.policy.deny),
+            policy=_policy(config),
             call_seconds=config.limits.call_seconds,
             observers=self._observers,
         )
@@ -205,6 +215,7 @@ class App:
             limits=config.limits,
             security=config.security,
             redact=redact,
+            consent=partial(Consent, calls=config.policy.ask_calls, redact=redact, always=self._allow_always),
         )
         return Picture(loaded, registry, runner, store, specs, self._freshness(loaded))
 
@@ -236,6 +247,11 @@ class App:
 def _engine(config: Config) -> Engine:
     portable = config.engines.portable
     return PortableEngine(processes=portable.processes, queue_seconds=portable.queue_seconds)
+
+
+def _policy(config: Config) -> Policy:
+    said = config.policy
+    return Policy(allow=said.allow, ask=said.ask, deny=said.deny, exact_names=said.exact_names)
 
 
 def _extensions(paths: Paths, loaded: Loaded) -> list[Extension]:

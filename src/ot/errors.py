@@ -16,6 +16,7 @@
     │   ├── NotPlainData        a live object was about to cross between a program and a tool
     │   │   └── DataTooLarge
     │   ├── ToolDenied
+    │   │   └── NotApproved     the tool asks first, and the user did not say yes to this call
     │   ├── CannotAsk           the user would have to be asked, and cannot be
     │   ├── ServerUnavailable   the proxied server of the tool is not connected
     │   ├── ToolTimeout
@@ -246,6 +247,18 @@ class ToolDenied(ToolError):
 
     def __str__(self) -> str:
         return f"{self.tool} is denied by the policy (policy.deny: {self.pattern!r})"
+
+
+class NotApproved(ToolDenied):
+    """The tool asks first, and the user did not say yes to this call."""
+
+    def __init__(self, tool: str, why: str) -> None:
+        super().__init__(tool, "")
+        self.args = (tool, why)
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"{self.tool} was not called: {self.why}"
 
 
 class CannotAsk(ToolError):

@@ -42,6 +42,7 @@ async def _check() -> dict[str, Any]:
     finally:
         await app.aclose()
     loaded = app.picture.loaded
+    policy = loaded.config.policy
     errors = [f"pack {name}: {why}" for name, why in broken.items()]
     errors += [] if reply.texts == ("45",) else [f"a program does not run: {reply.texts[-1]}"]
     return {
@@ -51,6 +52,7 @@ async def _check() -> dict[str, Any]:
         "packs": len(packs),
         "tools": len(app.tool_names()),
         "engine": app.engine.name,
+        "policy": {action: list(getattr(policy, action)) for action in ("allow", "ask", "deny")},
         "warnings": list(loaded.warnings),
         "errors": errors,
     }
@@ -66,5 +68,6 @@ def _lines(found: dict[str, Any]) -> list[str]:
             f"configuration: {files}",
             f"project: {found['project']}",
             f"{found['packs']} packs, {found['tools']} tools; programs run in the {found['engine']} engine",
+            *(f"policy.{action}: {', '.join(patterns)}" for action, patterns in found["policy"].items() if patterns),
         ]
     return [*lines, "ok" if found["ok"] else "not ok"]

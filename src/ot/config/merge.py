@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import get_args
 
 from ot.config.document import Node
-from ot.config.models import Config, Limits, Security
+from ot.config.models import Config, Limits, Policy, Security
 from ot.config.problems import Problem, given
 from ot.config.snapshot import UNHASHED_FOLDERS
 
@@ -14,8 +14,13 @@ STRICTNESS: tuple[str, ...] = get_args(Security.model_fields["sanitize"].annotat
 CEILINGS = (*(("limits", name) for name in Limits.model_fields), ("output", "max_total_bytes"))
 """Keys that a project may lower but not raise."""
 
-USERS_ALONE = (("engines",), ("workers",), ("security", "roots"))
-"""Keys that only the user's own configuration may hold: they say where programs run and what tools can reach."""
+USERS_ALONE = (
+    ("engines",),
+    ("workers",),
+    ("security", "roots"),
+    *(("policy", name) for name in Policy.model_fields if name != "deny"),
+)
+"""Keys that only the user's own configuration may hold: where programs run, what tools can reach and what may run."""
 
 
 def merge(under: Node, over: Node) -> Node:

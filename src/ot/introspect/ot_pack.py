@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ot.config.models import Config
+from ot.execution.policy import DEFAULT
 from ot.introspect.help import show_help
 from ot.introspect.listing import list_packs, list_tools
 from ot.registry.tool_registry import ToolRegistry
@@ -142,7 +143,7 @@ class OtPack:
         """Show how OneTool's parts are.
 
         Returns:
-            version, python, cwd, engine, registry, proxy, project; workers and warnings if there are any.
+            version, python, cwd, engine, registry, proxy, project, policy; workers and warnings if there are any.
 
         Example:
             ot.health()
@@ -158,12 +159,18 @@ class OtPack:
             "registry": {"status": "degraded" if broken else "ok", "tool_count": count},
             "proxy": {"status": "ok", "server_count": 0, "servers": {}},
             "project": self._view.project,
+            "policy": self._policy(),
         }
         if broken:
             health["registry"]["broken"] = broken
         if workers := dict(self._view.workers()):
             health["workers"] = workers
         return health | ({"warnings": list(self._view.warnings)} if self._view.warnings else {})
+
+    def _policy(self) -> dict[str, Any]:
+        policy = self._view.config.policy
+        named = {"allow": policy.allow, "ask": policy.ask, "deny": policy.deny}
+        return {action: list(patterns) for action, patterns in named.items()} | {"default": DEFAULT}
 
     async def reload(self) -> str:
         """Read the configuration again; calls under way keep the old one.
