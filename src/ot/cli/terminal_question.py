@@ -16,6 +16,7 @@ from rich.text import Text
 from ot.errors import CannotAsk
 from ot.execution.ask_user import Answer, Question
 
+WORDS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
 NO_TERMINAL = "standard input and standard error are no terminal"
 
 
@@ -96,7 +97,9 @@ async def _field(name: str, field: Mapping[str, Any], required: bool) -> Any:
 def _read(typed: str, kind: Any) -> Any:
     """Return what was typed as the kind of value that a field wants; raise ValueError."""
     if kind == "boolean":
-        return {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}.get(typed.lower(), typed)
+        if typed.lower() not in WORDS:
+            raise ValueError(typed)
+        return WORDS[typed.lower()]
     return int(typed) if kind == "integer" else float(typed) if kind == "number" else typed
 
 

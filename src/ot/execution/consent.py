@@ -39,7 +39,7 @@ class _Said:
             raise NotApproved(tool.full_name, self.no)
         if self.made >= self.most:
             calls = "1 call" if self.most == 1 else f"{self.most} calls"
-            why = f"the user allowed {calls} of it in this run, and {self.made} were made: the rest was not"
+            why = f"the user allowed {calls} of it in this run, and {self.made} were let through, no more"
             raise NotApproved(tool.full_name, why)
         self.made += 1
 

@@ -54,7 +54,7 @@ class PackSource:
     def _marked(self, mark: str) -> frozenset[str]:
         """Return the functions that the file names in *mark*; a mark that cannot be read must not pass silently."""
         names: Any = self._constants.get(mark, ())
-        if not isinstance(names, list | tuple) or not all(name in self._functions for name in names):  # pyright: ignore[reportUnknownVariableType] - a literal of any shape
+        if not isinstance(names, list | tuple) or not all(isinstance(n, str) and n in self._functions for n in names):  # pyright: ignore[reportUnknownVariableType] - a literal of any shape
             raise ToolUnavailable(self._pack, f"{mark} must be a list of names of the file's functions, written out")
         return frozenset(names)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] - checked above
 
