@@ -123,4 +123,8 @@ class AskedTalk:
 
     def answer(self, number: Any, result: Mapping[str, Any]) -> None:
         """Answer a request of the server's."""
-        self.wire.send_raw(json.dumps({"jsonrpc": "2.0", "id": number, "result": dict(result)}).encode() + b"\n")
+        self.reply({"id": number, "result": dict(result)})
+
+    def reply(self, message: Mapping[str, Any]) -> None:
+        """Send an answer as it is."""
+        self.wire.send_raw(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")

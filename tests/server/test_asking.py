@@ -139,6 +139,26 @@ def test_a_run_that_is_cancelled_while_it_asks_is_over(talk: AskedTalk) -> None:
     assert talk.deleted == []
 
 
+@pytest.mark.parametrize("server", ["handshake"], indirect=True)
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"result": {"action": "maybe"}},
+        {"result": {"action": "accept", "content": {"decision": {"allow": True}}}},
+        {"result": {"action": "accept", "content": ["allow"]}},
+        {"result": {"action": "accept"}},
+        {"result": {}},
+        {"error": {"code": -32601, "message": "allow"}},
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_no_consent(talk: AskedTalk, answer: dict[str, Any]) -> None:
+    asked_before = len(talk.requests)
+    number = talk.send("try:\n    hub.delete(item=1)\nexcept PermissionError as e:\n    x = str(e)\nx")
+    talk.reply({"id": talk.question(asked_before)["id"], **answer})
+    assert talk.wire.wait(number).text.startswith("hub.delete was not called: ")
+    assert talk.deleted == []
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_library_client_puts_the_question_to_its_handler(tmp_path: Path, mode: Any) -> None:
@@ -217,6 +237,19 @@ def test_an_answer_that_is_none_counts_as_no(modern: AskedTalk, responses: dict[
     reply = modern.call("hub.delete(item=1)", requestState=token, inputResponses=responses)
     assert "the user said no" in reply.text
     assert modern.deleted == []
+
+
+@pytest.mark.parametrize(
+    "responses",
+    ["yes", [YES], {"answer": {"action": "maybe"}}, {"answer": {"action": "accept", "content": {"decision": {}}}}],
+)
+def test_an_answer_that_cannot_be_read_leaves_the_run_waiting_or_is_a_no(modern: AskedTalk, responses: Any) -> None:
+    token = token_of(modern.call("hub.delete(item=1)"))
+    reply = modern.call("hub.delete(item=1)", requestState=token, inputResponses=responses)
+    assert reply.is_error
+    assert modern.deleted == []
+    if reply.error:
+        assert modern.call("hub.delete(item=1)", **yes_to(token)).text == "1"
 
 
 def test_parked_runs_are_bounded_and_the_next_is_told(tmp_path: Path) -> None:

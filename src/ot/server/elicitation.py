@@ -10,6 +10,7 @@ from fastmcp import Context
 from mcp import MCPError
 from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from ot.errors import CannotAsk
 from ot.execution.ask_user import Answer, AskUser, Question
@@ -41,6 +42,8 @@ class ClientQuestion:
             raise CannotAsk(f"nobody answered within {self.seconds:g} s") from None
         except MCPError as error:
             raise CannotAsk(f"the client refused the question: {str(error)[:200]}") from None
+        except ValidationError:
+            raise CannotAsk("the client's answer could not be read") from None
         return Answer(result.action, result.content or {})
 
 
