@@ -15,16 +15,20 @@ from typing import Any
 import anyio.to_thread
 
 import ot_tools
+from ot.config.edit_config import edit_config
 from ot.config.load import Loaded, load_config
 from ot.config.models import Config
 from ot.config.paths import CONFIG_FILE, FOLDER, Paths
+from ot.config.policy_edit import with_pattern
 from ot.config.trust import Trust
 from ot.errors import OneToolError, ResultError
+from ot.execution.ask_user import AskUser
 from ot.execution.backends.in_process import InProcessBackend
 from ot.execution.backends.mcp_proxy import McpProxyBackend
 from ot.execution.backends.worker import WorkerBackend
+from ot.execution.consent import AllowAlways, Consent
 from ot.execution.path_guard import PathGuard
-from ot.execution.policy import PolicyCheck
+from ot.execution.policy import Policy
 from ot.execution.servers.server_pool import ServerPool
 from ot.execution.servers.server_shelf import ServerShelf
 from ot.execution.servers.server_spec import ServerSpec
@@ -91,10 +95,12 @@ class App:
         extensions: ReadExtensions | None = None,
         observers: Sequence[CallObserver] = (),
         engine: Engine | None = None,
+        allow_always: AllowAlways | None = None,
     ) -> None:
         """Read the configuration and build the first picture; *packs* are offered beside the bundled ones.
 
-        *extensions* stands in for the packs of the user's and the project's directories.
+        *extensions* stands in for the packs of the user's and the project's directories. *allow_always* writes a
+        tool that the user always allows into the user's configuration; without it, that answer is not offered.
 
         Raises:
             ConfigError: The configuration cannot be used.
@@ -105,6 +111,7 @@ class App:
         self._more_packs = tuple(packs)
         self._find_extensions = extensions or partial(_extensions, paths)
         self._observers = tuple(observers)
+        self._allow_always = allow_always or partial(_allow_always, paths)
         self._renderer = SnippetRenderer()
         self.pool = WorkerPool(paths.global_dir)
         self.pins = DefinitionPins(paths.global_dir / SERVERS)
@@ -118,16 +125,21 @@ class App:
 
     # ---------------------------------------------------------------- what the faces ask
 
-    async def run(self, command: str, *, progress: TellProgress | None = None) -> Reply:
+    async def run(self, command: str, *, progress: TellProgress | None = None, ask: AskUser | None = None) -> Reply:
         """Answer a command; the first answer also says what was left out and why."""
         await self._refresh(command)
         await self._know_servers(command)
-        reply = await self.picture.runner.run(command, caller=self.caller, progress=progress)
+        reply = await self.picture.runner.run(command, caller=self.caller, progress=progress, ask=ask)
         self._shelf.ask_others_later()
         if not self._notice:
             return reply
         notice, self._notice = self._notice, ""
         return replace(reply, texts=(*reply.texts, notice))
+
+    @property
+    def ask_seconds(self) -> float:
+        """How long a question to the user waits for its answer."""
+        return self.picture.loaded.config.policy.ask_seconds
 
     async def _refresh(self, command: str) -> None:
         """Take up a changed configuration or pack before it is used; one that cannot be used leaves all as it was."""
@@ -222,7 +234,7 @@ class App:
                 "worker": WorkerBackend(self.pool, specs, partial(_store_file, store)),
                 "mcp_proxy": McpProxyBackend(self.servers, servers, self.shapes.learn_from),
             },
-            policy=PolicyCheck(config.policy.deny),
+            policy=_policy(config),
             require_approved=self.pins.require_approved if config.policy.changed_definitions == "block" else None,
             call_seconds=config.limits.call_seconds,
             observers=self._observers,
@@ -237,6 +249,7 @@ class App:
             limits=config.limits,
             security=config.security,
             redact=redact,
+            consent=partial(Consent, calls=config.policy.ask_calls, redact=redact, always=self._allow_always),
         )
         return Picture(loaded, registry, runner, store, specs, servers, self._freshness(loaded))
 
@@ -276,6 +289,17 @@ class App:
 def _engine(config: Config) -> Engine:
     portable = config.engines.portable
     return PortableEngine(processes=portable.processes, queue_seconds=portable.queue_seconds)
+
+
+def _policy(config: Config) -> Policy:
+    said = config.policy
+    return Policy(allow=said.allow, ask=said.ask, deny=said.deny, exact_names=said.exact_names)
+
+
+async def _allow_always(paths: Paths, pattern: str) -> None:
+    """Write *pattern* into the user's own configuration; the next run takes it up."""
+    change = partial(edit_config, paths, lambda text: with_pattern(text, "allow", pattern), use_global=True)
+    await anyio.to_thread.run_sync(change)
 
 
 def _extensions(paths: Paths, loaded: Loaded) -> list[Extension]:

@@ -17,6 +17,7 @@
     │   │   └── DataTooLarge
     │   ├── ToolDenied
     │   ├── DefinitionChanged   a proxied tool is not as its user approved it
+    │   │   └── NotApproved     the tool asks first, and the user did not say yes to this call
     │   ├── CannotAsk           the user would have to be asked, and cannot be
     │   ├── ServerUnavailable   the proxied server of the tool is not connected
     │   ├── ToolTimeout
@@ -263,6 +264,18 @@ class DefinitionChanged(ToolError):
             f"{self.tool} is not as it was approved ({', '.join(self.what)}) and was not called: "
             f"its user can look at it and approve it with 'onetool approve {self.server}'"
         )
+
+
+class NotApproved(ToolDenied):
+    """The tool asks first, and the user did not say yes to this call."""
+
+    def __init__(self, tool: str, why: str) -> None:
+        super().__init__(tool, "")
+        self.args = (tool, why)
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"{self.tool} was not called: {self.why}"
 
 
 class CannotAsk(ToolError):

@@ -70,6 +70,19 @@ def test_a_tool_may_call_others_meanwhile(onetool: OneTool, file: Path) -> None:
     assert ended.out.startswith('[{"name":"odd.double"')
 
 
+def test_who_types_a_call_that_would_ask_has_agreed_to_it_but_not_to_what_it_calls(onetool: OneTool) -> None:
+    source = "import ot_sdk\n__ot_destructive__ = ['wipe']\ndef wipe(): return 'wiped'\n"
+    source += "def other(): return ot_sdk.call_tool('file.write', path='a', content='b')\n"
+    file = write(onetool.project / "tools" / "sharp" / "sharp_tools.py", source)
+    onetool.user.mkdir(exist_ok=True)
+    (onetool.user / "onetool.yaml").write_text("policy: {ask: [file.write]}\n")
+    assert onetool("dev", str(file), "wipe()", "--once").out == "wiped\n"
+    ended = onetool("dev", str(file), "other()", "--once")
+    assert ended.code == 1
+    assert "file.write was not called: it asks first, and the user could not be asked" in ended.err
+    assert not (onetool.cwd / "a").exists()
+
+
 def test_a_failure_is_told_and_ends_with_one(onetool: OneTool, file: Path) -> None:
     ended = onetool("dev", str(file), "fail()", "--once")
     assert (ended.code, ended.out) == (1, "")

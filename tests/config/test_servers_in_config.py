@@ -21,18 +21,19 @@ def test_a_disabled_server_clashes_with_nothing(desk: Desk) -> None:
     assert len(desk.load().config.servers) == 3
 
 
-def test_a_project_adds_questions_and_takes_none_away(desk: Desk) -> None:
+def test_a_project_adds_denials_and_takes_none_away(desk: Desk) -> None:
     desk.write_user("policy: {ask: [a.b], deny: [c.d]}\n")
-    desk.write_project("policy: {ask: [e.f], deny: []}\n")
+    desk.write_project("policy: {deny: [e.f]}\n")
     desk.trust_project()
     policy = desk.load().config.policy
-    assert (policy.ask, policy.deny) == (("a.b", "e.f"), ("c.d",))
+    assert (policy.ask, policy.deny) == (("a.b",), ("c.d", "e.f"))
 
 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
         ("policy: {allow: [vault.*]}", "policy.allow may not be set by a project"),
+        ("policy: {ask: [vault.open]}", "policy.ask may not be set by a project"),
         ("policy: {ask_seconds: 301}", "policy.ask_seconds may not be raised by a project"),
         (
             "policy: {changed_definitions: flag}",

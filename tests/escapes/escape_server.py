@@ -77,11 +77,17 @@ def count_calls() -> None:
     call, member = PackProxy.call, PackProxy.member
 
     async def counted_call(
-        self: PackProxy, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+        self: PackProxy,
+        pack: str,
+        name: str,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        *,
+        line: int | None = None,
     ) -> Any:
         WATCH.calls += 1
         try:
-            return await call(self, pack, name, args, kwargs)
+            return await call(self, pack, name, args, kwargs, line=line)
         except LimitExceeded:
             WATCH.calls -= 1
             raise

@@ -1,17 +1,18 @@
-"""The operator's patterns decide which tools may be called."""
+"""The user's patterns, and a tool's own word, decide what happens to a call of it."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ot.errors import ToolDenied
-from ot.execution.policy import PolicyCheck
+from ot.execution.policy import Policy, Verdict
 from ot.registry.tool import Tool
 from run_app import Calls, error_of, running_app, value_of
 
 VAULT = "def read(): return 'read'\ndef wipe(): return 'wiped'\n"
+LOCAL, PROXIED = "local", "proxy:github"
 
 
 @pytest.mark.parametrize(
@@ -29,13 +30,69 @@ VAULT = "def read(): return 'read'\ndef wipe(): return 'wiped'\n"
         (["other.*", "vault.w*"], True),
     ],
 )
-def test_a_tool_is_denied_when_a_pattern_matches_its_full_name(patterns: list[str], denied: bool) -> None:
-    policy = PolicyCheck(patterns)
-    if denied:
-        with pytest.raises(ToolDenied, match=r"vault\.wipe is denied by the policy \(policy\.deny: "):
-            policy.require_allowed(Tool("vault", "wipe"))
-    else:
-        policy.require_allowed(Tool("vault", "wipe"))
+def test_a_pattern_matches_the_full_name(patterns: list[str], denied: bool) -> None:
+    tool = Tool("vault", "wipe")
+    assert (Policy(deny=patterns).verdict(tool).action == "deny") is denied
+    assert (Policy(ask=patterns).verdict(tool).action == "ask") is denied
+
+
+@pytest.mark.parametrize(
+    ("patterns", "action", "pattern"),
+    [
+        # Of patterns that are equally narrow, or of which neither holds the other, the strictest.
+        ({"allow": ["github.*"], "deny": ["*.delete_*"]}, "deny", "*.delete_*"),
+        ({"allow": ["github.*"], "ask": ["*.delete_*"]}, "ask", "*.delete_*"),
+        ({"allow": ["*.delete_*"], "deny": ["github.*"]}, "deny", "github.*"),
+        ({"allow": ["github.*"], "ask": ["github.*"], "deny": ["github.*"]}, "deny", "github.*"),
+        ({"allow": ["github.*"], "ask": ["github.*"]}, "ask", "github.*"),
+        ({"allow": ["github.delete_repo"], "deny": ["github.delete_repo"]}, "deny", "github.delete_repo"),
+        # A pattern inside another goes first.
+        ({"allow": ["github.delete_repo"], "deny": ["github.*"]}, "allow", "github.delete_repo"),
+        ({"allow": ["github.delete_repo"], "ask": ["*.delete_*"]}, "allow", "github.delete_repo"),
+        ({"allow": ["github.*"], "deny": ["*"]}, "allow", "github.*"),
+        ({"allow": ["github.delete_*"], "deny": ["github.*"], "ask": ["*"]}, "allow", "github.delete_*"),
+        ({"ask": ["github.delete_repo"], "deny": ["github.*"], "allow": ["*"]}, "ask", "github.delete_repo"),
+        # What is inside one is not inside all.
+        ({"allow": ["github.*"], "deny": ["*", "*.delete_*"]}, "deny", "*.delete_*"),
+        ({"allow": ["github.*"], "ask": ["*.delete_*"], "deny": ["*"]}, "ask", "*.delete_*"),
+        # A wildcard that stands for one letter is narrower than one for any number.
+        ({"allow": ["github.delete_rep?"], "deny": ["github.delete_*"]}, "allow", "github.delete_rep?"),
+        ({"allow": ["github.delete_*"], "deny": ["github.delete_rep?"]}, "deny", "github.delete_rep?"),
+    ],
+)
+def test_the_narrower_pattern_goes_first_and_then_the_stricter(
+    patterns: dict[str, list[str]], action: str, pattern: str
+) -> None:
+    for source in (LOCAL, PROXIED):
+        assert Policy(**patterns).verdict(Tool("github", "delete_repo", source=source)) == Verdict(action, pattern)  # pyright: ignore[reportArgumentType] - one of the three
+
+
+@pytest.mark.parametrize(
+    ("source", "read_only", "destructive", "action"),
+    [
+        (LOCAL, None, False, "allow"),
+        (LOCAL, False, False, "allow"),
+        (LOCAL, True, False, "allow"),
+        (LOCAL, None, True, "ask"),
+        (LOCAL, False, True, "ask"),
+        (PROXIED, True, False, "allow"),
+        (PROXIED, None, False, "ask"),
+        (PROXIED, False, False, "ask"),
+        (PROXIED, False, True, "ask"),
+        (PROXIED, None, True, "ask"),
+    ],
+)
+def test_a_tool_that_no_pattern_names_is_taken_at_its_word(
+    source: str, read_only: bool | None, destructive: bool, action: str
+) -> None:
+    tool = Tool("p", "t", source=source, read_only=read_only, destructive=destructive)
+    assert Policy(allow=["q.*"], deny=["p.other"]).verdict(tool) == Verdict(action)  # pyright: ignore[reportArgumentType] - one of the three
+
+
+def test_a_pattern_goes_before_the_tools_word() -> None:
+    reads, wipes = Tool("p", "reads", read_only=True), Tool("p", "wipes", destructive=True, source=PROXIED)
+    assert Policy(ask=["p.*"]).verdict(reads).action == "ask"
+    assert Policy(allow=["p.*"]).verdict(wipes).action == "allow"
 
 
 @pytest.mark.anyio
@@ -53,3 +110,26 @@ async def test_a_denied_tool_is_denied_however_it_is_reached(tmp_path: Path) -> 
 async def test_wrong_arguments_do_not_tell_more_of_a_denied_tool(tmp_path: Path) -> None:
     async with running_app(tmp_path, {"vault": VAULT}, {"policy": {"deny": ["vault.*"]}}) as app:
         assert "denied" in error_of(await app.run("vault.wipe(nothing=1)"))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("exact", [True, False])
+async def test_a_destructive_tool_may_demand_whole_names_of_its_parameters(tmp_path: Path, exact: bool) -> None:
+    pack = "__ot_destructive__ = ['wipe']\ndef wipe(path): return path\ndef look(path): return path\n"
+    policy: dict[str, Any] = {"allow": ["vault.*"], "exact_names": exact}
+    async with running_app(tmp_path, {"vault": pack}, {"policy": policy}) as app:
+        assert value_of(await app.run("vault.look(p='a')")) == "a"
+        assert value_of(await app.run("vault.wipe(path='a')")) == "a"
+        reply = await app.run("vault.wipe(p='a')")
+        assert reply.is_error is exact
+        assert ("unexpected keyword argument 'p'" in reply.texts[-1]) is exact
+
+
+@pytest.mark.anyio
+async def test_health_tells_the_policy(tmp_path: Path) -> None:
+    async with running_app(tmp_path, {}, {"policy": {"ask": ["*.delete_*"], "deny": ["vault.*"]}}) as app:
+        policy = value_of(
+            await app.run("__format__ = 'json'\nh = ot.health()['policy']\n[h['allow'], h['ask'], h['deny']]")
+        )
+        assert policy == '[[],["*.delete_*"],["vault.*"]]'
+        assert "read-only tools run" not in policy

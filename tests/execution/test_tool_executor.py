@@ -25,7 +25,7 @@ from ot.errors import (
 from ot.execution import tool_executor
 from ot.execution.backends.backend import BackendHealth, CallContext
 from ot.execution.backends.stub import StubBackend
-from ot.execution.policy import PolicyCheck
+from ot.execution.policy import Policy
 from ot.execution.tool_executor import ToolExecutor
 from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_registry import Pack, ToolRegistry
@@ -85,7 +85,7 @@ async def test_what_is_wrong_before_the_call_never_reaches_a_backend(
     executor = ToolExecutor(
         ToolRegistry([Pack("t", "local", lambda: TOOLS)]),
         {"in_process": backend},
-        policy=PolicyCheck(["t.free"]),
+        policy=Policy(deny=["t.free"]),
         observers=[calls],
     )
     with pytest.raises(error):

@@ -155,6 +155,24 @@ def test_a_broken_pack_is_reported_and_the_others_work(tmp_path: Path) -> None:
         registry.tool("bad", "f")
 
 
+def test_a_pack_marks_the_tools_that_destroy_and_those_that_only_read(tmp_path: Path) -> None:
+    marks = "__ot_destructive__ = ['wipe']\n__ot_read_only__ = ('look',)\n"
+    (tmp_path / "vault.py").write_text(f"{marks}def wipe(): ...\ndef look(): ...\ndef put(): ...\n")
+    tools = read_pack_file(tmp_path / "vault.py", pack="vault", target="vault")
+    assert [(t.name, t.destructive, t.read_only) for t in tools] == [
+        ("wipe", True, None), ("look", False, True), ("put", False, None)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "mark", ["'wipe'", "['gone']", "[1]", "[['wipe']]", "True", "{'wipe': 1}", "['wi' + 'pe']", "list(NAMES)", "None"]
+)
+def test_a_mark_that_cannot_be_read_makes_the_pack_unusable(mark: str, tmp_path: Path) -> None:
+    (tmp_path / "vault.py").write_text(f"__ot_destructive__ = {mark}\ndef wipe(): ...\n")
+    with pytest.raises(ToolUnavailable, match="__ot_destructive__ must be a list of names"):
+        read_pack_file(tmp_path / "vault.py", pack="vault", target="vault")
+
+
 def test_live_functions_are_tools_too() -> None:
     def shout(text: str, *, times: int = 1) -> str:
         """Shout.

@@ -69,7 +69,7 @@ async def test_what_the_tool_loader_does_not_find_does_not_exist(
 
 @pytest.mark.scenario("000-38")
 async def test_dots_are_resolved_by_the_pack_proxy_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def call(self: object, pack: str, name: str, args: Any, kwargs: Any) -> str:
+    async def call(self: object, pack: str, name: str, args: Any, kwargs: Any, line: Any = None) -> str:
         return f"{pack}.{name} was called"
 
     command = "found = brave.search(query='x')\nfind = brave.other\n[found, find()]"

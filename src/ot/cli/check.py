@@ -43,6 +43,7 @@ async def _check() -> dict[str, Any]:
     finally:
         await app.aclose()
     loaded = app.picture.loaded
+    policy = loaded.config.policy
     errors = [f"pack {name}: {why}" for name, why in broken.items()]
     errors += [] if reply.texts == ("45",) else [f"a program does not run: {reply.texts[-1]}"]
     return {
@@ -53,7 +54,7 @@ async def _check() -> dict[str, Any]:
         "tools": len(app.tool_names()),
         "engine": app.engine.name,
         "servers": server_rows(loaded, app.paths),
-        "policy": {name: list(getattr(loaded.config.policy, name)) for name in ("allow", "ask", "deny")},
+        "policy": {action: list(getattr(policy, action)) for action in ("allow", "ask", "deny")},
         "warnings": list(loaded.warnings),
         "errors": errors,
     }

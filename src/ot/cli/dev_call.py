@@ -11,10 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ot.cli.terminal_question import TerminalQuestion
 from ot.errors import OneToolError, ToolFailed
 from ot.execution.call_context import CallContext
+from ot.execution.consent import Consent
+from ot.execution.deadline import Deadline
 from ot.output.formats import serialize_result
 from ot.output.presentable import NotPresentable
+from ot.registry.tool import Tool
 
 if TYPE_CHECKING:
     from ot.app import App
@@ -65,6 +69,18 @@ def say(text: str, end: str = "\n") -> None:
     sys.stderr.flush()
 
 
+@dataclass(frozen=True)
+class _OfAuthor:
+    """Who types a call of the pack being written agrees to it; tools of others that it calls ask as ever."""
+
+    pack: str
+    rest: Consent
+
+    async def require(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> None:
+        if tool.pack != self.pack:
+            await self.rest.require(tool, arguments, context)
+
+
 async def carry_out(app: App, call: DevCall) -> bool:
     """Show what the call prints, tells and returns, and return whether it returned."""
     started = time.monotonic()
@@ -92,7 +108,12 @@ async def _value(app: App, call: DevCall, redact: Callable[[str], str]) -> Any:
     async def call_back(pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return await executor.call(pack, name, args, kwargs, context)
 
-    context = CallContext(app.caller, "dev", 1, time.monotonic() + seconds, told=told, call=call_back)
+    clock = Deadline.after(seconds)
+    rest = Consent(TerminalQuestion(app.ask_seconds), clock, redact=redact)
+    context = CallContext(
+        app.caller, "dev", 1, clock.at, told=told, call=call_back, ask=rest.ask, clock=clock,
+        consent=_OfAuthor(call.pack, rest),
+    )  # fmt: skip
     return await executor.call(call.pack, call.name, call.args, call.kwargs, context)
 
 

@@ -64,12 +64,13 @@ def _command(code: str | None, file: Path | None) -> str:
 
 async def _run(command: str, trust_project: bool) -> Reply:
     from ot.app import App
+    from ot.cli.terminal_question import TerminalQuestion
     from ot.config.paths import Paths
     from ot.logs import configure_logs
 
     app = App(Paths.find(), trust_project=trust_project)
     configure_logs("WARNING", app.picture.loaded.secrets.redact)
     try:
-        return await app.run(command)
+        return await app.run(command, ask=TerminalQuestion(app.ask_seconds))
     finally:
         await app.aclose()

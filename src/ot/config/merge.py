@@ -23,11 +23,20 @@ CEILINGS = (
 )
 """Keys that a project may lower but not raise."""
 
-USERS_ALONE = (("engines",), ("workers",), ("security", "roots"), ("policy", "allow"))
-"""Keys that only the user's own configuration may hold: they say where programs run and what tools can reach."""
+MAY_TIGHTEN = ("ask_seconds", "changed_definitions", "deny")
+USERS_ALONE = (
+    ("engines",),
+    ("workers",),
+    ("security", "roots"),
+    *(("policy", name) for name in Policy.model_fields if name not in MAY_TIGHTEN),
+)
+"""Keys that only the user's own configuration may hold: where programs run, what tools can reach and what may run."""
 
-ADDED_UP = ("ask", "deny")
-"""Lists of the policy to which a project may add, and from which it takes nothing."""
+ADDED_UP = ("deny",)
+"""Lists of the policy to which a project may add, and from which it takes nothing.
+
+Not ``ask``: a pattern of the project's that is narrower than one the user denies would loosen it.
+"""
 
 
 def merge(under: Node, over: Node) -> Node:

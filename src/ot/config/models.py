@@ -199,7 +199,7 @@ class Security(Settings):
 
 
 class Policy(Settings):
-    """Which tools may be called, as ``pack.tool`` patterns: deny goes before ask, ask before allow.
+    """Which tools may be called, as ``pack.tool`` patterns: the narrower pattern goes first, then deny, ask, allow.
 
     A tool that no pattern names runs when it says that it is read-only. One of a proxied server that says otherwise,
     or nothing, asks; other packs run unless they say that they are destructive.
@@ -211,6 +211,7 @@ class Policy(Settings):
     ask: tuple[ToolPattern, ...] = Field(
         default=(), strict=False, description="Patterns of tools that ask first", examples=[["*.delete_*"]]
     )
+    ask_calls: int = Field(default=10, ge=1, le=10_000, description="Calls of a tool in one run that a yes is good for")
     ask_seconds: Seconds = Field(default=300.0, description="How long a question waits for its answer")
     changed_definitions: Literal["flag", "block"] = Field(
         default="flag",
@@ -218,6 +219,9 @@ class Policy(Settings):
     )
     deny: tuple[ToolPattern, ...] = Field(
         default=(), strict=False, description="Patterns of tools that no program may call", examples=[["vault.*"]]
+    )
+    exact_names: bool = Field(
+        default=False, description="Whether tools that say they are destructive take only whole parameter names"
     )
 
 

@@ -13,17 +13,20 @@ from ot.registry.tool import Tool
 MAX_ARGUMENTS = 1000
 
 
-def bind_arguments(tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def bind_arguments(
+    tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], *, exact_names: bool = False
+) -> dict[str, Any]:
     """Return one mapping of full parameter names to values.
 
     Arguments given by place are named, so that a backend on the other side of a process needs only names.
+    Names may be shortened unless *exact_names* are wanted.
 
     Raises:
         InvalidArguments: The call does not fit; the text holds the expected signature.
     """
     require_few(tool, len(args) + len(kwargs))
     bound = _name_placed(tool, args)
-    for name, value in complete_names(kwargs, tool).items():
+    for name, value in (kwargs if exact_names else complete_names(kwargs, tool)).items():
         if name in bound:
             raise _invalid(tool, f"got multiple values for argument '{name}'")
         bound[name] = value

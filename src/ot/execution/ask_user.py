@@ -13,6 +13,8 @@ class Question:
 
     message: str
     schema: Mapping[str, Any]
+    kind: Literal["form", "consent"] = "form"
+    """Whether it asks for an answer of any form, or for the consent to call a tool."""
 
 
 @dataclass(frozen=True, slots=True)

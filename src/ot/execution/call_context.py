@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ot.execution.ask_user import AskUser
+from ot.execution.consent_question import Foresee
+from ot.execution.deadline import Deadline
+from ot.registry.tool import Tool
 
 
 class Told(Protocol):
@@ -25,9 +28,21 @@ class CallTool(Protocol):
         ...
 
 
+class Approval(Protocol):
+    """Holds a run to what its user says about the tools that ask first."""
+
+    async def require(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> None:
+        """Return when the user allows the call; raise NotApproved."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """Who calls, under which id, until when (on the monotonic clock), and what a tool may ask for meanwhile."""
+    """Who calls, under which id, until when (on the monotonic clock), and what a tool may ask for meanwhile.
+
+    ``clock`` is the run's own, which stands still while a question waits; ``deadline`` is where it lay at the call.
+    ``consent`` is what the run's user has said; ``line`` and ``foresee`` tell of the program for the question.
+    """
 
     caller: str
     run_id: str
@@ -36,3 +51,7 @@ class CallContext:
     told: Told | None = None
     call: CallTool | None = None
     ask: AskUser | None = None
+    clock: Deadline | None = None
+    consent: Approval | None = None
+    line: int | None = None
+    foresee: Foresee | None = None

@@ -1,27 +1,71 @@
-"""The operator's say over single tools."""
+"""The user's say over single tools: allow, ask or deny, by pattern and by the tool's own word."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Literal
 
-from ot.errors import ToolDenied
 from ot.registry.tool import Tool
 
+Action = Literal["deny", "ask", "allow"]
+STRICTEST: tuple[Action, ...] = ("deny", "ask", "allow")
+DEFAULT = (
+    "tools that say that they are read-only run; others of proxied servers ask; tools of other packs run, "
+    "unless they say that they are destructive: those ask"
+)
+"""What happens to a tool that no pattern names, in words."""
+ANYTHING = "\0" * 200
+"""Stands for whatever a ``*`` may match: no ``?`` and no ``[...]`` of another pattern does."""
 
-class PolicyCheck:
-    """Decides at the door whether a tool may be called."""
 
-    def __init__(self, deny: Sequence[str] = ()) -> None:
-        """Deny every tool whose ``pack.name`` matches one of the patterns."""
-        self._deny = tuple(deny)
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is to happen to a call, and the pattern that says so; no pattern is the tool's own word."""
 
-    def require_allowed(self, tool: Tool) -> None:
-        """Return when *tool* may be called.
+    action: Action
+    pattern: str = ""
 
-        Raises:
-            ToolDenied: A pattern forbids it.
-        """
-        for pattern in self._deny:
-            if fnmatchcase(tool.full_name, pattern):
-                raise ToolDenied(tool.full_name, pattern)
+
+class Policy:
+    """Decides at the door what happens to a call of a tool."""
+
+    def __init__(
+        self,
+        *,
+        allow: Sequence[str] = (),
+        ask: Sequence[str] = (),
+        deny: Sequence[str] = (),
+        exact_names: bool = False,
+    ) -> None:
+        """Go by patterns of ``pack.tool``; *exact_names* demands full parameter names of destructive tools."""
+        named: tuple[tuple[Action, Sequence[str]], ...] = (("deny", deny), ("ask", ask), ("allow", allow))
+        self._verdicts = tuple(Verdict(action, pattern) for action, patterns in named for pattern in patterns)
+        self._exact_names = exact_names
+
+    def verdict(self, tool: Tool) -> Verdict:
+        """Return what is to happen: the narrowest pattern first, and of several the strictest."""
+        found = [verdict for verdict in self._verdicts if fnmatchcase(tool.full_name, verdict.pattern)]
+        narrowest = [one for one in found if not any(_is_narrower(other.pattern, one.pattern) for other in found)]
+        return min(narrowest, key=lambda verdict: STRICTEST.index(verdict.action), default=_own_word(tool))
+
+    def wants_exact_names(self, tool: Tool) -> bool:
+        """Return whether a call of *tool* must write its parameters' names out."""
+        return self._exact_names and tool.destructive
+
+
+def _own_word(tool: Tool) -> Verdict:
+    if tool.read_only:
+        return Verdict("allow")
+    asks = tool.destructive or tool.source.startswith("proxy")
+    return Verdict("ask" if asks else "allow")
+
+
+def _is_narrower(one: str, other: str) -> bool:
+    """Return whether *other* matches all that *one* matches, and more."""
+    return _covers(other, one) and not _covers(one, other)
+
+
+def _covers(wide: str, narrow: str) -> bool:
+    return all(fnmatchcase(narrow.replace("*", rest), wide) for rest in ("", ANYTHING))

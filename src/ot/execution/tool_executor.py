@@ -6,15 +6,18 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import anyio
 
-from ot.errors import OneToolError, ToolError, ToolFailed, ToolTimeout
+from ot.errors import NotApproved, OneToolError, ToolDenied, ToolError, ToolFailed, ToolTimeout
 from ot.execution.arguments import bind_arguments
 from ot.execution.backends.backend import Backend, CallContext
-from ot.execution.policy import PolicyCheck
+from ot.execution.consent import how_to_allow
+from ot.execution.deadline import Deadline
+from ot.execution.policy import Policy
 from ot.execution.schema_check import SchemaCheck
 from ot.registry.tool import Tool
 from ot.registry.tool_registry import ToolRegistry
@@ -54,7 +57,7 @@ class ToolExecutor:
         registry: ToolRegistry,
         backends: Mapping[str, Backend],
         *,
-        policy: PolicyCheck | None = None,
+        policy: Policy | None = None,
         require_approved: Callable[[Tool], None] | None = None,
         call_seconds: float = 30.0,
         observers: Sequence[CallObserver] = (),
@@ -65,7 +68,7 @@ class ToolExecutor:
         """
         self.registry = registry
         self._backends = backends
-        self._policy = policy or PolicyCheck()
+        self._policy = policy or Policy()
         self._require_approved = require_approved
         self._schemas = SchemaCheck()
         self._call_seconds = call_seconds
@@ -83,10 +86,7 @@ class ToolExecutor:
         error = ""
         try:
             tool = self.registry.tool(pack, name)
-            self._policy.require_allowed(tool)
-            if self._require_approved:
-                self._require_approved(tool)
-            arguments = await self._schemas.checked(tool, bind_arguments(tool, args, kwargs))
+            arguments = await self._allowed(tool, args, kwargs, context)
             # Installing and starting have deadlines of their own; the call's time begins when the tool can be called.
             await self._backends[tool.backend].prepare(tool, context)
             started = time.monotonic()
@@ -102,13 +102,34 @@ class ToolExecutor:
                 CallRecord(f"{pack}.{name}"[:200], context.caller, context.run_id, time.monotonic() - started, error)
             )
 
+    async def _allowed(
+        self, tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], context: CallContext
+    ) -> dict[str, Any]:
+        """Return the bound arguments of a call that the policy allows, or that the user has agreed to."""
+        verdict = self._policy.verdict(tool)
+        if verdict.action == "deny":
+            raise ToolDenied(tool.full_name, verdict.pattern)
+        if self._require_approved:
+            self._require_approved(tool)
+        bound = bind_arguments(tool, args, kwargs, exact_names=self._policy.wants_exact_names(tool))
+        arguments = await self._schemas.checked(tool, bound)
+        if verdict.action == "ask":
+            if context.consent is None:
+                raise NotApproved(tool.full_name, f"it asks first. {how_to_allow(tool.full_name)}")
+            await context.consent.require(tool, arguments, context)
+        return arguments
+
     async def _carry_out(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
-        backend, now = self._backends[tool.backend], time.monotonic()
-        seconds = min(tool.timeout or self._call_seconds, max(context.deadline - now, 0.0))
+        clock = context.clock or Deadline(context.deadline)
+        # A question may have moved it since the call began.
+        context = replace(context, deadline=clock.at)
+        seconds = min(tool.timeout or self._call_seconds, max(clock.seconds_left, 0.0))
         # A task of its own: a tool that ignores its cancellation is left behind, the run is not held up.
-        task = asyncio.ensure_future(backend.call(tool, arguments, context))
+        task = asyncio.ensure_future(self._backends[tool.backend].call(tool, arguments, context))
         try:
-            await asyncio.wait((task,), timeout=seconds)
+            with suppress(TimeoutError):
+                async with clock.timeout(seconds):
+                    await asyncio.wait((task,))
             if not task.done():
                 raise ToolTimeout(tool.full_name, seconds)
             if task.cancelled():

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ot.config.models import Config
+from ot.execution.policy import DEFAULT
 from ot.introspect.help import show_help
 from ot.introspect.listing import list_packs, list_tools
 from ot.introspect.proxy_health import proxy_health
@@ -146,7 +147,7 @@ class OtPack:
         """Show how OneTool's parts are.
 
         Returns:
-            version, python, cwd, engine, registry, proxy, project; workers and warnings if there are any.
+            version, python, cwd, engine, registry, proxy, project, policy; workers and warnings if there are any.
 
         Example:
             ot.health()
@@ -164,6 +165,7 @@ class OtPack:
             "registry": {"status": "degraded" if broken else "ok", "tool_count": count},
             "proxy": proxy_health(self._view.servers()),
             "project": self._view.project,
+            "policy": self._policy(),
         }
         if broken:
             health["registry"]["broken"] = broken
@@ -172,6 +174,11 @@ class OtPack:
         if workers := dict(self._view.workers()):
             health["workers"] = workers
         return health | ({"warnings": list(self._view.warnings)} if self._view.warnings else {})
+
+    def _policy(self) -> dict[str, Any]:
+        policy = self._view.config.policy
+        named = {"allow": policy.allow, "ask": policy.ask, "deny": policy.deny}
+        return {action: list(patterns) for action, patterns in named.items()} | {"default": DEFAULT}
 
     async def reload(self) -> str:
         """Read the configuration again; calls under way keep the old one.

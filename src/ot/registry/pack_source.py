@@ -33,8 +33,9 @@ class PackSource:
         """Return the pack's public functions as tools, to be called as ``target:name``.
 
         Raises:
-            ToolUnavailable: ``__all__`` is not a list of functions.
+            ToolUnavailable: ``__all__``, or what marks functions, is not a list of functions.
         """
+        destructive, read_only = self._marked("__ot_destructive__"), self._marked("__ot_read_only__")
         return [
             Tool(
                 pack=self._pack,
@@ -43,10 +44,19 @@ class PackSource:
                 returns=ast.unparse(node.returns) if node.returns else "",
                 doc=ast.get_docstring(node) or "",
                 target=f"{target}:{name}",
+                destructive=name in destructive,
+                read_only=name in read_only or None,
             )
             for name in _public_names(self._constants, self._functions, self._pack)
             if (node := self._functions[name])
         ]
+
+    def _marked(self, mark: str) -> frozenset[str]:
+        """Return the functions that the file names in *mark*; a mark that cannot be read must not pass silently."""
+        names: Any = self._constants.get(mark, ())
+        if not isinstance(names, list | tuple) or not all(isinstance(n, str) and n in self._functions for n in names):  # pyright: ignore[reportUnknownVariableType] - a literal of any shape
+            raise ToolUnavailable(self._pack, f"{mark} must be a list of names of the file's functions, written out")
+        return frozenset(names)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] - checked above
 
     def required(self, kind: str) -> tuple[str, ...]:
         """Return what ``__ot_requires__`` lists under *kind*.
@@ -78,12 +88,12 @@ class Computed:
 
 
 def _constants(tree: ast.Module) -> dict[str, Any]:
-    """Return what the file assigns to ``pack``, ``__all__`` and ``__ot_requires__``."""
+    """Return what the file assigns to ``pack``, ``__all__`` and the names that begin with ``__ot_``."""
     return {
         name: _literal(value)
         for node in tree.body
         for name, value in _assigned(node)
-        if name in ("pack", "__all__", "__ot_requires__")
+        if name in ("pack", "__all__", "__ot_requires__", "__ot_destructive__", "__ot_read_only__")
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -12,12 +13,15 @@ from ot.config.models import Limits
 from ot.errors import DataTooLarge, ResultTooLarge, ToolError
 from ot.execution.arguments import require_few
 from ot.execution.backends.backend import CallContext
+from ot.execution.consent_question import Foreseen
 from ot.execution.tool_executor import ToolExecutor
 from ot.registry.tool_registry import ToolRegistry
 from ot.runtime import project_proxy
 from ot.runtime.engines.engine import Constant, Function, Missing
 from ot.runtime.engines.print_capture import PrintCapture
+from ot.runtime.foreseen_calls import foreseen_calls
 from ot.runtime.plain import plain_arguments, plain_data
+from ot.runtime.program import Program
 from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.reply_blocks import ReplyBlocks
 from ot.runtime.run_budget import RunBudget
@@ -76,6 +80,9 @@ class PackProxy:
         self.blocks = ReplyBlocks()
         self.tools_called: list[str] = []
         self.sources: set[str] = set()
+        self.program: Program | None = None
+        """The program whose calls these are, once it is parsed."""
+        self._under_way: Counter[str] = Counter()
 
     @property
     def registry(self) -> ToolRegistry:
@@ -106,7 +113,9 @@ class PackProxy:
             return Missing()
         return Function()
 
-    async def call(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    async def call(
+        self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, line: int | None = None
+    ) -> Any:
         """Return the tool's value as a plain copy.
 
         Raises:
@@ -115,24 +124,48 @@ class PackProxy:
         """
         self._budget.spend_call()
         self._note(pack, f"{pack}.{name}")
-        async with self._in_flight:
-            return await self._checked_call(pack, name, args, kwargs)
+        self._under_way[f"{pack}.{name}"] += 1
+        try:
+            async with self._in_flight:
+                return await self._checked_call(pack, name, args, kwargs, line)
+        finally:
+            self._under_way[f"{pack}.{name}"] -= 1
 
-    async def _checked_call(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    async def _checked_call(
+        self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], line: int | None = None
+    ) -> Any:
         if pack == project_proxy.PACK:
             self._projects.require_function(name)
         require_few(self.registry.tool(pack, name), len(args) + len(kwargs))
         tool, most = f"{pack}.{name}", self._limits.value_bytes
         given, named = await plain_arguments(tool, args, kwargs, max_bytes=most)
-        context = CallContext(
-            self._caller, self._run_id, next(self._ids), self._budget.deadline, told=self._told, call=self._call_back
-        )
-        value = await self._executor.call(pack, name, given, named, context)
+        value = await self._executor.call(pack, name, given, named, self._context(line))
         try:
             return await plain_data(value, where=f"the value of {tool}", max_bytes=most)
         except DataTooLarge:
             handle = await self._keep(value, tool=tool, owner=self._caller) if self._keep else ""
             raise ResultTooLarge(tool, f"more than {most:,} bytes", handle) from None
+
+    def _context(self, line: int | None) -> CallContext:
+        clock, consent = self._budget.deadline, self._budget.consent
+        return CallContext(
+            self._caller,
+            self._run_id,
+            next(self._ids),
+            clock.at,
+            told=self._told,
+            call=self._call_back,
+            ask=consent.ask if consent else None,
+            clock=clock,
+            consent=consent,
+            line=line,
+            foresee=self._foresee,
+        )
+
+    def _foresee(self, tool: str, line: int | None) -> Foreseen:
+        """Return what is known of the calls of *tool* that wait and that are to come."""
+        waiting = self._under_way[tool]
+        return foreseen_calls(self.program, tool, line, waiting) if self.program else Foreseen(line, "", waiting)
 
     async def _call_back(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Call a tool for a tool: its own call holds a place already, and waiting for another could wait for ever."""

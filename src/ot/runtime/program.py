@@ -6,6 +6,7 @@ import ast
 import io
 import tokenize
 import warnings
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -99,6 +100,10 @@ class Program:
         for line in self.source.encode().split(b"\n"):
             starts.append(starts[-1] + len(line) + 1)
         return starts
+
+    def line_at(self, offset: int) -> int:
+        """Return the number of the line that holds the byte at *offset* of the source."""
+        return bisect_right(self._line_starts, offset)
 
     def line(self, number: int | None) -> str:
         """Return the model's own line of that number, cut to a readable length."""

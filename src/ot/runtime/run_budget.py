@@ -1,12 +1,13 @@
-"""RunBudget: the time and calls of a run, shared with every run that a tool starts inside it."""
+"""RunBudget: the time, calls and consent of a run, shared with every run that a tool starts inside it."""
 
 from __future__ import annotations
 
-import time
 from contextvars import ContextVar
 
 from ot.config.models import Limits
 from ot.errors import LimitExceeded
+from ot.execution.consent import Consent
+from ot.execution.deadline import Deadline
 
 MAX_DEPTH = 4
 
@@ -17,7 +18,9 @@ class RunBudget:
     def __init__(self, limits: Limits, outer: RunBudget | None = None) -> None:
         """Start the clock, or share the clock and the calls of the run that this one is started in."""
         self.depth = outer.depth + 1 if outer else 1
-        self.deadline = outer.deadline if outer else time.monotonic() + limits.run_seconds
+        self.deadline = outer.deadline if outer else Deadline.after(limits.run_seconds)
+        self.consent: Consent | None = outer.consent if outer else None
+        """What the user of the outermost run has said: a run inside it has nobody else to ask."""
         self.calls = 0
         self._most_calls = limits.calls
         self._root = outer._root if outer else self
@@ -25,7 +28,7 @@ class RunBudget:
     @property
     def seconds_left(self) -> float:
         """How long the run may still take."""
-        return self.deadline - time.monotonic()
+        return self.deadline.seconds_left
 
     def spend_call(self) -> None:
         """Count one tool call, on the outermost run's account.

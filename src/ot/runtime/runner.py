@@ -14,6 +14,9 @@ import anyio.to_thread
 
 from ot.config.models import Limits, Security
 from ot.errors import LimitExceeded, OneToolError, ProgramFailed, RunError
+from ot.execution.ask_user import AskUser
+from ot.execution.consent import Consent
+from ot.execution.deadline import Deadline
 from ot.execution.tool_executor import ToolExecutor
 from ot.output.finish import Asked, Finish, NotPresentable
 from ot.runtime.aliases import expand_aliases
@@ -70,6 +73,7 @@ class Runner:
         limits: Limits,
         security: Security,
         redact: Callable[[str], str] = lambda text: text,
+        consent: Callable[[AskUser | None, Deadline], Consent] = Consent,
     ) -> None:
         """Put together what one run needs; *redact* takes secrets out of every text that leaves."""
         self.executor = executor
@@ -81,11 +85,15 @@ class Runner:
         self._limits = limits
         self._security = security
         self._redact = redact
+        self._consent = consent
 
-    async def run(self, command: str, *, caller: str, progress: TellProgress | None = None) -> Reply:
+    async def run(
+        self, command: str, *, caller: str, progress: TellProgress | None = None, ask: AskUser | None = None
+    ) -> Reply:
         """Return the reply to *command*; a failure is a reply too, never an exception."""
         trail = _Trail(secrets.token_hex(4), progress)
         budget = RunBudget(self._limits, current_budget.get())
+        budget.consent = budget.consent or self._consent(ask, budget.deadline)
         token = current_budget.set(budget)
         try:
             outcome = await self._outcome(command, trail, budget, caller)
@@ -115,6 +123,7 @@ class Runner:
         else:
             trail.program = await anyio.to_thread.run_sync(self._program, code, abandon_on_cancel=True)
             await anyio.to_thread.run_sync(self.engine.refuse, trail.program, packs, abandon_on_cancel=True)
+        packs.program = trail.program
         return await self.engine.run(trail.program, packs, self._limits, budget.deadline)
 
     async def _code(self, command: str) -> str:

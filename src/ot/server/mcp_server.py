@@ -7,7 +7,7 @@ import contextlib
 import itertools
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 # Its rich log handler blocks the whole server for seconds on a long error text; it must be off before the import.
@@ -16,12 +16,17 @@ os.environ.setdefault("FASTMCP_ENABLE_RICH_LOGGING", "false")
 from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ResourceError
 from fastmcp.tools import ToolResult
+from fastmcp.tools.base import InputRequiredToolResult
+from mcp.server.request_state import RequestStateSecurity
 from mcp_types import ContentBlock, TextContent, ToolAnnotations
 from pydantic import TypeAdapter, ValidationError
 
 from ot.errors import OneToolError
+from ot.execution.ask_user import AskUser, Question
 from ot.runtime.pack_proxy import Progress, TellProgress
 from ot.runtime.reply import Reply
+from ot.server.elicitation import answer_of, can_ask, input_required, is_modern, way_to_ask
+from ot.server.parked_runs import NotParked, ParkedRun, ParkedRuns
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +34,10 @@ BLOCKS: TypeAdapter[ContentBlock] = TypeAdapter(ContentBlock)
 PROGRESS_SECONDS = 5.0
 NEWS_PAUSE_SECONDS = 0.1
 """A tool that tells of every line does not flood the client."""
+
+STATE_SECONDS = 7 * 24 * 3600.0
+"""The seal around a token; the token itself is good for policy.ask_seconds."""
+NOT_PARKED = "no run waits for this answer: it was answered already, or given up. Run the program again"
 
 INSTRUCTIONS = (
     "One tool, run, executes a Python program that calls packs of tools. "
@@ -50,8 +59,18 @@ Not available: yield, del, inheritance, other modules."""
 class House(Protocol):
     """What the face needs of the house behind it."""
 
-    async def run(self, command: str, *, progress: TellProgress | None = None) -> Reply:
-        """Answer a command, telling of progress meanwhile."""
+    @property
+    def caller(self) -> str:
+        """Who the client is."""
+        ...
+
+    @property
+    def ask_seconds(self) -> float:
+        """How long a question to the user waits for its answer."""
+        ...
+
+    async def run(self, command: str, *, progress: TellProgress | None = None, ask: AskUser | None = None) -> Reply:
+        """Answer a command, telling of progress and asking the user meanwhile."""
         ...
 
     def tool_names(self) -> list[str]:
@@ -69,7 +88,16 @@ class House(Protocol):
 
 def build_server(house: House, version: str) -> FastMCP:
     """Return the MCP server whose one tool answers from *house*."""
-    server = FastMCP("onetool", INSTRUCTIONS, version=version, mask_error_details=True, on_duplicate="error")
+    parked = ParkedRuns()
+    server = FastMCP(
+        "onetool",
+        INSTRUCTIONS,
+        version=version,
+        mask_error_details=True,
+        on_duplicate="error",
+        lifespan=_ending(parked),
+        request_state_security=RequestStateSecurity.ephemeral(ttl=STATE_SECONDS),
+    )
 
     @server.tool(
         description=DESCRIPTION,
@@ -79,10 +107,10 @@ def build_server(house: House, version: str) -> FastMCP:
         output_schema=None,
     )
     async def run(command: str, ctx: Context) -> ToolResult:  # pyright: ignore[reportUnusedFunction] - registered
-        reply = await _with_progress(house, command, ctx)
-        content: list[Any] = [TextContent(type="text", text=text) for text in reply.texts]
-        content += [block for wire in reply.blocks if (block := _content_block(wire))]
-        return ToolResult(content=content, meta={"onetool": reply.meta}, is_error=reply.is_error)
+        if is_modern(ctx) and (ctx.request_state is not None or can_ask(ctx)):
+            return await _leg(house, parked, command, ctx)
+        ask = way_to_ask(ctx, house.ask_seconds)
+        return _result(await _with_progress(ctx, lambda tell: house.run(command, progress=tell, ask=ask)))
 
     @server.resource("ot://tools", mime_type="application/json", description="The names of all tools")
     def tools() -> list[str]:  # pyright: ignore[reportUnusedFunction] - registered
@@ -115,14 +143,62 @@ def _or_error(read: Callable[[], str]) -> str:
         raise ResourceError(str(error)) from None
 
 
-async def _with_progress(house: House, command: str, ctx: Context) -> Reply:
-    """Return the reply, telling the client what tools tell, and at least every five seconds that it goes on."""
+def _result(reply: Reply) -> ToolResult:
+    content: list[Any] = [TextContent(type="text", text=text) for text in reply.texts]
+    content += [block for wire in reply.blocks if (block := _content_block(wire))]
+    return ToolResult(content=content, meta={"onetool": reply.meta}, is_error=reply.is_error)
+
+
+def _ending(parked: ParkedRuns) -> Any:
+    @contextlib.asynccontextmanager
+    async def lifespan(_server: FastMCP) -> AsyncGenerator[dict[str, Any]]:
+        try:
+            yield {}
+        finally:
+            await parked.aclose()
+
+    return lifespan
+
+
+async def _leg(house: House, parked: ParkedRuns, command: str, ctx: Context) -> ToolResult:
+    """Start a run, or go on with one that is parked, until its next question or its reply."""
+    try:
+        run = _taken_up(house, parked, command, ctx)
+    except NotParked:
+        return ToolResult(content=NOT_PARKED, is_error=True)
+
+    async def turn(tell: TellProgress | None) -> Question | Reply:
+        run.tell = tell
+        return await run.turn()
+
+    try:
+        came = await _with_progress(ctx, turn)
+    except asyncio.CancelledError:
+        await parked.end(run)
+        raise
+    return InputRequiredToolResult(input_required(came, run.token)) if isinstance(came, Question) else _result(came)
+
+
+def _taken_up(house: House, parked: ParkedRuns, command: str, ctx: Context) -> ParkedRun:
+    if ctx.request_state is not None:
+        run = parked.take(ctx.request_state, house.caller)
+        run.answer(answer_of(ctx))
+        return run
+
+    async def start(ask: AskUser, progress: TellProgress) -> Reply:
+        return await house.run(command, progress=progress, ask=ask)
+
+    return parked.start(start, house.caller, house.ask_seconds)
+
+
+async def _with_progress[T](ctx: Context, work: Callable[[TellProgress | None], Awaitable[T]]) -> T:
+    """Return what *work* returns, telling the client what tools tell, and every five seconds that it goes on."""
     if not _wants_progress(ctx):
-        return await house.run(command)
+        return await work(None)
     heartbeat = _Heartbeat(ctx)
     beating = asyncio.ensure_future(heartbeat.beat())
     try:
-        return await house.run(command, progress=heartbeat.tell)
+        return await work(heartbeat.tell)
     finally:
         beating.cancel()
         with contextlib.suppress(asyncio.CancelledError):

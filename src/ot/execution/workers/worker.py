@@ -38,6 +38,7 @@ MAX_WAITING = 256
 UNSENT_BYTES = 1 << 16
 """What may wait in the pipe before another call is written out."""
 STALL_SECONDS = 1.0
+ASKING_SECONDS = 24 * 3600.0
 CANCEL_GRACE_SECONDS = 0.2
 """How long a cancelled call may take to end before its worker is killed."""
 LEAVE_SECONDS = 2.0
@@ -199,7 +200,8 @@ class Worker:
             self._pending.pop(call_id, None)
 
     def _call_frame(self, call_id: str, tool: Tool, arguments: dict[str, Any], context: CallContext) -> bytes:
-        left = max(context.deadline - time.monotonic(), 0.0)
+        # A question to the user stops the run's clock, of which the worker's own knows nothing; the door ends the call.
+        left = max(context.deadline - time.monotonic(), 0.0) + (ASKING_SECONDS if context.clock else 0.0)
         try:
             params = {"tool": tool.name, "arguments": tagged.encode(arguments), "ms": int(left * 1000)}
             return wire.to_frame(wire.request(call_id, "call", params))

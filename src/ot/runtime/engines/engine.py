@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ot.config.models import Limits
+from ot.execution.deadline import Deadline
 from ot.output.presentable import Describe, describe_type
 from ot.runtime.program import Program
 
@@ -60,8 +61,13 @@ class Reach(Protocol):
         """Return what ``pack.name`` is."""
         ...
 
-    async def call(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Return the value of a tool call; raise ToolError, or RunError when the run itself must end."""
+    async def call(
+        self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, line: int | None = None
+    ) -> Any:
+        """Return the value of a tool call; raise ToolError, or RunError when the run itself must end.
+
+        *line* is where the call stands in the program, if the engine knows it.
+        """
         ...
 
 
@@ -90,8 +96,8 @@ class Engine(Protocol):
         """
         ...
 
-    async def run(self, program: Program, reach: Reach, limits: Limits, deadline: float) -> Outcome:
-        """Return the outcome.
+    async def run(self, program: Program, reach: Reach, limits: Limits, deadline: Deadline) -> Outcome:
+        """Return the outcome, by *deadline*, which moves on while the user is asked something.
 
         Raises:
             RunError: The program ended without one; what it printed is in ``printed`` of the error.

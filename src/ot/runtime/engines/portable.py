@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from typing import Any
 
 import pydantic_monty as monty
 
 from ot.config.models import Limits
 from ot.errors import EngineCrashed, NotSupported, Overloaded, RunError
+from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import EngineHealth, Outcome, Reach
 from ot.runtime.engines.portable_gaps import find_gaps
 from ot.runtime.engines.portable_run import PortableRun, StillbornRun
@@ -43,13 +43,13 @@ class PortableEngine:
         if gaps := find_gaps(program.tree, packs):
             raise NotSupported(gaps, self.name)
 
-    async def run(self, program: Program, reach: Reach, limits: Limits, deadline: float | None = None) -> Outcome:
+    async def run(self, program: Program, reach: Reach, limits: Limits, deadline: Deadline | None = None) -> Outcome:
         """Return the program's outcome.
 
         Raises:
             RunError: It ended without one.
         """
-        deadline = deadline or time.monotonic() + limits.run_seconds
+        deadline = deadline or Deadline.after(limits.run_seconds)
         for _ in range(AHEAD + 1):
             # Every worker that waited may have died meanwhile; then nothing of the program has taken effect.
             with contextlib.suppress(StillbornRun):
@@ -58,7 +58,7 @@ class PortableEngine:
 
     async def _run(self, run: PortableRun, limits: Limits) -> Outcome:
         try:
-            async with self._sessions.session(_monty_limits(limits), run.deadline) as session:
+            async with self._sessions.session(_monty_limits(limits), run.deadline.at) as session:
                 return await run.drive(session)
         except TimeoutError:
             raise Overloaded("all processes of the engine are busy, try again later") from None

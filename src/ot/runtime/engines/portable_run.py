@@ -15,6 +15,7 @@ import pydantic_monty as monty
 
 from ot.config.models import Limits
 from ot.errors import EngineCrashed, LimitExceeded, OneToolError, ProgramFailed, RunError
+from ot.execution.deadline import Deadline
 from ot.runtime.aliases import replace_ranges
 from ot.runtime.engines.builtin_exception import builtin_exception
 from ot.runtime.engines.engine import NO_VALUE, Constant, Function, Missing, Outcome, Reach
@@ -47,7 +48,7 @@ class StillbornRun(EngineCrashed):
 class PortableRun:
     """Feeds a program to a session and answers what it asks for."""
 
-    def __init__(self, program: Program, reach: Reach, limits: Limits, deadline: float) -> None:
+    def __init__(self, program: Program, reach: Reach, limits: Limits, deadline: Deadline) -> None:
         self.program = calls_for_missing_members(program, reach)
         self.reach = reach
         self.limits = limits
@@ -65,7 +66,7 @@ class PortableRun:
         """Return the outcome, within the run's wall clock."""
         self._started = time.monotonic()
         try:
-            async with asyncio.timeout(max(self.deadline - time.monotonic(), 0)):
+            async with self.deadline.timeout():
                 return await self._feed(session)
         except TimeoutError:
             raise LimitExceeded("run_seconds", f"the run took longer than {self.limits.run_seconds:g} s") from None
@@ -143,12 +144,13 @@ class PortableRun:
             if reference is None:
                 return await self._answer_system(snapshot)
             pack, name = reference
+        position = snapshot.position
+        line = self.program.line_at(position.start) if position.filename == SOURCE else None
         try:
-            call = self.reach.call(pack, name, snapshot.args, snapshot.kwargs)
+            call = self.reach.call(pack, name, snapshot.args, snapshot.kwargs, line=line)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             # Arguments that have no form outside the sandbox fail while they are converted.
             return await snapshot.resume({"exception": TypeError(f"{pack}.{name}(): {error}")})
-        position = snapshot.position
         if position.filename == SOURCE and (position.start, position.end) in self.program.awaited:
             self._calls[snapshot.call_id] = asyncio.create_task(self._answer(call))
             return await snapshot.resume({"future": ...})
@@ -159,7 +161,7 @@ class PortableRun:
         if name not in ("system.sleep", "system.async_sleep"):
             return await snapshot.resume_not_handled() if snapshot.is_os_function else await snapshot.resume_auto()
         seconds = float(snapshot.args[0]) if snapshot.args else 0.0
-        if seconds > self.deadline - time.monotonic():
+        if seconds > self.deadline.seconds_left:
             self._end = LimitExceeded("run_seconds", f"sleep({seconds:g}) is longer than the run may still take")
             raise self._end
         if name == "system.sleep":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from ot.config.models import Limits
+from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import EngineHealth, Outcome, Reach
 from ot.runtime.program import Program
 
@@ -22,7 +23,7 @@ class StubEngine:
     def refuse(self, program: Program, reach: Reach) -> None:
         """Refuse nothing."""
 
-    async def run(self, program: Program, reach: Reach, limits: Limits, deadline: float) -> Outcome:
+    async def run(self, program: Program, reach: Reach, limits: Limits, deadline: Deadline) -> Outcome:
         """Return the answer."""
         self.programs.append(program)
         return await self._answer(program, reach)

@@ -1,0 +1,140 @@
+"""Asks the person at the terminal, on standard error, so that standard output stays the program's."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import anyio.to_thread
+from rich.console import Console
+from rich.text import Text
+
+from ot.errors import CannotAsk
+from ot.execution.ask_user import Answer, Question
+
+WORDS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+NO_TERMINAL = "standard input and standard error are no terminal"
+
+
+@dataclass(frozen=True)
+class TerminalQuestion:
+    """Asks where somebody sits; an answer that is not understood is asked for again."""
+
+    seconds: float
+
+    async def __call__(self, question: Question) -> Answer:
+        """Return the answer.
+
+        Raises:
+            CannotAsk: Nobody sits there, or nobody answered in time.
+        """
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise CannotAsk(NO_TERMINAL)
+        _forget_what_was_typed_before()
+        try:
+            async with asyncio.timeout(self.seconds):
+                return await (_consent(question) if question.kind == "consent" else _form(question))
+        except TimeoutError:
+            raise CannotAsk(f"nobody answered within {self.seconds:g} s") from None
+        except EOFError:
+            return Answer("cancel")
+
+
+def _console() -> Console:
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+async def _consent(question: Question) -> Answer:
+    fields: Mapping[str, Any] = question.schema["properties"]
+    calls, always = fields["up_to"]["default"], "always" in fields["decision"]["enum"]
+    # Text, not markup: the arguments are the program's.
+    _console().print(Text(question.message))
+    choices = f"[y]es up to {calls} (or a number)" + (" · [a]lways" if always else "") + " · [n]o"
+    while True:
+        typed = (await _asked(f"{choices}: ")).lower()
+        if typed in ("n", "no"):
+            return Answer("decline")
+        if typed in ("a", "always") and always:
+            return Answer("accept", {"decision": "always"})
+        if typed in ("y", "yes") or (typed.isascii() and typed.isdigit() and int(typed[:9]) >= 1):
+            return Answer("accept", {"decision": "allow", "up_to": int(typed[:9]) if typed.isdigit() else calls})
+
+
+async def _form(question: Question) -> Answer:
+    """Ask for each field of a form; an empty line takes the default, or leaves the field out."""
+    _console().print(Text(question.message))
+    fields: Mapping[str, Any] = question.schema.get("properties") or {}
+    required = question.schema.get("required") or ()
+    content: dict[str, Any] = {}
+    for name, field in fields.items():
+        value = await _field(name, field, name in required)
+        if value is not None:
+            content[name] = value
+    agreed = (await _asked("send this? [y]es · [n]o: ")).lower() in ("y", "yes")
+    return Answer("accept", content) if agreed else Answer("decline")
+
+
+async def _field(name: str, field: Mapping[str, Any], required: bool) -> Any:
+    known = field.get("enum")
+    words = f"{field.get('title') or name}" + (f" ({', '.join(map(str, known))})" if known else "")
+    default = field.get("default")
+    while True:
+        typed = await _asked(f"{words}{f' [{default}]' if default is not None else ''}: ")
+        if not typed and (default is not None or not required):
+            return default
+        try:
+            value = _read(typed, field.get("type"))
+        except ValueError:
+            continue
+        if typed and (not known or value in known):
+            return value
+
+
+def _read(typed: str, kind: Any) -> Any:
+    """Return what was typed as the kind of value that a field wants; raise ValueError."""
+    if kind == "boolean":
+        if typed.lower() not in WORDS:
+            raise ValueError(typed)
+        return WORDS[typed.lower()]
+    return int(typed) if kind == "integer" else float(typed) if kind == "number" else typed
+
+
+async def _asked(prompt: str) -> str:
+    _console().print(Text(prompt), end="")
+    return (await _line(sys.stdin.fileno())).strip()
+
+
+async def _line(fd: int) -> str:
+    """Return the next line of a terminal, which hands out whole lines; waiting for it can be cancelled.
+
+    Raises:
+        EOFError: There is no more.
+    """
+    loop = asyncio.get_running_loop()
+    there = asyncio.Event()
+    try:
+        loop.add_reader(fd, there.set)
+    except NotImplementedError:  # Windows
+        typed = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
+    else:
+        try:
+            await there.wait()
+        finally:
+            loop.remove_reader(fd)
+        typed = os.read(fd, 4096).decode(errors="replace")
+    if not typed:
+        raise EOFError
+    return typed
+
+
+def _forget_what_was_typed_before() -> None:
+    """Drop what was typed before the question could be read: it is no answer to it."""
+    try:
+        import termios
+    except ImportError:  # Windows
+        return
+    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)

@@ -1,0 +1,244 @@
+"""A tool that asks first is called as often as the user of the run agrees to, and not once more."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from answers import BIN, NO, YES, User
+from ot.app import App
+from ot.errors import CannotAsk, ConfigError
+from ot.execution.ask_user import Answer
+from run_app import error_of, running_app, value_of
+
+pytestmark = pytest.mark.anyio
+
+LOOP = "for i in range(50):\n    bin.delete(item=i)\n"
+GATHER = "import asyncio\nawait asyncio.gather(*[bin.delete(item=i) for i in range(50)])\n"
+
+
+async def gone(app: App) -> int:
+    """Return how many things were deleted."""
+    return int(value_of(await app.run("bin.gone()")))
+
+
+@pytest.mark.parametrize("program", [LOOP, GATHER])
+async def test_fifty_deletions_ask_once_with_a_count_and_stop_at_the_cap(tmp_path: Path, program: str) -> None:
+    user = User(YES)
+    async with running_app(tmp_path, {"bin": BIN}) as app:
+        text = error_of(await app.run(program, ask=user))
+        assert "PermissionError: bin.delete was not called: the user allowed 10 calls of it in this run" in text
+        assert "10 were let through" in text
+        # One that is refused ends a gather, and may cut off the last that were let through.
+        assert await gone(app) == 10 if program == LOOP else 1 <= await gone(app) <= 10
+    (question,) = user.questions
+    assert "bin.delete" in question.message
+    assert "item=0" in question.message
+    assert "up to 50 times" in question.message
+    assert "A yes allows 10 calls" in question.message
+    assert question.schema["properties"]["up_to"]["default"] == 10
+
+
+async def test_the_question_shows_the_line_of_the_program_and_how_many_calls_wait(tmp_path: Path) -> None:
+    user = User(YES)
+    async with running_app(tmp_path, {"bin": BIN}) as app:
+        await app.run("import asyncio\nids = bin.gone() + 3\n" + GATHER.replace("range(50)", "range(ids)"), ask=user)
+    assert "Line 4: await asyncio.gather(*[bin.delete(item=i) for i in range(ids)])" in user.questions[0].message
+    assert "3 calls of it wait for the answer" in user.questions[0].message
+
+
+@pytest.mark.parametrize(("said", "made"), [(3, 3), (10.0, 10), (1, 1), (50, 50), (10**9, 50)])
+async def test_the_user_may_say_another_number(tmp_path: Path, said: Any, made: int) -> None:
+    async with running_app(tmp_path, {"bin": BIN}) as app:
+        reply = await app.run(LOOP, ask=User({"decision": "allow", "up_to": said}))
+        assert reply.is_error == (made < 50)
+        assert await gone(app) == made
+
+
+async def test_the_configuration_may_say_another_number(tmp_path: Path) -> None:
+    async with running_app(tmp_path, {"bin": BIN}, {"policy": {"ask_calls": 4}}) as app:
+        await app.run(LOOP, ask=User(YES))
+        assert await gone(app) == 4
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        NO,
+        {},
+        {"decision": "ALLOW"},
+        {"decision": True},
+        {"decision": ["allow"]},
+        {"decision": "always"},  # it was not offered
+        {"decision": "allow", "up_to": 0},
+        {"decision": "allow", "up_to": -5},
+        {"decision": "allow", "up_to": True},
+        {"decision": "allow", "up_to": "10"},
+        {"decision": "allow", "up_to": None},
+        {"decision": "allow", "up_to": float("nan")},
+        {"confirmed": True},
+        Answer("decline", YES),
+        Answer("cancel", YES),
+    ],
+)
+async def test_whatever_is_not_clearly_a_yes_is_a_no_that_holds_for_the_run(tmp_path: Path, answer: Any) -> None:
+    user = User(answer)
+    caught = "    try:\n        bin.delete(item=i)\n    except PermissionError as e:\n        last = str(e)\n"
+    again = f"for i in range(3):\n{caught}last"
+    async with running_app(tmp_path, {"bin": BIN}) as app:
+        assert "the user said no" in value_of(await app.run(again, ask=user))
+        assert len(user.questions) == 1
+        assert await gone(app) == 0
+
+
+async def test_the_next_run_asks_anew(tmp_path: Path) -> None:
+    user = User(YES, NO)
+    async with running_app(tmp_path, {"bin": BIN}) as app:
+        assert value_of(await app.run("bin.delete(item=1)", ask=user)) == "1"
+        assert "said no" in error_of(await app.run("bin.delete(item=2)", ask=user))
+        assert await gone(app) == 1
+
+
+async def test_each_tool_is_asked_about_on_its_own_one_after_the_other(tmp_path: Path) -> None:
+    user = User(YES, NO)
+    program = "import asyncio\nawait asyncio.gather(bin.delete(item=1), bin.burn())\n"
+    async with running_app(tmp_path, {"bin": BIN}) as app:
+        assert "bin.burn was not called: the user said no" in error_of(await app.run(program, ask=user))
+        assert await gone(app) == 1
+        assert [q.message.split()[5] for q in user.questions] == ["bin.delete,", "bin.burn,"]
+
+
+async def test_who_is_always_asked_may_be_told_so_by_a_pattern_and_who_never_is_too(tmp_path: Path) -> None:
+    user = User(NO)
+    config = {"policy": {"ask": ["bin.gone"], "allow": ["bin.delete"]}}
+    async with running_app(tmp_path, {"bin": BIN}, config) as app:
+        assert value_of(await app.run("bin.delete(item=7)", ask=user)) == "7"
+        assert "said no" in error_of(await app.run("bin.gone()", ask=user))
+        assert len(user.questions) == 1
+
+
+async def test_always_is_written_down_and_is_no_longer_asked(tmp_path: Path) -> None:
+    user, written = User({"decision": "always"}), []
+
+    async def always(pattern: str) -> None:
+        written.append(pattern)
+
+    async with running_app(tmp_path, {"bin": BIN}, allow_always=always) as app:
+        assert not (await app.run(LOOP, ask=user)).is_error
+        assert await gone(app) == 50
+    assert written == ["bin.delete"]
+    assert user.questions[0].schema["properties"]["decision"]["enum"] == ["allow", "always", "deny"]
+
+
+async def test_always_that_cannot_be_written_is_good_for_the_run(tmp_path: Path) -> None:
+    async def always(pattern: str) -> None:
+        raise ConfigError("the disk is full")
+
+    async with running_app(tmp_path, {"bin": BIN}, allow_always=always) as app:
+        assert value_of(await app.run("bin.delete(item=1)", ask=User({"decision": "always"}))) == "1"
+
+
+@pytest.mark.parametrize("ask", [None, User(CannotAsk("the client has gone"))])
+async def test_where_nobody_can_be_asked_the_line_that_would_allow_it_is_told_and_works(
+    tmp_path: Path, ask: User | None
+) -> None:
+    async with running_app(tmp_path, {"bin": BIN}) as app:
+        text = error_of(await app.run("bin.delete(item=1)", ask=ask))
+        assert "bin.delete was not called: it asks first, and the user could not be asked: " in text
+        line = 'policy: {allow: ["bin.delete"]}'
+        assert line in text
+        app.paths.global_dir.joinpath("onetool.yaml").write_text(line + "\n")
+        assert value_of(await app.run("bin.delete(item=1)", ask=ask)) == "1"
+
+
+async def test_wrong_arguments_are_told_before_anybody_is_asked(tmp_path: Path) -> None:
+    user = User(YES)
+    async with running_app(tmp_path, {"bin": BIN}) as app:
+        assert "unexpected keyword" in error_of(await app.run("bin.delete(thing=1)", ask=user))
+        assert user.questions == []
+
+
+async def test_a_question_shows_no_secret_and_nothing_that_breaks_its_lines(tmp_path: Path) -> None:
+    user = User(NO)
+    async with running_app(tmp_path, {"bin": BIN}) as app:
+        app.paths.global_dir.joinpath("secrets.yaml").write_text("TOKEN: canary-4242-secret\n")
+        app.paths.global_dir.joinpath("secrets.yaml").chmod(0o600)
+        await app.reload()
+        note = "'canary-' + '4242-secret' + chr(10) + 'Line 1: ok' + chr(27) + '[2J' + chr(0x202E) + 'x' * 5000"
+        await app.run(f"note = {note}\nbin.delete(note=note)", ask=user)
+    message = user.questions[0].message
+    assert "canary" not in message
+    assert len(message) < 1500
+    assert "\x1b" not in message
+    assert "\u202e" not in message
+    assert [line for line in message.splitlines() if line.startswith("Line ")] == ["Line 2: bin.delete(note=note)"]
+
+
+async def test_the_runs_clock_stands_still_while_a_question_waits(tmp_path: Path) -> None:
+    user, limits = User(None, YES), {"run_seconds": 1, "call_seconds": 0.5, "cpu_seconds": 1}
+
+    async def slowly(question: Any) -> Answer:
+        await asyncio.sleep(1.5)
+        return Answer("accept", YES)
+
+    async with running_app(tmp_path, {"bin": BIN}, {"limits": limits}) as app:
+        await app.run("1")
+        assert value_of(await app.run("bin.delete(item=1)\nbin.burn()\nbin.gone()", ask=slowly)) == "1"
+        text = error_of(await app.run("import time\nbin.delete(item=1)\ntime.sleep(0.6)\ntime.sleep(0.6)", ask=slowly))
+        assert "limits.run_seconds" in text
+    assert user.questions == []
+
+
+async def test_a_run_that_is_cancelled_while_it_asks_ends_at_once(tmp_path: Path) -> None:
+    user = User(None)
+    async with running_app(tmp_path, {"bin": BIN}) as app:
+        run = asyncio.ensure_future(app.run("bin.delete(item=1)", ask=user))
+        await asyncio.wait_for(user.asked.wait(), 10)
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(run, 2)
+        assert await gone(app) == 0
+
+
+async def test_a_run_may_ask_twenty_times_and_no_more(tmp_path: Path) -> None:
+    names = [f"f{n}" for n in range(25)]
+    pack = f"__ot_destructive__ = {names}\n" + "".join(f"def {name}(): return 1\n" for name in names)
+    user = User(NO)
+    calls = "".join(f"try:\n    many.{name}()\nexcept PermissionError as e:\n    last = str(e)\n" for name in names)
+    async with running_app(tmp_path, {"many": pack}) as app:
+        assert "has asked 20 times already" in value_of(await app.run(calls + "last", ask=user))
+    assert len(user.questions) == 20
+
+
+CALLER = """
+import ot_sdk
+
+
+def clean(item: int) -> int:
+    return ot_sdk.call_tool("bin.delete", item=item)
+"""
+
+
+async def test_a_tool_that_calls_one_that_asks_waits_with_it_and_does_not_answer_for_it(tmp_path: Path) -> None:
+    held, asked = asyncio.Event(), list[str]()
+
+    async def slowly(question: Any) -> Answer:
+        asked.append(question.message)
+        await held.wait()
+        return Answer("accept", {"decision": "allow", "up_to": 1})
+
+    tools = tmp_path / "user" / "tools" / "caller"
+    tools.mkdir(parents=True)
+    (tools / "caller_tools.py").write_text(CALLER)
+    config = {"limits": {"call_seconds": 2, "run_seconds": 3}, "policy": {"deny": ["bin.burn"]}}
+    async with running_app(tmp_path, {"bin": BIN}, config) as app:
+        assert "could not be asked" in error_of(await app.run("caller.clean(item=1)"))
+        assert await gone(app) == 0
+        asyncio.get_running_loop().call_later(4, held.set)
+        program = "caller.clean(item=1)\ntry:\n    caller.clean(item=2)\nexcept Exception as e:\n    x = str(e)\nx"
+        assert "the user allowed 1 call of it" in value_of(await app.run(program, ask=slowly))
+        assert await gone(app) == 1
+    assert len(asked) == 1
