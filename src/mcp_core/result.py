@@ -48,7 +48,7 @@ class Result[T]:
 
     def __post_init__(self) -> None:
         """Refuse a success with an error and a failure without one."""
-        if self.success == (self.error is not None or self.error_type is not None):
+        if any((field is None) != self.success for field in (self.error, self.error_type)):
             raise ValueError("a success carries no error, a failure carries error and error_type")
 
     @staticmethod

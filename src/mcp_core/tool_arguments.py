@@ -116,8 +116,11 @@ class ToolArguments(BaseModel):
 
 def arguments_model(function: Tool) -> type[ToolArguments] | None:
     """Return the argument model of a tool, that is the annotation of its only parameter; none for other functions."""
-    parameters = list(inspect.signature(inspect.unwrap(function), eval_str=True).parameters.values())
-    found: Any = parameters[0].annotation if len(parameters) == 1 else None
+    function = inspect.unwrap(function)
+    if len(inspect.signature(function).parameters) != 1:
+        return None
+    (parameter,) = inspect.signature(function, eval_str=True).parameters.values()
+    found: Any = parameter.annotation
     if not isinstance(found, type) or not issubclass(found, ToolArguments):
         return None
     # A model whose annotations were not known when it was written would hide its consent.

@@ -99,8 +99,10 @@ def test_a_result_cannot_be_changed_or_be_both() -> None:
         Result.ok(1).value = 2  # pyright: ignore[reportAttributeAccessIssue] - the subject
     with pytest.raises(ValueError, match="a success carries no error"):
         Result(True, 1, error="x", error_type="y")
-    with pytest.raises(ValueError, match="a failure carries error"):
-        Result(False)
+    halves: list[dict[str, Any]] = [{}, {"error": "x"}, {"error_type": "y"}]
+    for half in halves:
+        with pytest.raises(ValueError, match="a failure carries error and error_type"):
+            Result(False, **half)
 
 
 def test_unwrapping_gives_the_value_or_raises_what_the_failure_says() -> None:

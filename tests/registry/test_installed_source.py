@@ -51,6 +51,15 @@ FILES = {
         TOOLS = SimpleNamespace(wipe=program_function(wipe), plain=plain, _hidden=plain)
         EMPTY, MIXED, NUMBER = SimpleNamespace(), SimpleNamespace(a=plain, b=3), 3
         ''',
+    "guest_unknown": '''
+        from __future__ import annotations
+        from types import SimpleNamespace
+
+        def odd(args: Unknown) -> None:
+            """Have a type that nobody knows."""
+
+        TOOLS = SimpleNamespace(odd=odd)
+        ''',
     "guest_broken": "raise RuntimeError('no way')",
 }
 
@@ -106,6 +115,7 @@ def test_an_object_s_functions_are_tools_with_all_that_their_models_say(monkeypa
         ("guest_nowhere:TOOLS", "ModuleNotFoundError"),
         ("guest_broken:TOOLS", "RuntimeError: no way"),
         ("guest_plain:TOOLS", "SystemExit: must not be imported"),
+        ("guest_unknown:TOOLS", "NameError: name 'Unknown' is not defined"),
         ("guest_typed:NOTHING", "AttributeError"),
         ("guest_typed:NUMBER", "TypeError"),
         ("guest_typed:EMPTY", "must hold functions"),

@@ -161,7 +161,7 @@ async def test_an_error_is_cut_to_a_readable_length(tmp_path: Path) -> None:
 
 async def test_a_hint_names_the_pack_that_was_meant(tmp_path: Path) -> None:
     text = error_of(await run_in(tmp_path, "brav.search(query='x')", {"brave": BRAVE}))
-    assert "there is no pack 'brav', did you mean 'brave'? Available packs: brave, file, ot, proj" in text
+    assert "there is no pack 'brav', did you mean 'brave'? Available packs: brave, file, guide, " in text
 
 
 async def test_two_blocks_are_answered_with_what_to_give(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ async def test_a_call_reaches_the_function_of_its_pack(tmp_path: Path) -> None:
 async def test_an_unknown_pack_is_answered_with_those_that_exist(tmp_path: Path) -> None:
     text = error_of(await run_in(tmp_path, "unknown.func()", PACKS))
     assert "there is no pack 'unknown'" in text
-    assert "Available packs: brave, context7, file, ot, proj" in text
+    assert "Available packs: brave, context7, file, guide, ot, proj" in text
 
 
 @pytest.mark.scenario("000-27")

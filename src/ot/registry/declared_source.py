@@ -23,21 +23,24 @@ def declared_tools(found: EntryPoint) -> list[Tool]:
     Raises:
         ToolUnavailable: It cannot be imported, or the object has no functions.
     """
-    functions = {name: function for name, function in _loaded(found).items() if not name.startswith("_")}
-    if not functions or not all(inspect.isroutine(function) for function in functions.values()):
-        raise ToolUnavailable(found.name, f"{found.value} must hold functions, and nothing else under a public name")
-    plain = tools_of_functions(found.name, functions)
-    placed = [replace(tool, target=f"{found.value}.{tool.name}", doc=_as_called(tool)) for tool in plain]
-    return [_typed(tool, functions[tool.name]) for tool in placed]
-
-
-def _loaded(found: EntryPoint) -> dict[str, Any]:
     try:
         loaded: Any = found.load()
-        return cast("dict[str, Any]", vars(loaded))
+        return _tools_of(found, cast("dict[str, Any]", vars(loaded)))
+    except ToolUnavailable:
+        raise
     except BaseException as error:
         logger.exception("pack %s cannot be imported", found.name)
         raise ToolUnavailable(found.name, f"{type(error).__name__}: {error}") from None
+
+
+def _tools_of(found: EntryPoint, attributes: dict[str, Any]) -> list[Tool]:
+    functions = {name: function for name, function in attributes.items() if not name.startswith("_")}
+    if not functions or not all(inspect.isroutine(function) for function in functions.values()):
+        raise ToolUnavailable(found.name, f"{found.value} must hold functions, and nothing else under a public name")
+    place = f"{found.module}:{found.attr}"
+    plain = tools_of_functions(found.name, functions)
+    placed = [replace(tool, target=f"{place}.{tool.name}", doc=_as_called(tool)) for tool in plain]
+    return [_typed(tool, functions[tool.name]) for tool in placed]
 
 
 def _as_called(tool: Tool) -> str:
