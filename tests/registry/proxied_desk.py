@@ -9,6 +9,7 @@ from typing import Any
 from ot.app import App
 from ot.execution.backends.stub import StubBackend
 from ot.execution.call_context import CallContext
+from ot.execution.policy import Policy
 from ot.execution.tool_executor import ToolExecutor
 from ot.registry.definition_pins import DefinitionPins
 from ot.registry.learned_shapes import LearnedShapes
@@ -66,7 +67,10 @@ class Desk:
     def door(self, definitions: ServerDefinitions, endpoint: str = "e1") -> ToolExecutor:
         pack = github(definitions, endpoint=endpoint, pins=self.pins, shapes=self.shapes)
         return ToolExecutor(
-            ToolRegistry([pack]), {"mcp_proxy": self.backend}, require_approved=self.pins.require_approved
+            ToolRegistry([pack]),
+            {"mcp_proxy": self.backend},
+            policy=Policy(allow=["*"]),
+            require_approved=self.pins.require_approved,
         )
 
 
