@@ -17,11 +17,11 @@ Rule = tuple[float, int]
 KINDS: tuple[Kind, ...] = ("tools", "packs", "snippets", "aliases")
 
 # How much a word counts there, and how many words there usually are.
-NAME: Rule = (8.0, 3)
-PACK: Rule = (2.5, 1)
-SENTENCE: Rule = (4.0, 10)
-PARAMETERS: Rule = (0.5, 8)
-DETAILS: Rule = (0.6, 80)
+NAME: Rule = (6.0, 3)
+PACK: Rule = (7.0, 1)
+SENTENCE: Rule = (5.5, 10)
+PARAMETERS: Rule = (0.4, 8)
+DETAILS: Rule = (0.4, 80)
 
 LEAST, LEAST_OF_ALL = 0.5, 0.25
 """Hits that score less than this share of the best of their kind, and of the best at all, are noise."""

@@ -12,11 +12,11 @@ from heapq import nlargest
 from ot.introspect.search.synonyms import synonyms
 from ot.introspect.search.words import joined_words, sought_words, words_of
 
-K1 = 1.5
-LENGTH = 0.65
+K1 = 2.4
+LENGTH = 0.6
 """How much a long field counts for less."""
 
-SYNONYM, BEGINNING, SLIP = 0.75, 0.8, 0.8
+SYNONYM, BEGINNING, SLIP = 0.75, 0.45, 0.8
 """What a word counts that is not the one sought but a synonym of it, begins with it, or is spelt much like it."""
 
 NAME_SAID = 0.65
