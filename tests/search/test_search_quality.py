@@ -75,11 +75,21 @@ def test_ten_thousand_tools_are_indexed_and_searched_quickly(registry: ToolRegis
         packs.setdefault(f"p{n // 20}", []).append(replace(tool, pack=f"p{n // 20}", name=f"{tool.name}_{n}"))
     large = ToolRegistry(Pack(name, "proxy", lambda tools=tools: tools) for name, tools in packs.items())
     large.tools()
-    # The time of this process alone: other work on the machine is not the subject.
+    # The time of this process alone, at its best: other work on the machine is not the subject.
+    catalogue, seconds = min((timed(large) for _ in range(3)), key=lambda built: built[1])
+    assert seconds < 1.5
+    words = ("create an issue on github", "delete all pages", "serch documnt", "get list show read page file issue")
+    for query in words:
+        assert catalogue.find(query, most={"tools": 8}).names["tools"]
+        assert min(searched(catalogue, query) for _ in range(3)) < 0.03, query
+
+
+def timed(registry: ToolRegistry) -> tuple[Catalogue, float]:
     started = time.process_time()
-    catalogue = Catalogue(large, Config())
-    assert time.process_time() - started < 3.0
+    return Catalogue(registry, Config()), time.process_time() - started
+
+
+def searched(catalogue: Catalogue, query: str) -> float:
     started = time.process_time()
-    for words in ("create an issue on github", "delete all pages", "serch documnt", "send a message to a channel"):
-        assert catalogue.find(words, most={"tools": 8}).names["tools"]
-    assert (time.process_time() - started) / 4 < 0.06
+    catalogue.find(query, most={"tools": 8})
+    return time.process_time() - started
