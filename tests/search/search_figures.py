@@ -17,7 +17,7 @@ from real_servers.server_table import REAL_SERVERS
 from run_app import running_app
 from search.search_quality import Answer, Quality, quality, queries, real_registry
 
-TITLES = {"tuning": "tuned with", "held_out": "kept aside"}
+TITLES = {"tuning": "tuned with", "held_out": "not tuned with"}
 
 
 async def whole_registry() -> ToolRegistry:
