@@ -18,7 +18,7 @@ import ot_tools
 from ot.config.edit_config import edit_config
 from ot.config.load import Loaded, load_config
 from ot.config.models import Config
-from ot.config.paths import CONFIG_FILE, FOLDER, Paths
+from ot.config.paths import CONFIG_FILE, FOLDER, PROMPTS_FILE, Paths
 from ot.config.policy_edit import with_pattern
 from ot.config.trust import Trust
 from ot.errors import OneToolError, ResultError
@@ -37,8 +37,8 @@ from ot.execution.tool_context import ToolContext
 from ot.execution.tool_executor import CallObserver, ToolExecutor
 from ot.execution.workers.worker_pool import WorkerPool
 from ot.execution.workers.worker_spec import WorkerSpec, spec_of
-from ot.introspect.help import tool_help
 from ot.introspect.ot_pack import OtPack, View
+from ot.introspect.pages import Pages
 from ot.output.finish import Finish
 from ot.output.result_store import ResultStore
 from ot.registry.definition_pins import DefinitionPins
@@ -166,7 +166,8 @@ class App:
     def tool_help(self, name: str) -> str:
         """Explain one tool."""
         pack, _, function = name.partition(".")
-        return tool_help(self.picture.registry.tool(pack, function))
+        config = self.picture.loaded.config
+        return Pages(config.prompts.packs, config.docs_url).tool(self.picture.registry.tool(pack, function))
 
     def stored_text(self, handle: str) -> str:
         """Return the text of a stored result of this caller."""
@@ -221,7 +222,8 @@ class App:
         redact = loaded.secrets.redact
         projects = ProjectProxy(config.projects, redact)
         registry_box: list[ToolRegistry] = []
-        ot = OtPack(self._view(loaded, store, registry_box, servers))
+        snippets = Snippets(config.snippets, self._renderer)
+        ot = OtPack(self._view(loaded, store, registry_box, servers, snippets))
         live = {"ot": ot.functions(), project_proxy.PACK: projects.functions}
         packs = [*self._shelf.packs(servers), *installed_packs(), *BUNDLED.packs(), *self._more_packs]
         registry = ToolRegistry([*packs, *(extension.pack() for extension in extensions.values()), *_live_packs(live)])
@@ -243,7 +245,7 @@ class App:
             executor=executor,
             engine=self.engine,
             finish=Finish(config.output, store, redact),
-            snippets=Snippets(config.snippets, self._renderer),
+            snippets=snippets,
             projects=projects,
             aliases=config.aliases,
             limits=config.limits,
@@ -257,7 +259,12 @@ class App:
         return _freshness(loaded, self.paths, self._find_extensions(loaded))
 
     def _view(
-        self, loaded: Loaded, store: ResultStore, registry: list[ToolRegistry], servers: Mapping[str, ServerSpec]
+        self,
+        loaded: Loaded,
+        store: ResultStore,
+        registry: list[ToolRegistry],
+        servers: Mapping[str, ServerSpec],
+        snippets: Snippets,
     ) -> View:
         async def engine_health() -> Mapping[str, Any]:
             health = await self.engine.health()
@@ -277,6 +284,7 @@ class App:
             engine_health=engine_health,
             workers=self.pool.states,
             servers=partial(self._server_states, servers),
+            expand=snippets.expand,
             reload=self.reload,
             changed=self.pins.all_changed,
         )
@@ -310,7 +318,8 @@ def _extensions(paths: Paths, loaded: Loaded) -> list[Extension]:
 def _freshness(loaded: Loaded, paths: Paths, found: Iterable[Extension]) -> Freshness:
     """Watch the configuration and the directories of packs, and each pack's own files."""
     folders = [paths.global_dir / TOOLS, paths.cwd / FOLDER / TOOLS]
-    configs = [paths.global_dir / CONFIG_FILE, paths.cwd / FOLDER / CONFIG_FILE, *loaded.files]
+    places = paths.global_dir, paths.cwd / FOLDER
+    configs = [*(place / name for place in places for name in (CONFIG_FILE, PROMPTS_FILE)), *loaded.files]
     packs = {pack.name: [pack.directory, *(pack.directory / file for file in pack.files)] for pack in found}
     return Freshness([*folders, *configs], packs)
 

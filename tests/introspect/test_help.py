@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ot.introspect.help import MOST_HITS, OVERVIEW, search_tools, show_help, tool_help
+from ot.config.models import Config
+from ot.errors import ToolUnavailable
+from ot.introspect.help import MOST, OVERVIEW, show_help
+from ot.introspect.search.catalogue import Catalogue, Hits, Kind
+from ot.output.formats import serialize_result
 from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_registry import Pack, ToolRegistry
-from run_app import error_of, running_app, value_of
+from run_app import BRAVE, error_of, run_in, running_app, value_of
 
 DOC = """Search the web for pages.
 
@@ -29,17 +35,44 @@ WEB = [
     Tool("web", "fetch", doc="Fetch one page of the web."),
 ]
 FILE = [Tool("file", "search", doc="Find lines."), Tool("file", "read", doc="Read a file.")]
+CONFIG = Config.model_validate(
+    {
+        "aliases": {"ws": "web.search", "gone": "nothing.there"},
+        "snippets": {"fetch_all": {"body": "1", "description": "Fetch many pages."}},
+        "prompts": {"packs": {"web": "Ask the web last."}},
+    }
+)
+
+
+def unreadable() -> list[Tool]:
+    raise ToolUnavailable("broken", "broken.py:1: invalid syntax")
 
 
 def registry(*more: Pack) -> ToolRegistry:
     return ToolRegistry([Pack("web", "local", lambda: WEB), Pack("file", "local", lambda: FILE), *more])
 
 
+def ask(query: str, info: str = "min", *more: Pack, config: Config = CONFIG) -> Any:
+    known = registry(*more)
+
+    def find(words: str, most: Mapping[Kind, int]) -> Hits:
+        return Catalogue(known, config).find(words, most=most)
+
+    return show_help(known, config, find, query, info)
+
+
+@pytest.mark.scenario("001-43")
 @pytest.mark.parametrize("query", ["", "  ", "\n"])
 def test_without_a_query_there_is_an_overview(query: str) -> None:
-    assert show_help(registry(), query, "min") == OVERVIEW
+    assert ask(query) == OVERVIEW
+    for name in ("tools", "packs", "aliases", "snippets", "help"):
+        assert f"ot.{name}(" in OVERVIEW
+    assert all(f'"{level}"' in OVERVIEW for level in ("list", "min", "full"))
+    assert "Compose:" in OVERVIEW
+    assert "Tips:" in OVERVIEW
 
 
+@pytest.mark.scenario("001-44")
 def test_a_tool_s_name_gives_its_page() -> None:
     expected = """\
 # web.search
@@ -48,53 +81,170 @@ Search the web for pages.
 web.search(query: str) -> list
 
 Args:
-  query: Words.
+  query (str): Words.
 
-Returns: The hits.
+Returns (list): The hits.
 
 Example:
-  web.search(query="x")"""
-    assert expected == show_help(registry(), "web.search", "min") == tool_help(WEB[0])
+  web.search(query="x")
+
+Docs: https://onetool.beycom.online/reference/tools/web-fetch/"""
+    assert expected == ask("web.search") == ask(" web.search() ")
 
 
-def test_a_pack_s_name_gives_its_tools() -> None:
-    page = show_help(registry(), "web", "list")
-    assert page["tools"] == {"search": "Search the web for pages.", "fetch": "Fetch one page of the web."}
+def test_a_tool_that_says_little_still_has_an_example() -> None:
+    bare = Tool("x", "y", (Parameter("a", "keyword", "str"), Parameter("n", "keyword", "int", "3")), observed="dict")
+    page = ask("x.y", "min", Pack("x", "proxy", lambda: [bare]))
+    assert "Example:\n  x.y(a='...')" in page
+    assert "  n (int = 3)\n" in page
+    assert "Returns (dict, as observed)" in page
 
 
-def test_words_give_the_tools_that_fit_them_best() -> None:
-    assert show_help(registry(), "search web", "list")[0] == "web.search"
-    assert show_help(registry(), "read", "list")[0] == "file.read"
-    assert [hit["name"] for hit in show_help(registry(), "page", "min")] == ["web.fetch", "web.search"]
-    assert show_help(registry(), "lines", "full")[0]["signature"] == "file.search()"
+@pytest.mark.scenario("001-52")
+def test_in_full_a_tool_s_page_says_all_that_is_known() -> None:
+    doc = "Drop it.\n\nIt cannot be undone.\n\nArgs:\n    what: The thing.\n"
+    tool = Tool(
+        "x", "drop", (Parameter("what"),), "str", doc, source="proxy:x", timeout=5, destructive=True, read_only=False
+    )
+    page = ask("x.drop", "full", Pack("x", "proxy", lambda: [tool]))
+    for text in ("It cannot be undone.", "what: The thing.", "Returns (str)", "Source: proxy:x", "destructive: yes"):
+        assert text in page
+    assert "read-only: no" in page
+    assert "time limit: 5 s" in page
 
 
-def test_a_slip_is_forgiven() -> None:
-    assert "web.search" in show_help(registry(), "web.serch", "list")
+@pytest.mark.scenario("001-45")
+def test_a_pack_s_name_gives_how_it_is_used_and_its_tools() -> None:
+    expected = """\
+# web
+Ask the web last.
+
+Tools:
+- web.fetch: Fetch one page of the web.
+- web.search: Search the web for pages.
+
+Docs: https://onetool.beycom.online/reference/tools/web-fetch/"""
+    assert expected == ask("web")
+    assert "- web.search(query: str) -> list: Search the web" in ask("web", "full")
 
 
+def test_a_pack_that_cannot_be_used_says_why() -> None:
+    broken = Pack("broken", "local", unreadable)
+    assert ask("broken", "min", broken) == "# broken\nThis pack cannot be used: broken.py:1: invalid syntax"
+    assert "broken" in ask("broken.x", "min", broken)["packs"][0]["name"]
+
+
+@pytest.mark.scenario("001-47")
+def test_an_alias_gives_its_target_and_how_to_use_it() -> None:
+    page = ask("ws")
+    assert page.startswith("# ws\nAlias of web.search\n")
+    assert "Use: ws(query='...') means web.search(query='...')" in page
+    assert ask("gone").endswith("There is no tool nothing.there: the alias cannot be used.")
+
+
+@pytest.mark.scenario("001-53")
+@pytest.mark.parametrize(
+    ("pack", "slug"),
+    [
+        ("brave", "brave-search"),
+        ("code", "code-search"),
+        ("db", "database"),
+        ("ground", "grounding-search"),
+        ("llm", "transform"),
+        ("web", "web-fetch"),
+        ("excel", "excel"),
+    ],
+)
+def test_pages_say_where_the_documentation_is(pack: str, slug: str) -> None:
+    made = Pack(pack, "local", lambda: [Tool(pack, "f")])
+    address = f"https://onetool.beycom.online/reference/tools/{slug}/"
+    assert ask(pack, "min", made).endswith(f"Docs: {address}")
+    assert ask(f"{pack}.f", "min", made).endswith(f"Docs: {address}")
+    elsewhere = Config(docs_url="http://docs.test/{doc_slug}.html")
+    assert ask(pack, "min", made, config=elsewhere).endswith(f"Docs: http://docs.test/{slug}.html")
+    assert "Docs:" not in ask(pack, "min", made, config=Config(docs_url=""))
+
+
+# ---------------------------------------------------------------- searching
+
+
+@pytest.mark.scenario("001-48", "001-51")
+def test_words_give_hits_grouped_by_kind_with_signatures() -> None:
+    found = ask("web fetch")
+    assert found["tools"][0] == {
+        "name": "web.fetch",
+        "signature": "()",
+        "description": "Fetch one page of the web.",
+    }
+    assert found["packs"] == [{"name": "web", "source": "local", "tool_count": 2}]
+    assert found["snippets"] == [{"name": "$fetch_all", "description": "Fetch many pages."}]
+    assert ask("web search")["aliases"] == ["ws -> web.search"]
+    assert ask("web search")["tools"][0]["signature"] == "(query: str) -> list"
+
+
+@pytest.mark.scenario("001-50")
+def test_names_alone_when_that_was_asked() -> None:
+    expected = {"tools": ["web.search", "web.fetch"], "packs": ["web"], "snippets": ["$fetch_all"], "aliases": ["ws"]}
+    assert ask("web", "list") == expected
+
+
+def test_everything_about_the_hits_when_that_was_asked() -> None:
+    assert ask("find lines", "full")["tools"][0]["signature"] == "file.search()"
+    assert ask("search", "full")["tools"][0]["example"] == 'web.search(query="x")'
+
+
+@pytest.mark.scenario("001-49")
+@pytest.mark.parametrize("query", ["web.serch", "serach the wbe", "Websearch"])
+def test_a_slip_is_forgiven(query: str) -> None:
+    assert ask(query, "list")["tools"][0] == "web.search"
+
+
+def test_words_that_fit_nothing_are_named() -> None:
+    assert ask("search zebra")["unmatched"] == ["zebra"]
+    assert "unmatched" not in ask("search web")
+
+
+def test_the_reply_says_what_it_costs() -> None:
+    found = ask("search the web")
+    (tokens,) = re.fullmatch(r"~(\d+) tokens", found["cost"]).groups()  # pyright: ignore[reportOptionalMemberAccess] - it fits
+    assert abs(int(tokens) - len(serialize_result(found, "yml")) / 4) < 5
+
+
+@pytest.mark.scenario("001-54")
 def test_a_search_that_finds_nothing_says_where_to_look() -> None:
-    text = show_help(registry(), "zzzzqqqq" * 100, "min")
+    text = ask("zzzzqqqq" * 100)
     assert text.startswith("No matches for 'zzzzqqqq")
-    assert text.endswith("Browse with ot.packs() or ot.tools().")
+    assert text.endswith("Browse with ot.tools() or ot.packs().")
     assert len(text) < 200
 
 
 def test_no_more_than_the_best_hits_are_shown() -> None:
     many = Pack("many", "local", lambda: [Tool("many", f"search_{n}") for n in range(100)])
-    assert len(search_tools(registry(many), "search")) == MOST_HITS
+    assert len(ask("search", "list", many)["tools"]) == MOST["tools"]
+
+
+def test_a_hit_is_short_however_much_the_tool_says() -> None:
+    parameters = tuple(Parameter(f"option_{n}", "keyword", "str", "''") for n in range(100))
+    wordy = Tool("x", "wordy", (*parameters, Parameter("must", "keyword", "int")), doc="Word " * 1000)
+    (hit,) = ask("wordy", "min", Pack("x", "proxy", lambda: [wordy]))["tools"]
+    assert hit["signature"].startswith('(must: int, option_0: str = "", ')
+    assert hit["signature"].endswith(", ...)")
+    assert len(serialize_result(hit)) < 500
 
 
 def test_an_unknown_level_is_refused_even_where_it_is_not_used() -> None:
     with pytest.raises(ValueError, match="info must be one of"):
-        show_help(registry(), "", "everything")
+        ask("", "everything")
+
+
+# ---------------------------------------------------------------- from a program
 
 
 @pytest.mark.anyio
 async def test_every_tool_s_example_is_a_program_that_names_it(tmp_path: Any) -> None:
     async with running_app(tmp_path) as app:
         for name in app.tool_names():
-            example = app.tool_help(name).partition("\nExample:\n")[2]
+            example = app.tool_help(name).partition("\nExample:\n")[2].partition("\nDocs:")[0]
             assert name in example, f"{name} has no example of itself"
             assert ast.parse("\n".join(line.strip() for line in example.splitlines()))
 
@@ -110,3 +260,23 @@ async def test_what_the_overview_says_is_true(tmp_path: Any) -> None:
                 assert "not found" in error_of(reply)
             else:
                 assert value_of(reply), call
+
+
+@pytest.mark.anyio
+@pytest.mark.scenario("001-46")
+async def test_a_snippet_s_page_is_its_definition_and_an_example(tmp_path: Path) -> None:
+    config = {"snippets": {"b_q": {"body": 'f("{{ q }}")', "description": "Ask.", "params": {"q": {}}}}}
+    async with running_app(tmp_path, config=config) as app:
+        page = value_of(await app.run("ot.help(query='$b_q')"))
+        for text in ("name: b_q", "description: Ask.", "params:", "body: |-", "# $b_q q=<q>", 'f("<q>")'):
+            assert text in page
+        assert value_of(await app.run("ot.help(query='$b_q', info='list')")) == "$b_q"
+        unknown = value_of(await app.run("ot.help(query='$b_p x=1')"))
+        assert unknown == "No snippet '$b_p'. Snippets: b_q"
+        assert "No snippet '$'" in value_of(await app.run("ot.help(query=' $ ')"))
+
+
+@pytest.mark.anyio
+async def test_a_search_knows_the_packs_of_the_picture(tmp_path: Path) -> None:
+    text = value_of(await run_in(tmp_path, "ot.help(query='brave web')", packs={"brave": BRAVE}))
+    assert text.startswith("tools:\n- {name: brave.web_search, signature: '(query: str, count: int = 2) -> list'")

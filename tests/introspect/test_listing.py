@@ -83,8 +83,8 @@ def test_descriptions_of_parameters_stand_in_for_a_docstring() -> None:
 
 
 def test_packs_are_listed_with_what_is_wrong(registry: ToolRegistry) -> None:
-    assert list_packs(registry, "", "list") == ["Files", "broken", "web"]
-    assert list_packs(registry, "", "min") == [
+    assert list_packs(registry, "", "list", {}) == ["Files", "broken", "web"]
+    assert list_packs(registry, "", "min", {}) == [
         {"name": "Files", "source": "local", "tool_count": 1},
         {"name": "broken", "source": "local", "tool_count": 0, "broken": "broken.py:1: invalid syntax"},
         {"name": "web", "source": "local", "tool_count": 2},
@@ -92,14 +92,25 @@ def test_packs_are_listed_with_what_is_wrong(registry: ToolRegistry) -> None:
 
 
 def test_a_pack_in_full_names_its_tools(registry: ToolRegistry) -> None:
-    assert list_packs(registry, "WEB", "full") == [
+    assert list_packs(registry, "WEB", "full", {}) == [
         {
             "name": "web",
             "source": "local",
             "tool_count": 2,
-            "tools": {"search": "Search the web.", "fetch": "Fetch a page."},
+            "tools": [
+                {"name": "web.fetch", "description": "Fetch a page."},
+                {"name": "web.search", "description": "Search the web."},
+            ],
         }
     ]
+
+
+def test_a_pack_in_full_says_how_it_is_used_in_the_user_s_words_or_its_own() -> None:
+    own = Pack("web", "proxy", lambda: [FETCH], instructions="Be gentle.\n")
+    (entry,) = list_packs(ToolRegistry([own]), "", "full", {})
+    assert entry["instructions"] == "Be gentle."
+    (entry,) = list_packs(ToolRegistry([own]), "", "full", {"web": "Be quick."})
+    assert entry["instructions"] == "Be quick."
 
 
 @pytest.mark.parametrize("info", ["", "LIST", "all", "min "])
@@ -109,4 +120,4 @@ def test_an_unknown_level_is_answered_with_those_that_exist(info: str, registry:
     with pytest.raises(ValueError, match="info must be one of"):
         list_tools(registry, "", info)
     with pytest.raises(ValueError, match="info must be one of"):
-        list_packs(registry, "", info)
+        list_packs(registry, "", info, {})

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ot.version import installed_version
-from run_app import error_of, run_in, running_app, value_of
+from run_app import BRAVE, error_of, paths_in, run_in, running_app, value_of
 
 pytestmark = pytest.mark.anyio
 
@@ -19,6 +19,7 @@ async def ask(tmp_path: Path, call: str, **options: Any) -> Any:
     return json.loads(value_of(await run_in(tmp_path, f"__format__ = 'json'\n{call}", **options)))
 
 
+@pytest.mark.scenario("001-66")
 async def test_the_version_is_the_installed_one(tmp_path: Path) -> None:
     assert value_of(await run_in(tmp_path, "ot.version()")) == installed_version()
 
@@ -27,14 +28,16 @@ async def test_the_configuration_is_shown_without_what_it_holds(tmp_path: Path) 
     config = {
         "aliases": {"ws": "brave.search"},
         "snippets": {"hi": {"body": '"hi"', "description": "Say hi."}, "ho": {"body": "1"}},
+        "servers": {"time": {"command": "time-server", "enabled": False}},
     }
     assert await ask(tmp_path, "ot.config()", config=config) == {
         "aliases": {"ws": "brave.search"},
         "snippets": {"hi": {"description": "Say hi."}, "ho": {"description": ""}},
-        "servers": [],
+        "servers": ["time"],
     }
 
 
+@pytest.mark.scenario("001-10")
 async def test_health_tells_how_every_part_is(tmp_path: Path) -> None:
     health = await ask(tmp_path, "ot.health()")
     assert health["version"] == installed_version()
@@ -68,6 +71,7 @@ async def test_health_and_the_first_reply_tell_of_a_project_that_is_not_trusted(
         assert len((await app.run("1")).texts) == 1
 
 
+@pytest.mark.scenario("001-14")
 async def test_reload_reads_the_configuration_again(tmp_path: Path) -> None:
     async with running_app(tmp_path, config={}) as app:
         assert await_error(await app.run("v()"))
@@ -113,10 +117,12 @@ async def test_a_run_under_way_keeps_its_picture(tmp_path: Path) -> None:
         ("handle=1", "not found"),
     ],
 )
+@pytest.mark.scenario("001-59", "001-63", "001-64")
 async def test_a_page_that_cannot_be_is_refused_in_these_words(arguments: str, words: str, tmp_path: Path) -> None:
     assert words in error_of(await run_in(tmp_path, f"ot.result({arguments})"))
 
 
+@pytest.mark.scenario("001-56", "001-57", "001-58", "001-61", "001-62")
 async def test_pages_are_read_by_place_and_by_search(tmp_path: Path) -> None:
     async with running_app(tmp_path, config={"output": {"max_inline_size": 1000}}) as app:
         lines = "\\n".join(f"line {n}" for n in range(1, 1001))
@@ -132,3 +138,138 @@ async def test_pages_are_read_by_place_and_by_search(tmp_path: Path) -> None:
         assert (await page(offset=999, limit=5))["lines"] == ["line 999", "line 1000"]
         assert (await page(search="^line 99.$", offset=2, limit=2))["lines"] == ["line 991", "line 992"]
         assert (await page(search="lnie 777", fuzzy=True, limit=1))["lines"] == ["line 777"]
+
+
+# ---------------------------------------------------------------- the specification's own words
+
+EXCEL = """
+    def open(*, path: str, sheet: str = "") -> dict:
+        \"\"\"Open a workbook.
+
+        Args:
+            path: The file.
+
+        Returns:
+            The cells.
+
+        Example:
+            excel.open(path="a.xlsx")
+        \"\"\"
+        return {}
+"""
+PACKS = {"brave": BRAVE, "excel": EXCEL}
+
+
+@pytest.mark.scenario("001-08")
+async def test_the_configuration_is_shown_like_this(tmp_path: Path) -> None:
+    config = {
+        "aliases": {"ws": "brave.web_search", "alias_f": "demo.foo"},
+        "snippets": {
+            "foon": {"body": "1", "description": "Get foo() for n items"},
+            "barn": {"body": "1", "description": "Get bar() for n items"},
+        },
+        "servers": {"proxy_package_version": {"command": "package-version", "enabled": False}},
+    }
+    assert value_of(await run_in(tmp_path, "ot.config()", config=config)) == (
+        "aliases: {ws: brave.web_search, alias_f: demo.foo}\n"
+        "snippets: {foon: {description: Get foo() for n items}, barn: {description: Get bar() for n items}}\n"
+        "servers: [proxy_package_version]"
+    )
+
+
+@pytest.mark.scenario("001-09")
+async def test_an_empty_configuration_is_shown_like_this(tmp_path: Path) -> None:
+    assert value_of(await run_in(tmp_path, "ot.config()")) == "{aliases: {}, snippets: {}, servers: []}"
+
+
+async def test_health_is_a_part_a_line(tmp_path: Path) -> None:
+    lines = value_of(await run_in(tmp_path, "ot.health()")).splitlines()
+    assert f"version: {installed_version()}" in lines
+    assert "proxy: {status: ok, server_count: 0, servers: {}}" in lines
+
+
+@pytest.mark.scenario("001-01", "001-04")
+async def test_all_tools_are_listed_by_name_and_description(tmp_path: Path) -> None:
+    tools = await ask(tmp_path, "ot.tools()", packs=PACKS)
+    assert {"name": "brave.search", "description": "Search with brave."} in tools
+    assert all(list(tool) == ["name", "description"] for tool in tools)
+    assert {tool["name"].partition(".")[0] for tool in tools} == {"brave", "excel", "file", "guide", "ot", "proj"}
+    assert tools == await ask(tmp_path, "ot.tools(info='min')", packs=PACKS)
+
+
+@pytest.mark.scenario("001-02", "001-03")
+async def test_tools_can_be_listed_by_a_part_of_their_names(tmp_path: Path) -> None:
+    names = await ask(tmp_path, "ot.tools(pattern='SEARCH', info='list')", packs=PACKS)
+    assert names == ["brave.search", "brave.web_search", "file.search", "guide.search"]
+
+
+@pytest.mark.scenario("001-05")
+async def test_in_full_a_tool_has_all_that_is_known(tmp_path: Path) -> None:
+    (tool,) = await ask(tmp_path, "ot.tools(pattern='excel.open', info='full')", packs=PACKS)
+    assert tool == {
+        "name": "excel.open",
+        "signature": "excel.open(path: str, sheet: str = '') -> dict",
+        "description": "Open a workbook.",
+        "source": "local",
+        "args": ["path: The file."],
+        "returns": "The cells.",
+        "example": 'excel.open(path="a.xlsx")',
+    }
+    (bare,) = await ask(tmp_path, "ot.tools(pattern='brave.search', info='full')", packs=PACKS)
+    assert list(bare) == ["name", "signature", "description", "source"]
+
+
+@pytest.mark.scenario("001-25", "001-28")
+async def test_all_packs_are_listed_with_their_source_and_size(tmp_path: Path) -> None:
+    packs = await ask(tmp_path, "ot.packs()", packs=PACKS)
+    assert {"name": "brave", "source": "local", "tool_count": 2} in packs
+    assert [pack["name"] for pack in packs] == ["brave", "excel", "file", "guide", "ot", "proj"]
+    assert packs == await ask(tmp_path, "ot.packs(info='min')", packs=PACKS)
+
+
+@pytest.mark.scenario("001-26", "001-27")
+async def test_packs_can_be_listed_by_a_part_of_their_names(tmp_path: Path) -> None:
+    assert await ask(tmp_path, "ot.packs(pattern='BRAV', info='list')", packs=PACKS) == ["brave"]
+
+
+@pytest.mark.scenario("001-29", "001-30")
+async def test_in_full_a_pack_has_its_instructions_and_tools(tmp_path: Path) -> None:
+    paths_in(tmp_path)
+    (tmp_path / "user" / "prompts.yaml").write_text("prompts: {packs: {excel: Close what you open.}}\n")
+    assert await ask(tmp_path, "ot.packs(pattern='excel', info='full')", packs=PACKS) == [
+        {
+            "name": "excel",
+            "source": "local",
+            "tool_count": 1,
+            "instructions": "Close what you open.",
+            "tools": [{"name": "excel.open", "description": "Open a workbook."}],
+        }
+    ]
+    (brave,) = await ask(tmp_path, "ot.packs(pattern='brave', info='full')", packs=PACKS)
+    assert "instructions" not in brave
+
+
+async def test_prompts_that_appear_later_are_taken_up(tmp_path: Path) -> None:
+    async with running_app(tmp_path, packs=PACKS) as app:
+        assert "instructions" not in value_of(await app.run("ot.packs(info='full')"))
+        (tmp_path / "user" / "prompts.yaml").write_text("prompts: {packs: {excel: Close what you open.}}\n")
+        assert value_of(await app.run("ot.help(query='excel')")).startswith("# excel\nClose what you open.\n\nTools:")
+
+
+@pytest.mark.scenario("001-55")
+async def test_without_more_words_the_first_hundred_lines_are_read(tmp_path: Path) -> None:
+    async with running_app(tmp_path, config={"output": {"max_inline_size": 1000}}) as app:
+        stored = json.loads(value_of(await app.run("'\\n'.join([str(n) for n in range(1, 501)])")))
+        page = json.loads(value_of(await app.run(f"__format__ = 'json'\not.result(handle='{stored['handle']}')")))
+        assert page["lines"] == [str(n) for n in range(1, 101)]
+        assert (page["offset"], page["returned"], page["total_lines"], page["has_more"]) == (1, 100, 500, True)
+
+
+@pytest.mark.scenario("001-60")
+async def test_a_result_that_is_too_old_is_said_to_have_expired(tmp_path: Path) -> None:
+    async with running_app(tmp_path, config={"output": {"max_inline_size": 1000, "result_ttl": 60}}) as app:
+        handle = json.loads(value_of(await app.run("'x\\n' * 5000")))["handle"]
+        (meta,) = (tmp_path / "user" / "tmp").glob("*.meta.json")
+        known = json.loads(meta.read_text())
+        meta.write_text(json.dumps(known | {"created_at": "2020-01-01T00:00:00Z"}))
+        assert f"result '{handle}' has expired" in error_of(await app.run(f"ot.result(handle='{handle}')"))

@@ -56,7 +56,10 @@ async def test_a_proxied_server_is_a_pack(tmp_path: Path) -> None:
             "name": "github",
             "source": "proxy",
             "tool_count": 2,
-            "tools": {"search": "Search repositories.", "merge_pull_request": "Merge it."},
+            "tools": [
+                {"name": "github.merge_pull_request", "description": "Merge it."},
+                {"name": "github.search", "description": "Search repositories."},
+            ],
         }
     ]
 

@@ -62,7 +62,7 @@ VALUE = {"b": [1, {"c": "x y"}], "a": "é"}
         (None, '{"b":[1,{"c":"x y"}],"a":"é"}'),
         ("json", '{"b":[1,{"c":"x y"}],"a":"é"}'),
         ("json_h", '{\n  "b": [\n    1,\n    {\n      "c": "x y"\n    }\n  ],\n  "a": "é"\n}'),
-        ("yml", "{b: [1, {c: x y}], a: é}"),
+        ("yml", "b:\n- 1\n- {c: x y}\na: é"),
         ("yml_h", "b:\n- 1\n- c: x y\na: é"),
         ("raw", "{'b': [1, {'c': 'x y'}], 'a': 'é'}"),
     ],
@@ -74,6 +74,59 @@ def test_a_format_looks_like_this(format: str | None, text: str) -> None:
 def test_a_list_of_collections_is_an_item_a_line_in_yaml_flow() -> None:
     assert serialize_result([{"a": 1}, [2], 3], "yml") == "- {a: 1}\n- [2]\n- 3"
     assert serialize_result([1, 2], "yml") == "[1, 2]"
+
+
+@pytest.mark.scenario("001-22")
+def test_in_yaml_flow_simple_objects_are_inline_and_lists_hold_an_object_a_line() -> None:
+    assert serialize_result({"a": 1, "b": "x"}, "yml") == "{a: 1, b: x}"
+    assert serialize_result({"a": {}, "b": {}, "c": []}, "yml") == "{a: {}, b: {}, c: []}"
+    hits = {"tools": [{"name": "a.b", "tags": ["x"]}, {"name": "c.d"}], "tokens": 3}
+    assert serialize_result(hits, "yml") == "tools:\n- {name: a.b, tags: [x]}\n- {name: c.d}\ntokens: 3"
+
+
+@pytest.mark.scenario("001-23")
+def test_more_than_two_levels_are_not_inline() -> None:
+    two = {"a": {"b": 1}}
+    assert serialize_result(two, "yml") == "{a: {b: 1}}"
+    assert serialize_result({"x": two, "y": 2}, "yml") == "x: {a: {b: 1}}\ny: 2"
+    assert serialize_result({"x": {"y": two, "z": 3}}, "yml") == "x:\n  y: {a: {b: 1}}\n  z: 3"
+
+
+@given(COLLECTIONS)
+def test_no_line_of_yaml_flow_holds_more_than_two_levels(value: Any) -> None:
+    assert all(levels(line) <= 2 for line in inline_parts(serialize_result(value, "yml")))
+
+
+def inline_parts(text: str) -> list[Any]:
+    """Return the collections that stand inline, as nodes."""
+    found: list[Any] = []
+
+    def walk(node: Any) -> None:
+        if getattr(node, "flow_style", False):
+            found.append(node)
+        elif isinstance(node.value, list):
+            for part in node.value:
+                for inner in part if isinstance(part, tuple) else [part]:
+                    walk(inner)
+
+    walk(yaml.compose(text))
+    return found
+
+
+def levels(node: Any) -> int:
+    inner = [part for entry in node.value for part in (entry if isinstance(entry, tuple) else [entry])]
+    return 1 + max(levels(part) if isinstance(part.value, list) else 0 for part in inner) if node.value else 0
+
+
+def test_a_long_object_that_holds_others_is_a_key_a_line() -> None:
+    long = "x" * 60
+    assert serialize_result({"a": {"b": long}, "c": [long]}, "yml") == f"a: {{b: {long}}}\nc: [{long}]"
+    assert serialize_result({"a": long, "b": long, "c": []}, "yml") == f"{{a: {long}, b: {long}, c: []}}"
+
+
+def test_a_text_of_many_lines_stands_as_it_is_where_that_is_possible() -> None:
+    value = [{"name": "web", "how": "one\ntwo", "tools": [{"name": "a"}]}]
+    assert serialize_result(value, "yml") == "- name: web\n  how: |-\n    one\n    two\n  tools:\n  - {name: a}"
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,10 @@ from typing import Protocol
 
 from ot.config.document import MAX_BYTES, Node, Place, parse
 from ot.config.merge import merge
-from ot.config.paths import CONFIG_FILE
+from ot.config.paths import CONFIG_FILE, PROMPTS_FILE
 from ot.config.problems import check_file
 from ot.config.safe_file import read_regular
+from ot.config.topics import placed_topics
 from ot.errors import ConfigError
 
 MAX_FILES = 100
@@ -75,7 +76,22 @@ class _Reading:
         data = self._files.read(CONFIG_FILE)
         start = self._files.root / CONFIG_FILE
         node = Node(Place(start), {}) if data is None else self._file(CONFIG_FILE, data, ())
+        node = placed_topics(merge(self._prompts(), node), self._files.root)
         return Layer(node, tuple(dict.fromkeys(self._read)))
+
+    def _prompts(self) -> Node:
+        """Return the prompts of the file beside the configuration, which may hold nothing else."""
+        path = self._files.root / PROMPTS_FILE
+        data = self._files.read(PROMPTS_FILE)
+        if data is None:
+            return Node(Place(path), {})
+        self._read.append(path)
+        own = _tidied(parse(data, path))
+        for key, node in own.entries.items():
+            if key != "prompts":
+                raise _error(node, f"'{key}' does not belong here: {PROMPTS_FILE} holds 'prompts' alone")
+        check_file(own)
+        return own
 
     def _file(self, name: str, data: bytes, above: tuple[str, ...]) -> Node:
         path = self._files.root / name

@@ -18,6 +18,7 @@ from ot.config.problems import Problem, refuse, validate
 from ot.config.secrets import Secrets, read_secrets
 from ot.config.server_packs import clashing_packs
 from ot.config.snapshot import UNHASHED_FILE, Snapshot
+from ot.config.topics import topics_outside
 from ot.config.trust import Trust, Verdict
 
 type ProjectState = Literal["none", "untrusted", "changed", "trusted"]
@@ -116,7 +117,13 @@ def _user_part(paths: Paths, environment: Mapping[str, str]) -> _Part:
 def _project_part(snapshot: Snapshot, base: Config) -> _Part:
     layer = read_layer(snapshot)
     secrets_file = secrets_file_of(layer, snapshot.root)
-    refuse([*loosened(layer.node, base), *_secrets_outside(layer, secrets_file, snapshot.root)])
+    refuse(
+        [
+            *loosened(layer.node, base),
+            *_secrets_outside(layer, secrets_file, snapshot.root),
+            *topics_outside(layer.node, snapshot.root),
+        ]
+    )
     secrets, warnings = read_secrets(secrets_file, follow=False)
     node, names = expand(
         layer.node,

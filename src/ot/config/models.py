@@ -10,7 +10,16 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, Self, cast
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 VERSION = 1
 """The newest ``version:`` of a configuration file that this release reads."""
@@ -121,6 +130,7 @@ class SnippetParam(Settings):
         default=None, description="The value of one that is not given; it makes the parameter optional"
     )
     description: str = Field(default="", description="What it is for")
+    example: Any = Field(default=None, description="A value for the example that ot.snippets() shows")
 
     @property
     def optional(self) -> bool:
@@ -326,6 +336,34 @@ class Logs(Settings):
     level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(default="INFO", description="The least that is written")
 
 
+class Topic(Settings):
+    """Where messages of some topics go."""
+
+    pattern: str = Field(min_length=1, max_length=200, description="The topics: * stops at a colon, ** does not")
+    file: str = Field(min_length=1, description="The file that they are appended to; relative to .onetool")
+
+
+class Topics(Settings):
+    """The topics of ``tools.msg``; other keys there belong to a pack of that name, if there is one."""
+
+    topics: tuple[Topic, ...] = Field(default=(), strict=False)
+
+    @classmethod
+    def of(cls, tools: Mapping[str, Mapping[str, Any]]) -> Self:
+        """Return what the settings of all packs say of topics."""
+        return cls.model_validate({"topics": tools.get("msg", {}).get("topics", ())})
+
+
+class Prompts(Settings):
+    """What models are told; the file ``prompts.yaml`` beside the configuration may hold the same section."""
+
+    packs: Mapping[str, str] = Field(
+        default_factory=dict,
+        description="How to use a pack, by pack; ot.help() and ot.packs() show it",
+        examples=[{"file": "Paths are relative to the project."}],
+    )
+
+
 class Config(Settings):
     """One whole configuration: the user's and, once trusted, the project's over it."""
 
@@ -365,6 +403,11 @@ class Config(Settings):
         description="Settings of packs, by pack; ${NAME} takes a secret",
         examples=[{"file": {"max_bytes": 1000000}}],
     )
+    prompts: Prompts = Field(default_factory=Prompts, description="What models are told")
+    docs_url: str = Field(
+        default="https://onetool.beycom.online/reference/tools/{doc_slug}/",
+        description="Address of a pack's documentation, as help shows it; empty shows none",
+    )
     logs: Logs = Field(default_factory=Logs, description="What is written about the server's own work")
 
     @field_validator("version")
@@ -373,6 +416,22 @@ class Config(Settings):
         if version > VERSION:
             raise ValueError(f"version {version} needs a newer release of OneTool; this one reads up to {VERSION}")
         return version
+
+    @field_validator("tools")
+    @classmethod
+    def _known_topics(cls, tools: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+        try:
+            Topics.of(tools)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(step) for step in first["loc"])
+            raise ValueError(f"msg.{where}: {first['msg']}; a topic is {{pattern: ..., file: ...}}") from None
+        return tools
+
+    @property
+    def topics(self) -> tuple[Topic, ...]:
+        """Where ``ot.notify()`` puts messages, in the order in which patterns are tried."""
+        return Topics.of(self.tools).topics
 
     @field_validator("projects", mode="before")
     @classmethod

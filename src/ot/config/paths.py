@@ -12,6 +12,7 @@ from ot.errors import ConfigError
 
 FOLDER = ".onetool"
 CONFIG_FILE = "onetool.yaml"
+PROMPTS_FILE = "prompts.yaml"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from ot.registry.signature import signature_text
@@ -77,20 +78,32 @@ def _schema_parts(tool: Tool) -> dict[str, Any]:
     return parts
 
 
-def list_packs(registry: ToolRegistry, pattern: str, info: str) -> list[Any]:
-    """Return the packs whose names contain *pattern*."""
+def list_packs(registry: ToolRegistry, pattern: str, info: str, instructions: Mapping[str, str]) -> list[Any]:
+    """Return the packs whose names contain *pattern*; *instructions* are those that the user wrote, by pack."""
     check_info(info)
     found = [registry.packs[name] for name in sorted(registry.packs) if pattern.lower() in name.lower()]
-    return [pack_entry(pack, info) for pack in found]
+    return [pack_entry(pack, info, instructions) for pack in found]
 
 
-def pack_entry(pack: Pack, info: str) -> Any:
+def pack_entry(pack: Pack, info: str, instructions: Mapping[str, str]) -> Any:
     """Return one pack at an info level."""
     if info == "list":
         return pack.name
     if pack.broken:
         return {"name": pack.name, "source": pack.source, "tool_count": 0, "broken": pack.broken}
     entry: dict[str, Any] = {"name": pack.name, "source": pack.source, "tool_count": len(pack.tools)}
-    if info == "full":
-        entry["tools"] = {tool.name: tool.description for tool in pack.tools.values()}
-    return entry
+    if info != "full":
+        return entry
+    if said := instructions_of(pack, instructions):
+        entry["instructions"] = said
+    return entry | {"tools": [{"name": tool.full_name, "description": tool.description} for tool in sorted_tools(pack)]}
+
+
+def instructions_of(pack: Pack, configured: Mapping[str, str]) -> str:
+    """Return how to use a pack: in the user's words, else in its own."""
+    return (configured.get(pack.name) or pack.instructions).strip()
+
+
+def sorted_tools(pack: Pack) -> list[Tool]:
+    """Return the pack's tools by name."""
+    return sorted(pack.tools.values(), key=lambda tool: tool.name)

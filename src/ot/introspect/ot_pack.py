@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import platform
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
+
+import anyio.to_thread
 
 from ot.config.models import Config
 from ot.execution.policy import DEFAULT
-from ot.introspect.help import show_help
+from ot.introspect.aliases import list_aliases
+from ot.introspect.help import show_help, snippet_help
 from ot.introspect.listing import list_packs, list_tools
+from ot.introspect.notify import notify
 from ot.introspect.proxy_health import proxy_health
+from ot.introspect.search.catalogue import Catalogue, Hits, Kind
+from ot.introspect.snippets import Expand, list_snippets
 from ot.registry.definition_pins import Change, changed_words
 from ot.registry.tool_registry import ToolRegistry
 from ot.version import installed_version
@@ -38,6 +46,7 @@ class View:
     engine_health: Callable[[], Awaitable[Mapping[str, Any]]]
     workers: Callable[[], Mapping[str, str]]
     servers: Callable[[], Mapping[str, Mapping[str, Any]]]
+    expand: Expand
     reload: Callable[[], Awaitable[None]]
     changed: Callable[[], Mapping[str, Sequence[Change]]] = dict[str, Sequence[Change]]
 
@@ -48,10 +57,15 @@ class OtPack:
     def __init__(self, view: View) -> None:
         """Answer from *view*."""
         self._view = view
+        self._lock = threading.Lock()
+        self._catalogue: tuple[ToolRegistry, Catalogue] | None = None
 
     def functions(self) -> dict[str, Callable[..., Any]]:
         """Return the pack's tools by name."""
-        names = ("tools", "packs", "help", "result", "config", "health", "reload", "version")
+        names = (
+            "tools", "packs", "aliases", "snippets", "help", "result",
+            "config", "health", "notify", "reload", "version",
+        )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
     def tools(self, *, pattern: str = "", info: str = "min") -> list[Any]:
@@ -82,22 +96,65 @@ class OtPack:
         Example:
             ot.packs()
         """
-        return list_packs(self._view.registry(), pattern, info)
+        return list_packs(self._view.registry(), pattern, info, self._view.config.prompts.packs)
 
-    def help(self, *, query: str = "", info: str = "min") -> Any:
-        """Find and explain tools.
+    def aliases(self, *, pattern: str = "", info: str = "min") -> list[Any]:
+        """List the aliases: short names of tools.
 
         Args:
-            query: A tool (``file.read``), a pack (``file``), or words of the task; empty for an overview.
-            info: How much to tell of each hit of a search: "list", "min" or "full".
+            pattern: Part of the name or the target, in any case; empty for all.
+            info: "list" for names, "min" for lines ``name -> target``, "full" for name and target apart.
 
         Returns:
-            Text, or the hits.
+            One entry an alias.
+
+        Example:
+            ot.aliases()
+        """
+        return list_aliases(self._view.config.aliases, pattern, info)
+
+    async def snippets(self, *, pattern: str = "", info: str = "min") -> Any:
+        """List the snippets: templates of whole programs, called as ``$name key=value``.
+
+        Args:
+            pattern: Part of the name or the description, in any case; empty for all.
+            info: "list" for names, "min" for descriptions by name, "full" for definitions with an example.
+
+        Returns:
+            Names, descriptions by name, or text.
+
+        Example:
+            ot.snippets(info="full")
+        """
+        return await list_snippets(self._view.config.snippets, pattern, info, self._view.expand)
+
+    async def help(self, *, query: str = "", info: str = "min") -> Any:
+        """Find and explain tools, packs, snippets and aliases.
+
+        Args:
+            query: A tool (``file.read``), a pack (``file``), a snippet (``$name``), an alias, or words of the task.
+            info: How much to tell: "list", "min" or "full".
+
+        Returns:
+            A page of text; for words the best hits, grouped by kind, and the words that fitted nothing.
 
         Example:
             ot.help(query="search files")
         """
-        return show_help(self._view.registry(), query, info)
+        view = self._view
+        if query.strip().startswith("$"):
+            return await snippet_help(view.config, query, info, view.expand)
+        # The first search of a picture reads every definition: not on the event loop.
+        page = partial(show_help, view.registry(), view.config, self._find, query, info)
+        return await anyio.to_thread.run_sync(page, abandon_on_cancel=True)
+
+    def _find(self, query: str, most: Mapping[Kind, int]) -> Hits:
+        registry = self._view.registry()
+        with self._lock:
+            if self._catalogue is None or self._catalogue[0] is not registry:
+                self._catalogue = (registry, Catalogue(registry, self._view.config))
+            catalogue = self._catalogue[1]
+        return catalogue.find(query, most=most)
 
     def result(
         self,
@@ -140,7 +197,7 @@ class OtPack:
         return {
             "aliases": dict(config.aliases),
             "snippets": {name: {"description": snippet.description} for name, snippet in config.snippets.items()},
-            "servers": list(self._view.servers()),
+            "servers": list(config.servers),
         }
 
     async def health(self) -> dict[str, Any]:
@@ -179,6 +236,21 @@ class OtPack:
         policy = self._view.config.policy
         named = {"allow": policy.allow, "ask": policy.ask, "deny": policy.deny}
         return {action: list(patterns) for action, patterns in named.items()} | {"default": DEFAULT}
+
+    def notify(self, *, topic: str, message: str) -> str:
+        """Publish a message to the file that the user configured for its topic.
+
+        Args:
+            topic: What it is about, as ``notes`` or ``build:failed``.
+            message: The text, at most 64 KiB.
+
+        Returns:
+            Where it went, or "SKIP: no matching topic".
+
+        Example:
+            ot.notify(topic="notes", message="Review the open pull request.")
+        """
+        return notify(self._view.config.topics, topic, message)
 
     async def reload(self) -> str:
         """Read the configuration again; calls under way keep the old one.

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from ot.output.presentable import MAX_NODES, Describe, NotPresentable, Presenter, count_parts, describe_type
+from ot.output.yaml_flow import yaml_flow
 
 DEFAULT = "json"
 MAX_YAML_PARTS = 50_000
@@ -42,19 +43,16 @@ def _json_h(value: Any) -> str:
 
 
 def _yml(value: Any) -> str:
-    inline = _flow if _is_quick_in_yaml(value) else _json
+    if _is_quick_in_yaml(value):
+        return yaml_flow(value)
     # A list of collections reads best an item a line; each item is inline.
     if isinstance(value, list) and any(isinstance(item, dict | list) for item in value):  # pyright: ignore[reportUnknownVariableType] - JSON types
-        return "\n".join(f"- {inline(item)}" for item in value)  # pyright: ignore[reportUnknownVariableType] - JSON types
-    return inline(value)
-
-
-def _flow(value: Any) -> str:
-    return _yaml(value, flow=True, width=1 << 30)
+        return "\n".join(f"- {_json(item)}" for item in value)  # pyright: ignore[reportUnknownVariableType] - JSON types
+    return _json(value)
 
 
 def _yml_h(value: Any) -> str:
-    return _yaml(value, flow=False, width=120) if _is_quick_in_yaml(value) else _json_h(value)
+    return _yaml(value) if _is_quick_in_yaml(value) else _json_h(value)
 
 
 def _is_quick_in_yaml(value: Any) -> bool:
@@ -65,12 +63,12 @@ def _is_quick_in_yaml(value: Any) -> bool:
     return True
 
 
-def _yaml(value: Any, *, flow: bool, width: int) -> str:
-    import yaml  # noqa: PLC0415 - most replies are JSON; YAML's import costs a third of a run's budget at start
+def _yaml(value: Any) -> str:
+    import yaml  # noqa: PLC0415 - as in yaml_flow
 
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     text: str = yaml.dump(
-        value, Dumper=dumper, default_flow_style=flow, sort_keys=False, allow_unicode=True, width=width
+        value, Dumper=dumper, default_flow_style=False, sort_keys=False, allow_unicode=True, width=120
     )
     return text.removesuffix("\n").removesuffix("\n...")
 

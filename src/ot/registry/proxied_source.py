@@ -104,7 +104,9 @@ def proxied_pack(
     def read() -> list[Tool]:
         return [replace(tool, timeout=timeout) for tool in tools_of_server(server, pack, usable, tools)]
 
-    return ProxiedPack(pack, SOURCE, read, origin=f"{PROXY}{server}", server=server, shapes=shapes)
+    said = clean_text(definitions.instructions, MAX_DOC)
+    origin = f"{PROXY}{server}"
+    return ProxiedPack(pack, SOURCE, read, origin=origin, instructions=said, server=server, shapes=shapes)
 
 
 def _not_listed(pack: str, why: str) -> Iterable[Tool]:

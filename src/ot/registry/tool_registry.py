@@ -22,6 +22,8 @@ class Pack:
     source: str
     read_tools: Callable[[], Iterable[Tool]]
     origin: str = ""
+    instructions: str = ""
+    """How to use it, in its own words."""
 
     @cached_property
     def tools(self) -> Mapping[str, Tool]:

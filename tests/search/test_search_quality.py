@@ -1,0 +1,95 @@
+"""The search finds what people ask for, in the catalogues of real servers, and quickly in far larger ones."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+
+import pytest
+
+from ot.config.models import Config
+from ot.introspect.help import show_help
+from ot.introspect.search.catalogue import Catalogue
+from ot.output.formats import serialize_result
+from ot.registry.tool import Tool
+from ot.registry.tool_registry import Pack, ToolRegistry
+from search.search_figures import whole_registry
+from search.search_quality import Quality, quality, queries
+from test_readme import ROOT
+
+# The first time on a machine, the servers are installed.
+pytestmark = pytest.mark.timeout(400)
+
+PARTS = ("tuning", "held_out")
+
+
+@pytest.fixture(scope="module")
+def registry() -> ToolRegistry:
+    """The tools of the real servers and our own."""
+    return asyncio.run(whole_registry())
+
+
+def test_there_are_many_queries_and_each_names_tools_that_exist(registry: ToolRegistry) -> None:
+    names = {tool.full_name for tool in registry.tools()}
+    every = [query for part in PARTS for query in queries(part)]
+    assert len(every) >= 120
+    assert len({query.words for query in every}) == len(every)
+    assert [query for query in every if not names.issuperset(query.wanted)] == []
+
+
+def test_no_query_quotes_a_description(registry: ToolRegistry) -> None:
+    every = [query.words.lower() for part in PARTS for query in queries(part)]
+    texts = " ".join(" ".join(tool.doc.lower().split()) for tool in registry.tools())
+    assert [words for words in every if len(words.split()) > 2 and words in texts] == []
+
+
+def test_nine_of_ten_queries_have_their_tool_among_the_first_five(registry: ToolRegistry) -> None:
+    assert len(registry.tools()) >= 200
+    found = Quality(tuple(answer for part in PARTS for answer in quality(registry, part).answers))
+    assert found.recall(5) >= 0.90, [answer.query.words for answer in found.missed]
+    assert found.recall(1) >= 0.68
+    assert found.mean_reciprocal_rank >= 0.78
+
+
+def test_the_page_about_the_search_names_every_query_that_is_missed(registry: ToolRegistry) -> None:
+    page = (ROOT / "docs/explanation/search.md").read_text(encoding="utf-8")
+    missed = [answer.query.words for part in PARTS for answer in quality(registry, part).missed]
+    assert [words for words in missed if f"| {words} |" not in page] == []
+
+
+def test_a_hit_costs_few_tokens(registry: ToolRegistry) -> None:
+    catalogue = Catalogue(registry, Config())
+    costs: list[float] = []
+    for query in queries("held_out"):
+        found = show_help(registry, Config(), lambda words, most: catalogue.find(words, most=most), query.words, "min")
+        costs.append(len(serialize_result(found["tools"], "yml")) / 4 / len(found["tools"]))
+    assert sum(costs) / len(costs) < 80
+
+
+def test_ten_thousand_tools_are_indexed_and_searched_quickly(registry: ToolRegistry) -> None:
+    known = registry.tools()
+    packs: dict[str, list[Tool]] = {}
+    for n in range(10_000):
+        tool = known[n % len(known)]
+        packs.setdefault(f"p{n // 20}", []).append(replace(tool, pack=f"p{n // 20}", name=f"{tool.name}_{n}"))
+    large = ToolRegistry(Pack(name, "proxy", lambda tools=tools: tools) for name, tools in packs.items())
+    large.tools()
+    # The time of this process alone, at its best: other work on the machine is not the subject.
+    catalogue, seconds = min((timed(large) for _ in range(3)), key=lambda built: built[1])
+    assert seconds < 1.5
+    words = ("create an issue on github", "delete all pages", "serch documnt", "get list show read page file issue")
+    for query in words:
+        assert catalogue.find(query, most={"tools": 8}).names["tools"]
+        assert min(searched(catalogue, query) for _ in range(3)) < 0.03, query
+
+
+def timed(registry: ToolRegistry) -> tuple[Catalogue, float]:
+    started = time.process_time()
+    return Catalogue(registry, Config()), time.process_time() - started
+
+
+def searched(catalogue: Catalogue, query: str) -> float:
+    started = time.process_time()
+    catalogue.find(query, most={"tools": 8})
+    return time.process_time() - started
