@@ -25,9 +25,20 @@ class CallTool(Protocol):
         ...
 
 
+class Receive(Protocol):
+    """Takes a tool's value over the border to whoever called."""
+
+    async def __call__(self, tool: str, value: Any) -> tuple[Any, int]:
+        """Return the value as the caller gets it, and its characters; raise ToolError."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """Who calls, under which id, until when (on the monotonic clock), and what a tool may ask for meanwhile."""
+    """Who calls, under which id, until when (on the monotonic clock), and what a tool may ask for meanwhile.
+
+    ``client`` is the name of the program that the caller uses, for statistics and logs.
+    """
 
     caller: str
     run_id: str
@@ -36,3 +47,5 @@ class CallContext:
     told: Told | None = None
     call: CallTool | None = None
     ask: AskUser | None = None
+    client: str = ""
+    receive: Receive | None = None

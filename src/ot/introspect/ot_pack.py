@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from ot.config.models import Config
 from ot.introspect.help import show_help
 from ot.introspect.listing import list_packs, list_tools
+from ot.introspect.statistics import Statistics, show_stats
 from ot.registry.tool_registry import ToolRegistry
 from ot.version import installed_version
 
@@ -35,6 +36,7 @@ class View:
     engine_health: Callable[[], Awaitable[Mapping[str, Any]]]
     workers: Callable[[], Mapping[str, str]]
     reload: Callable[[], Awaitable[None]]
+    statistics: Statistics
 
 
 class OtPack:
@@ -46,7 +48,7 @@ class OtPack:
 
     def functions(self) -> dict[str, Callable[..., Any]]:
         """Return the pack's tools by name."""
-        names = ("tools", "packs", "help", "result", "config", "health", "reload", "version")
+        names = ("tools", "packs", "help", "result", "config", "health", "stats", "reload", "version")
         return {name: getattr(self, name) for name in names}
 
     def tools(self, *, pattern: str = "", info: str = "min") -> list[Any]:
@@ -142,7 +144,7 @@ class OtPack:
         """Show how OneTool's parts are.
 
         Returns:
-            version, python, cwd, engine, registry, proxy, project; workers and warnings if there are any.
+            version, python, cwd, engine, registry, proxy, project, stats; workers and warnings if there are any.
 
         Example:
             ot.health()
@@ -163,7 +165,25 @@ class OtPack:
             health["registry"]["broken"] = broken
         if workers := dict(self._view.workers()):
             health["workers"] = workers
+        health["stats"] = self._view.statistics.health()
         return health | ({"warnings": list(self._view.warnings)} if self._view.warnings else {})
+
+    def stats(self, *, period: str = "all", tool: str = "", output: str = "") -> dict[str, Any] | str:
+        """Sum up what was called, how long it took, and what it saved.
+
+        Args:
+            period: "day", "week", "month" or "all".
+            tool: Only this tool, or this pack.
+            output: A file to write an HTML report to.
+
+        Returns:
+            total_calls, success_rate, context_saved (estimated tokens), time_saved_ms, tools; html_report if written.
+
+        Example:
+            ot.stats(period="week", output="stats.html")
+        """
+        names = lambda: [tool.full_name for tool in self._view.registry().tools()]  # noqa: E731 - asked for reports alone
+        return show_stats(self._view.statistics, period, tool, output, names)
 
     async def reload(self) -> str:
         """Read the configuration again; calls under way keep the old one.

@@ -59,6 +59,7 @@ class PackProxy:
         run_id: str,
         keep: Keep | None = None,
         progress: TellProgress | None = None,
+        client: str = "",
     ) -> None:
         """Call through *executor*, on *budget*; *keep* stores a value that is too large for a program."""
         self._executor = executor
@@ -69,9 +70,11 @@ class PackProxy:
         self._run_id = run_id
         self._keep = keep
         self._progress = progress
+        self._client = client
         self.printed = PrintCapture(limits.print_bytes)
         self._in_flight = asyncio.Semaphore(limits.calls_in_flight)
         self._ids = itertools.count(1)
+        self.calls = self.tool_chars = self.ot_chars = 0
         self.tools_called: list[str] = []
         self.sources: set[str] = set()
 
@@ -120,17 +123,27 @@ class PackProxy:
         if pack == project_proxy.PACK:
             self._projects.require_function(name)
         require_few(self.registry.tool(pack, name), len(args) + len(kwargs))
-        tool, most = f"{pack}.{name}", self._limits.value_bytes
-        given, named = await plain_arguments(tool, args, kwargs, max_bytes=most)
+        given, named = await plain_arguments(f"{pack}.{name}", args, kwargs, max_bytes=self._limits.value_bytes)
         context = CallContext(
-            self._caller, self._run_id, next(self._ids), self._budget.deadline, told=self._told, call=self._call_back
-        )
-        value = await self._executor.call(pack, name, given, named, context)
+            self._caller, self._run_id, next(self._ids), self._budget.deadline,
+            told=self._told, call=self._call_back, client=self._client, receive=self._receive,
+        )  # fmt: skip
+        self.calls += 1
+        return await self._executor.call(pack, name, given, named, context)
+
+    async def _receive(self, tool: str, value: Any) -> tuple[Any, int]:
+        """Return the value as a plain copy, and how large it is."""
+        most = self._limits.value_bytes
         try:
-            return await plain_data(value, where=f"the value of {tool}", max_bytes=most)
+            copy, chars = await plain_data(value, where=f"the value of {tool}", max_bytes=most)
         except DataTooLarge:
             handle = await self._keep(value, tool=tool, owner=self._caller) if self._keep else ""
             raise ResultTooLarge(tool, f"more than {most:,} bytes", handle) from None
+        if tool.startswith("ot."):
+            self.ot_chars += chars
+        else:
+            self.tool_chars += chars
+        return copy, chars
 
     async def _call_back(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Call a tool for a tool: its own call holds a place already, and waiting for another could wait for ever."""

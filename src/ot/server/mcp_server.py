@@ -22,6 +22,7 @@ from ot.runtime.pack_proxy import Progress, TellProgress
 from ot.runtime.reply import Reply
 
 PROGRESS_SECONDS = 5.0
+UNKNOWN_CLIENT = "unknown"
 NEWS_PAUSE_SECONDS = 0.1
 """A tool that tells of every line does not flood the client."""
 
@@ -45,8 +46,8 @@ Not available: yield, del, inheritance, other modules."""
 class House(Protocol):
     """What the face needs of the house behind it."""
 
-    async def run(self, command: str, *, progress: TellProgress | None = None) -> Reply:
-        """Answer a command, telling of progress meanwhile."""
+    async def run(self, command: str, *, progress: TellProgress | None = None, client: str = ...) -> Reply:
+        """Answer a command of *client*, telling of progress meanwhile."""
         ...
 
     def tool_names(self) -> list[str]:
@@ -93,6 +94,12 @@ def build_server(house: House, version: str) -> FastMCP:
     return server
 
 
+async def listed_chars(server: FastMCP) -> int:
+    """Return the characters that the server's list of tools, and its instructions, put before a model."""
+    tools = [tool.to_mcp_tool() for tool in await server.list_tools()]
+    return len(INSTRUCTIONS) + sum(len(tool.model_dump_json(by_alias=True, exclude_none=True)) for tool in tools)
+
+
 def _or_error(read: Callable[[], str]) -> str:
     try:
         return read()
@@ -102,16 +109,23 @@ def _or_error(read: Callable[[], str]) -> str:
 
 async def _with_progress(house: House, command: str, ctx: Context) -> Reply:
     """Return the reply, telling the client what tools tell, and at least every five seconds that it goes on."""
+    client = _client_name(ctx)
     if not _wants_progress(ctx):
-        return await house.run(command)
+        return await house.run(command, client=client)
     heartbeat = _Heartbeat(ctx)
     beating = asyncio.ensure_future(heartbeat.beat())
     try:
-        return await house.run(command, progress=heartbeat.tell)
+        return await house.run(command, progress=heartbeat.tell, client=client)
     finally:
         beating.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await beating
+
+
+def _client_name(ctx: Context) -> str:
+    """Return the name that the client gave itself, in its handshake or with the request."""
+    given = ctx.session.client_params
+    return given.client_info.name[:100] if given else UNKNOWN_CLIENT
 
 
 def _wants_progress(ctx: Context) -> bool:
