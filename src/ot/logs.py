@@ -57,6 +57,13 @@ def configure_logs(
         logger.propagate = False
 
 
+def end_logs() -> None:
+    """Write what is left and end the threads that write."""
+    for name in LOGGERS:
+        for handler in logging.getLogger(name).handlers:
+            handler.close()
+
+
 def log_path(state_dir: Path) -> Path:
     """Return where the log of a server with that state is."""
     return state_dir / "logs" / "onetool.log"

@@ -53,6 +53,7 @@ async def _develop(look: Look, *, once: bool, trust_project: bool) -> bool:
     from ot.app import App
     from ot.cli.own_log import start_log
     from ot.config.paths import Paths
+    from ot.logs import end_logs
     from ot.registry.extension_file import extension_of_file
 
     paths = Paths.find()
@@ -72,6 +73,7 @@ async def _develop(look: Look, *, once: bool, trust_project: bool) -> bool:
         return ok
     finally:
         await app.aclose()
+        end_logs()
 
 
 class Look:

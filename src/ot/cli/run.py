@@ -53,6 +53,7 @@ async def _run(command: str, trust_project: bool) -> Reply:
     from ot.app import App
     from ot.cli.own_log import start_log
     from ot.config.paths import Paths
+    from ot.logs import end_logs
     from ot.stats.rows import CLI
 
     app = App(Paths.find(), trust_project=trust_project)
@@ -61,3 +62,4 @@ async def _run(command: str, trust_project: bool) -> Reply:
         return await app.run(command, client=CLI)
     finally:
         await app.aclose()
+        end_logs()
