@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -25,6 +26,6 @@ def test_runs_are_counted_under_the_clients_name_and_its_definitions_once(tmp_pa
     assert [(one["client"], one["runs"]) for one in figures.clients] == [("wire", 3)]
     assert figures.runs["connections"] == 1
     # What is weighed is what a client really gets, give or take the protocol's own wrapping.
-    sent = len(said) + len(listed.raw if hasattr(listed, "raw") else str(listed.result["tools"]))
+    sent = len(said) + len(json.dumps(listed.result["tools"]))
     assert figures.runs["our_chars"] == pytest.approx(sent, rel=0.1)
     assert figures.runs["flat_chars"] > 2 * figures.runs["our_chars"]
