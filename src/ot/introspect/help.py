@@ -20,7 +20,7 @@ At once: import asyncio
          await asyncio.gather(*[file.read(path=p) for p in paths])
 Large:   a large result is stored: ot.result(handle="...", offset=1, limit=100, search="regex")
 Format:  __format__ = "json" | "json_h" | "yml" | "yml_h" | "raw"
-State:   ot.health()  ot.config()  ot.version()  ot.reload()"""
+State:   ot.health()  ot.stats()  ot.config()  ot.version()  ot.reload()"""
 MOST_HITS = 10
 
 
