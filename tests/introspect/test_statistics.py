@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from ot.app import App
 from ot.log_span import SpanMessage
+from ot.stats.query import read_figures
 from run_app import BRAVE, run_in, running_app, value_of
 
 pytestmark = pytest.mark.anyio
@@ -137,18 +139,39 @@ async def test_a_damaged_database_is_no_obstacle(tmp_path: Path) -> None:
         assert (await ask(app, "ot.health()"))["stats"] == {"status": "ok"}
 
 
-async def test_a_cancelled_run_and_the_sizes_of_runs_are_kept(tmp_path: Path) -> None:
+async def test_the_sizes_and_failures_of_runs_are_kept_by_client(tmp_path: Path) -> None:
     async with running_app(tmp_path, PACKS) as app:
         await app.run("'x' * 50", client="cursor")
         await app.run("1 / 0", client="cursor")
         assert app.recorder.flush(5)
-        from ot.stats.query import read_figures
-
         figures = read_figures(app.recorder.place.file, "all", 2e9)
     (client,) = figures.clients
     assert (client["client"], client["runs"], client["errors"]) == ("cursor", 2, 1)
     assert figures.runs["chars_in"] == len("'x' * 50") + len("1 / 0")
     assert figures.errors[0]["error_type"] == "ProgramFailed"
+
+
+async def test_a_cancelled_run_and_its_call_are_kept_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    observed = asyncio.Event()
+    stuck = "import asyncio\nasync def wait():\n    print('here')\n    await asyncio.sleep(60)\n"
+    async with running_app(tmp_path, {"stuck": stuck}) as app:
+        executor = app.picture.runner.executor
+        original = executor._carry_out
+
+        async def watched(*arguments: Any) -> Any:
+            observed.set()
+            return await original(*arguments)
+
+        monkeypatch.setattr(executor, "_carry_out", watched)
+        task = asyncio.create_task(app.run("stuck.wait()"))
+        await asyncio.wait_for(observed.wait(), 30)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert app.recorder.flush(5)
+        figures = read_figures(app.recorder.place.file, "all", 2e9)
+    found = {(row["tool"], row["error_type"]): row["count"] for row in figures.errors}
+    assert found == {("", "Cancelled"): 1, ("stuck.wait", "Cancelled"): 1}
 
 
 # ---------------------------------------------------------------- spans
