@@ -6,6 +6,7 @@ from ot.app import App, serve
 from ot.cli.event_loop import end_without_waiting, run_async
 from ot.cli.own_log import start_log
 from ot.config.paths import Paths
+from ot.logs import end_logs
 
 
 def serve_stdio(*, trust_project: bool) -> None:
@@ -13,4 +14,5 @@ def serve_stdio(*, trust_project: bool) -> None:
     app = App(Paths.find(), trust_project=trust_project)
     start_log(app)
     run_async(serve(app))
+    end_logs()
     end_without_waiting()
