@@ -28,7 +28,8 @@ class Batches[T]:
         self._most = most
         self._daemon = daemon
         self._rows: deque[T] = deque()
-        self._turn = threading.Condition()
+        self._lock = threading.Lock()
+        self._turn = threading.Condition(self._lock)
         self._thread: threading.Thread | None = None
         self._idle = False
         self._urgent = False
@@ -43,7 +44,7 @@ class Batches[T]:
 
     def add(self, row: T) -> None:
         """Take *row*, to be written soon."""
-        with self._turn:
+        with self._lock:
             if len(self._rows) >= self._most or self._closing:
                 self.dropped += 1
                 return

@@ -11,6 +11,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from ot.batches import Batches
 from ot.log_file import LogFile
 from ot.log_span import SpanMessage
@@ -129,7 +131,10 @@ def json_line(record: logging.LogRecord, run: str) -> str:
     fields: Mapping[str, Any] = message.fields() if isinstance(message, SpanMessage) else {"message": str(message)}
     found |= {"run": run} if run else {}
     found |= {"trace": record.exc_text} if record.exc_text else {}
-    return json.dumps(found | dict(fields), ensure_ascii=False, default=str)
+    try:
+        return orjson.dumps(found | dict(fields), default=str).decode()
+    except TypeError:  # half a character, or a number beyond what it writes
+        return json.dumps(found | dict(fields), default=str)
 
 
 def _is_no_span(record: logging.LogRecord) -> bool:

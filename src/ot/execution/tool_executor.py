@@ -6,8 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import anyio
 
@@ -29,8 +28,7 @@ OT_DEFAULTS: Mapping[str, Mapping[str, Any]] = {"ot.result": {"offset": 1, "limi
 """What a call of the ``ot`` pack is logged with even where the program left it out."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallRecord:
+class CallRecord(NamedTuple):
     """What observers learn of one call: never arguments or values.
 
     ``chars`` is the size of its value, ``source`` the backend that carried it out, empty when there is no such tool.

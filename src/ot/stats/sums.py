@@ -7,7 +7,7 @@ from typing import Any
 
 from ot.stats.histogram import bucket_of
 from ot.stats.rows import CallRow, ConnectionRow, RunRow, StatsRow
-from ot.stats.schema import SPANS
+from ot.stats.schema import HOUR, SPANS
 
 MOST_CALLS = 1000
 """Runs of more calls are counted with those of this many."""
@@ -23,41 +23,44 @@ class Sums:
         self._tables: dict[str, dict[Key, Figures]] = {}
 
     def add(self, rows: Iterable[StatsRow]) -> None:
-        """Add *rows* to the hours and days of their times."""
+        """Add *rows* to the hours of their times."""
         for row in rows:
-            for span in SPANS:
-                start = int(row.ts) // span * span
-                if isinstance(row, RunRow):
-                    self._run(span, start, row)
-                elif isinstance(row, CallRow):
-                    self._call(span, start, row)
-                else:
-                    self._connection(span, start, row)
+            start = int(row.ts) // HOUR * HOUR
+            if isinstance(row, RunRow):
+                self._run(start, row)
+            elif isinstance(row, CallRow):
+                self._call(start, row)
+            else:
+                self._connection(start, row)
 
     def of(self, table: str) -> list[Sequence[Any]]:
-        """Return what is to be added to *table*."""
-        return [(*key, *figures) for key, figures in self._tables.get(table, {}).items()]
+        """Return what is to be added to *table*: each hour's sums to that hour, and to its day."""
+        return [
+            (span, start // span * span, *key, *figures)
+            for (start, *key), figures in self._tables.get(table, {}).items()
+            for span in SPANS
+        ]
 
-    def _run(self, span: int, start: int, row: RunRow) -> None:
+    def _run(self, start: int, row: RunRow) -> None:
         failed = 1 if row.error_type else 0
         sizes = [row.chars_in, row.chars_out, row.tool_chars, row.kept_out, row.duration_ms]
-        self._sum("run_sums", (span, start, row.client), [1, failed, row.calls, max(0, row.calls - 1), *sizes])
-        self._sum("times", (span, start, "", bucket_of(row.duration_ms)), [1])
-        self._sum("run_calls", (span, start, min(row.calls, MOST_CALLS)), [1])
+        self._sum("run_sums", (start, row.client), [1, failed, row.calls, max(0, row.calls - 1), *sizes])
+        self._sum("times", (start, "", bucket_of(row.duration_ms)), [1])
+        self._sum("run_calls", (start, min(row.calls, MOST_CALLS)), [1])
         if failed:
-            self._sum("error_sums", (span, start, "", row.error_type), [1], [row.ts])
+            self._sum("error_sums", (start, "", row.error_type), [1], [row.ts])
 
-    def _call(self, span: int, start: int, row: CallRow) -> None:
+    def _call(self, start: int, row: CallRow) -> None:
         failed = 1 if row.error_type else 0
         figures = [1, failed, row.chars_returned, row.duration_ms]
-        key = (span, start, row.tool, row.client, row.pack, row.source)
+        key = (start, row.tool, row.client, row.pack, row.source)
         self._sum("call_sums", key, figures, [row.duration_ms, row.ts])
-        self._sum("times", (span, start, row.tool, bucket_of(row.duration_ms)), [1])
+        self._sum("times", (start, row.tool, bucket_of(row.duration_ms)), [1])
         if failed:
-            self._sum("error_sums", (span, start, row.tool, row.error_type), [1], [row.ts])
+            self._sum("error_sums", (start, row.tool, row.error_type), [1], [row.ts])
 
-    def _connection(self, span: int, start: int, row: ConnectionRow) -> None:
-        self._sum("connection_sums", (span, start, row.client), [1, row.flat_chars, row.our_chars])
+    def _connection(self, start: int, row: ConnectionRow) -> None:
+        self._sum("connection_sums", (start, row.client), [1, row.flat_chars, row.our_chars])
 
     def _sum(self, table: str, key: Key, summed: Figures, largest: Figures | None = None) -> None:
         largest = largest or []
