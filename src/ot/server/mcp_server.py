@@ -124,7 +124,8 @@ async def _with_progress(house: House, command: str, ctx: Context) -> Reply:
 
 def _client_name(ctx: Context) -> str:
     """Return the name that the client gave itself, in its handshake or with the request."""
-    given = ctx.session.client_params
+    request = ctx.request_context
+    given = request.session.client_params if request else None
     return given.client_info.name[:100] if given else UNKNOWN_CLIENT
 
 
