@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ot.app import App, serve
 from ot.cli.event_loop import run_async
+from ot.cli.own_log import start_log
 from ot.config.paths import Paths
-from ot.logs import configure_logs
 from ot.registry.tool_loader import ToolLoader
 
 
@@ -20,7 +20,7 @@ def main() -> None:
     directory = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent / "packs").absolute()
     sys.path.insert(0, str(directory.parent))
     app = App(Paths.find(), packs=ToolLoader(directory, directory.name).packs())
-    configure_logs("WARNING")
+    start_log(app)
     run_async(serve(app))
 
 

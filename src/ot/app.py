@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -39,6 +40,8 @@ from ot.execution.workers.worker_pool import WorkerPool
 from ot.execution.workers.worker_spec import WorkerSpec, spec_of
 from ot.introspect.ot_pack import OtPack, View
 from ot.introspect.pages import Pages
+from ot.introspect.statistics import Statistics
+from ot.log_span import LogSpan
 from ot.output.finish import Finish
 from ot.output.result_store import ResultStore
 from ot.registry.definition_pins import DefinitionPins
@@ -59,6 +62,9 @@ from ot.runtime.reply import Reply
 from ot.runtime.runner import Runner
 from ot.runtime.snippet_renderer import SnippetRenderer
 from ot.runtime.snippets import Snippets
+from ot.stats.flat_listing import flat_chars
+from ot.stats.recorder import Place, Recorder
+from ot.stats.rows import CLI
 from ot.version import installed_version
 
 logger = logging.getLogger(__name__)
@@ -110,7 +116,6 @@ class App:
         self._trust_project = trust_project
         self._more_packs = tuple(packs)
         self._find_extensions = extensions or partial(_extensions, paths)
-        self._observers = tuple(observers)
         self._allow_always = allow_always or partial(_allow_always, paths)
         self._renderer = SnippetRenderer()
         self.pool = WorkerPool(paths.global_dir)
@@ -119,17 +124,31 @@ class App:
         self.servers = ServerPool(lambda server, definitions: self._shelf.learned(server, definitions))
         self._shelf = ServerShelf(self.servers, ServerCatalogue(paths.global_dir / SERVERS), self.pins, self.shapes)
         loaded = self._load()
+        self.recorder = Recorder(stats_place(loaded))
+        self._observers = (*observers, self.recorder)
+        self.definition_chars = 0
+        """The characters of our own tool list, once a face has told."""
         self.engine: Engine = engine or _engine(loaded.config)
         self.picture = self._picture(loaded)
         self._notice = _notice(loaded)
 
     # ---------------------------------------------------------------- what the faces ask
 
-    async def run(self, command: str, *, progress: TellProgress | None = None, ask: AskUser | None = None) -> Reply:
-        """Answer a command; the first answer also says what was left out and why."""
+    async def run(
+        self,
+        command: str,
+        *,
+        progress: TellProgress | None = None,
+        ask: AskUser | None = None,
+        client: str = "unknown",
+    ) -> Reply:
+        """Answer a command of *client*; the first answer also says what was left out and why."""
         await self._refresh(command)
         await self._know_servers(command)
-        reply = await self.picture.runner.run(command, caller=self.caller, progress=progress, ask=ask)
+        if client != CLI and self.definition_chars:
+            self.recorder.connected(client, partial(flat_chars, self.picture.registry), self.definition_chars)
+        runner = self.picture.runner
+        reply = await runner.run(command, caller=self.caller, progress=progress, ask=ask, client=client)
         self._shelf.ask_others_later()
         if not self._notice:
             return reply
@@ -191,6 +210,7 @@ class App:
         """
         loaded = await anyio.to_thread.run_sync(self._load)
         self.picture = self._picture(loaded)
+        self.recorder.move(stats_place(loaded))
         self.pool.keep_only(spec.key for spec in self.picture.workers.values())
         self.servers.keep_only(spec.key for spec in self.picture.servers.values())
         self._shelf.reloaded()
@@ -204,6 +224,7 @@ class App:
         await self._renderer.aclose()
         await anyio.to_thread.run_sync(self.shapes.flush)
         await self.engine.aclose()
+        await anyio.to_thread.run_sync(self.recorder.close)
 
     # ---------------------------------------------------------------- how a picture is built
 
@@ -252,6 +273,7 @@ class App:
             security=config.security,
             redact=redact,
             consent=partial(Consent, calls=config.policy.ask_calls, redact=redact, always=self._allow_always),
+            observers=[self.recorder],
         )
         return Picture(loaded, registry, runner, store, specs, servers, self._freshness(loaded))
 
@@ -287,11 +309,27 @@ class App:
             expand=snippets.expand,
             reload=self.reload,
             changed=self.pins.all_changed,
+            statistics=self._statistics(loaded),
         )
 
     def _server_states(self, servers: Mapping[str, ServerSpec]) -> dict[str, Mapping[str, Any]]:
         used = self.servers.states()
         return {name: used.get(name) or spec.state_unused for name, spec in servers.items()}
+
+    def _statistics(self, loaded: Loaded) -> Statistics:
+        def figures(period: str, tool: str) -> Any:
+            from ot.stats.query import read_figures  # noqa: PLC0415 - the database's library is for those who ask
+
+            self.recorder.flush()
+            return read_figures(stats_place(loaded).file, period, time.time(), tool=tool)
+
+        stats = loaded.config.stats
+        return Statistics(stats.enabled, stats.round_trip_ms, figures, self.recorder.health)
+
+
+def stats_place(loaded: Loaded) -> Place:
+    """Return where the statistics of this configuration are kept."""
+    return Place(loaded.state_dir / "stats" / "stats.db", loaded.config.stats)
 
 
 def _engine(config: Config) -> Engine:
@@ -384,7 +422,11 @@ def _notice(loaded: Loaded) -> str:
 
 async def serve(app: App) -> None:
     """Serve *app* over standard input and output until the client goes away."""
-    from ot.server.mcp_server import build_server  # noqa: PLC0415 - importing FastMCP costs more than all else together
+    from ot.server.mcp_server import build_server, listed_chars  # noqa: PLC0415 - importing FastMCP costs more than all else together
     from ot.server.serve import serve_stdio  # noqa: PLC0415 - as above
 
-    await serve_stdio(build_server(app, installed_version()), app.start, app.aclose)
+    with LogSpan(logger, "mcp.server.start", version=installed_version(), cwd=str(app.paths.cwd)):
+        server = build_server(app, installed_version())
+        app.definition_chars = await listed_chars(server)
+    with LogSpan(logger, "mcp.server.stop"):
+        await serve_stdio(server, app.start, app.aclose)

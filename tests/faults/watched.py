@@ -78,8 +78,8 @@ class Place:
         return kept | ours | {"PYTHONPATH": str(TESTS.parent / "src")}
 
     def files(self) -> set[Path]:
-        """Return every file outside the state directories: those of stored results and of packs made ready."""
-        state = {self.home / ".onetool" / name for name in ("tmp", "packs")}
+        """Return every file outside the state directories: of stored results, packs made ready, statistics, the log."""
+        state = {self.home / ".onetool" / name for name in ("tmp", "packs", "stats", "logs")}
         found = (file for root in (self.home, self.cwd) for file in root.rglob("*") if file.is_file())
         return {file for file in found if state.isdisjoint(file.parents)}
 
@@ -163,6 +163,8 @@ class Watched:
         lines, self._lines_seen = self.wire.lines[self._lines_seen :], len(self.wire.lines)
         assert not any(CANARY.encode() in line for line in lines), "I8: standard output"
         assert CANARY not in self.wire.stderr_text(), "I8: standard error"
+        for kept in (file for name in ("stats", "logs") for file in (self.place.home / ".onetool" / name).glob("*")):
+            assert CANARY.encode() not in kept.read_bytes(), "I8: statistics or the log"
         for stored in set((self.place.home / ".onetool" / "tmp").glob("*")) - self._stored_seen:
             assert CANARY.encode() not in stored.read_bytes(), "I8: a stored result"
             self._stored_seen.add(stored)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -154,8 +155,21 @@ async def test_large_values_are_copied_off_the_event_loop(
         return await original(function, **options)
 
     monkeypatch.setattr(plain.anyio.to_thread, "run_sync", watched)
-    assert value == await plain_data(value, where="here", max_bytes=1 << 30)
+    copied, _ = await plain_data(value, where="here", max_bytes=1 << 30)
+    assert value == copied
     assert threads == len(used)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "value",
+    ["é" * 500, ["some text of a line"] * 300, [{"name": "a" * 20, "size": 12345, "ok": True}] * 200, [1.25, 17] * 500],
+)
+async def test_the_characters_of_a_value_are_those_of_its_text_or_nearly_its_json(value: Any) -> None:
+    _, chars = await plain_data(value, where="here", max_bytes=1 << 30)
+    written = len(value) if isinstance(value, str) else len(json.dumps(value, separators=(",", ":")))
+    assert 0.75 * written <= chars <= 1.35 * written
+    assert chars == written or not isinstance(value, str)
 
 
 def test_a_project_path_is_known_to_stay_a_path_only_on_its_way_in() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -101,4 +102,6 @@ def test_a_tool_cannot_take_the_client_s_words(talk: Talk) -> None:
 
 
 def test_the_log_is_on_standard_error(talk: Talk) -> None:
-    assert "serving MCP" in talk.wire.stderr_text()
+    end = time.monotonic() + 10
+    while "serving MCP" not in talk.wire.stderr_text():
+        assert time.monotonic() < end, talk.wire.stderr_text()

@@ -51,8 +51,9 @@ def dev(
 
 async def _develop(look: Look, *, once: bool, trust_project: bool) -> bool:
     from ot.app import App
+    from ot.cli.own_log import start_log
     from ot.config.paths import Paths
-    from ot.logs import configure_logs
+    from ot.logs import end_logs
     from ot.registry.extension_file import extension_of_file
 
     paths = Paths.find()
@@ -62,7 +63,7 @@ async def _develop(look: Look, *, once: bool, trust_project: bool) -> bool:
         trust_project=trust_project,
         extensions=lambda loaded: [extension_of_file(look.file, paths.global_dir)],
     )
-    configure_logs(app.picture.loaded.config.logs.level, lambda text: app.picture.loaded.secrets.redact(text))
+    start_log(app, terminal_level=app.picture.loaded.config.logs.level)
     try:
         ok = await look.show(app)
         while not once:
@@ -72,6 +73,7 @@ async def _develop(look: Look, *, once: bool, trust_project: bool) -> bool:
         return ok
     finally:
         await app.aclose()
+        end_logs()
 
 
 class Look:

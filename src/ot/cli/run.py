@@ -64,13 +64,16 @@ def _command(code: str | None, file: Path | None) -> str:
 
 async def _run(command: str, trust_project: bool) -> Reply:
     from ot.app import App
+    from ot.cli.own_log import start_log
     from ot.cli.terminal_question import TerminalQuestion
     from ot.config.paths import Paths
-    from ot.logs import configure_logs
+    from ot.logs import end_logs
+    from ot.stats.rows import CLI
 
     app = App(Paths.find(), trust_project=trust_project)
-    configure_logs("WARNING", app.picture.loaded.secrets.redact)
+    start_log(app, terminal_level="WARNING")
     try:
-        return await app.run(command, ask=TerminalQuestion(app.ask_seconds))
+        return await app.run(command, ask=TerminalQuestion(app.ask_seconds), client=CLI)
     finally:
         await app.aclose()
+        end_logs()

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from ot.app import App, serve
 from ot.cli.event_loop import end_without_waiting, run_async
+from ot.cli.own_log import start_log
 from ot.config.paths import Paths
-from ot.logs import configure_logs
+from ot.logs import end_logs
 
 
 def serve_stdio(*, trust_project: bool) -> None:
     """Serve MCP on standard input and output until the client goes away."""
     app = App(Paths.find(), trust_project=trust_project)
-    # Asked anew for every line: a reload may bring new secrets.
-    configure_logs(app.picture.loaded.config.logs.level, lambda text: app.picture.loaded.secrets.redact(text))
+    start_log(app)
     run_async(serve(app))
+    end_logs()
     end_without_waiting()

@@ -331,9 +331,37 @@ class Server(Settings):
 
 
 class Logs(Settings):
-    """What is written about the server's own work, on standard error."""
+    """What is written about the server's own work: on standard error, and to a file that ``onetool logs`` shows."""
 
-    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(default="INFO", description="The least that is written")
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        default="INFO", description="The least that is written; DEBUG also writes every tool call with its arguments"
+    )
+    format: Literal["text", "json"] = Field(
+        default="text", description="How lines on standard error are written; the file always holds lines of JSON"
+    )
+    file: bool = Field(
+        default=True, description="Whether a file is written, logs/onetool.log in the .onetool directory"
+    )
+    max_bytes: int = Field(
+        default=5_000_000, ge=10_000, le=1_000_000_000, description="Size at which a new file begins"
+    )
+    files: int = Field(default=3, ge=1, le=100, description="Files that are kept, the newest included")
+
+
+class Stats(Settings):
+    """What is counted of runs and tool calls; never arguments, values or texts."""
+
+    enabled: bool = Field(default=True, description="Whether anything is counted")
+    detail_days: int = Field(
+        default=30, ge=0, le=36_500, description="Days that single runs and calls are kept; 0 keeps them"
+    )
+    retention_days: int = Field(default=400, ge=0, le=36_500, description="Days that daily sums are kept; 0 keeps them")
+    round_trip_ms: int = Field(
+        default=2000,
+        ge=0,
+        le=600_000,
+        description="What one more round trip to the model would have taken, for time_saved_ms",
+    )
 
 
 class Topic(Settings):
@@ -408,6 +436,7 @@ class Config(Settings):
         default="https://onetool.beycom.online/reference/tools/{doc_slug}/",
         description="Address of a pack's documentation, as help shows it; empty shows none",
     )
+    stats: Stats = Field(default_factory=Stats, description="What is counted of runs and tool calls")
     logs: Logs = Field(default_factory=Logs, description="What is written about the server's own work")
 
     @field_validator("version")

@@ -36,12 +36,21 @@ class Approval(Protocol):
         ...
 
 
+class Receive(Protocol):
+    """Takes a tool's value over the border to whoever called."""
+
+    async def __call__(self, tool: str, value: Any) -> tuple[Any, int]:
+        """Return the value as the caller gets it, and its characters; raise ToolError."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class CallContext:
     """Who calls, under which id, until when (on the monotonic clock), and what a tool may ask for meanwhile.
 
     ``clock`` is the run's own, which stands still while a question waits; ``deadline`` is where it lay at the call.
     ``consent`` is what the run's user has said; ``line`` and ``foresee`` tell of the program for the question.
+    ``client`` is the name of the program that the caller uses, for statistics and logs.
     """
 
     caller: str
@@ -55,3 +64,5 @@ class CallContext:
     consent: Approval | None = None
     line: int | None = None
     foresee: Foresee | None = None
+    client: str = ""
+    receive: Receive | None = None

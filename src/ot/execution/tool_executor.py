@@ -7,8 +7,8 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
 
 import anyio
 
@@ -19,6 +19,7 @@ from ot.execution.consent import how_to_allow
 from ot.execution.deadline import Deadline
 from ot.execution.policy import Policy
 from ot.execution.schema_check import SchemaCheck
+from ot.log_span import cut_arguments, log_span
 from ot.registry.tool import Tool
 from ot.registry.tool_registry import ToolRegistry
 
@@ -28,17 +29,24 @@ SLOW_SECONDS = 1.0
 CANCEL_GRACE_SECONDS = 0.25
 """How long a cancelled call may take to end before it is left behind."""
 MAX_MESSAGE = 2000
+OT_DEFAULTS: Mapping[str, Mapping[str, Any]] = {"ot.result": {"offset": 1, "limit": 100}}
+"""What a call of the ``ot`` pack is logged with even where the program left it out."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallRecord:
-    """What observers learn of one call: never arguments or values."""
+class CallRecord(NamedTuple):
+    """What observers learn of one call: never arguments or values.
+
+    ``chars`` is the size of its value, ``source`` the backend that carried it out, empty when there is no such tool.
+    """
 
     tool: str
     caller: str
     run_id: str
     seconds: float
     error: str = ""
+    client: str = ""
+    chars: int = 0
+    source: str = ""
 
 
 class CallObserver(Protocol):
@@ -83,23 +91,42 @@ class ToolExecutor:
             ToolError: The call ended without a value; the class says why.
         """
         started = time.monotonic()
-        error = ""
+        error, message, source, chars = "", "", "", 0
+        arguments: Mapping[str, Any] = kwargs
         try:
             tool = self.registry.tool(pack, name)
+            source = tool.backend
             arguments = await self._allowed(tool, args, kwargs, context)
             # Installing and starting have deadlines of their own; the call's time begins when the tool can be called.
             await self._backends[tool.backend].prepare(tool, context)
             started = time.monotonic()
-            return await self._carry_out(tool, arguments, context)
+            value = await self._carry_out(tool, arguments, context)
+            if context.receive is None:
+                return value
+            value, chars = await context.receive(tool.full_name, value)
+            return value
         except asyncio.CancelledError:
             error = "Cancelled"
             raise
         except OneToolError as failure:
             error = failure.kind if isinstance(failure, ToolFailed) else type(failure).__name__
+            message = str(failure)
             raise
         finally:
+            seconds = time.monotonic() - started
             self._report(
-                CallRecord(f"{pack}.{name}"[:200], context.caller, context.run_id, time.monotonic() - started, error)
+                CallRecord(
+                    f"{pack}.{name}"[:200],
+                    context.caller,
+                    context.run_id,
+                    seconds,
+                    error,
+                    context.client,
+                    chars,
+                    source,
+                ),
+                message,
+                arguments,
             )
 
     async def _allowed(
@@ -148,11 +175,27 @@ class ToolExecutor:
             if not task.done():
                 await _cancel(task, tool)
 
-    def _report(self, record: CallRecord) -> None:
+    def _report(self, record: CallRecord, message: str, arguments: Mapping[str, Any]) -> None:
         if record.seconds > SLOW_SECONDS:
             logger.warning("slow call: %s took %.1f s", record.tool, record.seconds)
+        level = logging.INFO if record.tool.startswith("ot.") else logging.DEBUG
+        if record.error or logger.isEnabledFor(level):
+            _log_call(record, level, message, arguments)
         for observer in self._observers:
             observer.finished(record)
+
+
+def _log_call(record: CallRecord, level: int, message: str, arguments: Mapping[str, Any]) -> None:
+    """Log the call as a span; arguments of packs, which may be anybody's data, come only with DEBUG."""
+    fields: dict[str, Any] = {"client": record.client, "run": record.run_id}
+    if record.tool.startswith("ot."):
+        name, fields = record.tool, {**OT_DEFAULTS.get(record.tool, {}), **arguments, **fields}
+    else:
+        name, fields = "tool.call", {"tool": record.tool, **fields}
+        if logger.isEnabledFor(logging.DEBUG):
+            fields["arguments"] = cut_arguments(arguments)
+    fields["resultLen"] = record.chars
+    log_span(logger, level, name, record.seconds, record.error, message, fields)
 
 
 async def _cancel(task: asyncio.Future[Any], tool: Tool) -> None:

@@ -29,7 +29,7 @@ At once: import asyncio
 Short:   an alias is called like a tool; a snippet is a whole command: $name key=value
 Large:   a large result is stored: ot.result(handle="...", offset=1, limit=100, search="regex")
 Format:  __format__ = "json" | "json_h" | "yml" | "yml_h" | "raw"
-State:   ot.health()  ot.config()  ot.version()  ot.reload()  ot.notify(topic="notes", message="...")
+State:   ot.health()  ot.stats()  ot.config()  ot.version()  ot.reload()  ot.notify(topic="notes", message="...")
 Tips:    search before you guess a name; do the whole task in one program; return only what matters"""
 
 MOST: Mapping[Kind, int] = {"tools": 8, "packs": 3, "snippets": 3, "aliases": 3}

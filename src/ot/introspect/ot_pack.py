@@ -20,6 +20,7 @@ from ot.introspect.notify import notify
 from ot.introspect.proxy_health import proxy_health
 from ot.introspect.search.catalogue import Catalogue, Hits, Kind
 from ot.introspect.snippets import Expand, list_snippets
+from ot.introspect.statistics import Statistics, show_stats
 from ot.registry.definition_pins import Change, changed_words
 from ot.registry.tool_registry import ToolRegistry
 from ot.version import installed_version
@@ -48,6 +49,7 @@ class View:
     servers: Callable[[], Mapping[str, Mapping[str, Any]]]
     expand: Expand
     reload: Callable[[], Awaitable[None]]
+    statistics: Statistics
     changed: Callable[[], Mapping[str, Sequence[Change]]] = dict[str, Sequence[Change]]
 
 
@@ -64,7 +66,7 @@ class OtPack:
         """Return the pack's tools by name."""
         names = (
             "tools", "packs", "aliases", "snippets", "help", "result",
-            "config", "health", "notify", "reload", "version",
+            "config", "health", "stats", "notify", "reload", "version",
         )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
@@ -204,7 +206,7 @@ class OtPack:
         """Show how OneTool's parts are.
 
         Returns:
-            version, python, cwd, engine, registry, proxy, project, policy; workers and warnings if there are any.
+            version, python, cwd, engine, registry, proxy, project, policy, stats; workers and warnings if any.
 
         Example:
             ot.health()
@@ -230,6 +232,7 @@ class OtPack:
             health["proxy"]["changed"] = {server: changed_words(changes) for server, changes in changed.items()}
         if workers := dict(self._view.workers()):
             health["workers"] = workers
+        health["stats"] = self._view.statistics.health()
         return health | ({"warnings": list(self._view.warnings)} if self._view.warnings else {})
 
     def _policy(self) -> dict[str, Any]:
@@ -251,6 +254,23 @@ class OtPack:
             ot.notify(topic="notes", message="Review the open pull request.")
         """
         return notify(self._view.config.topics, topic, message)
+
+    def stats(self, *, period: str = "all", tool: str = "", output: str = "") -> dict[str, Any] | str:
+        """Sum up what was called, how long it took, and what it saved.
+
+        Args:
+            period: "day", "week", "month" or "all".
+            tool: Only this tool, or this pack.
+            output: A file to write an HTML report to.
+
+        Returns:
+            total_calls, success_rate, context_saved (estimated tokens), time_saved_ms, tools; html_report if written.
+
+        Example:
+            ot.stats(period="week", output="stats.html")
+        """
+        names = lambda: [tool.full_name for tool in self._view.registry().tools()]  # noqa: E731 - asked for reports alone
+        return show_stats(self._view.statistics, period, tool, output, names)
 
     async def reload(self) -> str:
         """Read the configuration again; calls under way keep the old one.

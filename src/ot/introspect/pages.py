@@ -98,8 +98,8 @@ def _argument(parameter: Parameter, said: Mapping[str, str]) -> str:
 
 
 def _returns(tool: Tool, said: str) -> str:
-    # What is said of a proxied tool's value is its type.
-    kind = tool.returns if tool.source == "local" else ""
+    # What is said of a proxied tool's value may be its type already.
+    kind = "" if tool.returns and said.startswith(tool.returns) else tool.returns
     if not kind and not said:
         return ""
     return f"\nReturns{f' ({kind})' if kind else ''}" + (f": {said}" if said else "") + "\n"

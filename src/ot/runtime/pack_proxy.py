@@ -64,6 +64,7 @@ class PackProxy:
         run_id: str,
         keep: Keep | None = None,
         progress: TellProgress | None = None,
+        client: str = "",
     ) -> None:
         """Call through *executor*, on *budget*; *keep* stores a value that is too large for a program."""
         self._executor = executor
@@ -74,10 +75,12 @@ class PackProxy:
         self._run_id = run_id
         self._keep = keep
         self._progress = progress
+        self._client = client
         self.printed = PrintCapture(limits.print_bytes)
         self._in_flight = asyncio.Semaphore(limits.calls_in_flight)
         self._ids = itertools.count(1)
         self.blocks = ReplyBlocks()
+        self.calls = self.tool_chars = self.ot_chars = 0
         self.tools_called: list[str] = []
         self.sources: set[str] = set()
         self.program: Program | None = None
@@ -137,14 +140,23 @@ class PackProxy:
         if pack == project_proxy.PACK:
             self._projects.require_function(name)
         require_few(self.registry.tool(pack, name), len(args) + len(kwargs))
-        tool, most = f"{pack}.{name}", self._limits.value_bytes
-        given, named = await plain_arguments(tool, args, kwargs, max_bytes=most)
-        value = await self._executor.call(pack, name, given, named, self._context(line))
+        given, named = await plain_arguments(f"{pack}.{name}", args, kwargs, max_bytes=self._limits.value_bytes)
+        self.calls += 1
+        return await self._executor.call(pack, name, given, named, self._context(line))
+
+    async def _receive(self, tool: str, value: Any) -> tuple[Any, int]:
+        """Return the value as a plain copy, and how large it is."""
+        most = self._limits.value_bytes
         try:
-            return await plain_data(value, where=f"the value of {tool}", max_bytes=most)
+            copy, chars = await plain_data(value, where=f"the value of {tool}", max_bytes=most)
         except DataTooLarge:
             handle = await self._keep(value, tool=tool, owner=self._caller) if self._keep else ""
             raise ResultTooLarge(tool, f"more than {most:,} bytes", handle) from None
+        if tool.startswith("ot."):
+            self.ot_chars += chars
+        else:
+            self.tool_chars += chars
+        return copy, chars
 
     def _context(self, line: int | None) -> CallContext:
         clock, consent = self._budget.deadline, self._budget.consent
@@ -160,6 +172,8 @@ class PackProxy:
             consent=consent,
             line=line,
             foresee=self._foresee,
+            client=self._client,
+            receive=self._receive,
         )
 
     def _foresee(self, tool: str, line: int | None) -> Foreseen:

@@ -45,15 +45,17 @@ class Counter:
         self._where = where
         self._bytes = max_bytes
         self._nodes = max_nodes
+        self.chars = 0
 
-    def add(self, size: int) -> None:
-        """Count one node of *size* bytes.
+    def add(self, size: int, chars: int = 2) -> None:
+        """Count one node of *size* bytes, which is about *chars* characters as JSON.
 
         Raises:
             DataTooLarge: The value is larger than allowed.
         """
         self._nodes -= 1
         self._bytes -= size
+        self.chars += chars + 1  # a comma
         if self._nodes < 0 or self._bytes < 0:
             raise self.too_large()
 
@@ -81,13 +83,17 @@ def kind_name(value: Any) -> str:
     )
 
 
-async def plain_data(value: Any, *, where: str, max_bytes: int) -> Any:
-    """Return ``plain_copy(value)``, made in a thread when it is more than a moment's work.
+async def plain_data(value: Any, *, where: str, max_bytes: int) -> tuple[Any, int]:
+    """Return ``plain_copy(value)``, made in a thread when it is more than a moment's work, and its characters.
+
+    The characters are those of its text, or about those of its JSON.
 
     Raises:
         NotPlainData: As ``plain_copy``.
     """
-    return await _where_quick(value, partial(_counted_copy, value, where, max_bytes))
+    counter = Counter(where, max_bytes)
+    copy = await _where_quick(value, partial(_counted_copy, value, counter))
+    return copy, len(value) if kind_of(value) is str else counter.chars
 
 
 async def plain_arguments(
@@ -100,8 +106,10 @@ async def plain_arguments(
     """
 
     def copies() -> tuple[list[Any], dict[str, Any]]:
-        given = [_counted_copy(value, f"{tool}() argument {n}", max_bytes) for n, value in enumerate(args, 1)]
-        named = {k: _counted_copy(value, f"{tool}() argument '{k[:50]}'", max_bytes) for k, value in kwargs.items()}
+        given = [_counted_copy(value, Counter(f"{tool}() argument {n}", max_bytes)) for n, value in enumerate(args, 1)]
+        named = {
+            k: _counted_copy(value, Counter(f"{tool}() argument '{k[:50]}'", max_bytes)) for k, value in kwargs.items()
+        }
         return given, named
 
     return await _where_quick([*args, *kwargs.values()], copies)
@@ -118,15 +126,15 @@ async def _where_quick[T](value: Any, work: Callable[[], T]) -> T:
     return work()
 
 
-def _counted_copy(value: Any, where: str, max_bytes: int) -> Any:
+def _counted_copy(value: Any, counter: Counter) -> Any:
     # Half a copy of a value that is then refused would keep the collector, and with it the server, busy.
     try:
         count_parts(value, MAX_NODES)
     except TooManyParts:
-        raise Counter(where, max_bytes).too_large() from None
+        raise counter.too_large() from None
     except NotPresentable:
-        raise Counter(where, max_bytes).too_deep() from None
-    return plain_copy(value, where=where, max_bytes=max_bytes)
+        raise counter.too_deep() from None
+    return _copy(value, counter, 0)
 
 
 def plain_copy(value: Any, *, where: str, max_bytes: int, max_nodes: int = MAX_NODES) -> Any:
@@ -141,14 +149,14 @@ def plain_copy(value: Any, *, where: str, max_bytes: int, max_nodes: int = MAX_N
 
 
 def _copy(value: Any, counter: Counter, depth: int) -> Any:
-    size = size_of(value)
+    size, kind = size_of(value), kind_of(value)
     if size is not None:
-        counter.add(size)
-        return _text(value) if kind_of(value) is str or isinstance(value, PurePath) else value
+        is_text = kind is str
+        counter.add(size, size + 2 if is_text or kind is bytes else 4)
+        return _text(value) if is_text or isinstance(value, PurePath) else value
     if depth >= MAX_DEPTH:
         raise counter.too_deep()
     counter.add(16)
-    kind = kind_of(value)
     if kind is dict:
         return {_copy(k, counter, depth + 1): _copy(v, counter, depth + 1) for k, v in value.items()}
     build = SEQUENCES.get(kind)

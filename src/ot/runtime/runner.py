@@ -6,7 +6,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,8 @@ from ot.execution.ask_user import AskUser
 from ot.execution.consent import Consent
 from ot.execution.deadline import Deadline
 from ot.execution.tool_executor import ToolExecutor
+from ot.log_span import log_span
+from ot.logs import current_run
 from ot.output.finish import Asked, Finish, NotPresentable
 from ot.runtime.aliases import expand_aliases
 from ot.runtime.engines.engine import NO_VALUE, Engine, Outcome
@@ -30,6 +32,7 @@ from ot.runtime.reply import Reply
 from ot.runtime.reply_blocks import ReplyBlocks, redacted
 from ot.runtime.run_budget import MAX_DEPTH, RunBudget, current_budget
 from ot.runtime.snippets import Snippets
+from ot.stats.rows import RunObserver, RunRow
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +52,7 @@ class _Trail:
 
     run_id: str
     progress: TellProgress | None = None
+    client: str = ""
     started: float = field(default_factory=time.monotonic)
     program: Program | None = None
     packs: PackProxy | None = None
@@ -74,6 +78,7 @@ class Runner:
         security: Security,
         redact: Callable[[str], str] = lambda text: text,
         consent: Callable[[AskUser | None, Deadline], Consent] = Consent,
+        observers: Sequence[RunObserver] = (),
     ) -> None:
         """Put together what one run needs; *redact* takes secrets out of every text that leaves."""
         self.executor = executor
@@ -86,22 +91,53 @@ class Runner:
         self._security = security
         self._redact = redact
         self._consent = consent
+        self._observers = tuple(observers)
 
     async def run(
-        self, command: str, *, caller: str, progress: TellProgress | None = None, ask: AskUser | None = None
+        self,
+        command: str,
+        *,
+        caller: str,
+        progress: TellProgress | None = None,
+        ask: AskUser | None = None,
+        client: str = "",
     ) -> Reply:
         """Return the reply to *command*; a failure is a reply too, never an exception."""
-        trail = _Trail(secrets.token_hex(4), progress)
+        trail = _Trail(secrets.token_hex(4), progress, client)
         budget = RunBudget(self._limits, current_budget.get())
         budget.consent = budget.consent or self._consent(ask, budget.deadline)
-        token = current_budget.set(budget)
+        token, logged = current_budget.set(budget), current_run.set(trail.run_id)
+        reply: Reply | None = None
+        try:
+            reply = await self._answer(command, trail, budget, caller)
+            return reply
+        finally:
+            current_budget.reset(token)
+            self._report(trail, command, reply)
+            current_run.reset(logged)
+
+    async def _answer(self, command: str, trail: _Trail, budget: RunBudget, caller: str) -> Reply:
         try:
             outcome = await self._outcome(command, trail, budget, caller)
             return await self._in_time(self._success(outcome, trail, caller), outcome, budget)
         except OneToolError as error:
             return await self._failure(error, trail, caller)
-        finally:
-            current_budget.reset(token)
+
+    def _report(self, trail: _Trail, command: str, reply: Reply | None) -> None:
+        """Tell observers and the log of a run that has ended; one without a reply was cancelled."""
+        seconds, packs = time.monotonic() - trail.started, trail.packs
+        error: str = reply.meta.get("error", "") if reply else "Cancelled"
+        chars = sum(map(len, reply.texts)) if reply else 0
+        calls, given, own = (packs.calls, packs.tool_chars, packs.ot_chars) if packs else (0, 0, 0)
+        row = RunRow(
+            time.time(), trail.client, trail.run_id, len(command), chars, round(seconds * 1000, 3), error,
+            calls, given, own, self.engine.name,
+        )  # fmt: skip
+        fields = {"run": trail.run_id, "client": trail.client, "calls": calls, "resultLen": chars}
+        # A program that fails is its author's business: nothing here went wrong.
+        log_span(logger, logging.INFO, "runner.execute", seconds, error, fields=fields, failed=logging.INFO)
+        for observer in self._observers:
+            observer.run_finished(row)
 
     async def _outcome(self, command: str, trail: _Trail, budget: RunBudget, caller: str) -> Outcome:
         if budget.depth > MAX_DEPTH:
@@ -115,6 +151,7 @@ class Runner:
             run_id=trail.run_id,
             keep=self._finish.keep,
             progress=trail.progress,
+            client=trail.client,
         )
         code = await self._code(command)
         if len(code) <= QUICK_CHARACTERS:

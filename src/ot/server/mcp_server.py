@@ -8,6 +8,7 @@ import itertools
 import logging
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 # Its rich log handler blocks the whole server for seconds on a long error text; it must be off before the import.
@@ -32,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 BLOCKS: TypeAdapter[ContentBlock] = TypeAdapter(ContentBlock)
 PROGRESS_SECONDS = 5.0
+UNKNOWN_CLIENT = "unknown"
 NEWS_PAUSE_SECONDS = 0.1
 """A tool that tells of every line does not flood the client."""
 
@@ -69,8 +71,15 @@ class House(Protocol):
         """How long a question to the user waits for its answer."""
         ...
 
-    async def run(self, command: str, *, progress: TellProgress | None = None, ask: AskUser | None = None) -> Reply:
-        """Answer a command, telling of progress and asking the user meanwhile."""
+    async def run(
+        self,
+        command: str,
+        *,
+        progress: TellProgress | None = None,
+        ask: AskUser | None = None,
+        client: str = ...,
+    ) -> Reply:
+        """Answer a command of *client*, telling of progress and asking the user meanwhile."""
         ...
 
     def tool_names(self) -> list[str]:
@@ -110,7 +119,9 @@ def build_server(house: House, version: str) -> FastMCP:
         if is_modern(ctx) and (ctx.request_state is not None or can_ask(ctx)):
             return await _leg(house, parked, command, ctx)
         ask = way_to_ask(ctx, house.ask_seconds)
-        return _result(await _with_progress(ctx, lambda tell: house.run(command, progress=tell, ask=ask)))
+        client = _client_name(ctx)
+        work = partial(house.run, command, ask=ask, client=client)
+        return _result(await _with_progress(ctx, lambda tell: work(progress=tell)))
 
     @server.resource("ot://tools", mime_type="application/json", description="The names of all tools")
     def tools() -> list[str]:  # pyright: ignore[reportUnusedFunction] - registered
@@ -134,6 +145,12 @@ def _content_block(wire: Mapping[str, Any]) -> ContentBlock | None:
     except ValidationError as error:
         logger.warning("a content block of a tool is not sent: %s", error)
         return None
+
+
+async def listed_chars(server: FastMCP) -> int:
+    """Return the characters that the server's list of tools, and its instructions, put before a model."""
+    tools = [tool.to_mcp_tool() for tool in await server.list_tools()]
+    return len(INSTRUCTIONS) + sum(len(tool.model_dump_json(by_alias=True, exclude_none=True)) for tool in tools)
 
 
 def _or_error(read: Callable[[], str]) -> str:
@@ -185,8 +202,10 @@ def _taken_up(house: House, parked: ParkedRuns, command: str, ctx: Context) -> P
         run.answer(answer_of(ctx))
         return run
 
+    client = _client_name(ctx)
+
     async def start(ask: AskUser, progress: TellProgress) -> Reply:
-        return await house.run(command, progress=progress, ask=ask)
+        return await house.run(command, progress=progress, ask=ask, client=client)
 
     return parked.start(start, house.caller, house.ask_seconds)
 
@@ -203,6 +222,13 @@ async def _with_progress[T](ctx: Context, work: Callable[[TellProgress | None], 
         beating.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await beating
+
+
+def _client_name(ctx: Context) -> str:
+    """Return the name that the client gave itself, in its handshake or with the request."""
+    request = ctx.request_context
+    given = request.session.client_params if request else None
+    return given.client_info.name[:100] if given else UNKNOWN_CLIENT
 
 
 def _wants_progress(ctx: Context) -> bool:

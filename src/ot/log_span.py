@@ -1,0 +1,117 @@
+"""LogSpan: one piece of work in the log, with its name, its time and how it ended."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+LENGTHS = {"path": 200, "url": 120, "query": 100, "topic": 100, "pattern": 100, "errorMessage": 300}
+LENGTH = 120
+_PASSWORD = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+class SpanMessage:
+    """A finished span, as the message of a log record; it becomes text only where it is written."""
+
+    __slots__ = ("_fields", "duration", "error", "message", "name")
+
+    def __init__(self, name: str, duration: float, error: str, message: str, fields: Mapping[str, Any]) -> None:
+        self.name = name
+        self.duration = duration
+        self.error = error
+        self.message = message
+        self._fields = fields
+
+    def fields(self) -> dict[str, Any]:
+        """Return all that is known of it, long texts cut."""
+        found: dict[str, Any] = {"span": self.name, "duration": round(self.duration, 6)}
+        found["status"] = "FAILED" if self.error else "SUCCESS"
+        if self.error:
+            found["errorType"] = self.error
+            found |= {"errorMessage": _cut("errorMessage", self.message)} if self.message else {}
+        return found | {name: _cut(name, value) for name, value in self._fields.items() if value not in ("", None)}
+
+    def __str__(self) -> str:
+        found = self.fields()
+        head = f"{found.pop('span')} {found.pop('status')} {found.pop('duration'):.3f}s"
+        return " ".join([head, *(f"{name}={value}" for name, value in found.items())])
+
+
+class LogSpan:
+    """Measures a block, or what lies between its making and its ``end``, and logs it.
+
+    A failed one is logged at WARNING at least.
+    """
+
+    __slots__ = ("_fields", "_level", "_logger", "_name", "_started")
+
+    def __init__(self, logger: logging.Logger, name: str, *, level: int = logging.INFO, **fields: Any) -> None:
+        """Start the clock; *fields* are logged with it."""
+        self._logger = logger
+        self._name = name
+        self._level = level
+        self._fields = fields
+        self._started = time.monotonic()
+
+    def add(self, **fields: Any) -> None:
+        """Log these with it too."""
+        self._fields |= fields
+
+    def end(self, error: str = "", message: str = "") -> None:
+        """Log it, as failed when there is an *error*, the name of its class."""
+        log_span(self._logger, self._level, self._name, time.monotonic() - self._started, error, message, self._fields)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end(kind.__name__ if kind else "", str(error) if error else "")
+
+
+def log_span(
+    logger: logging.Logger,
+    level: int,
+    name: str,
+    seconds: float,
+    error: str = "",
+    message: str = "",
+    fields: Mapping[str, Any] | None = None,
+    failed: int = logging.WARNING,
+) -> None:
+    """Log a span that has been measured already, at the level *failed* when there is an *error*."""
+    level = max(level, failed) if error else level
+    if logger.isEnabledFor(level):
+        # Made here: looking for the line that logs it would cost more than all the rest, for every run.
+        span = SpanMessage(name, seconds, error, message, fields or {})
+        logger.handle(logging.LogRecord(logger.name, level, __file__, 0, span, None, None))
+
+
+def cut_arguments(arguments: Mapping[str, Any]) -> str:
+    """Return a call's arguments as a text for the log: short values as they are, large ones by their kind and size."""
+    return ", ".join(f"{name}={_brief(name, value)}" for name, value in list(arguments.items())[:20])
+
+
+def _brief(name: str, value: Any) -> str:
+    if isinstance(value, str | bytes):
+        return repr(_cut(name, value[: LENGTHS["path"] * 2]))
+    if isinstance(value, list | tuple | dict | set | frozenset):
+        return f"<{type(value).__name__} of {len(value)}>"  # pyright: ignore[reportUnknownArgumentType] - any values
+    return _cut(name, repr(value) if isinstance(value, int | float | bool | None) else f"<{type(value).__name__}>")
+
+
+def _cut(name: str, value: Any) -> Any:
+    if isinstance(value, bool | int | float):
+        return value
+    text = str(value)
+    if "://" in text:
+        text = _PASSWORD.sub("***@", text)
+    most = LENGTHS.get(name, LENGTH)
+    # One line a record: what a program or a tool says must not look like another one.
+    text = text.replace("\n", "\\n").replace("\r", "\\r")
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,166 @@
+"""Answers from the statistics' sums: no question reads single rows, so ten million of them cost nothing."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from ot.stats.figures import Figures, ToolFigures, Window
+from ot.stats.histogram import percentile
+from ot.stats.schema import TABLES
+from ot.stats.sqlite_sink import open_for_reading
+
+
+def read_figures(path: Path, period: str, now: float, *, tool: str = "") -> Figures:
+    """Return the figures of *period*, of one *tool* or one pack if named; without a database all are zero.
+
+    Raises:
+        OSError: The database is there and cannot be read.
+    """
+    window = Window.of(period, now)
+    if not path.exists():
+        with closing(_empty()) as connection:
+            return _figures(connection, window, tool)
+    try:
+        with closing(open_for_reading(path)) as connection:
+            return _figures(connection, window, tool)
+    except sqlite3.Error as error:
+        raise OSError(f"the statistics cannot be read: {path}: {error}") from error
+
+
+def _empty() -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(TABLES)
+    return connection
+
+
+def _figures(connection: sqlite3.Connection, window: Window, tool: str) -> Figures:
+    connection.row_factory = sqlite3.Row
+    ask = _Ask(connection, window, tool)
+    times = ask.times()
+    runs = ask.runs()
+    return Figures(
+        window=window,
+        first=ask.first(),
+        runs=runs,
+        clients=ask.clients(),
+        tools=ask.tools(times),
+        errors=ask.errors(),
+        pack_series=ask.pack_series(),
+        run_series=ask.run_series(),
+        run_calls=ask.run_calls(),
+        p50_ms=percentile(times[""], 0.5),
+        p95_ms=percentile(times[""], 0.95),
+        lost=ask.lost(),
+    )
+
+
+class _Ask:
+    """The questions, each one statement over the sums of one window."""
+
+    def __init__(self, connection: sqlite3.Connection, window: Window, tool: str) -> None:
+        self._connection = connection
+        self._window = (window.span, window.start)
+        self._end = window.end
+        self._tool = tool
+
+    def _rows(self, statement: str, *more: object) -> list[dict[str, Any]]:
+        text = statement.format(window="span = ? AND start >= ?")
+        return [dict(row) for row in self._connection.execute(text, (*self._window, *more))]
+
+    def _of_tool(self, statement: str, column: str = "tool") -> list[dict[str, Any]]:
+        if not self._tool:
+            return self._rows(statement.format(window="{window}", tool="1"))
+        named = f"({column} = ? OR {column} LIKE ? ESCAPE '\\')"
+        escaped = self._tool.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        return self._rows(statement.format(window="{window}", tool=named), self._tool, f"{escaped}.%")
+
+    def first(self) -> float:
+        (row,) = self._rows("SELECT min(start) AS first FROM run_sums WHERE {window}")
+        return row["first"] or self._end
+
+    def runs(self) -> dict[str, Any]:
+        columns = ["runs", "errors", "calls", "composed", "chars_in", "chars_out", "tool_chars", "kept_out", "ms"]
+        sums = ", ".join(f"coalesce(sum({column}), 0) AS {column}" for column in columns)
+        (found,) = self._rows(f"SELECT {sums} FROM run_sums WHERE {{window}}")
+        (sent,) = self._rows(
+            "SELECT coalesce(sum(connections), 0) AS connections, coalesce(sum(flat_chars), 0) AS flat_chars,"
+            " coalesce(sum(our_chars), 0) AS our_chars FROM connection_sums WHERE {window}"
+        )
+        return found | sent
+
+    def clients(self) -> list[dict[str, Any]]:
+        return self._rows(
+            "SELECT client, sum(runs) AS runs, sum(errors) AS errors, sum(calls) AS calls, sum(ms) AS ms,"
+            " sum(chars_out) AS chars_out, sum(kept_out) AS kept_out FROM run_sums WHERE {window}"
+            " GROUP BY client ORDER BY runs DESC LIMIT 100"
+        )
+
+    def times(self) -> defaultdict[str, dict[int, int]]:
+        found: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        for row in self._rows(
+            "SELECT tool, bucket, sum(count) AS count FROM times WHERE {window} GROUP BY tool, bucket"
+        ):
+            found[row["tool"]][row["bucket"]] = row["count"]
+        return found
+
+    def tools(self, times: defaultdict[str, dict[int, int]]) -> list[ToolFigures]:
+        series: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        for row in self._of_tool(
+            "SELECT tool, start, sum(calls) AS calls FROM call_sums WHERE {window} AND {tool} GROUP BY tool, start"
+        ):
+            series[row["tool"]].append((row["start"], row["calls"]))
+        found = self._of_tool(
+            "SELECT tool, max(pack) AS pack, max(source) AS source, sum(calls) AS calls, sum(errors) AS errors,"
+            " sum(chars) AS chars, sum(ms) AS ms, max(slowest_ms) AS slowest_ms, max(last) AS last"
+            " FROM call_sums WHERE {window} AND {tool} GROUP BY tool ORDER BY calls DESC, tool"
+        )
+        return [
+            ToolFigures(
+                **row,
+                p50_ms=round(percentile(times[row["tool"]], 0.5), 2),
+                p95_ms=round(percentile(times[row["tool"]], 0.95), 2),
+                series=tuple(series[row["tool"]]),
+            )
+            for row in found
+        ]
+
+    def errors(self) -> list[dict[str, Any]]:
+        return self._of_tool(
+            "SELECT tool, error_type, sum(count) AS count, max(last) AS last FROM error_sums"
+            " WHERE {window} AND {tool} GROUP BY tool, error_type ORDER BY count DESC LIMIT 200"
+        )
+
+    def pack_series(self) -> list[tuple[int, str, int]]:
+        rows = self._of_tool(
+            "SELECT start, pack, sum(calls) AS calls FROM call_sums WHERE {window} AND {tool}"
+            " GROUP BY start, pack ORDER BY start"
+        )
+        return [(row["start"], row["pack"], row["calls"]) for row in rows]
+
+    def run_series(self) -> list[dict[str, Any]]:
+        sent = {
+            row["start"]: row["kept"]
+            for row in self._rows(
+                "SELECT start, sum(flat_chars) - sum(our_chars) AS kept FROM connection_sums"
+                " WHERE {window} GROUP BY start"
+            )
+        }
+        rows = self._rows(
+            "SELECT start, sum(runs) AS runs, sum(errors) AS errors, sum(kept_out) AS kept_out FROM run_sums"
+            " WHERE {window} GROUP BY start ORDER BY start"
+        )
+        return [row | {"definitions": sent.get(row["start"], 0)} for row in rows]
+
+    def run_calls(self) -> dict[int, int]:
+        rows = self._rows("SELECT calls, sum(count) AS count FROM run_calls WHERE {window} GROUP BY calls")
+        return {row["calls"]: row["count"] for row in rows}
+
+    def lost(self) -> int:
+        (row,) = self._connection.execute(
+            "SELECT coalesce(sum(rows), 0) AS lost FROM losses WHERE ts >= ?", (self._window[1],)
+        )
+        return row["lost"]

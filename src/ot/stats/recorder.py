@@ -1,0 +1,171 @@
+"""Recorder: takes note of runs and calls without ever slowing or failing one."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ot.batches import Batches
+from ot.config.models import Stats
+from ot.execution.tool_executor import CallRecord
+from ot.stats.rows import CallRow, ConnectionRow, RunRow, StatsRow
+
+if TYPE_CHECKING:
+    from ot.stats.sqlite_sink import SqliteSink
+
+logger = logging.getLogger(__name__)
+
+FLUSH_SECONDS = 0.5
+CLOSE_SECONDS = 1.0
+MOST_CLIENTS = 1000
+MOST_NAME = 100
+UNKNOWN = "(unknown)"
+"""Stands for a tool that does not exist: programs could make up any number of names."""
+
+
+class Place(NamedTuple):
+    """Where statistics are kept now, and how."""
+
+    file: Path
+    settings: Stats
+
+
+class _Call(NamedTuple):
+    ts: float
+    record: CallRecord
+
+
+type _Noted = RunRow | ConnectionRow | _Call
+
+
+class Recorder:
+    """An observer of runs and calls; a thread of its own writes them, at most half a second later.
+
+    Rows that cannot be written wait, ten thousand of them; what comes on top is counted as lost.
+    """
+
+    def __init__(self, place: Place, clock: Callable[[], float] = time.time) -> None:
+        """Write to *place*, which nothing touches before the first row."""
+        self._place = place
+        self._clock = clock
+        self._writer = _Writer()
+        self._batches: Batches[_Noted] = Batches(self._write, name="ot-stats", seconds=FLUSH_SECONDS)
+        self._clients: set[str] = set()
+        self._weighing: threading.Thread | None = None
+
+    @property
+    def place(self) -> Place:
+        """Where statistics are kept now."""
+        return self._place
+
+    def move(self, place: Place) -> None:
+        """Keep them there from now on; a reload may say so."""
+        self._place = place
+
+    def finished(self, call: CallRecord) -> None:
+        """Take note of a call that has ended."""
+        if self._place.settings.enabled:
+            self._batches.add(_Call(self._clock(), call))
+
+    def run_finished(self, run: RunRow) -> None:
+        """Take note of a run that has ended."""
+        if self._place.settings.enabled:
+            self._batches.add(run)
+
+    def connected(self, client: str, flat_chars: Callable[[], int], our_chars: int) -> None:
+        """Take note of *client*, once; *flat_chars* may take its time, on a thread of its own."""
+        if not self._place.settings.enabled or client in self._clients or len(self._clients) >= MOST_CLIENTS:
+            return
+        self._clients.add(client)
+        ts = self._clock()
+
+        def weigh() -> None:
+            self._batches.add(ConnectionRow(ts, client[:MOST_NAME], flat_chars(), our_chars))
+
+        self._weighing = threading.Thread(target=weigh, name="ot-stats-flat", daemon=True)
+        self._weighing.start()
+
+    def flush(self, seconds: float = CLOSE_SECONDS) -> bool:
+        """Return whether all that was noted so far is written, waiting for it at most *seconds*."""
+        end = time.monotonic() + seconds
+        if self._weighing is not None:
+            self._weighing.join(seconds / 2)
+        return self._batches.flush(max(0.0, end - time.monotonic()))
+
+    def close(self) -> None:
+        """Write what is left, within a second or two."""
+        self.flush()
+        self._batches.close(CLOSE_SECONDS)
+        self._writer.close()
+
+    def health(self) -> dict[str, object]:
+        """Return how recording goes."""
+        if not self._place.settings.enabled:
+            return {"status": "disabled"}
+        found: dict[str, object] = {"status": "degraded" if self._writer.trouble else "ok"}
+        if self._writer.trouble:
+            found |= {"error": self._writer.trouble, "waiting": self._batches.waiting}
+        return found | ({"lost": self._batches.dropped} if self._batches.dropped else {})
+
+    def _write(self, noted: list[_Noted]) -> bool:
+        return self._writer.write(self._place, noted, self._batches.dropped)
+
+
+class _Writer:
+    """What the writing thread holds: the open file, and what went wrong last."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: tuple[Place, SqliteSink] | None = None
+        self._lost_told = 0
+        self.trouble = ""
+
+    def write(self, place: Place, noted: list[_Noted], lost: int) -> bool:
+        """Return whether the rows were kept."""
+        with self._lock:
+            try:
+                self._sink(place).write([_row(item) for item in noted], lost - self._lost_told)
+            except OSError as error:
+                if not self.trouble:
+                    logger.warning("statistics cannot be written and wait in memory: %s", error)
+                self.trouble = str(error)
+                return False
+            self._lost_told, self.trouble = lost, ""
+            return True
+
+    def close(self) -> None:
+        """Let go of the file, unless the thread is stuck in it."""
+        if self._lock.acquire(timeout=CLOSE_SECONDS):
+            try:
+                if self._open:
+                    self._open[1].close()
+                self._open = None
+            finally:
+                self._lock.release()
+
+    def _sink(self, place: Place) -> SqliteSink:
+        if self._open and self._open[0] == place:
+            return self._open[1]
+        if self._open:
+            self._open[1].close()
+        from ot.stats.sqlite_sink import SqliteSink  # noqa: PLC0415 - its import is spared to the start of the server
+
+        days = place.settings
+        sink = SqliteSink(place.file, detail_days=days.detail_days, retention_days=days.retention_days)
+        self._open = (place, sink)
+        return sink
+
+
+def _row(noted: _Noted) -> StatsRow:
+    if not isinstance(noted, _Call):
+        return noted
+    call = noted.record
+    tool = call.tool if call.source else UNKNOWN
+    return CallRow(
+        noted.ts, call.client[:MOST_NAME], call.run_id, tool, tool.partition(".")[0], round(call.seconds * 1000, 3),
+        call.error[:MOST_NAME], call.chars, call.source,
+    )  # fmt: skip

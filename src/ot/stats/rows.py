@@ -1,0 +1,80 @@
+"""Rows: what statistics keep of a run, a call and a connection; never arguments, values or texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+CLI = "cli"
+"""The client's name of ``onetool run``."""
+
+
+class RunRow(NamedTuple):
+    """One run: sizes in characters, time in milliseconds, the class of its error or nothing.
+
+    ``tool_chars`` is what tools returned into the program, ``ot_chars`` what the ``ot`` pack did.
+    """
+
+    ts: float
+    client: str
+    run: str
+    chars_in: int
+    chars_out: int
+    duration_ms: float
+    error_type: str
+    calls: int
+    tool_chars: int
+    ot_chars: int
+    engine: str
+
+    @property
+    def kept_out(self) -> int:
+        """Characters that this run kept out of the model's context; below zero when it only put some there."""
+        # What the ot pack says is the price of finding tools and of paging: it counts against the gain.
+        return max(0, self.tool_chars - self.chars_out) - min(self.ot_chars, self.chars_out)
+
+
+class CallRow(NamedTuple):
+    """One tool call; ``source`` is the kind of backend that carried it out."""
+
+    ts: float
+    client: str
+    run: str
+    tool: str
+    pack: str
+    duration_ms: float
+    error_type: str
+    chars_returned: int
+    source: str
+
+
+class ConnectionRow(NamedTuple):
+    """One client that ran programs: what a flat list of all tools would have taken, and what ours takes."""
+
+    ts: float
+    client: str
+    flat_chars: int
+    our_chars: int
+
+
+type StatsRow = RunRow | CallRow | ConnectionRow
+
+
+class StatsSink(Protocol):
+    """Keeps rows."""
+
+    def write(self, rows: Sequence[StatsRow]) -> None:
+        """Keep *rows*, all or none.
+
+        Raises:
+            OSError: They cannot be kept now.
+        """
+        ...
+
+
+class RunObserver(Protocol):
+    """Watches runs."""
+
+    def run_finished(self, run: RunRow) -> None:
+        """Take note of a run that has ended; must be quick and must not raise."""
+        ...

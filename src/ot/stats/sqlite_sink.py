@@ -1,0 +1,225 @@
+"""SqliteSink: keeps rows in one SQLite file that several servers write at the same time."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from ot.config.safe_file import locked
+from ot.stats.rows import CallRow, ConnectionRow, RunRow, StatsRow
+from ot.stats.schema import ADD, DAY, DETAILS, HOUR, INSERT, SUMS, TABLES, VERSION
+from ot.stats.sums import Sums
+
+logger = logging.getLogger(__name__)
+
+FILE = "stats.db"
+BUSY_SECONDS = 5.0
+CLEAN_SECONDS = 3600.0
+CLEAN_ROWS = 5_000
+"""Rows that one transaction removes: others who write must not wait for long."""
+HOURS_KEPT = 8 * DAY
+DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
+class SqliteSink:
+    """A StatsSink: every write is one short transaction, so a row and the sums that hold it are there together."""
+
+    def __init__(
+        self, path: Path, *, detail_days: int, retention_days: int, clock: Callable[[], float] = time.time
+    ) -> None:
+        """Write to *path*, made at the first write; 0 days keep for ever."""
+        self._path = path
+        self._detail_days = detail_days
+        self._retention_days = retention_days
+        self._clock = clock
+        self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
+        self._clean_at = 0.0
+
+    def write(self, rows: Sequence[StatsRow], lost: int = 0) -> None:
+        """Keep *rows*, all or none, and the number of those that were *lost* before them.
+
+        Raises:
+            OSError: They cannot be kept now: the disk is full, the file is locked or not ours to write.
+        """
+        try:
+            self._write_or_begin_anew(rows, lost)
+        except sqlite3.Error as error:
+            self.close()
+            raise OSError(f"{self._path}: {error}") from error
+
+    def close(self) -> None:
+        """Let go of the file."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                connection.close()
+
+    def _write_or_begin_anew(self, rows: Sequence[StatsRow], lost: int) -> None:
+        try:
+            self._write(rows, lost)
+        except sqlite3.DatabaseError as error:
+            if not _is_damage(error):
+                raise
+            self.close()
+            set_aside(self._path)
+            self._write(rows, lost)
+
+    def _write(self, rows: Sequence[StatsRow], lost: int) -> None:
+        connection = self._opened()
+        sums = Sums()
+        sums.add(rows)
+        with transaction(connection):
+            for table, values in _details(rows).items():
+                connection.executemany(INSERT[table], values)
+            for table, statement in ADD.items():
+                connection.executemany(statement, sums.of(table))
+            if lost:
+                connection.execute("INSERT INTO losses VALUES (?, ?)", (self._clock(), lost))
+        if self._clock() >= self._clean_at:
+            self._clean_at = self._clock() + CLEAN_SECONDS
+            self._clean(connection)
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is not None and self._file == _identity(self._path):
+            return self._connection
+        # Somebody removed or replaced the file: what is written to the old one nobody will read.
+        self.close()
+        self._connection = open_for_writing(self._path)
+        self._file = _identity(self._path)
+        return self._connection
+
+    def _clean(self, connection: sqlite3.Connection) -> None:
+        """Remove what is older than it is to be kept, a little at a time."""
+        now = self._clock()
+        if self._detail_days:
+            for table in DETAILS:
+                _remove_old(connection, table, now - self._detail_days * DAY)
+        for table in SUMS:
+            with transaction(connection):
+                connection.execute(f"DELETE FROM {table} WHERE span = ? AND start < ?", (HOUR, now - HOURS_KEPT))
+                if self._retention_days:
+                    before = now - self._retention_days * DAY
+                    connection.execute(f"DELETE FROM {table} WHERE span = ? AND start < ?", (DAY, before))
+
+
+def open_for_writing(path: Path) -> sqlite3.Connection:
+    """Return a connection to the database at *path*, private and with its tables, made if need be."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # SQLite gives its side files the mode of the file itself.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        _make_tables(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_for_reading(path: Path) -> sqlite3.Connection:
+    """Return a connection that only reads the database at *path*.
+
+    Raises:
+        sqlite3.Error: There is none, or it cannot be read.
+    """
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
+    try:
+        _check_version(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def set_aside(path: Path) -> None:
+    """Give a damaged database another name, so that a new one can begin; of several processes one does it."""
+    with locked(path):
+        try:
+            with closing(sqlite3.connect(path, timeout=BUSY_SECONDS)) as connection:
+                connection.execute("SELECT count(*) FROM runs").fetchone()
+                damaged = connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
+        except sqlite3.OperationalError:
+            damaged = False  # another process has made a new one meanwhile, whose tables are not there yet
+        except sqlite3.DatabaseError as error:
+            damaged = _is_damage(error)
+        if damaged:
+            aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
+            path.rename(aside)
+            for suffix in ("-wal", "-shm"):
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
+            logger.warning("the statistics' database was damaged; it was set aside as %s", aside)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Generator[None]:
+    """Do what the block does in one write, or not at all."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    if _check_version(connection):
+        return
+    with transaction(connection):
+        if _check_version(connection):
+            return  # another process was first
+        for statement in TABLES.split(";"):
+            connection.execute(statement)
+        for table in DETAILS:
+            connection.execute(f"CREATE INDEX {table}_by_time ON {table} (ts)")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _check_version(connection: sqlite3.Connection) -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > VERSION:
+        raise sqlite3.NotSupportedError(f"it was made by a newer release of OneTool (version {version})")
+    return version
+
+
+def _remove_old(connection: sqlite3.Connection, table: str, before: float) -> None:
+    oldest = f"SELECT rowid FROM {table} WHERE ts < ? LIMIT {CLEAN_ROWS}"
+    removed = CLEAN_ROWS
+    while removed == CLEAN_ROWS:
+        with transaction(connection):
+            removed = connection.execute(f"DELETE FROM {table} WHERE rowid IN ({oldest})", (before,)).rowcount
+
+
+def _details(rows: Sequence[StatsRow]) -> dict[str, list[tuple[object, ...]]]:
+    found: dict[str, list[tuple[object, ...]]] = {"runs": [], "calls": [], "connections": []}
+    for row in rows:
+        if isinstance(row, ConnectionRow):
+            found["connections"].append(row)
+        else:
+            table, place = ("runs", 6) if isinstance(row, RunRow) else ("calls", 6)
+            found[table].append((*row[:place], 0 if row.error_type else 1, *row[place:]))
+    return found
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    return (getattr(error, "sqlite_errorcode", 0) & 0xFF) in DAMAGED
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+__all__ = ["CallRow", "SqliteSink", "open_for_reading", "open_for_writing", "set_aside"]

@@ -1,0 +1,225 @@
+"""ot.stats(), asked by programs that were counted themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ot.app import App
+from ot.log_span import SpanMessage
+from ot.stats.query import read_figures
+from run_app import BRAVE, run_in, running_app, value_of
+
+pytestmark = pytest.mark.anyio
+
+JSON = "__format__ = 'json'\n"
+CONTEXT7 = 'def search(*, query: str) -> str:\n    """Search."""\n    return query\n'
+PACKS = {"brave": BRAVE, "context7": CONTEXT7}
+
+
+async def ask(app: App, call: str) -> Any:
+    return json.loads(value_of(await app.run(JSON + call)))
+
+
+def reports(directory: Path) -> list[Path]:
+    return list(directory.rglob("*.html"))
+
+
+async def use(app: App) -> None:
+    """Call brave twice well, once badly, and context7 once."""
+    await app.run("[brave.search(query='a' * 1000), brave.search(query='b' * 1000), context7.search(query='c')][-1]")
+    assert (await app.run("brave.search(nothing=1)")).is_error
+
+
+@pytest.mark.scenario("001-15")
+async def test_all_time_is_summed_up(tmp_path: Path) -> None:
+    async with running_app(tmp_path, PACKS) as app:
+        await use(app)
+        found = await ask(app, "ot.stats()")
+    assert (found["total_calls"], found["success_count"], found["error_count"]) == (4, 3, 1)
+    assert found["success_rate"] == 75.0
+    assert found["period"] == "all"
+    # "brave found aaa..." twice stayed in the program, as did "c", which was returned.
+    kept = 2 * len("brave found " + "a" * 1000)
+    failure = found["context_saved_is"].split("+ ")[1].split(" of")[0]
+    assert int(failure.replace(",", "")) == kept + 1 - 1
+    assert found["context_saved"] == kept // 4
+    assert found["time_saved_ms"] == 2 * 2000
+    assert {tool["tool"]: tool["calls"] for tool in found["tools"]} == {"brave.search": 3, "context7.search": 1}
+    assert {"p50_ms", "p95_ms", "success_rate", "chars_returned"} <= set(found["tools"][0])
+
+
+@pytest.mark.scenario("001-16")
+@pytest.mark.parametrize("period", ["day", "week", "month", "all"])
+async def test_each_period_can_be_asked_for(tmp_path: Path, period: str) -> None:
+    async with running_app(tmp_path, PACKS) as app:
+        await use(app)
+        found = await ask(app, f"ot.stats(period='{period}')")
+    assert (found["period"], found["total_calls"]) == (period, 4)
+
+
+@pytest.mark.scenario("001-17")
+async def test_one_tool_can_be_asked_for(tmp_path: Path) -> None:
+    async with running_app(tmp_path, PACKS) as app:
+        await use(app)
+        found = await ask(app, "ot.stats(tool='brave.search')")
+    assert [tool["tool"] for tool in found["tools"]] == ["brave.search"]
+    assert (found["tool"], found["total_calls"], found["error_count"]) == ("brave.search", 3, 1)
+
+
+@pytest.mark.scenario("001-18")
+async def test_a_report_is_written_where_the_program_says(tmp_path: Path) -> None:
+    async with running_app(tmp_path, PACKS) as app:
+        await use(app)
+        found = await ask(app, "ot.stats(output='reports/stats.html')")
+    file = tmp_path / "work" / "reports" / "stats.html"
+    assert found["html_report"] == str(file)
+    assert found["total_calls"] == 4
+    text = file.read_text()
+    assert text.startswith("<!doctype html>")
+    assert "brave.search" in text
+    assert "brave.web_search" in text.partition("Not called")[2]
+
+
+@pytest.mark.scenario("001-19")
+async def test_disabled_statistics_say_so_and_nothing_is_kept(tmp_path: Path) -> None:
+    async with running_app(tmp_path, PACKS, {"stats": {"enabled": False}}) as app:
+        await use(app)
+        said = value_of(await app.run("ot.stats()"))
+        assert (await ask(app, "ot.health()"))["stats"] == {"status": "disabled"}
+    assert said.startswith("Error: Statistics are disabled.")
+    assert not (tmp_path / "user" / "stats").exists()
+
+
+@pytest.mark.scenario("001-20")
+async def test_a_report_that_cannot_be_written_says_why(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "report.html").mkdir()
+    said = value_of(await run_in(tmp_path, "ot.stats(output='report.html')"))
+    assert said == "Error: Cannot write to 'report.html': it is a directory"
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("/etc/stats.html", "outside the allowed directories"),
+        ("../stats.html", "outside the allowed directories"),
+        (".onetool/stats.html", "nothing is written below .onetool"),
+        (".git/hooks/pre-commit", "nothing is written below .git"),
+        (".mcp.json", "client's configuration"),
+        ("\0", "NUL"),
+    ],
+)
+async def test_a_report_goes_nowhere_that_a_program_may_not_write(tmp_path: Path, path: str, why: str) -> None:
+    said = value_of(await run_in(tmp_path, f"ot.stats(output={path!r})"))
+    assert said.startswith(f"Error: Cannot write to '{path}': ")
+    assert why in said
+    assert reports(tmp_path) == []
+
+
+@pytest.mark.scenario("001-21")
+async def test_an_unknown_period_is_answered_with_those_that_exist(tmp_path: Path) -> None:
+    said = value_of(await run_in(tmp_path, "ot.stats(period='invalid')"))
+    valid = "Valid: day, week, month, all. Example: ot.stats(period='day')"
+    assert said == f"Error: Invalid period 'invalid'. {valid}"
+
+
+async def test_a_damaged_database_is_no_obstacle(tmp_path: Path) -> None:
+    async with running_app(tmp_path, PACKS) as app:
+        database = tmp_path / "user" / "stats" / "stats.db"
+        database.parent.mkdir(parents=True)
+        database.write_text("[1,2]")
+        await use(app)
+        assert (await ask(app, "ot.stats()"))["total_calls"] == 4
+        assert (await ask(app, "ot.health()"))["stats"] == {"status": "ok"}
+
+
+async def test_the_sizes_and_failures_of_runs_are_kept_by_client(tmp_path: Path) -> None:
+    async with running_app(tmp_path, PACKS) as app:
+        await app.run("'x' * 50", client="cursor")
+        await app.run("1 / 0", client="cursor")
+        assert app.recorder.flush(5)
+        figures = read_figures(app.recorder.place.file, "all", 2e9)
+    (client,) = figures.clients
+    assert (client["client"], client["runs"], client["errors"]) == ("cursor", 2, 1)
+    assert figures.runs["chars_in"] == len("'x' * 50") + len("1 / 0")
+    assert figures.errors[0]["error_type"] == "ProgramFailed"
+
+
+async def test_a_cancelled_run_and_its_call_are_kept_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    observed = asyncio.Event()
+    stuck = "import asyncio\nasync def wait():\n    print('here')\n    await asyncio.sleep(60)\n"
+    async with running_app(tmp_path, {"stuck": stuck}) as app:
+        executor = app.picture.runner.executor
+        original = executor._carry_out
+
+        async def watched(*arguments: Any) -> Any:
+            observed.set()
+            return await original(*arguments)
+
+        monkeypatch.setattr(executor, "_carry_out", watched)
+        task = asyncio.create_task(app.run("stuck.wait()"))
+        await asyncio.wait_for(observed.wait(), 30)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert app.recorder.flush(5)
+        figures = read_figures(app.recorder.place.file, "all", 2e9)
+    found = {(row["tool"], row["error_type"]): row["count"] for row in figures.errors}
+    assert found == {("", "Cancelled"): 1, ("stuck.wait", "Cancelled"): 1}
+
+
+# ---------------------------------------------------------------- spans
+
+
+def spans(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    return [record.msg.fields() for record in caplog.records if isinstance(record.msg, SpanMessage)]
+
+
+@pytest.mark.scenario("001-24")
+@pytest.mark.parametrize("function", ["tools", "packs", "help", "config", "health", "stats", "version", "reload"])
+async def test_a_call_of_the_ot_pack_is_a_span_of_its_name(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, function: str
+) -> None:
+    with caplog.at_level(logging.INFO):
+        await run_in(tmp_path, f"ot.{function}()")
+    found = {span["span"]: span for span in spans(caplog)}
+    assert found[f"ot.{function}"]["status"] == "SUCCESS"
+    assert found["runner.execute"]["run"] == found[f"ot.{function}"]["run"]
+
+
+@pytest.mark.scenario("001-65")
+async def test_a_call_of_ot_result_is_logged_with_what_was_asked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        async with running_app(tmp_path, config={"output": {"max_inline_size": 1000}}) as app:
+            handle = json.loads(value_of(await app.run("'line\\n' * 2000")))["handle"]
+            await app.run(f"ot.result(handle='{handle}')")
+            await app.run(f"ot.result(handle='{handle}', offset=5, limit=2, search='li')")
+    plain, searched = [span for span in spans(caplog) if span["span"] == "ot.result"]
+    assert (plain["handle"], plain["offset"], plain["limit"]) == (handle, 1, 100)
+    assert "search" not in plain
+    assert (searched["offset"], searched["limit"], searched["search"]) == (5, 2, "li")
+
+
+async def test_a_tool_call_is_a_span_with_arguments_only_where_debug_is_wanted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for level in (logging.INFO, logging.DEBUG):
+        caplog.clear()
+        with caplog.at_level(level):
+            await run_in(tmp_path, "brave.search(q='words')\nbrave.search(bad=1)", PACKS)
+        calls = [span for span in spans(caplog) if span["span"] == "tool.call"]
+        assert calls[-1]["errorType"] == "InvalidArguments"
+        assert calls[-1]["status"] == "FAILED"
+        assert ("arguments" in calls[0]) is (level == logging.DEBUG)
+    assert calls[0]["tool"] == "brave.search"
+    assert calls[0]["arguments"] == "query='words'"
+    assert calls[0]["resultLen"] == len("brave found words")
+    assert calls[0]["duration"] >= 0

@@ -1,0 +1,153 @@
+"""The database of the statistics: sums that hold, files that break, what is removed when."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+
+from ot.stats.query import read_figures
+from ot.stats.rows import ConnectionRow
+from ot.stats.sqlite_sink import open_for_writing
+from stats.demo_rows import DAY, NOW, demo_rows
+from stats.desk import ask, call_row, count, run_row, sink
+
+
+def test_rows_and_their_sums_are_there_together(tmp_path: Path) -> None:
+    file = tmp_path / "stats.db"
+    one = sink(file)
+    rows = list(demo_rows(days=3, runs_a_day=20))
+    half = len(rows) // 2
+    one.write(rows[:half])
+    one.write(rows[half:])
+    one.close()
+    for span in (3600, 86_400):
+        where = f"WHERE span = {span}"
+        assert ask(file, f"SELECT sum(calls), sum(errors), sum(chars) FROM call_sums {where}") == ask(
+            file, "SELECT count(*), sum(1 - success), sum(chars_returned) FROM calls"
+        )
+        assert ask(file, f"SELECT sum(runs), sum(chars_out), sum(calls) FROM run_sums {where}") == ask(
+            file, "SELECT count(*), sum(chars_out), sum(calls) FROM runs"
+        )
+        assert ask(file, f"SELECT sum(count) FROM times {where} AND tool = ''") == [(count(file, "runs"),)]
+    assert ask(file, "SELECT sum(flat_chars) FROM connection_sums WHERE span = 3600") == ask(
+        file, "SELECT sum(flat_chars) FROM connections"
+    )
+
+
+def test_the_file_and_its_directory_are_private(tmp_path: Path) -> None:
+    file = tmp_path / "stats" / "stats.db"
+    one = sink(file)
+    one.write([run_row()])
+    for path in (file, *file.parent.glob("stats.db-*")):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    one.close()
+
+
+@pytest.mark.parametrize("content", [b"[1,2]\n", b"not a database at all" * 500, b"SQLite format 3\0" + b"\xff" * 8000])
+def test_a_file_that_is_no_database_is_set_aside_and_a_new_one_begins(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "stats.db"
+    file.write_bytes(content)
+    one = sink(file)
+    one.write([call_row()])
+    one.close()
+    (aside,) = tmp_path.glob("stats.db.damaged-*")
+    assert aside.read_bytes() == content
+    assert count(file) == 1
+
+
+def test_a_database_that_breaks_while_it_is_open_is_set_aside(tmp_path: Path) -> None:
+    file = tmp_path / "stats.db"
+    one = sink(file)
+    one.write([call_row() for _ in range(500)])
+    one.close()
+    damaged = bytearray(file.read_bytes())
+    damaged[1000:] = b"\x55" * (len(damaged) - 1000)
+    file.write_bytes(damaged)
+    one.write([call_row()])
+    one.close()
+    assert count(file) == 1
+
+
+def test_a_torn_journal_costs_only_what_was_not_committed(tmp_path: Path) -> None:
+    file = tmp_path / "stats.db"
+    one = sink(file)
+    one.write([call_row()])
+    one.write([call_row()])
+    journal = file.with_name("stats.db-wal")
+    kept, torn = file.read_bytes(), journal.read_bytes()[:-100]
+    one.close()
+    file.write_bytes(kept)
+    journal.write_bytes(torn)
+    again = sink(file)
+    again.write([call_row()])
+    again.close()
+    assert count(file) == 2
+
+
+def test_a_file_that_was_removed_is_made_anew(tmp_path: Path) -> None:
+    file = tmp_path / "stats.db"
+    one = sink(file)
+    one.write([call_row()])
+    for path in tmp_path.iterdir():
+        path.unlink()
+    one.write([call_row()])
+    one.close()
+    assert count(file) == 1
+
+
+def test_a_database_of_a_newer_release_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "stats.db"
+    connection = open_for_writing(file)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(OSError, match="newer release"):
+        sink(file).write([call_row()])
+    with pytest.raises(OSError, match="newer release"):
+        read_figures(file, "all", NOW)
+    assert list(tmp_path.glob("*.damaged-*")) == []
+
+
+def test_a_link_in_the_files_place_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "stats.db").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic link"):
+        sink(tmp_path / "stats.db").write([call_row()])
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_locked_database_is_an_error_and_no_row_is_kept_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ot.stats.sqlite_sink.BUSY_SECONDS", 0.05)
+    file = tmp_path / "stats.db"
+    one = sink(file)
+    one.write([call_row()])
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(OSError, match="locked"):
+        one.write([call_row()])
+    other.execute("ROLLBACK")
+    other.close()
+    one.write([call_row()])
+    one.close()
+    assert count(file) == 2
+
+
+def test_old_rows_go_and_sums_stay_as_long_as_they_are_to(tmp_path: Path) -> None:
+    file = tmp_path / "stats.db"
+    old = sink(file, clock=lambda: NOW - 100 * DAY)
+    old.write([call_row(NOW - 100 * DAY), run_row(NOW - 100 * DAY), ConnectionRow(NOW - 100 * DAY, "c", 10, 1)])
+    old.close()
+    new = sink(file, detail_days=30, retention_days=400, clock=lambda: NOW)
+    new.write([call_row(NOW - 1)])
+    new.close()
+    assert (count(file), count(file, "runs"), count(file, "connections")) == (1, 0, 0)
+    assert ask(file, "SELECT count(*) FROM call_sums WHERE span = 3600") == [(1,)]
+    assert read_figures(file, "all", NOW).tools[0].calls == 2
+    last = sink(file, detail_days=30, retention_days=50, clock=lambda: NOW)
+    last.write([])
+    last.close()
+    assert read_figures(file, "all", NOW).tools[0].calls == 1
