@@ -15,7 +15,6 @@ import anyio.to_thread
 
 import ot_tools
 from ot.config.load import Loaded, load_config
-from ot.config.models import Config
 from ot.config.paths import CONFIG_FILE, FOLDER, Paths
 from ot.config.trust import Trust
 from ot.errors import OneToolError, ResultError
@@ -37,8 +36,8 @@ from ot.registry.installed_source import installed_packs
 from ot.registry.tool_loader import ToolLoader, tools_of_functions
 from ot.registry.tool_registry import Pack, ToolRegistry
 from ot.runtime import project_proxy
+from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
-from ot.runtime.engines.portable import PortableEngine
 from ot.runtime.pack_proxy import TellProgress
 from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.reply import Reply
@@ -97,7 +96,7 @@ class App:
         self._renderer = SnippetRenderer()
         self.pool = WorkerPool(paths.global_dir)
         loaded = self._load()
-        self.engine: Engine = engine or _engine(loaded.config)
+        self.engine: Engine = engine or EngineChoice(loaded.config.engines)
         self.picture = self._picture(loaded)
         self._notice = _notice(loaded)
 
@@ -142,9 +141,28 @@ class App:
         return self.picture.loaded.secrets.redact(text.decode(errors="replace"))
 
     async def start(self) -> None:
-        """Start the engine ahead of the first run."""
-        if isinstance(self.engine, PortableEngine):
+        """Choose the engine and start it ahead of the first run.
+
+        Raises:
+            EngineUnavailable: The settings ask for one that cannot be had.
+        """
+        if isinstance(self.engine, EngineChoice):
             await self.engine.start(self.picture.loaded.config.limits)
+
+    async def choose_engine(self) -> str:
+        """Return the name of the engine, once it is chosen.
+
+        Raises:
+            EngineUnavailable: As ``start``.
+        """
+        if isinstance(self.engine, EngineChoice):
+            await self.engine.choose()
+        return self.engine.name
+
+    def spawn_engine(self) -> None:
+        """Start the engine's process and go on."""
+        if isinstance(self.engine, EngineChoice):
+            self.engine.spawn()
 
     async def reload(self) -> None:
         """Build a new picture from what is on disk now and swap it in; runs under way keep theirs.
@@ -233,11 +251,6 @@ class App:
         )
 
 
-def _engine(config: Config) -> Engine:
-    portable = config.engines.portable
-    return PortableEngine(processes=portable.processes, queue_seconds=portable.queue_seconds)
-
-
 def _extensions(paths: Paths, loaded: Loaded) -> list[Extension]:
     """Return the packs that users wrote: the user's own, and a project's, which replace them."""
     return [*extensions_of_user(paths.global_dir), *extensions_of_project(loaded.project)]
@@ -303,7 +316,14 @@ def _notice(loaded: Loaded) -> str:
 
 async def serve(app: App) -> None:
     """Serve *app* over standard input and output until the client goes away."""
+    # It gets warm while the protocol's library is imported.
+    app.spawn_engine()
     from ot.server.mcp_server import build_server  # noqa: PLC0415 - importing FastMCP costs more than all else together
     from ot.server.serve import serve_stdio  # noqa: PLC0415 - as above
 
-    await serve_stdio(build_server(app, installed_version()), app.start, app.aclose)
+    try:
+        engine = await app.choose_engine()
+    except OneToolError:
+        await app.aclose()
+        raise
+    await serve_stdio(build_server(app, installed_version(), engine), app.start, app.aclose)

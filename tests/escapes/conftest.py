@@ -17,12 +17,19 @@ def listeners() -> Iterator[Listeners]:
         yield found
 
 
-@pytest.fixture(scope="module", params=["as-shipped", "no-refusal"])
+ROOMS = {
+    "portable": [],
+    "no-refusal": ["--no-refusal"],
+    "exact": ["--exact"],
+    "exact-no-namespaces": ["--exact", "--no-namespaces"],
+}
+
+
+@pytest.fixture(scope="module", params=ROOMS)
 def room(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, listeners: Listeners
 ) -> Iterator[EscapeRoom]:
-    """A server as shipped, and one that lets every program through to the sandbox."""
-    options = [] if request.param == "as-shipped" else [f"--{request.param}"]
-    found = EscapeRoom(tmp_path_factory.mktemp("escape"), listeners, *options)
+    """A server with each engine, the portable one also without its look at a program's text."""
+    found = EscapeRoom(tmp_path_factory.mktemp("escape"), listeners, *ROOMS[request.param])
     yield found
     found.server.close()
