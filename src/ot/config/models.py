@@ -246,7 +246,7 @@ class Engines(Settings):
     """Where programs run."""
 
     use: Literal["auto", "exact", "portable", "trusted"] = Field(
-        default="portable",
+        default="auto",
         description="auto: the exact engine where its self-test passes, else the portable one; trusted: no sandbox",
     )
     exact: ExactEngine = Field(default_factory=ExactEngine, description="The processes of the exact engine")

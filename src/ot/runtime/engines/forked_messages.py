@@ -19,6 +19,7 @@ from ot_sdk.tagged_decode import decode
 QUICK_BYTES = 1 << 15
 """Messages up to this size are read on the event loop, larger ones in a thread."""
 QUICK_PARTS = 2000
+TAG = b'"$ot"'
 MALFORMED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 """What reading a message raises that is none."""
 
@@ -57,7 +58,10 @@ def read_notice(payload: bytes) -> tuple[dict[str, Any], Any]:
         ValueError: As ``read_request``.
     """
     message = _message(payload)
-    return message, decode(message["v"]) if "v" in message else NO_VALUE
+    if "v" not in message:
+        return message, NO_VALUE
+    # Without a tag in it a value is what JSON says, however large.
+    return message, decode(message["v"]) if TAG in payload else message["v"]
 
 
 def _message(payload: bytes) -> dict[str, Any]:

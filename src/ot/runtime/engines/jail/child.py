@@ -20,6 +20,8 @@ from ot_sdk.errors import NotPlain
 from ot_sdk.tagged_decode import decode
 
 MAX_MESSAGE = 4000
+RECURSION = 1000 + 20
+"""As everywhere, beside the calls that led here."""
 RESERVE_BYTES = 1 << 20
 MAGIC = {"format": "__format__", "sanitize": "__sanitize__"}
 NO_VALUE = object()
@@ -86,6 +88,7 @@ def _namespace(channel: Channel, start: Mapping[str, Any]) -> dict[str, Any]:
     """Return the names that a program begins with; they are those of the module ``__main__``."""
     main = types.ModuleType("__main__")
     sys.modules["__main__"] = main
+    sys.setrecursionlimit(RECURSION)
     setattr(builtins, code.LATER, later)
     setattr(builtins, code.NO_VALUE, NO_VALUE)
     door = Door(channel, start["called"])

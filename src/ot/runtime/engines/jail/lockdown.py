@@ -104,7 +104,7 @@ def _drop_capabilities() -> None:
 def address_space() -> int:
     """Return how many bytes of addresses this process uses, found without /proc."""
     before = resource.getrlimit(resource.RLIMIT_AS)
-    low, high = 0, 1 << 47
+    low, high = 0, (1 << 47) if before[1] == resource.RLIM_INFINITY else before[1]
     try:
         while high - low > PAGE:
             middle = (low + high) // 2 // PAGE * PAGE
@@ -132,6 +132,8 @@ def lock_child(limits: ChildLimits, filter_: Filter, base_bytes: int, *, own_use
     """
     die_with_parent()
     for kind, most in _limits(limits, base_bytes, own_user):
+        allowed = resource.getrlimit(kind)[1]
+        most = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
         resource.setrlimit(kind, (most, most))
     filter_.put_on()
     require_locked()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _sitebuiltins
+import builtins
 import gc
 import importlib
 import json
@@ -153,9 +155,10 @@ def main(control_fd: int) -> None:
     try:
         zygote = Zygote(control, settings)
         report = zygote.lock()
-    except (OSError, KeyError, lockdown.NotLocked) as error:
+    except (OSError, KeyError, ValueError, lockdown.NotLocked) as error:
         control.send(json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
         return
+    _add_quitters()
     _forget_own_code()
     zygote.freeze()
     control.send(json.dumps(report).encode())
@@ -170,6 +173,12 @@ def _tune_memory() -> None:
 
     threading.stack_size(512 << 10)
     LIBC.mallopt(M_ARENA_MAX, 1)
+
+
+def _add_quitters() -> None:
+    """Let programs end with ``exit()``, which Python's own start would have added."""
+    for name in ("exit", "quit"):
+        setattr(builtins, name, _sitebuiltins.Quitter(name, ""))
 
 
 def _forget_own_code() -> None:
