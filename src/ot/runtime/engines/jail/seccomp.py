@@ -27,6 +27,8 @@ RETURN = 0x06  # BPF_RET | BPF_K
 NUMBER, ARCH, ARGUMENTS = 0, 4, 16
 X32 = 0x40000000
 WRITES = 0o3 | 0o100 | 0o1000  # O_WRONLY, O_RDWR, O_CREAT, O_TRUNC
+MAP_STACK = 0x20000
+LEAST_STACK = 512 << 10
 THREAD = 0x00010000
 THREAD_FLAGS = 0x007D0F00
 """What the C libraries give to clone() for a thread; a bit beside these is refused."""
@@ -62,6 +64,11 @@ def assemble(machine: str) -> bytes:
 def _checks() -> Mapping[str, Sequence[Step]]:
     checks = {
         "openat": [_load(2), (ANY_BIT, 0, 1, WRITES), _refuse(), _allow()],
+        # The stack of a thread: were it small, address space would bound the number of threads too late.
+        "mmap": [
+            _load(3), (ANY_BIT, 1, 0, MAP_STACK), _allow(), (LOAD, 0, 0, ARGUMENTS + 12), (EQUALS, 1, 0, 0), _allow(),
+            _load(1), (AT_LEAST, 0, 1, LEAST_STACK), _allow(), _refuse(),
+        ],
         "clone": [
             _load(0), (ANY_BIT, 0, 1, 0xFFFFFFFF & ~THREAD_FLAGS), _refuse(), (ANY_BIT, 0, 1, THREAD), _allow(),
             _refuse(),

@@ -17,7 +17,7 @@ from typing import Any
 from ot.runtime.engines.jail import lockdown
 from ot.runtime.engines.jail.child import serve_one
 from ot.runtime.engines.jail.lockdown import ChildLimits
-from ot.runtime.engines.jail.seccomp import Filter
+from ot.runtime.engines.jail.seccomp import LEAST_STACK, Filter
 from ot.runtime.engines.jail.self_test import probe
 
 MAX_REQUEST = 1 << 16
@@ -171,7 +171,7 @@ def _tune_memory() -> None:
 
     from ot.runtime.engines.jail.kernel import LIBC  # noqa: PLC0415 - as above
 
-    threading.stack_size(512 << 10)
+    threading.stack_size(LEAST_STACK)
     LIBC.mallopt(M_ARENA_MAX, 1)
 
 
