@@ -10,6 +10,7 @@ import asyncio
 import json
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ot.config.models import Limits
@@ -94,7 +95,7 @@ class NoPacks:
     def member(self, pack: str, name: str) -> Function | Constant | Missing:
         return Missing()
 
-    async def call(self, *given: Any) -> Any:
+    async def call(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         raise AssertionError("there is nothing to call")
 
 

@@ -308,7 +308,12 @@ def _let_go(connection: socket.socket, pidfd: int) -> None:
 
 
 def _pid_of(pidfd: int) -> int:
-    for line in Path(f"/proc/self/fdinfo/{pidfd}").read_text().splitlines():
-        if line.startswith("Pid:"):
+    fd = os.open(f"/proc/self/fdinfo/{pidfd}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        found = os.read(fd, 4096)
+    finally:
+        os.close(fd)
+    for line in found.splitlines():
+        if line.startswith(b"Pid:"):
             return int(line.split()[1])
     raise EngineCrashed("the kernel does not tell which process was handed over")

@@ -63,6 +63,10 @@ class Channel:
         self._send(number, message)
         return future
 
+    def has_message(self) -> bool:
+        """Return whether the server has sent something that is not read yet."""
+        return bool(self._select([self._fd], [], [], 0)[0])
+
     def receive(self) -> tuple[int, bytes]:
         """Return the server's next message: for the child's own start, before any program."""
         while (found := self._next()) is None:
@@ -106,7 +110,7 @@ class Channel:
     def _readable(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._changed:
             # Another thread may have taken what there was.
-            if not self._reading and self._select([self._fd], [], [], 0)[0]:
+            if not self._reading and self.has_message():
                 self._take_turn()
             if not any(waiting is loop for waiting, _, _ in self._futures.values()):
                 loop.remove_reader(self._fd)
