@@ -17,6 +17,8 @@ logger = logging.getLogger(__name__)
 
 MOST_STARTS = 5
 """How often a zygote that died is started again within a minute."""
+PAUSE_SECONDS = 0.015
+"""While runs follow each other, those that are ready serve them: a fork would take the processor from them."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class ReadyChildren:
         self._room = Room(0, 0)
         self._filling: asyncio.Task[None] | None = None
         self._starts: deque[float] = deque(maxlen=MOST_STARTS)
+        self._taken = 0.0
         self._closed = False
         self.locked: Locked | None = None
         self.running = 0
@@ -126,6 +129,7 @@ class ReadyChildren:
             if room != self._room:
                 self._room = room
                 self._drop_ready()
+            self._taken = time.monotonic()
             child = self._take_ready() or await self._fork()
             yield child
         finally:
@@ -160,6 +164,9 @@ class ReadyChildren:
 
     async def _fill(self) -> None:
         while len(self._ready) < self._ahead and not self._closed:
+            if self._ready and (pause := self._taken + PAUSE_SECONDS - time.monotonic()) > 0:
+                await asyncio.sleep(pause)
+                continue
             room = self._room
             child = await self._fork()
             if room == self._room and not self._closed:
