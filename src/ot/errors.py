@@ -82,7 +82,7 @@ class EngineUnavailable(OneToolError):
     def __str__(self) -> str:
         return (
             f"the {self.engine} engine cannot be had as engines.use and engines.exact.require_layers ask: {self.why}. "
-            "With engines: {use: auto} and no required layers the portable engine is used instead"
+            "Without these settings the server uses the strongest that can be had"
         )
 
 

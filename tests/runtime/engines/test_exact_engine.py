@@ -147,6 +147,20 @@ def check_of(layers: Collection[str], found: Locked) -> None:
     require(layers, found)
 
 
+async def test_the_trusted_engine_is_used_only_where_it_is_asked_for_and_warns(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("SBX_CANARY", "canary")
+    choice = EngineChoice(Engines(use="trusted"))
+    try:
+        program = parse_program("import os\nos.environ['SBX_CANARY']")
+        outcome = await choice.run(program, exact_attacks.NoPacks(), Limits(), time.monotonic() + 20)
+        assert (outcome.value, choice.name) == ("canary", "trusted")
+        assert "without a sandbox" in caplog.text
+    finally:
+        await choice.aclose()
+
+
 async def test_a_child_that_cannot_lock_itself_up_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = ExactEngine(namespaces=False, ready=0)
     try:

@@ -22,7 +22,7 @@ HOW_TO_ENABLE: Mapping[str, str] = {
     "landlock": "a kernel from 5.13 on, with landlock in its list of security modules (lsm=landlock,...)",
     "rlimits": "see what the probe could do",
     "environment": "see what the probe could do",
-    "namespaces": "install bubblewrap and allow it user namespaces (kernel.unprivileged_userns_clone=1, "
+    "namespaces": "bubblewrap, with user namespaces allowed to it (kernel.unprivileged_userns_clone=1, "
     "kernel.apparmor_restrict_unprivileged_userns=0 or a profile for bwrap)",
 }
 
