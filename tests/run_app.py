@@ -16,6 +16,7 @@ from ot.config.paths import Paths
 from ot.execution.tool_executor import CallRecord
 from ot.registry.tool_loader import ToolLoader
 from ot.registry.tool_registry import Pack
+from ot.runtime.engines.portable import PortableEngine
 from ot.runtime.reply import Reply
 
 BRAVE = '''
@@ -96,7 +97,11 @@ async def running_app(
     config: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> AsyncGenerator[App]:
-    """Yield an App with *packs* (source by name) and *config*, and end it."""
+    """Yield an App with *packs* (source by name) and *config*, and end it.
+
+    Programs run in the portable engine, which starts at once, unless an *engine* is given (None: the App's choice).
+    """
+    options.setdefault("engine", PortableEngine())
     found: list[Pack] = list(write_packs(directory, packs or {}).packs())
     app = App(paths_in(directory, config), packs=found, **options)
     with importable(directory):

@@ -54,8 +54,8 @@ from ot.registry.server_files import FOLDER as SERVERS
 from ot.registry.tool_loader import ToolLoader, tools_of_functions
 from ot.registry.tool_registry import Pack, ToolRegistry
 from ot.runtime import project_proxy
+from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
-from ot.runtime.engines.portable import PortableEngine
 from ot.runtime.pack_proxy import TellProgress
 from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.reply import Reply
@@ -128,7 +128,7 @@ class App:
         self._observers = (*observers, self.recorder)
         self.definition_chars = 0
         """The characters of our own tool list, once a face has told."""
-        self.engine: Engine = engine or _engine(loaded.config)
+        self.engine: Engine = engine or EngineChoice(loaded.config.engines)
         self.picture = self._picture(loaded)
         self._notice = _notice(loaded)
 
@@ -198,9 +198,28 @@ class App:
         return self.picture.loaded.secrets.redact(text.decode(errors="replace"))
 
     async def start(self) -> None:
-        """Start the engine ahead of the first run."""
-        if isinstance(self.engine, PortableEngine):
+        """Choose the engine and start it ahead of the first run.
+
+        Raises:
+            EngineUnavailable: The settings ask for one that cannot be had.
+        """
+        if isinstance(self.engine, EngineChoice):
             await self.engine.start(self.picture.loaded.config.limits)
+
+    async def choose_engine(self) -> str:
+        """Return the name of the engine, once it is chosen.
+
+        Raises:
+            EngineUnavailable: As ``start``.
+        """
+        if isinstance(self.engine, EngineChoice):
+            await self.engine.choose()
+        return self.engine.name
+
+    def spawn_engine(self) -> None:
+        """Start the engine's process and go on."""
+        if isinstance(self.engine, EngineChoice):
+            self.engine.spawn()
 
     async def reload(self) -> None:
         """Build a new picture from what is on disk now and swap it in; runs under way keep theirs.
@@ -332,11 +351,6 @@ def stats_place(loaded: Loaded) -> Place:
     return Place(loaded.state_dir / "stats" / "stats.db", loaded.config.stats)
 
 
-def _engine(config: Config) -> Engine:
-    portable = config.engines.portable
-    return PortableEngine(processes=portable.processes, queue_seconds=portable.queue_seconds)
-
-
 def _policy(config: Config) -> Policy:
     said = config.policy
     return Policy(allow=said.allow, ask=said.ask, deny=said.deny, exact_names=said.exact_names)
@@ -422,11 +436,18 @@ def _notice(loaded: Loaded) -> str:
 
 async def serve(app: App) -> None:
     """Serve *app* over standard input and output until the client goes away."""
+    # It gets warm while the protocol's library is imported.
+    app.spawn_engine()
     from ot.server.mcp_server import build_server, listed_chars  # noqa: PLC0415 - importing FastMCP costs more than all else together
     from ot.server.serve import serve_stdio  # noqa: PLC0415 - as above
 
     with LogSpan(logger, "mcp.server.start", version=installed_version(), cwd=str(app.paths.cwd)):
-        server = build_server(app, installed_version())
+        try:
+            engine = await app.choose_engine()
+        except OneToolError:
+            await app.aclose()
+            raise
+        server = build_server(app, installed_version(), engine)
         app.definition_chars = await listed_chars(server)
     with LogSpan(logger, "mcp.server.stop"):
         await serve_stdio(server, app.start, app.aclose)

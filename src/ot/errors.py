@@ -3,6 +3,7 @@
     OneToolError
     ├── ConfigError             a configuration file cannot be used
     ├── TrustError              a project's files may not be used as asked
+    ├── EngineUnavailable       the engine that the settings ask for cannot be had
     ├── CommandError            the text given to run() is not a program
     │   ├── CommandTooLong
     │   ├── InvalidSyntax       Python's own parser refused it
@@ -70,6 +71,21 @@ class ConfigError(OneToolError):
 
 class TrustError(OneToolError):
     """A project's files may not be used as asked."""
+
+
+class EngineUnavailable(OneToolError):
+    """The settings ask for an engine, or a layer of its jail, that this machine does not have."""
+
+    def __init__(self, engine: str, why: str) -> None:
+        super().__init__(engine, why)
+        self.engine = engine
+        self.why = why
+
+    def __str__(self) -> str:
+        return (
+            f"the {self.engine} engine cannot be had as engines.use and engines.exact.require_layers ask: {self.why}. "
+            "Without these settings the server uses the strongest that can be had"
+        )
 
 
 # ---------------------------------------------------------------- the command

@@ -97,7 +97,7 @@ def test_check_says_that_all_is_well(onetool: OneTool) -> None:
     lines = ended.out.splitlines()
     assert lines[0] == "configuration: none, all settings are defaults"
     assert lines[1] == "project: none"
-    assert lines[2].endswith("programs run in the portable engine")
+    assert lines[2].endswith(("programs run in the exact engine", "programs run in the portable engine"))
     assert lines[-1] == "ok"
 
 

@@ -37,7 +37,8 @@ def test_a_program_is_read_from_standard_input(onetool: OneTool) -> None:
 
 def test_the_whole_reply_can_be_had_as_json(onetool: OneTool) -> None:
     good = json.loads(onetool("run", "--json", "print(1)\n[2]").out)
-    assert (good["content"], good["is_error"], good["meta"]["engine"]) == (["1\n", "[2]"], False, "portable")
+    assert (good["content"], good["is_error"]) == (["1\n", "[2]"], False)
+    assert good["meta"]["engine"] in ("exact", "portable")  # whichever this machine can have
     ended = onetool("run", "1/0", "--json")
     bad = json.loads(ended.out)
     assert (ended.code, ended.err) == (1, "")

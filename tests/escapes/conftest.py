@@ -17,12 +17,22 @@ def listeners() -> Iterator[Listeners]:
         yield found
 
 
-@pytest.fixture(scope="module", params=["as-shipped", "no-refusal"])
+ROOMS = {
+    "portable": [],
+    "no-refusal": ["--no-refusal"],
+    "exact": ["--exact"],
+    # The weakest jail that there is: nothing but what needs no package, for a user whose files are the server's.
+    "exact-as-user-no-namespaces": ["--exact", "--no-namespaces", "--as-user"],
+}
+SOAKED = {"exact-no-namespaces": ["--exact", "--no-namespaces"], "exact-as-user": ["--exact", "--as-user"]}
+"""The ways between the strongest and the weakest."""
+
+
+@pytest.fixture(scope="module", params=[*ROOMS, *(pytest.param(name, marks=pytest.mark.soak) for name in SOAKED)])
 def room(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, listeners: Listeners
 ) -> Iterator[EscapeRoom]:
-    """A server as shipped, and one that lets every program through to the sandbox."""
-    options = [] if request.param == "as-shipped" else [f"--{request.param}"]
-    found = EscapeRoom(tmp_path_factory.mktemp("escape"), listeners, *options)
+    """A server with each engine, the portable one also without its look at a program's text."""
+    found = EscapeRoom(tmp_path_factory.mktemp("escape"), listeners, *(ROOMS | SOAKED)[request.param])
     yield found
     found.server.close()

@@ -18,6 +18,8 @@ from mcp_wire import ServerGone, WireReply, WireServer
 
 TESTS = Path(__file__).parents[1]
 SERVER = Path(__file__).parent / "escape_server.py"
+AS_USER = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
+"""Becomes an ordinary user without any capability; its files are those of the user who runs the tests."""
 ADDRESS_SPACE = 4 << 30
 REPLY_SECONDS = 12.0
 MORE_TRIES = 2
@@ -38,7 +40,7 @@ class EscapeRoom:
         self._directory = directory
         self._listeners = listeners
         self._side = str(directory / "side")
-        self._command = [sys.executable, str(SERVER), *options]
+        self._command = [*(AS_USER if "--as-user" in options else ()), sys.executable, str(SERVER), *options]
         self.scratch: list[Path] = []
         (directory / "home" / ".onetool").mkdir(parents=True)
         (directory / "work").mkdir()

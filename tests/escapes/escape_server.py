@@ -1,7 +1,8 @@
 """The test server: OneTool as it is served, with the corpus's packs, and a side channel that tells what it has seen.
 
 Started as a script, with ``OT_SIDE`` naming the Unix socket of the side channel. ``--no-refusal`` lets every program
-through to the sandbox, so that a case cannot pass because it was refused by its text alone.
+through to the portable engine, so that a case cannot pass because it was refused by its text alone; ``--exact`` runs
+programs in the exact engine, with ``--no-namespaces`` without bubblewrap.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from ot.config.paths import Paths
 from ot.errors import LimitExceeded
 from ot.logs import configure_logs
 from ot.registry.tool_loader import ToolLoader
-from ot.runtime.engines.engine import Constant, Function, Missing, Reach
+from ot.runtime.engines.engine import Constant, Engine, Function, Missing, Reach
+from ot.runtime.engines.exact import ExactEngine
 from ot.runtime.engines.portable import PortableEngine
 from ot.runtime.pack_proxy import PackProxy
 from ot.runtime.program import Program
@@ -46,13 +48,20 @@ class UnrefusingEngine(PortableEngine):
 
 def main() -> None:
     """Serve over standard input and output."""
-    engine = UnrefusingEngine() if "--no-refusal" in sys.argv else None
-    app = App(Paths.find(), packs=ToolLoader(PACKS, "escapes.packs").packs(), engine=engine)
+    app = App(Paths.find(), packs=ToolLoader(PACKS, "escapes.packs").packs(), engine=engine_of(sys.argv))
     configure_logs("WARNING", app.picture.loaded.secrets.redact)
     WATCH.app = app
     count_calls()
     threading.Thread(target=SideChannel(os.environ.pop("OT_SIDE")).serve, daemon=True).start()
     run_async(serve_and_tick(app))
+
+
+def engine_of(options: Sequence[str]) -> Engine:
+    """Return the engine that the command line asks for."""
+    if "--exact" in options:
+        namespaces = "--no-namespaces" not in options
+        return ExactEngine(namespaces=namespaces, require_layers=["namespaces"] if namespaces else [])
+    return UnrefusingEngine() if "--no-refusal" in options else PortableEngine()
 
 
 async def serve_and_tick(app: App) -> None:

@@ -30,7 +30,7 @@ PROCESSES = 4
 
 CONFIG = f"""\
 limits: {{run_seconds: 2, call_seconds: 2, cpu_seconds: 2}}
-engines: {{portable: {{processes: {PROCESSES}, queue_seconds: 2}}}}
+engines: {{use: portable, portable: {{processes: {PROCESSES}, queue_seconds: 2}}}}
 aliases: {{ws: brave.search}}
 snippets:
   hello: {{params: {{name: {{}}}}, body: '"hello {{{{ name }}}}"'}}

@@ -15,6 +15,7 @@ from faults.wire_eras import ERAS as WIRE_ERAS
 from faults.wire_eras import Talk, start_talk
 from ot.app import App
 from ot.config.paths import Paths
+from ot.runtime.engines.portable import PortableEngine
 from ot.server.mcp_server import build_server
 
 ERAS = {"modern": "auto", "handshake": "legacy"}
@@ -23,7 +24,8 @@ ERAS = {"modern": "auto", "handshake": "legacy"}
 @pytest.fixture
 async def app(tmp_path: Path, home: Path) -> AsyncIterator[App]:
     """A whole house that works in an empty directory."""
-    app = App(Paths.of(tmp_path, home / ".onetool"), packs=fault_packs("faults.fault_packs"))
+    packs = fault_packs("faults.fault_packs")
+    app = App(Paths.of(tmp_path, home / ".onetool"), packs=packs, engine=PortableEngine())
     yield app
     await app.aclose()
 

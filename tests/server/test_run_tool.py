@@ -10,7 +10,7 @@ import pytest
 from fastmcp import Client
 
 from ot.app import App
-from ot.server.mcp_server import DESCRIPTION, INSTRUCTIONS, build_server
+from ot.server.mcp_server import DESCRIPTION, INSTRUCTIONS, SANDBOX, build_server
 
 pytestmark = pytest.mark.anyio
 
@@ -44,7 +44,7 @@ async def test_the_tool_says_honestly_what_it_may_do(client: Session) -> None:
 
 async def test_description_and_instructions_are_what_the_module_says_byte_for_byte(client: Session) -> None:
     (tool,) = await client.list_tools()
-    assert (DESCRIPTION, INSTRUCTIONS) == (tool.description, client.instructions)
+    assert (DESCRIPTION + SANDBOX["portable"], INSTRUCTIONS) == (tool.description, client.instructions)
 
 
 async def test_description_and_instructions_do_not_depend_on_the_house(app: App, tmp_path: Path) -> None:

@@ -242,9 +242,28 @@ class PortableEngine(Settings):
     queue_seconds: Seconds = Field(default=10.0, description="How long a run waits for a free process")
 
 
+class ExactEngine(Settings):
+    """The processes of the exact engine, and of the trusted one."""
+
+    processes: int = Field(default=64, ge=1, le=1024, description="Programs that may run at the same time")
+    ready: int = Field(default=6, ge=0, le=64, description="Processes that wait, locked up, for the next programs")
+    queue_seconds: Seconds = Field(default=10.0, description="How long a run waits for a free process")
+    require_layers: tuple[Literal["namespaces"], ...] = Field(
+        default=(),
+        strict=False,
+        description="Layers of the jail without which the server does not start, beside those that are always there",
+        examples=[["namespaces"]],
+    )
+
+
 class Engines(Settings):
     """Where programs run."""
 
+    use: Literal["auto", "exact", "portable", "trusted"] = Field(
+        default="auto",
+        description="auto: the exact engine where its self-test passes, else the portable one; trusted: no sandbox",
+    )
+    exact: ExactEngine = Field(default_factory=ExactEngine, description="The processes of the exact engine")
     portable: PortableEngine = Field(default_factory=PortableEngine, description="The pool of the portable engine")
 
 

@@ -53,9 +53,17 @@ Compose in code: loop, filter, join; return little. Plain calls need no await; i
 await asyncio.gather(*[file.read(path=p) for p in paths])
 A large result is stored; page it: ot.result(handle="...", offset=1, limit=100, search="regex").
 __format__ = "json"|"json_h"|"yml"|"yml_h"|"raw" sets the output.
+"""
+SANDBOX = {
+    "portable": """\
 Sandboxed: files, network and environment only through tools. Modules: asyncio base64 bisect collections copy csv
 dataclasses datetime decimal functools hashlib itertools json math random re time.
-Not available: yield, del, inheritance, other modules."""
+Not available: yield, del, inheritance, other modules.""",
+    "exact": """\
+Full Python with its standard library. Sandboxed: files, network, processes and environment only through tools.""",
+    "trusted": "Full Python with its standard library, not sandboxed.",
+}
+"""What is true of each engine."""
 
 
 class House(Protocol):
@@ -95,8 +103,8 @@ class House(Protocol):
         ...
 
 
-def build_server(house: House, version: str) -> FastMCP:
-    """Return the MCP server whose one tool answers from *house*."""
+def build_server(house: House, version: str, engine: str = "portable") -> FastMCP:
+    """Return the MCP server whose one tool answers from *house*, which runs programs in *engine*."""
     parked = ParkedRuns()
     server = FastMCP(
         "onetool",
@@ -109,7 +117,7 @@ def build_server(house: House, version: str) -> FastMCP:
     )
 
     @server.tool(
-        description=DESCRIPTION,
+        description=DESCRIPTION + SANDBOX[engine],
         annotations=ToolAnnotations(
             title="Run Python", read_only_hint=False, destructive_hint=True, open_world_hint=True
         ),

@@ -21,6 +21,7 @@ from ot.execution.tool_executor import ToolExecutor
 from ot.registry.tool_loader import tools_of_functions
 from ot.registry.tool_registry import Pack, ToolRegistry
 from ot.runtime.engines.engine import NO_VALUE, Engine, Outcome
+from ot.runtime.engines.exact import ExactEngine
 from ot.runtime.engines.portable import PortableEngine
 from ot.runtime.pack_proxy import PackProxy
 from ot.runtime.program import parse_program
@@ -31,6 +32,7 @@ pytestmark = pytest.mark.anyio
 
 ENGINES: dict[str, Callable[[], Engine]] = {
     "portable": lambda: PortableEngine(processes=4),
+    "exact": lambda: ExactEngine(processes=4),
 }
 
 Functions = Mapping[str, Callable[..., Any]]
@@ -424,7 +426,8 @@ async def test_a_process_that_dies_ends_its_run_alone(bench: Bench) -> None:
     with anyio.fail_after(10):
         await bench.started.wait()
         for process in psutil.Process().children(recursive=True):
-            process.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):  # it went with its parent
+                process.kill()
         bench.release.set()
         assert isinstance(await task, EngineCrashed)
     assert bench.alive == 0

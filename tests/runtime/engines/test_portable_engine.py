@@ -16,9 +16,8 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_worker_that_is_dying_when_a_run_begins_costs_the_run_nothing(tmp_path: Path) -> None:
-    async with running_app(tmp_path) as app:
-        engine = app.engine
-        assert isinstance(engine, PortableEngine)
+    engine = PortableEngine()
+    async with running_app(tmp_path, engine=engine) as app:
         with anyio.fail_after(60):
             for number in range(30):
                 await app.run("0")

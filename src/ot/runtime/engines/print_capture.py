@@ -21,6 +21,10 @@ class PrintCapture:
             self._left -= len(kept.encode(errors="replace"))
         self._dropped += len(text) - len(kept)
 
+    def drop(self, characters: int) -> None:
+        """Count what was printed and not even sent."""
+        self._dropped += characters
+
     def text(self) -> str:
         """Return what was kept, marked when something was dropped."""
         printed = "".join(self._parts)

@@ -1,0 +1,148 @@
+"""Measures run("1+1") in each engine against bare FastMCP: request by request in turns, spaced and back to back.
+
+python benchmarks/engines.py [--rounds 200] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+BARS = {"exact": {"spaced": 1.8, "back to back": 2.5}, "portable": {"spaced": 1.3, "back to back": 1.3}}
+SPACE_SECONDS = 0.05
+RUN, CALL = "1+1", "demo.echo(text='x')"
+
+
+class Server:
+    """One server process, spoken to over its standard input and output."""
+
+    def __init__(self, script: str, home: Path, engine: str = "") -> None:
+        """Start *script*, with *engine* in the configuration of *home*."""
+        settings = home / ".onetool"
+        settings.mkdir(parents=True)
+        if engine:
+            (settings / "onetool.yaml").write_text(f"engines: {{use: {engine}}}\n")
+        self._ids = itertools.count(1)
+        self._process = subprocess.Popen(
+            [sys.executable, str(HERE / script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, cwd=home, env={**os.environ, "HOME": str(home)},
+        )  # fmt: skip
+        self.request("initialize", INITIALIZE)
+        self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer to a request."""
+        number = next(self._ids)
+        self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            answer = json.loads(line)
+            if answer.get("id") == number:
+                return answer
+        raise RuntimeError("the server went away")
+
+    def run(self, command: str) -> float:
+        """Return how long a run took."""
+        started = time.perf_counter()
+        answer = self.request("tools/call", {"name": "run", "arguments": {"command": command}})
+        took = time.perf_counter() - started
+        assert not answer["result"].get("isError"), answer
+        return took
+
+    def close(self) -> None:
+        """End it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(10)
+
+
+def measure(servers: dict[str, Server], command: str, rounds: int, space: float) -> dict[str, list[float]]:
+    """Return the times of each server: in turns when spaced, in rows of ten when back to back."""
+    times: dict[str, list[float]] = {name: [] for name in servers}
+    in_a_row = 1 if space else 10
+    for turn in range(rounds // in_a_row):
+        names = list(servers)
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            for _ in range(in_a_row):
+                time.sleep(space)
+                times[name].append(servers[name].run(command))
+    return times
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        homes = Path(directory)
+        servers = {
+            "bare": Server("bare_server.py", homes / "bare"),
+            "portable": Server("our_server.py", homes / "portable", "portable"),
+            "exact": Server("our_server.py", homes / "exact", "exact"),
+        }
+        try:
+            found = figures(servers, options.rounds)
+        finally:
+            for server in servers.values():
+                server.close()
+    sys.stdout.write(json.dumps(found) + "\n" if options.json else table(found))
+
+
+def figures(servers: dict[str, Server], rounds: int) -> list[dict[str, Any]]:
+    """Return the ratio of medians to the bare server, for each engine, command and pace."""
+    for server in servers.values():
+        for _ in range(20):
+            server.run(RUN)
+    found: list[dict[str, Any]] = []
+    for command, (pace, space) in itertools.product((RUN, CALL), (("spaced", SPACE_SECONDS), ("back to back", 0.0))):
+        times = measure(servers, command, rounds, space)
+        floor = statistics.median(times["bare"])
+        for name in ("portable", "exact"):
+            bar = BARS[name].get(pace) if command == RUN else None
+            ratio = statistics.median(times[name]) / floor
+            # On a busy machine the best tenth of both sides says more than the middle.
+            best = _best_tenth(times[name]) / _best_tenth(times["bare"])
+            p95 = statistics.quantiles(times[name], n=20)[-1] * 1000
+            row = {"engine": name, "command": command, "pace": pace, "ratio": ratio, "best": best, "bar": bar}
+            found.append(row | {"p95_ms": p95})
+    return found
+
+
+def _best_tenth(times: list[float]) -> float:
+    return sorted(times)[len(times) // 10]
+
+
+def table(found: list[dict[str, Any]]) -> str:
+    """Return the figures as a table."""
+    lines = [
+        "| engine | program | pace | ratio of medians | of best tenths | p95, ms | bar |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in found:
+        bar = row["bar"] or ""
+        shown = (f"{row['ratio']:.2f}", f"{row['best']:.2f}", f"{row['p95_ms']:.1f}")
+        cells = (row["engine"], f"`{row['command']}`", row["pace"], *shown, bar)
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""EngineChoice: the server's one engine, chosen when it starts: the exact one where its self-test passes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ot.config.models import Engines, Limits
+from ot.errors import EngineCrashed, EngineUnavailable
+from ot.execution.deadline import Deadline
+from ot.runtime.engines.engine import Engine, EngineHealth, Outcome, Reach
+from ot.runtime.engines.exact import ExactEngine
+from ot.runtime.engines.portable import PortableEngine
+from ot.runtime.engines.trusted import WARNING, TrustedEngine
+from ot.runtime.program import Program
+
+logger = logging.getLogger(__name__)
+
+Chosen = ExactEngine | PortableEngine | TrustedEngine
+
+
+class EngineChoice:
+    """An engine that stands for the one that is chosen; nothing changes once it is."""
+
+    def __init__(self, settings: Engines, exact: Callable[[], ExactEngine] | None = None) -> None:
+        """Choose by *settings*; *exact* makes the exact engine, in tests one without some layer."""
+        self._settings = settings
+        self._make_exact = exact or self._exact_engine
+        self._exact: ExactEngine | None = None
+        self._chosen: Chosen | None = None
+        self._choosing = asyncio.Lock()
+        self._why_not = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the engine; before the choice that of the wanted one."""
+        wanted = "exact" if self._settings.use == "auto" else self._settings.use
+        return self._chosen.name if self._chosen else wanted
+
+    def spawn(self) -> None:
+        """Start the exact engine's process, if that is wanted, so that it is warm when the choice is made."""
+        if self._chosen is None and self._settings.use in ("auto", "exact") and not ExactEngine.missing_here():
+            self._exact = self._exact or self._make_exact()
+            self._exact.spawn()
+
+    async def choose(self) -> Chosen:
+        """Return the engine.
+
+        Raises:
+            EngineUnavailable: The settings ask for an engine or a layer that cannot be had.
+        """
+        async with self._choosing:
+            if self._chosen is None:
+                self._chosen = await self._choice()
+            return self._chosen
+
+    async def _choice(self) -> Chosen:
+        use = self._settings.use
+        if use == "trusted":
+            logger.warning(WARNING)
+            return TrustedEngine(**self._pool())
+        if use == "portable":
+            return self._portable()
+        try:
+            return await self._tested()
+        except EngineCrashed as error:
+            if use == "exact" or self._settings.exact.require_layers:
+                raise EngineUnavailable("exact", str(error)) from None
+            self._why_not = str(error)
+            logger.warning("programs run in the portable engine, the exact one cannot be had: %s", error)
+            return self._portable()
+
+    async def _tested(self) -> ExactEngine:
+        if missing := ExactEngine.missing_here():
+            raise EngineCrashed(missing)
+        exact = self._exact = self._exact or self._make_exact()
+        try:
+            await exact.open()
+        except EngineCrashed:
+            await exact.aclose()
+            raise
+        return exact
+
+    def _exact_engine(self) -> ExactEngine:
+        return ExactEngine(require_layers=self._settings.exact.require_layers, **self._pool())
+
+    def _pool(self) -> dict[str, Any]:
+        exact = self._settings.exact
+        return {"processes": exact.processes, "ready": exact.ready, "queue_seconds": exact.queue_seconds}
+
+    def _portable(self) -> PortableEngine:
+        portable = self._settings.portable
+        return PortableEngine(processes=portable.processes, queue_seconds=portable.queue_seconds)
+
+    # ---------------------------------------------------------------- the engine that it stands for
+
+    async def start(self, limits: Limits) -> None:
+        """Make the choice, and start the engine ahead of the first run.
+
+        Raises:
+            EngineUnavailable: As ``choose``.
+        """
+        await (await self.choose()).start(limits)
+
+    def refuse(self, program: Program, reach: Reach) -> None:
+        """Return when the engine can run *program*; before the choice ``run`` looks.
+
+        Raises:
+            NotSupported: It cannot.
+        """
+        if self._chosen is not None:
+            self._chosen.refuse(program, reach)
+
+    async def run(self, program: Program, reach: Reach, limits: Limits, deadline: Deadline) -> Outcome:
+        """Return the program's outcome.
+
+        Raises:
+            RunError: It ended without one.
+        """
+        if self._chosen is None:
+            (await self.choose()).refuse(program, reach)
+        engine: Engine = await self.choose()
+        return await engine.run(program, reach, limits, deadline)
+
+    async def health(self) -> EngineHealth:
+        """Return how the engine is, and why it is not the exact one."""
+        health = await (await self.choose()).health()
+        why = {"exact_engine": f"not used: {self._why_not}"} if self._why_not else {}
+        return replace(health, details={**health.details, **why})
+
+    async def aclose(self) -> None:
+        """End everything that was started."""
+        for engine in (self._exact, self._chosen):
+            if engine is not None:
+                await engine.aclose()

@@ -1,0 +1,255 @@
+"""One program on its way through one forked child."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import re
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from pathlib import PurePath
+from typing import Any
+
+import anyio.to_thread
+import orjson
+
+from ot.config.models import Limits
+from ot.errors import EngineCrashed, LimitExceeded, OneToolError, ProgramFailed, RunError
+from ot.execution.deadline import Deadline
+from ot.runtime.engines.builtin_exception import builtin_exception
+from ot.runtime.engines.engine import Constant, Function, Outcome, Reach
+from ot.runtime.engines.forked_messages import (
+    MALFORMED,
+    QUICK_BYTES,
+    failure_answer,
+    read_anywhere,
+    read_notice,
+    read_request,
+    tried,
+    value_answer,
+)
+from ot.runtime.engines.jail.frames import NOTICE, largest_message
+from ot.runtime.engines.print_capture import PrintCapture
+from ot.runtime.engines.zygote_process import Child
+from ot.runtime.program import Program
+
+STILLBORN_SECONDS = 0.03
+MAX_MESSAGE = 4000
+IDENTIFIER = re.compile(r"[^\W\d]\w*")
+MAX_HELD_BYTES = 8 << 20
+"""Of calls under way; above that no more is taken from the child."""
+
+Notice = tuple[dict[str, Any], Any]
+
+
+class StillbornRun(EngineCrashed):
+    """The process died before the program asked for anything, so soon that it must have been dying already."""
+
+
+class ForkedRun:
+    """Gives a program to a child and answers what it asks for."""
+
+    def __init__(self, program: Program, reach: Reach, limits: Limits, deadline: Deadline) -> None:
+        self.program = program
+        self.reach = reach
+        self.limits = limits
+        self.deadline = deadline
+        self.printed = PrintCapture(limits.print_bytes)
+        self._ended: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._calls: set[asyncio.Task[None]] = set()
+        self._notices: deque[bytes] = deque()
+        self._reading: asyncio.Task[None] | None = None
+        self._gone = ""
+        self._held = 0
+        self._asked = False
+        self._started = time.monotonic()
+        self._cpu_before = 0.0
+
+    async def drive(self, child: Child) -> Outcome:
+        """Return the outcome, within the run's clocks.
+
+        Raises:
+            RunError: There is none.
+        """
+        self._child = child
+        self._started = time.monotonic()
+        self._cpu_before = child.cpu_seconds()
+        self._clock = asyncio.get_running_loop().call_later(self.limits.cpu_seconds, self._check_cpu)
+        try:
+            async with self.deadline.timeout():
+                child.begin(self._received, self._lost, largest_message(self.limits.value_bytes), self._start())
+                return await self._ended
+        except TimeoutError:
+            raise LimitExceeded("run_seconds", f"the run took longer than {self.limits.run_seconds:g} s") from None
+        finally:
+            self._clock.cancel()
+            child.kill()
+            await self._cancel_work()
+
+    def _start(self) -> bytes:
+        source = self.program.source
+        # Also names in texts: a program may evaluate one.
+        packs = [name for name in dict.fromkeys(IDENTIFIER.findall(source)) if self.reach.has_pack(name)]
+        return orjson.dumps(
+            {
+                "source": source,
+                "awaited": list(self.program.awaited),
+                "packs": packs,
+                "called": only_called(self.program, packs),
+                "print_bytes": self.limits.print_bytes,
+                "most_bytes": largest_message(self.limits.value_bytes),
+            }
+        )
+
+    # ---------------------------------------------------------------- what the child sends
+
+    def _received(self, number: int, payload: bytes) -> None:
+        if number != NOTICE:
+            return self._requested(number, payload)
+        self._notices.append(payload)
+        return self._read_notices() if self._reading is None else None
+
+    def _requested(self, number: int, payload: bytes) -> None:
+        self._asked = True
+        self._held += len(payload)
+        if len(self._calls) >= self.limits.calls + self.limits.calls_in_flight:
+            return self._end(LimitExceeded("calls", "the run made too many calls at the same time"))
+        if self._held > MAX_HELD_BYTES:
+            self._child.pause(True)
+        task = asyncio.ensure_future(self._answer(number, payload))
+        self._calls.add(task)
+        task.add_done_callback(self._calls.discard)
+        return None
+
+    def _read_notices(self) -> None:
+        """Read the notices in their order; a long one is read in a thread, and the rest waits for it."""
+        while self._notices:
+            payload = self._notices.popleft()
+            if len(payload) > QUICK_BYTES:
+                self._reading = asyncio.ensure_future(self._read_long(payload))
+                return
+            self._told(partial(read_notice, payload))
+        if self._gone:
+            self._died(self._gone)
+
+    async def _read_long(self, payload: bytes) -> None:
+        try:
+            self._told(await anyio.to_thread.run_sync(tried, read_notice, payload, abandon_on_cancel=True))
+        finally:
+            self._reading = None
+        self._read_notices()
+
+    def _told(self, read: Callable[[], Notice]) -> None:
+        try:
+            self._notice(*read())
+        except MALFORMED as error:
+            self._malformed(error)
+
+    def _notice(self, message: dict[str, Any], value: Any) -> None:
+        if message["t"] == "print":
+            return self.printed("stdout", str(message["o"]))
+        if message["t"] != "end":
+            raise ValueError("no such notice")
+        self.printed.drop(int(message.get("dropped", 0)))
+        if "error" in message:
+            return self._end(_explained(*message["error"]))
+        magic: dict[str, Any] = message["magic"]
+        outcome = Outcome(value, self.printed.text(), magic.get("format"), magic.get("sanitize"))
+        return None if self._ended.done() else self._ended.set_result(outcome)
+
+    def _malformed(self, error: Exception) -> None:
+        self._end(EngineCrashed(f"the process that ran the program sent a message that is none: {error}"[:200]))
+
+    def _lost(self, why: str) -> None:
+        self._gone = why
+        if self._reading is None:  # else its last words may be its value
+            self._died(why)
+
+    def _died(self, why: str) -> None:
+        quick = time.monotonic() - self._started < STILLBORN_SECONDS
+        kind = StillbornRun if quick and not self._asked else EngineCrashed
+        self._end(kind(f"the process that ran the program died ({why}); nothing else is affected, run it again"))
+
+    def _end(self, error: RunError) -> None:
+        if not self._ended.done():
+            self._ended.set_exception(error)
+
+    # ---------------------------------------------------------------- calls
+
+    async def _answer(self, number: int, payload: bytes) -> None:
+        try:
+            answer = await self._answered(payload)
+        except RunError as end:
+            return self._end(end)  # the program must not catch this
+        except OneToolError as error:
+            answer = failure_answer(builtin_exception(error))
+        except MALFORMED as error:
+            return self._malformed(error)
+        finally:
+            self._held -= len(payload)
+            if self._held <= MAX_HELD_BYTES < self._held + len(payload):
+                self._child.pause(False)
+        return self._child.send(number, answer)
+
+    async def _answered(self, payload: bytes) -> bytes:
+        pack, name, args, kwargs = await read_anywhere(read_request, payload)
+        if args is not None:
+            return await value_answer(await self.reach.call(pack, name, args, kwargs))
+        match self.reach.member(pack, name):
+            case Constant(value) if isinstance(value, PurePath):
+                return orjson.dumps({"path": str(value)})
+            case Constant(value):
+                return await value_answer(value)
+            case Function():
+                return b'{"function":1}'
+            case _:
+                # A call of what is not there fails with the list of what is.
+                return await value_answer(await self.reach.call(pack, name, (), {}))
+
+    async def _cancel_work(self) -> None:
+        work = [*self._calls, *([self._reading] if self._reading else [])]
+        calls = [task for task in work if not task.done()]
+        for task in calls:
+            task.cancel()
+        if calls:
+            await asyncio.wait(calls, timeout=1.0)
+
+    # ---------------------------------------------------------------- the clock of computing
+
+    def _check_cpu(self) -> None:
+        used = self._child.cpu_seconds() - self._cpu_before
+        left = self.limits.cpu_seconds - used
+        if left <= 0:
+            text = f"the program computed for more than {self.limits.cpu_seconds:g} s"
+            return self._end(LimitExceeded("cpu_seconds", text))
+        self._clock = asyncio.get_running_loop().call_later(max(left, 0.01), self._check_cpu)
+        return None
+
+
+def only_called(program: Program, packs: list[str]) -> dict[str, list[str]]:
+    """Return the members of packs that a program only ever calls: they need not be looked up before."""
+    functions = {id(node.func) for node in program.nodes if isinstance(node, ast.Call)}
+    called: dict[str, set[str]] = {}
+    valued: dict[str, set[str]] = {}
+    for node in program.nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in packs:
+            kept = called if id(node) in functions else valued
+            kept.setdefault(node.value.id, set()).add(node.attr)
+    return {pack: sorted(names - valued.get(pack, set())) for pack, names in called.items()}
+
+
+def _explained(kind: Any, message: Any, line: Any) -> ProgramFailed:
+    hint = _hint(str(kind), str(message))
+    return ProgramFailed(str(kind)[:100], str(message)[:MAX_MESSAGE], line if type(line) is int else None, hint)
+
+
+def _hint(kind: str, message: str) -> str:
+    if kind == "MemoryError":
+        return "the program used more memory than limits.memory_mb allows"
+    if kind == "PermissionError" and "Operation not permitted" in message:
+        return "programs are sandboxed: files, network and processes are reached through tools only"
+    if kind == "TypeError" and ("await" in message or "coroutine" in message):
+        return "await the call itself: await asyncio.gather(*[pack.f(x=i) for i in items]); plain calls need no await"
+    return ""

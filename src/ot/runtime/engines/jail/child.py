@@ -1,0 +1,164 @@
+"""A child of the zygote, once it is locked up: it reads one program, runs it and tells its value."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import random
+import sys
+import types
+from collections.abc import Mapping
+from typing import Any
+
+from ot.runtime.engines.jail import code
+from ot.runtime.engines.jail.channel import Channel, MessageTooLarge
+from ot.runtime.engines.jail.frames import dumps, loads
+from ot.runtime.engines.jail.packs import Door, Pack, later
+from ot.runtime.engines.jail.prints import Prints
+from ot.runtime.engines.jail.values import ResultEncoder
+from ot_sdk.errors import NotPlain
+from ot_sdk.tagged_decode import decode
+
+MAX_MESSAGE = 4000
+RECURSION = 1000 + 20
+"""As everywhere, beside the calls that led here."""
+RESERVE_BYTES = 1 << 20
+MAGIC = {"format": "__format__", "sanitize": "__sanitize__"}
+NO_VALUE = object()
+TOUCH = """
+import math
+class Row:
+    def __init__(self, name, size=1):
+        self.name, self.size = name, size
+rows = [Row(f"n{i}", i) for i in range(5)]
+def total(items, key=lambda row: row.size):
+    return sum(key(item) for item in items)
+try:
+    found = {row.name.upper(): math.sqrt(row.size) for row in sorted(rows, key=lambda r: -r.size)}
+    {}["missing"]
+except KeyError as error:
+    found["error"] = str(error)
+print(*found, sep=", ")
+{"rows": [vars(row) for row in rows], "total": total(rows), "found": found, "text": "a,b".split(",")}
+"""
+
+
+def serve_one(fd: int) -> None:
+    """Read one program from *fd*, run it and end; the process is locked up already."""
+    channel = Channel(fd)
+    random.seed()
+    if not channel.has_message():  # else somebody waits already
+        touch_ahead()
+    _, payload = channel.receive()
+    start: Mapping[str, Any] = loads(payload.decode())
+    channel.allow(start["most_bytes"])
+    reserve = [bytes(RESERVE_BYTES)]
+    ending = run_program(channel, start, reserve)
+    reserve.clear()
+    _tell(channel, ending)
+    os._exit(0)
+
+
+def touch_ahead() -> None:
+    """Run a small program, so that the pages which any program writes to are this process's own already."""
+    silent = Channel(fd=-1)
+    silent.notify = lambda message: None  # the prints of this program go nowhere
+    run_program(silent, {"source": TOUCH, "awaited": [], "packs": [], "called": {}, "print_bytes": 100}, [])
+    decode(loads(dumps(ResultEncoder().encode([1, (2.5, None), {"a": b"b"}]))))
+
+
+def run_program(channel: Channel, start: Mapping[str, Any], reserve: list[bytes]) -> dict[str, Any]:
+    """Return how the program ended, ready to be sent; *reserve* is let go of when the memory is used up."""
+    prints = Prints(channel.notify, start["print_bytes"])
+    sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = prints
+    namespace = _namespace(channel, start)
+    try:
+        value = _evaluated(start, namespace)
+        ending = _value(value) | {"magic": _magic(namespace)}
+    except BaseException as error:  # noqa: BLE001 - the program's own, of any kind
+        if isinstance(error, MemoryError):
+            reserve.clear()
+        ending = _failure(error)
+        if isinstance(error, MemoryError):
+            namespace.clear()
+    prints.flush()
+    return ending | {"t": "end", "dropped": prints.dropped}
+
+
+def _namespace(channel: Channel, start: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the names that a program begins with; they are those of the module ``__main__``."""
+    main = types.ModuleType("__main__")
+    sys.modules["__main__"] = main
+    sys.setrecursionlimit(RECURSION)
+    setattr(builtins, code.LATER, later)
+    setattr(builtins, code.NO_VALUE, NO_VALUE)
+    door = Door(channel, start["called"])
+    namespace = vars(main)
+    namespace.update({name: Pack(door, name) for name in start["packs"]})
+    namespace["__builtins__"] = builtins
+    return namespace
+
+
+def _evaluated(start: Mapping[str, Any], namespace: dict[str, Any]) -> Any:
+    spans = [(first, last) for first, last in start["awaited"]]
+    steps, waits = code.compile_program(start["source"], spans)
+    if not waits:
+        return code.run_plainly(steps, namespace, NO_VALUE)
+    import asyncio  # noqa: PLC0415 - loaded by the zygote when it has time
+
+    # Not asyncio.run(): it would wait for threads that nobody waits for any more.
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    return loop.run_until_complete(code.run_steps(steps, namespace, NO_VALUE))
+
+
+def _value(value: Any) -> dict[str, Any]:
+    if value is NO_VALUE:
+        return {}
+    try:
+        return {"v": ResultEncoder().encode(value)}
+    except NotPlain as error:
+        return _failed("ValueError", f"the result cannot be returned: {error}"[:MAX_MESSAGE])
+
+
+def _magic(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _wish(namespace[name]) for key, name in MAGIC.items() if name in namespace}
+
+
+def _wish(value: Any) -> Any:
+    """Return what a program asks of the reply; an object is named, never asked."""
+    if value is None or type(value) is bool:
+        return value
+    return value[:100] if type(value) is str else f"<{type(value).__name__} object>"
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
+    try:
+        text = str(error)[:MAX_MESSAGE]
+    except BaseException:  # noqa: BLE001 - the program's own text of its own error
+        text = ""
+    return _failed(type(error).__name__[:100], text, _line(error))
+
+
+def _failed(kind: str, message: str, line: int | None = None) -> dict[str, Any]:
+    return {"error": [kind, message, line]}
+
+
+def _line(error: BaseException) -> int | None:
+    """Return the innermost line of the program's own text."""
+    line = error.lineno if isinstance(error, SyntaxError) and error.filename == code.FILE else None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == code.FILE:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def _tell(channel: Channel, ending: dict[str, Any]) -> None:
+    try:
+        channel.notify(ending)
+    except MessageTooLarge:
+        channel.notify(_failed("ValueError", "the result is too large (limits.value_bytes)") | {"t": "end"})
+    except MemoryError:
+        channel.notify(_failed("MemoryError", "") | {"t": "end"})

@@ -1,0 +1,136 @@
+"""A program's text as code: its last expression is its value, ``return`` and ``await`` may stand outside functions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator
+from types import CodeType
+from typing import Any
+
+FILE = "<program>"
+LATER, NO_VALUE = "__ot_later__", "__ot_no_value__"
+"""Names that a program is given beside the builtins."""
+PROGRAM = "__ot_program__"
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+WAITS = (ast.Await, ast.AsyncFor, ast.AsyncWith)
+BYTES_OF_LINE_END = 1
+COROUTINE = 0x80  # inspect.CO_COROUTINE, whose module is costly to load
+
+Span = tuple[int, int]
+Steps = tuple[list[tuple[CodeType, bool]], bool]
+
+
+def compile_program(source: str, awaited: Collection[Span]) -> Steps:
+    """Return the code objects of *source*, each with whether its value is the program's, and whether they wait."""
+    tree = ast.parse(source, FILE)
+    if awaited:
+        _call_later(tree, source, awaited)
+    if any(isinstance(node, ast.Return) for node in _outside_functions(tree.body)):
+        return _with_returns(tree)
+    body, last = tree.body, None
+    if body and isinstance(body[-1], ast.Expr):
+        last = body.pop()
+    steps = [(_compile(ast.Module(body, tree.type_ignores), "exec"), False)] if body else []
+    if isinstance(last, ast.Expr):
+        steps.append((_compile(ast.Expression(last.value), "eval"), True))
+    return steps, any(code.co_flags & COROUTINE for code, _ in steps)
+
+
+def _compile(tree: ast.Module | ast.Expression, mode: str) -> CodeType:
+    return compile(tree, FILE, mode, flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+
+
+def _with_returns(tree: ast.Module) -> Steps:
+    """Return a program that has a ``return`` as a function whose names are all global."""
+    first = 0
+    while first < len(tree.body) and _is_future(tree.body[first]):
+        first += 1
+    future, body = tree.body[:first], tree.body[first:]
+    last = body[-1]
+    if isinstance(last, ast.Expr):
+        body[-1] = ast.copy_location(ast.Return(last.value), last)
+    else:
+        body.append(ast.copy_location(ast.Return(ast.Name(NO_VALUE, ast.Load())), last))
+    waits = any(_waits(node) for node in _outside_functions(body))
+    names = sorted({name for node in _outside_functions(body) for name in _bound(node)})
+    if names:
+        body.insert(0, ast.copy_location(ast.Global(names), body[0]))
+    kind = ast.AsyncFunctionDef if waits else ast.FunctionDef
+    arguments = ast.arguments([], [], None, [], [], None, [])
+    function = kind(name=PROGRAM, args=arguments, body=body, decorator_list=[], returns=None, type_params=[])
+    call: ast.expr = ast.Call(ast.Name(PROGRAM, ast.Load()), [], [])
+    ending = ast.fix_missing_locations(ast.Expression(ast.Await(call) if waits else call))
+    module = ast.fix_missing_locations(ast.Module([*future, ast.copy_location(function, body[0])], []))
+    steps = [(_compile(module, "exec"), False), (_compile(ending, "eval"), True)]
+    return steps, waits
+
+
+def _is_future(node: ast.stmt) -> bool:
+    docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return docstring or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
+
+
+def _waits(node: ast.AST) -> bool:
+    return isinstance(node, WAITS) or (isinstance(node, ast.comprehension) and bool(node.is_async))
+
+
+def _outside_functions(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    todo: list[ast.AST] = list(body)
+    while todo:
+        node = todo.pop()
+        yield node
+        if not isinstance(node, FUNCTIONS):
+            todo.extend(ast.iter_child_nodes(node))
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+            yield name
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.alias(name=name, asname=asname) if name != "*":
+            yield asname or name.partition(".")[0]
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            yield name
+        case ast.MatchMapping(rest=str(name)):
+            yield name
+        case _:
+            return
+
+
+def _call_later(tree: ast.Module, source: str, awaited: Collection[Span]) -> None:
+    """Make each call that is awaited one of ``__ot_later__(function)(...)``."""
+    starts = [0]
+    for line in source.encode().split(b"\n"):
+        starts.append(starts[-1] + len(line) + BYTES_OF_LINE_END)
+    wanted = set(awaited)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _span(node, starts) in wanted:
+            name = ast.copy_location(ast.Name(LATER, ast.Load()), node.func)
+            node.func = ast.copy_location(ast.Call(name, [node.func], []), node.func)
+
+
+def _span(node: ast.expr, starts: list[int]) -> Span:
+    last, end = node.end_lineno or node.lineno, node.end_col_offset or 0
+    return starts[node.lineno - 1] + node.col_offset, starts[last - 1] + end
+
+
+async def run_steps(steps: list[tuple[CodeType, bool]], namespace: dict[str, Any], no_value: Any) -> Any:
+    """Return the program's value, awaiting what waits."""
+    value = no_value
+    for code, is_value in steps:
+        found = eval(code, namespace)
+        if code.co_flags & COROUTINE:
+            found = await found
+        value = found if is_value else value
+    return value
+
+
+def run_plainly(steps: list[tuple[CodeType, bool]], namespace: dict[str, Any], no_value: Any) -> Any:
+    """Return the value of a program that awaits nothing."""
+    value = no_value
+    for code, is_value in steps:
+        found = eval(code, namespace)
+        value = found if is_value else value
+    return value

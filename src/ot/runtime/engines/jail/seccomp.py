@@ -1,0 +1,137 @@
+"""The seccomp filter of a jailed program: an allow-list, assembled here so that no system package is needed."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+from collections.abc import Mapping, Sequence
+
+from ot.runtime.engines.jail.kernel import prctl
+from ot.runtime.engines.jail.syscalls import ALLOWED, AUDIT_ARCH, CHECKED, number
+
+PR_SET_SECCOMP = 22
+MODE_FILTER = 2
+
+ALLOW = 0x7FFF0000
+KILL = 0x80000000
+ERRNO = 0x00050000
+
+LOAD = 0x20  # BPF_LD | BPF_W | BPF_ABS
+EQUALS = 0x15  # BPF_JMP | BPF_JEQ | BPF_K
+AT_LEAST = 0x35  # BPF_JMP | BPF_JGE | BPF_K
+ANY_BIT = 0x45  # BPF_JMP | BPF_JSET | BPF_K
+RETURN = 0x06  # BPF_RET | BPF_K
+
+NUMBER, ARCH, ARGUMENTS = 0, 4, 16
+X32 = 0x40000000
+WRITES = 0o3 | 0o100 | 0o1000  # O_WRONLY, O_RDWR, O_CREAT, O_TRUNC
+MAP_STACK = 0x20000
+LEAST_STACK = 512 << 10
+THREAD = 0x00010000
+THREAD_FLAGS = 0x007D0F00
+"""What the C libraries give to clone() for a thread; a bit beside these is refused."""
+FIONBIO, FIOCLEX, FIONCLEX, FIONREAD = 0x5421, 0x5451, 0x5450, 0x541B
+FCNTL = (0, 1, 2, 3, 4, 1030)
+"""Duplicate, and get or set the flags; not F_SETOWN, which sends signals to others."""
+PR_SET_NAME = 15
+AF_UNIX = 1
+
+Step = tuple[int, int, int, int]
+
+
+def assemble(machine: str) -> bytes:
+    """Return the filter for *machine*; what it does not name fails with EPERM.
+
+    Raises:
+        KeyError: There is no filter for such a machine.
+    """
+    steps: list[Step] = [
+        *_require(ARCH, AUDIT_ARCH[machine], KILL),
+        (LOAD, 0, 0, NUMBER),
+    ]
+    if machine == "x86_64":
+        steps += [(AT_LEAST, 0, 1, X32), (RETURN, 0, 0, KILL)]
+    for name in ALLOWED:
+        steps += _on(number(name, machine), [(RETURN, 0, 0, ALLOW)])
+    for name, block in _checks().items():
+        steps += _on(number(name, machine), block)
+    steps.append((RETURN, 0, 0, ERRNO | errno.EPERM))
+    return b"".join(struct.pack("=HBBI", *step) for step in steps)
+
+
+def _checks() -> Mapping[str, Sequence[Step]]:
+    checks = {
+        "openat": [_load(2), (ANY_BIT, 0, 1, WRITES), _refuse(), _allow()],
+        # The stack of a thread: were it small, address space would bound the number of threads too late.
+        "mmap": [
+            _load(3), (ANY_BIT, 1, 0, MAP_STACK), _allow(), (LOAD, 0, 0, ARGUMENTS + 12), (EQUALS, 1, 0, 0), _allow(),
+            _load(1), (AT_LEAST, 0, 1, LEAST_STACK), _allow(), _refuse(),
+        ],
+        "clone": [
+            _load(0), (ANY_BIT, 0, 1, 0xFFFFFFFF & ~THREAD_FLAGS), _refuse(), (ANY_BIT, 0, 1, THREAD), _allow(),
+            _refuse(),
+        ],
+        # The C library falls back on clone(), whose flags can be read here.
+        "clone3": [(RETURN, 0, 0, ERRNO | errno.ENOSYS)],
+        "ioctl": _one_of(1, FIONBIO, FIOCLEX, FIONCLEX, FIONREAD),
+        "fcntl": _one_of(1, *FCNTL),
+        "prctl": _one_of(0, PR_SET_NAME),
+        "socketpair": _one_of(0, AF_UNIX),
+        # Limits may be read, of this process only.
+        "prlimit64": [
+            *_require(ARGUMENTS, 0), *_require(ARGUMENTS + 16, 0), *_require(ARGUMENTS + 20, 0), _allow(),
+        ],
+    }  # fmt: skip
+    assert checks.keys() == CHECKED.keys()
+    return checks
+
+
+def _on(call: int | None, block: Sequence[Step]) -> list[Step]:
+    return [] if call is None else [(EQUALS, 0, len(block), call), *block]
+
+
+def _load(argument: int) -> Step:
+    return (LOAD, 0, 0, ARGUMENTS + 8 * argument)
+
+
+def _allow() -> Step:
+    return (RETURN, 0, 0, ALLOW)
+
+
+def _refuse() -> Step:
+    return (RETURN, 0, 0, ERRNO | errno.EPERM)
+
+
+def _one_of(argument: int, *values: int) -> list[Step]:
+    found = [_load(argument)]
+    for value in values:
+        found += [(EQUALS, 0, 1, value), _allow()]
+    return [*found, _refuse()]
+
+
+def _require(place: int, value: int, otherwise: int = ERRNO | errno.EPERM) -> list[Step]:
+    return [(LOAD, 0, 0, place), (EQUALS, 1, 0, value), (RETURN, 0, 0, otherwise)]
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_void_p))
+
+
+class Filter:
+    """A filter in memory, ready to be put on by each child."""
+
+    def __init__(self) -> None:
+        """Assemble the filter of this machine."""
+        code = assemble(os.uname().machine)
+        self._steps = ctypes.create_string_buffer(code, len(code))
+        self._program = _Program(len(code) // 8, ctypes.addressof(self._steps))
+
+    def put_on(self) -> None:
+        """Bind this thread, and what it starts, to the filter for ever.
+
+        Raises:
+            OSError: The kernel has no seccomp.
+        """
+        prctl(PR_SET_SECCOMP, MODE_FILTER, ctypes.addressof(self._program))

@@ -1,0 +1,187 @@
+"""The zygote: a warm interpreter in the jail that forks one child for each run and never reads a program itself."""
+
+from __future__ import annotations
+
+import _sitebuiltins
+import builtins
+import gc
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from ot.runtime.engines.jail import lockdown
+from ot.runtime.engines.jail.child import serve_one
+from ot.runtime.engines.jail.lockdown import ChildLimits
+from ot.runtime.engines.jail.seccomp import LEAST_STACK, Filter
+from ot.runtime.engines.jail.self_test import probe
+
+MAX_REQUEST = 1 << 16
+IDLE_SECONDS = 0.05
+"""Without requests for so long, the modules that some programs import are loaded, one by one."""
+OFTEN_IMPORTED = (
+    "asyncio", "datetime", "decimal", "collections", "itertools", "functools", "math", "re", "random", "statistics",
+    "string", "textwrap", "hashlib", "base64", "csv", "io", "dataclasses", "typing", "enum", "contextlib", "heapq",
+    "operator", "uuid", "html", "urllib.parse", "pathlib", "copy", "time", "calendar", "fractions", "bisect",
+    "difflib", "unicodedata", "struct", "secrets", "traceback", "concurrent.futures.thread", "queue", "pprint",
+    "zoneinfo", "json", "ast", "inspect", "linecache", "types", "abc", "numbers", "zlib", "_strptime",
+)  # fmt: skip
+M_ARENA_MAX = -8
+
+
+class Zygote:
+    """Forks children on request; what holds for all of them is put on before the first."""
+
+    def __init__(self, control: socket.socket, settings: Mapping[str, Any]) -> None:
+        """Serve requests from *control*."""
+        self._control = control
+        self._jailed: bool = settings["jailed"]
+        self._settings = settings
+        self._filter = Filter() if self._jailed else None
+        self._own_user = False
+        self._base = 0
+        self._to_load: list[str] | None = list(reversed(OFTEN_IMPORTED))
+
+    def lock(self) -> dict[str, Any]:
+        """Put the jail on, try it in a child, and return which layers hold."""
+        if self._filter is None:
+            return {"layers": {}, "user": "", "landlock": 0}
+        from ot.runtime.engines.jail.landlock import version  # noqa: PLC0415 - a kernel without it is found out here
+
+        lockdown.empty_environment()
+        found = lockdown.lock_zygote(self._settings["read_paths"], self._settings["server"])
+        self._own_user = os.getuid() >= lockdown.OWN_UIDS or self._settings["namespaces"]
+        return {"layers": self._probed(), "user": found["user"], "landlock": version()}
+
+    def _probed(self) -> dict[str, list[str]]:
+        self.freeze()
+        ours, theirs = socket.socketpair()
+        if os.fork() == 0:
+            self._probe(theirs.fileno())
+        theirs.close()
+        with ours:
+            report = b"".join(iter(lambda: ours.recv(MAX_REQUEST), b""))
+        return json.loads(report) if report else {"seccomp": ["the probe died"]}
+
+    def _probe(self, fd: int) -> None:
+        try:
+            fd = lockdown.close_all_but(fd)
+            self._lock_child(ChildLimits(64 << 20, 5))
+            report: dict[str, list[str]] = probe()
+        except (OSError, lockdown.NotLocked) as error:
+            report = {"seccomp": [f"{type(error).__name__}: {error}"]}
+        os.write(fd, json.dumps(report).encode())
+        os._exit(0)
+
+    def _lock_child(self, limits: ChildLimits) -> None:
+        if self._filter is None:
+            lockdown.die_with_parent()
+        else:
+            lockdown.lock_child(limits, self._filter, self._base, own_user=self._own_user)
+
+    def freeze(self) -> None:
+        gc.collect()
+        gc.freeze()
+        self._base = lockdown.address_space() if self._jailed else 0
+
+    def serve(self) -> None:
+        """Answer requests until the server goes away; while it asks for nothing, get warmer."""
+        idle: float | None = IDLE_SECONDS
+        while True:
+            self._control.settimeout(idle)
+            try:
+                request = self._control.recv(MAX_REQUEST)
+            except (TimeoutError, BlockingIOError):
+                idle = self._get_warmer()
+                continue
+            if not request:
+                return
+            self._fork(json.loads(request))
+            idle = None if self._to_load is None else IDLE_SECONDS
+
+    def _get_warmer(self) -> float | None:
+        """Import one more module that programs often import; return how long to wait before the next."""
+        if self._to_load:
+            importlib.import_module(self._to_load.pop())
+            return 0.0
+        if self._to_load is not None:
+            self._to_load = None
+            self.freeze()
+            # The children that wait have none of it yet.
+            self._control.send(json.dumps({"warm": True}).encode())
+        return None
+
+    def _fork(self, request: Mapping[str, Any]) -> None:
+        limits = ChildLimits(request["memory_bytes"], request["cpu_seconds"])
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            try:
+                pid = os.fork()
+                if pid == 0:
+                    self._be_child(theirs.detach(), limits)
+                pidfd = os.pidfd_open(pid)
+            except OSError as error:
+                self._control.send(json.dumps({"failed": str(error)}).encode())
+                return
+            socket.send_fds(self._control, [b"{}"], [ours.fileno(), pidfd])
+            os.close(pidfd)
+
+    def _be_child(self, fd: int, limits: ChildLimits) -> None:
+        try:
+            self._control.detach()
+            fd = lockdown.close_all_but(fd)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            self._lock_child(limits)
+            serve_one(fd)
+        finally:
+            # Whatever happened: a child never goes back to the zygote's own work.
+            os._exit(1)
+
+
+def main(control_fd: int) -> None:
+    """Be the zygote of the server at the other end of *control_fd*."""
+    control = socket.socket(fileno=control_fd)
+    settings = json.loads(control.recv(MAX_REQUEST))
+    os.dup2(1, 2)  # both lead nowhere; the server reads standard error only until here
+    os.closerange(3, control_fd)
+    os.closerange(control_fd + 1, 65536)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _tune_memory()
+    try:
+        zygote = Zygote(control, settings)
+        report = zygote.lock()
+    except (OSError, KeyError, ValueError, lockdown.NotLocked) as error:
+        control.send(json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
+        return
+    _add_quitters()
+    _forget_own_code()
+    zygote.freeze()
+    control.send(json.dumps(report).encode())
+    zygote.serve()
+
+
+def _tune_memory() -> None:
+    """Keep threads cheap in addresses: one heap for all, and stacks of half a mebibyte."""
+    import threading  # noqa: PLC0415 - beside what it is for
+
+    from ot.runtime.engines.jail.kernel import LIBC  # noqa: PLC0415 - as above
+
+    threading.stack_size(LEAST_STACK)
+    LIBC.mallopt(M_ARENA_MAX, 1)
+
+
+def _add_quitters() -> None:
+    """Let programs end with ``exit()``, which Python's own start would have added."""
+    for name in ("exit", "quit"):
+        setattr(builtins, name, _sitebuiltins.Quitter(name, ""))
+
+
+def _forget_own_code() -> None:
+    """Let no program import the parts of the jail, or take them for the pack that is called ``ot``."""
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("ot", "ot_sdk")]:
+        del sys.modules[name]

@@ -1,0 +1,194 @@
+"""ReadyChildren: forked children that wait, locked up, for the runs that will use them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from ot.errors import EngineCrashed
+from ot.runtime.engines.zygote_process import Child, Locked, ZygoteProcess
+
+logger = logging.getLogger(__name__)
+
+MOST_STARTS = 5
+"""How often a zygote that died is started again within a minute."""
+PAUSE_SECONDS = 0.015
+"""While runs follow each other, those that are ready serve them: a fork would take the processor from them."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """What each child may use."""
+
+    memory_bytes: int
+    cpu_seconds: float
+
+
+class ReadyChildren:
+    """Hands out children, each used once, at most *processes* at a time, and keeps *ready* waiting."""
+
+    def __init__(
+        self,
+        start: Callable[[], ZygoteProcess],
+        check: Callable[[Locked], None],
+        processes: int,
+        ready: int,
+        queue_seconds: float,
+    ) -> None:
+        """Start zygotes with *start* and *check* each; a run that finds no place waits *queue_seconds*."""
+        self._start = start
+        self._check = check
+        self._ahead = ready
+        self._queue_seconds = queue_seconds
+        self._places = asyncio.Semaphore(processes)
+        self._zygote: ZygoteProcess | None = None
+        self._starting = asyncio.Lock()
+        self._ready: deque[Child] = deque()
+        self._room = Room(0, 0)
+        self._filling: asyncio.Task[None] | None = None
+        self._starts: deque[float] = deque(maxlen=MOST_STARTS)
+        self._taken = 0.0
+        self._closed = False
+        self.locked: Locked | None = None
+        self.running = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many children are ready."""
+        return len(self._ready)
+
+    def spawn(self) -> None:
+        """Start the zygote's process now; what it has to tell is awaited later."""
+        if self._zygote is None:
+            self._zygote = self._start()
+            self._zygote.on_warm = self._renew
+            self._starts.append(time.monotonic())
+
+    async def open(self) -> Locked:
+        """Return what the zygote told about its jail, once it runs.
+
+        Raises:
+            EngineCrashed: It cannot be started.
+        """
+        async with self._starting:
+            if self._zygote is not None and self._zygote.alive and self.locked is not None:
+                return self.locked
+            if self._zygote is not None and self.locked is not None:
+                await self._restart()
+            self.spawn()
+            assert self._zygote is not None
+            try:
+                found = await self._zygote.locked()
+                self._check(found)
+            except EngineCrashed:
+                await self._zygote.aclose()
+                self._zygote = None
+                raise
+            self.locked = found
+            return found
+
+    def _renew(self) -> None:
+        """Let other children wait: the zygote has become warmer than those are."""
+        self._drop_ready()
+        self._fill_later()
+
+    async def _restart(self) -> None:
+        zygote, self._zygote = self._zygote, None
+        if zygote is not None:
+            await zygote.aclose()
+        self._drop_ready()
+        if len(self._starts) == MOST_STARTS and time.monotonic() - self._starts[0] < 60:
+            raise EngineCrashed("the engine's zygote dies again and again; see the server's log")
+        logger.warning("the engine's zygote had died and is started again")
+
+    async def prepare(self, room: Room) -> None:
+        """Let children wait that may use *room*, and drop those that may use another."""
+        if room != self._room:
+            self._room = room
+            self._drop_ready()
+        await self._fill()
+
+    @asynccontextmanager
+    async def child(self, room: Room, deadline: float) -> AsyncGenerator[Child]:
+        """Yield a child.
+
+        Raises:
+            TimeoutError: None became free in time.
+            EngineCrashed: There is none to be had.
+        """
+        async with asyncio.timeout(min(self._queue_seconds, deadline - time.monotonic())):
+            await self._places.acquire()
+        self.running += 1
+        child: Child | None = None
+        try:
+            if room != self._room:
+                self._room = room
+                self._drop_ready()
+            self._taken = time.monotonic()
+            child = self._take_ready() or await self._fork()
+            yield child
+        finally:
+            self.running -= 1
+            if child is not None:
+                child.kill()
+            self._places.release()
+            self._fill_later()
+
+    def _take_ready(self) -> Child | None:
+        while self._ready:
+            child = self._ready.popleft()
+            if not child.gone:
+                return child
+            child.kill()
+        return None
+
+    async def _fork(self) -> Child:
+        for _ in range(2):
+            await self.open()
+            assert self._zygote is not None
+            try:
+                return await self._zygote.fork(self._room.memory_bytes, self._room.cpu_seconds)
+            except EngineCrashed as error:
+                logger.warning("no child could be forked: %s", error)
+        raise EngineCrashed("the engine's processes die as soon as they start")
+
+    def _fill_later(self) -> None:
+        if not self._closed and (self._filling is None or self._filling.done()):
+            self._filling = asyncio.ensure_future(self._fill())
+            self._filling.add_done_callback(_log_failure)
+
+    async def _fill(self) -> None:
+        while len(self._ready) < self._ahead and not self._closed:
+            if self._ready and (pause := self._taken + PAUSE_SECONDS - time.monotonic()) > 0:
+                await asyncio.sleep(pause)
+                continue
+            room = self._room
+            child = await self._fork()
+            if room == self._room and not self._closed:
+                self._ready.append(child)
+            else:
+                child.kill()
+
+    def _drop_ready(self) -> None:
+        while self._ready:
+            self._ready.popleft().kill()
+
+    async def aclose(self) -> None:
+        """End the zygote and every child."""
+        self._closed = True
+        if self._filling is not None:
+            self._filling.cancel()
+        self._drop_ready()
+        if self._zygote is not None:
+            await self._zygote.aclose()
+            self._zygote = None
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()):
+        logger.warning("no child is ready: %s", error)

@@ -1,0 +1,138 @@
+"""Runs attacks in an exact engine and prints what they came to: started as a script, also as another user.
+
+``python exact_attacks.py [--no-namespaces]`` prints JSON: the layers, who runs the programs, and the answers.
+With ``--linger`` it says when an endless program runs, and waits to be killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ot.config.models import Limits
+from ot.execution.deadline import Deadline
+from ot.runtime.engines.engine import Constant, Function, Missing
+from ot.runtime.engines.exact import ExactEngine
+from ot.runtime.program import parse_program
+
+TRIED = """
+import ctypes, os, signal, socket, sys, threading
+libc = ctypes.CDLL(None, use_errno=True)
+parent = os.getppid()
+
+def mapped(pid):
+    return open(f"/proc/{pid}/maps").read()
+
+def raw(number, *arguments):
+    if libc.syscall(number, *arguments) < 0:
+        raise OSError(ctypes.get_errno(), "refused")
+
+def many_threads():
+    threading.stack_size(32768)
+    for _ in range(20000):
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+
+ATTACKS = {
+    "read a file of the host": lambda: open("/etc/passwd").read(),
+    "list the root": lambda: os.listdir("/"),
+    "list a home": lambda: os.listdir("/root"),
+    "write a file": lambda: open("/tmp/exact-attack", "w"),
+    "write shared memory": lambda: open("/dev/shm/exact-attack", "w"),
+    "read its own memory map": lambda: mapped("self"),
+    "read the memory map of its parent": lambda: mapped(parent),
+    "write the memory of its parent": lambda: open(f"/proc/{parent}/mem", "r+b"),
+    "open a socket": lambda: socket.socket(),
+    "open a netlink socket": lambda: socket.socket(16, 3, 0),
+    "fork": lambda: os.fork() or os._exit(0),
+    "execute": lambda: os.execv("/bin/true", ["true"]),
+    "kill its parent": lambda: os.kill(parent, signal.SIGKILL),
+    "kill all": lambda: os.kill(-1, signal.SIGKILL),
+    "become root": lambda: os.setuid(0),
+    "raise its limits": lambda: __import__("resource").setrlimit(9, (-1, -1)),
+    "leave the jail by chroot": lambda: os.chroot("/"),
+    "make a device": lambda: os.mknod("/tmp/exact-device"),
+    "make a namespace": lambda: os.unshare(0x10000000),
+    "trace its parent": lambda: raw(101, 16, parent, 0, 0),
+    "read the memory of its parent": lambda: raw(310, parent, 0, 0, 0, 0, 0),
+    "take a descriptor of its parent": lambda: raw(434, parent, 0),
+    "use io_uring": lambda: raw(425, 1, ctypes.create_string_buffer(200)),
+    "make a hidden file": lambda: os.memfd_create("x"),
+    "use all memory": lambda: ctypes.create_string_buffer(1 << 33),
+    "make twenty thousand threads": many_threads,
+}
+found = []
+for name, attack in ATTACKS.items():
+    try:
+        attack()
+        found.append(name)
+    except (OSError, RuntimeError, MemoryError, ValueError):
+        pass
+found
+"""
+DESCRIPTORS = """
+import os
+found = []
+for fd in range(256):
+    try:
+        found.append((fd, oct(os.fstat(fd).st_mode & 0o170000)))
+    except OSError:
+        pass
+found
+"""
+WHO = "import os\n[os.getuid() == 0, dict(os.environ), os.getcwd()]"
+RANDOM = "import random, uuid\n[random.random(), str(uuid.uuid4())]"
+
+
+class NoPacks:
+    """A reach of nothing."""
+
+    def has_pack(self, name: str) -> bool:
+        return False
+
+    def member(self, pack: str, name: str) -> Function | Constant | Missing:
+        return Missing()
+
+    async def call(
+        self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, line: int | None = None
+    ) -> Any:
+        raise AssertionError("there is nothing to call")
+
+
+async def main(namespaces: bool) -> dict[str, Any]:
+    engine = ExactEngine(namespaces=namespaces)
+
+    async def run(source: str) -> Any:
+        limits = Limits(memory_mb=256)
+        return (await engine.run(parse_program(source), NoPacks(), limits, Deadline.after(30))).value
+
+    try:
+        locked = await engine.open()
+        return {
+            "layers": locked.layers, "user": locked.user, "notes": locked.notes, "succeeded": await run(TRIED),
+            "descriptors": await run(DESCRIPTORS), "who": await run(WHO),
+            "random": [await run(RANDOM), await run(RANDOM)],
+        }  # fmt: skip
+    finally:
+        await engine.aclose()
+
+
+async def linger() -> None:
+    engine = ExactEngine(namespaces=False)
+    limits = Limits(cpu_seconds=60)
+    await engine.start(limits)
+    running = asyncio.ensure_future(
+        engine.run(parse_program("print(1)\nwhile True: pass"), NoPacks(), limits, Deadline.after(60))
+    )
+    await asyncio.sleep(0)  # the run takes its child
+    sys.stdout.write("running\n")
+    sys.stdout.flush()
+    await running
+
+
+if __name__ == "__main__":
+    if "--linger" in sys.argv:
+        asyncio.run(linger())
+    sys.stdout.write(json.dumps(asyncio.run(main("--no-namespaces" not in sys.argv))))

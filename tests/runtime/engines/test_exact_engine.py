@@ -1,0 +1,195 @@
+"""The exact engine's jail, with every layer and with fewer, as root and as an ordinary user."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Collection
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import exact_attacks
+import psutil
+import pytest
+
+from ot.config.models import Engines, Limits
+from ot.errors import EngineCrashed, EngineUnavailable
+from ot.execution.deadline import Deadline
+from ot.runtime.engines.choice import EngineChoice
+from ot.runtime.engines.exact import ALWAYS, ExactEngine
+from ot.runtime.engines.ready_children import Room
+from ot.runtime.engines.zygote_process import Locked, ZygoteProcess
+from ot.runtime.program import parse_program
+
+pytestmark = pytest.mark.anyio
+
+SOURCE = Path(__file__).parents[3] / "src"
+AS_USER = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
+"""Becomes an ordinary user without any capability, also where no other user could read this Python."""
+WAYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "every layer": ((), ()),
+    "no namespaces": ((), ("--no-namespaces",)),
+    "ordinary user": (AS_USER, ()),
+    "ordinary user, no namespaces": (AS_USER, ("--no-namespaces",)),
+}
+
+
+def attacked(way: str) -> dict[str, Any]:
+    """Return what the attacks came to in an engine of that way."""
+    prefix, options = WAYS[way]
+    if prefix and (
+        shutil.which(prefix[0]) is None
+        or subprocess.run([*prefix, "true"], check=False, capture_output=True).returncode
+    ):
+        pytest.skip("an ordinary user cannot be made here")
+    done = subprocess.run(
+        [*prefix, sys.executable, exact_attacks.__file__, *options],
+        env={**os.environ, "PYTHONPATH": str(SOURCE), "SBX_CANARY": "canary"},
+        capture_output=True, text=True, timeout=90, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_attack_succeeds_and_nothing_is_inherited(way: str) -> None:
+    found = attacked(way)
+    assert found["succeeded"] == []
+    assert {layer: found["layers"][layer] for layer in ALWAYS} == {layer: [] for layer in ALWAYS}
+    assert found["who"] == [False, {}, "/"] or "uid 0" in found["user"]
+    kinds = [(fd, int(kind, 8)) for fd, kind in found["descriptors"]]
+    assert kinds == [(0, stat.S_IFCHR), (1, stat.S_IFCHR), (2, stat.S_IFCHR), (3, stat.S_IFSOCK)]
+    first, second = found["random"]
+    assert first[0] != second[0]
+    assert first[1] != second[1]
+
+
+def test_with_namespaces_the_host_cannot_even_be_seen() -> None:
+    if shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap is not installed")
+    found = attacked("every layer")
+    assert found["layers"]["namespaces"] == []
+
+
+# ---------------------------------------------------------------- the choice at start
+
+
+def zygote_that_reports(layers: dict[str, list[str]]) -> ExactEngine:
+    """Return an exact engine whose zygote tells that layers do not hold."""
+
+    class Pretending(ExactEngine):
+        async def open(self) -> Locked:
+            found = await super().open()
+            told = Locked({**found.layers, **layers}, found.user, found.landlock, found.namespaces)
+            try:
+                self._children._check(told)
+            except EngineCrashed:
+                await self.aclose()
+                raise
+            return told
+
+    return Pretending()
+
+
+async def test_the_exact_engine_is_chosen_where_its_self_test_passes() -> None:
+    choice = EngineChoice(Engines())
+    try:
+        assert (await choice.choose()).name == choice.name == "exact"
+        health = await choice.health()
+        assert all(str(health.details["layers"][layer]).startswith("on") for layer in ALWAYS)
+    finally:
+        await choice.aclose()
+
+
+async def test_the_portable_engine_is_chosen_where_a_layer_does_not_hold() -> None:
+    choice = EngineChoice(Engines(), lambda: zygote_that_reports({"landlock": ["read the host's files"]}))
+    try:
+        choice.spawn()
+        assert (await choice.choose()).name == choice.name == "portable"
+        health = await choice.health()
+        assert "layer 'landlock' does not hold" in health.details["exact_engine"]
+        assert "read the host's files" in health.details["exact_engine"]
+    finally:
+        await choice.aclose()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"use": "exact"}, {"exact": {"require_layers": ["namespaces"]}}, {"use": "exact", "exact": {"ready": 1}}],
+)
+async def test_an_engine_or_layer_that_is_demanded_and_missing_is_a_refusal(settings: dict[str, Any]) -> None:
+    layers = {"namespaces": ["see the host's files"]} if "require_layers" in str(settings) else {"seccomp": ["fork"]}
+
+    def demanded() -> ExactEngine:
+        engine = zygote_that_reports(layers)
+        engine._children._check = partial(check_of, ("seccomp", *layers))
+        return engine
+
+    choice = EngineChoice(Engines.model_validate(settings), demanded)
+    try:
+        with pytest.raises(EngineUnavailable) as caught:
+            await choice.choose()
+        assert f"layer '{next(iter(layers))}' does not hold" in str(caught.value)
+        assert "it needs" in str(caught.value)
+    finally:
+        await choice.aclose()
+
+
+def check_of(layers: Collection[str], found: Locked) -> None:
+    from ot.runtime.engines.exact import require
+
+    require(layers, found)
+
+
+async def test_the_trusted_engine_is_used_only_where_it_is_asked_for_and_warns(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("SBX_CANARY", "canary")
+    choice = EngineChoice(Engines(use="trusted"))
+    try:
+        program = parse_program("import os\nos.environ['SBX_CANARY']")
+        outcome = await choice.run(program, exact_attacks.NoPacks(), Limits(), Deadline.after(20))
+        assert (outcome.value, choice.name) == ("canary", "trusted")
+        assert "without a sandbox" in caplog.text
+    finally:
+        await choice.aclose()
+
+
+async def test_a_child_that_cannot_lock_itself_up_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = ExactEngine(namespaces=False, ready=0)
+    try:
+        await engine.open()
+        # A limit that is none: setting it fails in the child.
+        monkeypatch.setattr("ot.runtime.engines.forked._room", lambda limits: Room(1 << 27, float("nan")))
+        with anyio.fail_after(20), pytest.raises(EngineCrashed):
+            await engine.run(parse_program("1"), exact_attacks.NoPacks(), Limits(), Deadline.after(10))
+    finally:
+        await engine.aclose()
+
+
+async def test_a_zygote_that_cannot_be_started_says_why() -> None:
+    from ot.runtime.engines.jail_command import ZygoteCommand
+
+    zygote = ZygoteProcess(lambda fd: [ZygoteCommand((sys.executable, "-c", "1/0"), False)], {}, jailed=True)
+    with pytest.raises(EngineCrashed, match="ZeroDivisionError"):
+        await zygote.locked()
+
+
+def test_children_die_with_their_server_whatever_they_do() -> None:
+    with subprocess.Popen(
+        [sys.executable, exact_attacks.__file__, "--linger"],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)}, stdout=subprocess.PIPE, text=True,
+    ) as server:  # fmt: skip
+        assert server.stdout is not None
+        assert server.stdout.readline() == "running\n"
+        below = psutil.Process(server.pid).children(recursive=True)
+        assert len(below) >= 2
+        server.kill()
+    _, alive = psutil.wait_procs(below, timeout=5)
+    assert alive == []
