@@ -60,7 +60,7 @@ def test_add_of_a_server_that_fails_says_why_without_its_secret(onetool: OneTool
     ended = onetool("add", "-e", "API_TOKEN=wrong-token", "small", sys.executable, server)
     assert ended.code == 5
     assert "cannot be used yet" in ended.out
-    assert "it said: no entry with [secret:API_TOKEN]" in ended.out
+    assert "Its last words: no entry with [secret:API_TOKEN]" in ended.out
     assert "onetool remove small" in ended.out
     assert "wrong-token" not in ended.out + ended.err
     assert "wrong-token" not in (onetool.user / "onetool.yaml").read_text()

@@ -110,11 +110,24 @@ def _looked(
         found = run_async((look or look_at)(spec))
     except ServerUnavailable as error:
         return {"error": redact(str(error))}
+    _remember(paths, spec, found)
     return {
         "tools": len(found.tools),
         "tokens": flat_tokens(found.tools),
         "seconds": round(time.monotonic() - started, 1),
     }
+
+
+def _remember(paths: Paths, spec: ServerSpec, found: ServerDefinitions) -> None:
+    """Keep what was listed: the next program finds the tools without waiting, and a later change is noticed."""
+    from ot.registry.definition_limits import within_limits
+    from ot.registry.definition_pins import DefinitionPins
+    from ot.registry.server_catalogue import ServerCatalogue
+    from ot.registry.server_files import FOLDER
+
+    directory = paths.global_dir / FOLDER
+    ServerCatalogue(directory).write(spec.name, spec.endpoint, found)
+    DefinitionPins(directory).observe(spec.name, spec.pack, spec.endpoint, within_limits(found)[0])
 
 
 def _spec(paths: Paths, name: str, entry: dict[str, Any], secrets: dict[str, str], use_global: bool) -> Any:

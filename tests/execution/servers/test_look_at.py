@@ -37,10 +37,9 @@ async def test_a_silent_server_is_given_up_in_time_and_ended(tmp_path: Path) -> 
     importlib.import_module("fastmcp.client.transports")  # its import is not what is measured
 
     started = time.monotonic()
-    with pytest.raises(ServerUnavailable, match="did not answer within 2 s") as error:
+    with pytest.raises(ServerUnavailable, match="did not start within 2 s"):
         await look_at(spec)
     assert time.monotonic() - started < 20
-    assert "it said: thinking" in str(error.value)
     assert has_ended(int(pid_file.read_text()))
 
 
