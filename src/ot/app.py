@@ -117,6 +117,13 @@ class App:
         notice, self._notice = self._notice, ""
         return Reply((*reply.texts, notice), reply.is_error, reply.meta)
 
+    async def call(
+        self, pack: str, name: str, arguments: Mapping[str, Any], *, progress: TellProgress | None = None
+    ) -> Reply:
+        """Answer one call of a tool, for a model that is given tools and writes no programs."""
+        await self._refresh(f"{pack}.{name}")
+        return await self.picture.runner.call(pack, name, arguments, caller=self.caller, progress=progress)
+
     async def _refresh(self, command: str) -> None:
         """Take up a changed configuration or pack before it is used; one that cannot be used leaves all as it was."""
         if not self.picture.freshness.is_lost(command):

@@ -23,8 +23,8 @@ CEILINGS = (
 )
 """Keys that a project may lower but not raise."""
 
-USERS_ALONE = (("engines",), ("workers",), ("security", "roots"), ("policy", "allow"))
-"""Keys that only the user's own configuration may hold: they say where programs run and what tools can reach."""
+USERS_ALONE = (("engines",), ("workers",), ("security", "roots"), ("policy", "allow"), ("chat",))
+"""Keys that only the user's own configuration may hold: where programs run, what tools can reach, who gets a key."""
 
 ADDED_UP = ("ask", "deny")
 """Lists of the policy to which a project may add, and from which it takes nothing."""

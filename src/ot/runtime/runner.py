@@ -48,6 +48,12 @@ class _Trail:
     started: float = field(default_factory=time.monotonic)
     program: Program | None = None
     packs: PackProxy | None = None
+    called: tuple[str, str] | None = None
+    """The tool that is called without a program."""
+
+    @property
+    def single_call(self) -> tuple[str, str] | None:
+        return self.program.single_call if self.program else self.called
 
     @property
     def tools(self) -> list[str]:
@@ -94,10 +100,37 @@ class Runner:
         finally:
             current_budget.reset(token)
 
+    async def call(
+        self, pack: str, name: str, arguments: Mapping[str, Any], *, caller: str, progress: TellProgress | None = None
+    ) -> Reply:
+        """Return the reply to one call of a tool, as to a program that is nothing but this call."""
+        trail = _Trail(secrets.token_hex(4), progress, called=(pack, name))
+        budget = RunBudget(self._limits, current_budget.get())
+        token = current_budget.set(budget)
+        try:
+            trail.packs = self._reach(trail, budget, caller)
+            outcome = Outcome(await trail.packs.call(pack, name, (), arguments))
+            return await self._in_time(self._success(outcome, trail, caller), outcome, budget)
+        except OneToolError as error:
+            return await self._failure(error, trail, caller)
+        finally:
+            current_budget.reset(token)
+
     async def _outcome(self, command: str, trail: _Trail, budget: RunBudget, caller: str) -> Outcome:
         if budget.depth > MAX_DEPTH:
             raise LimitExceeded("calls", f"runs are nested more than {MAX_DEPTH} levels deep")
-        trail.packs = packs = PackProxy(
+        trail.packs = packs = self._reach(trail, budget, caller)
+        code = await self._code(command)
+        if len(code) <= QUICK_CHARACTERS:
+            trail.program = self._program(code)
+            self.engine.refuse(trail.program, packs)
+        else:
+            trail.program = await anyio.to_thread.run_sync(self._program, code, abandon_on_cancel=True)
+            await anyio.to_thread.run_sync(self.engine.refuse, trail.program, packs, abandon_on_cancel=True)
+        return await self.engine.run(trail.program, packs, self._limits, budget.deadline)
+
+    def _reach(self, trail: _Trail, budget: RunBudget, caller: str) -> PackProxy:
+        return PackProxy(
             self.executor,
             self._projects,
             budget,
@@ -107,14 +140,6 @@ class Runner:
             keep=self._finish.keep,
             progress=trail.progress,
         )
-        code = await self._code(command)
-        if len(code) <= QUICK_CHARACTERS:
-            trail.program = self._program(code)
-            self.engine.refuse(trail.program, packs)
-        else:
-            trail.program = await anyio.to_thread.run_sync(self._program, code, abandon_on_cancel=True)
-            await anyio.to_thread.run_sync(self.engine.refuse, trail.program, packs, abandon_on_cancel=True)
-        return await self.engine.run(trail.program, packs, self._limits, budget.deadline)
 
     async def _code(self, command: str) -> str:
         if len(command) > self._limits.command_bytes:
@@ -157,18 +182,18 @@ class Runner:
     def _asked(self, outcome: Outcome, trail: _Trail, caller: str) -> Asked:
         sanitize = outcome.sanitize is not None and outcome.sanitize is not False
         return Asked(
-            format=outcome.format if outcome.format is not None else self._own_format(trail.program),
+            format=outcome.format if outcome.format is not None else self._own_format(trail.single_call),
             sanitize=sanitize or self._must_sanitize(trail),
             tools=tuple(trail.tools),
             owner=caller,
-            inline=trail.program is not None and trail.program.single_call == PAGE,
+            inline=trail.single_call == PAGE,
         )
 
-    def _own_format(self, program: Program | None) -> str | None:
-        """Return the format of the one tool that the program calls, if it is that."""
-        if program is None or program.single_call is None:
+    def _own_format(self, single_call: tuple[str, str] | None) -> str | None:
+        """Return the format of the one tool that is called, if it is that."""
+        if single_call is None:
             return None
-        pack, tool = program.single_call
+        pack, tool = single_call
         found = self.executor.registry.packs.get(pack)
         return found.tools[tool].format if found and not found.broken and tool in found.tools else None
 
