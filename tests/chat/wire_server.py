@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from queue import Queue
 from typing import Any
 
 Write = Callable[[str], Awaitable[None]]
@@ -100,6 +102,27 @@ async def serving(*script: Scripted) -> AsyncGenerator[WireServer]:
         for task in list(tasks):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@contextmanager
+def serving_aside(*script: Scripted) -> Generator[WireServer]:
+    """Yield the same on a thread of its own, for a command that has its own event loop."""
+    started: Queue[tuple[WireServer, asyncio.AbstractEventLoop, asyncio.Event]] = Queue()
+
+    async def serve() -> None:
+        async with serving(*script) as wire:
+            ended = asyncio.Event()
+            started.put((wire, asyncio.get_running_loop(), ended))
+            await ended.wait()
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    wire, loop, ended = started.get(timeout=20)
+    try:
+        yield wire
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join(20)
 
 
 # ---------------------------------------------------------------- Anthropic

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ot.cli import add, approve, check, config, dev, init, new, policy, run, serve, servers, trust
+from ot.cli import add, approve, chat, check, config, dev, init, listen, new, policy, run, serve, servers, trust
 
 app = typer.Typer(
     name="onetool",
@@ -16,7 +16,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (serve, run, init, add, servers, policy, check, trust, approve, new, dev, config):
+for command in (serve, run, chat, listen, init, add, servers, policy, check, trust, approve, new, dev, config):
     command.add_to(app)
 
 
