@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,7 +42,7 @@ class OllamaClient:
         except ImportError:
             raise MissingExtra("chat with Ollama's models", "chat") from None
         self.model = model or USUAL_MODEL
-        self._url = url or USUAL_URL
+        self._url = url or os.environ.get("OLLAMA_HOST") or USUAL_URL
         self._response_error, self._http_error = ollama.ResponseError, httpx.HTTPError
         self._connect_errors = (httpx.ConnectError, httpx.ConnectTimeout, ConnectionError)
         self._system: list[Message] = [{"role": "system", "content": system}] if system else []

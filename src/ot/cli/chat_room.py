@@ -32,7 +32,7 @@ class ChatRoom:
         self.app = App(Paths.find(), trust_project=trusted)
         loaded = self.app.picture.loaded
         self.redact = loaded.secrets.using(KEYS.values()).redact
-        configure_logs("WARNING" if shown else loaded.config.logs.level, self.redact)
+        configure_logs("WARNING", self.redact)
         wanted = {"provider": provider, "model": model}
         chat = loaded.config.chat.model_copy(update={name: value for name, value in wanted.items() if value})
         # The model of another provider would not be known there.

@@ -64,7 +64,7 @@ async def _listen(room: ChatRoom, chunks: AsyncIterator[bytes], transcriber: Tra
 
 
 def _tell(heard: Heard, error: str) -> None:
-    typer.echo(f"> {heard.question}", err=True)
+    typer.echo(f"> {heard.question}")
     typer.echo(f"onetool: {error}" if error else heard.answer, err=bool(error))
 
 

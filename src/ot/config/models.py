@@ -322,7 +322,9 @@ class Chat(Settings):
     provider: Literal["anthropic", "ollama"] = Field(default="anthropic", description="Whose model answers")
     model: str = Field(default="", description="The model's name; empty takes the provider's usual one")
     anthropic_url: str = Field(default="", description="Where Anthropic's API is; empty is its own address")
-    ollama_url: str = Field(default="", description="Where Ollama is; empty is http://127.0.0.1:11434")
+    ollama_url: str = Field(
+        default="", description="Where Ollama is; empty is what OLLAMA_HOST says, or http://127.0.0.1:11434"
+    )
     max_tokens: int = Field(default=8192, ge=1, le=1_000_000, description="The longest reply, in tokens")
     turns: int = Field(default=25, ge=1, le=1000, description="How often a question may lead to tool calls")
     seconds: Seconds = Field(default=600.0, description="Wall time of a question, its tools included")
