@@ -41,6 +41,10 @@ bench *ARGS: setup
         --name floor --cmd '.venv/bin/python benchmarks/bare_server.py' \
         --compare '.venv/bin/onetool serve' --compare-opt 'name=onetool' "$@"
 
+# real speech: a synthesiser speaks orders, a recogniser understands them, tools carry them out
+voice *ARGS: setup
+    .venv/bin/pytest tests/chat/test_background_transcriber.py tests/cli/test_cli_chat.py -k "voice or said or utterance or file_says" -v "$@"
+
 # long repetition, left out of `check`
 soak *ARGS: setup
     .venv/bin/pytest -m soak "$@"

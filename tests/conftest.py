@@ -39,6 +39,14 @@ def home(homes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return directory
 
 
+@pytest.fixture(scope="session")
+def speech(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two spoken orders with pauses around them, in one WAV file."""
+    from chat.spoken_orders import speak
+
+    return speak(tmp_path_factory.mktemp("speech"))
+
+
 def move_home(patch: pytest.MonkeyPatch, home: Path) -> None:
     """Let everything that looks for the user's files find *home*, and no setting of OneTool from outside."""
     patch.setenv("HOME", str(home))

@@ -21,6 +21,7 @@ from run_app import BRAVE, error_of, paths_in, running_app, value_of
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.scenario("004-05")
 async def test_an_app_offers_the_bundled_packs_and_its_own(tmp_path: Path) -> None:
     async with running_app(tmp_path, {"brave": BRAVE}) as app:
         assert {"ot", "proj", "file", "guide", "brave"} == set(app.picture.registry.packs)

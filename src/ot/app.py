@@ -160,6 +160,22 @@ class App:
         """How long a question to the user waits for its answer."""
         return self.picture.loaded.config.policy.ask_seconds
 
+    async def call(
+        self,
+        pack: str,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        progress: TellProgress | None = None,
+        ask: AskUser | None = None,
+        client: str = "unknown",
+    ) -> Reply:
+        """Answer one call of a tool, for a model that is given tools and writes no programs."""
+        await self._refresh(f"{pack}.{name}")
+        await self._know_servers(pack)
+        runner = self.picture.runner
+        return await runner.call(pack, name, arguments, caller=self.caller, progress=progress, ask=ask, client=client)
+
     async def _refresh(self, command: str) -> None:
         """Take up a changed configuration or pack before it is used; one that cannot be used leaves all as it was."""
         if not self.picture.freshness.is_lost(command):

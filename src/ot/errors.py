@@ -12,6 +12,7 @@
     ├── ToolError               a call ended without a value
     │   ├── UnknownPack
     │   ├── UnknownTool
+    │   ├── NotOffered          a chat model asked for a tool that it was not given
     │   ├── InvalidArguments
     │   │   └── AmbiguousArgument
     │   ├── NotPlainData        a live object was about to cross between a program and a tool
@@ -32,10 +33,18 @@
     │   ├── LimitExceeded
     │   ├── EngineCrashed
     │   └── Overloaded
-    └── ResultError             a stored result cannot be read
-        ├── ResultNotFound
-        ├── ResultExpired
-        └── StorageFull
+    ├── ResultError             a stored result cannot be read
+    │   ├── ResultNotFound
+    │   ├── ResultExpired
+    │   └── StorageFull
+    └── ChatError               a question to a chat model got no answer
+        ├── MissingExtra        a library that it needs is not installed
+        ├── ChatRefused         the model's service refused the request
+        ├── ChatUnavailable     the model's service is away
+        │   └── RateLimited
+        ├── BadReply            the reply ended early, or cannot be read
+        ├── ChatTimeout
+        └── TooManyTurns
 
 Fields come first, text for people is made in ``__str__``.
 """
@@ -213,6 +222,24 @@ class UnknownTool(ToolError):
         text = f"'{self.name}' is not in pack '{self.pack}'" + (f", did you mean '{guess}'?" if guess else ".")
         text += f" Available functions: {listing(self.name, self.functions)}"
         return text + (f". {self.note}" if self.note else "")
+
+
+class NotOffered(ToolError):
+    """A chat model asked for a tool that it was not given, whether or not there is one."""
+
+    def __init__(self, name: str, offered: Sequence[str]) -> None:
+        super().__init__(name)
+        self.name = name
+        self.offered = tuple(offered)
+
+    def __str__(self) -> str:
+        name = self.name[:100]
+        guess = did_you_mean(name, self.offered)
+        return (
+            f"there is no tool '{name}'"
+            + (f", did you mean '{guess}'?" if guess else ".")
+            + f" Available tools: {listing(name, self.offered)}"
+        )
 
 
 class InvalidArguments(ToolError):
@@ -477,3 +504,94 @@ class ResultExpired(ResultError):
 
 class StorageFull(ResultError):
     """The result could not be written."""
+
+
+# ---------------------------------------------------------------- chat
+
+
+class ChatError(OneToolError):
+    """A question to a chat model got no answer."""
+
+
+class MissingExtra(ChatError):
+    """A library that is not part of the plain installation is needed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(what, extra)
+        self.what = what
+        self.extra = extra
+
+    def __str__(self) -> str:
+        return f"{self.what} needs more than the plain installation: install 'onetool-run[{self.extra}]'"
+
+
+class ChatRefused(ChatError):
+    """The model's service refused the request: a key, a model or a setting is wrong."""
+
+    def __init__(self, service: str, status: int, message: str, hint: str = "") -> None:
+        super().__init__(service, status, message)
+        self.service = service
+        self.status = status
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.service} refused the request ({self.status}): {self.message}" + (
+            f" ({self.hint})" if self.hint else ""
+        )
+
+
+class ChatUnavailable(ChatError):
+    """The model's service is away; ``again`` is set where another attempt may help."""
+
+    def __init__(self, service: str, why: str, *, again: bool = True) -> None:
+        super().__init__(service, why)
+        self.service = service
+        self.why = why
+        self.again = again
+
+    def __str__(self) -> str:
+        return f"service unavailable: {self.service}: {self.why}"
+
+
+class RateLimited(ChatUnavailable):
+    """The model's service wants fewer requests; ``retry_after`` is how many seconds it said, if it did."""
+
+    def __init__(self, service: str, retry_after: float | None) -> None:
+        when = f", it says to wait {retry_after:g} s" if retry_after is not None else ""
+        super().__init__(service, f"too many requests{when}")
+        self.retry_after = retry_after
+
+
+class BadReply(ChatError):
+    """A model's reply ended early or cannot be read; nothing that it asked for was done."""
+
+    def __init__(self, service: str, why: str) -> None:
+        super().__init__(service, why)
+        self.service = service
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"the reply of {self.service} cannot be used: {self.why}; nothing that it asked for was done"
+
+
+class ChatTimeout(ChatError):
+    """No answer came within ``chat.seconds``."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+    def __str__(self) -> str:
+        return f"there was no answer within {self.seconds:g} s (chat.seconds)"
+
+
+class TooManyTurns(ChatError):
+    """The model asked for tools again and again."""
+
+    def __init__(self, turns: int) -> None:
+        super().__init__(turns)
+        self.turns = turns
+
+    def __str__(self) -> str:
+        return f"the model still asked for tools after {self.turns} turns (chat.turns); its last calls were not made"

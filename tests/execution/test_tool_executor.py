@@ -64,6 +64,7 @@ async def test_a_call_is_resolved_bound_and_carried_out() -> None:
     assert backend.calls == [("t.f", {"query": "a", "count": 2})]
 
 
+@pytest.mark.scenario("004-07")
 async def test_a_tool_names_the_backend_that_carries_it_out() -> None:
     assert await call(door({}), "away") == "from elsewhere"
 
@@ -268,10 +269,12 @@ async def test_an_absurd_name_is_cut_before_it_is_told() -> None:
     assert len(calls.tools[0]) == 200
 
 
+@pytest.mark.scenario("004-14")
 async def test_a_slow_call_is_logged(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     async def slow() -> None:
         await asyncio.sleep(0.03)
 
+    assert tool_executor.SLOW_SECONDS == 1.0
     executor = door({"t.free": slow, "t.quick": 1})
     monkeypatch.setattr(tool_executor, "SLOW_SECONDS", 0.02)
     with caplog.at_level(logging.WARNING):

@@ -74,7 +74,7 @@ async def test_both_are_refused_with_the_same_words(
 async def test_a_program_creates_and_removes_with_the_exact_word_alone(project: Path, tmp_path: Path) -> None:
     file = project / ".guide/how-to/x.md"
     call = 'guide.{}(category="how-to", name="x"{}, consent="{}")'
-    async with running_app(tmp_path) as app:
+    async with running_app(tmp_path, config={"policy": {"allow": ["guide.*"]}}) as app:
         for word in ("create_document", "YES", ""):
             assert "consent: Input should be" in error_of(await app.run(call.format("create", ', text="x"', word)))
         assert not file.exists()
@@ -85,13 +85,20 @@ async def test_a_program_creates_and_removes_with_the_exact_word_alone(project: 
     assert not file.exists()
 
 
+async def test_a_program_s_own_word_does_not_replace_the_user_s(project: Path, tmp_path: Path) -> None:
+    command = 'guide.create(category="how-to", name="x", text="x", consent="CREATE_DOCUMENT")'
+    async with running_app(tmp_path) as app:
+        assert "guide.create was not called: it asks first" in error_of(await app.run(command))
+    assert not (project / ".guide/how-to/x.md").exists()
+
+
 async def test_help_tells_of_the_guide_s_tools(project: Path, tmp_path: Path) -> None:
     async with running_app(tmp_path) as app:
         text = value_of(await app.run('ot.help(query="guide.create")'))
         tools = {tool.name: tool for tool in app.picture.registry.pack("guide").tools.values()}
     assert "REQUIRES EXPLICIT USER INSTRUCTION" in text
     assert "consent: Literal['CREATE_DOCUMENT']" in text
-    assert "category: The category, which need not exist" in text
+    assert "category (str): The category, which need not exist" in text
     assert sorted(name for name, tool in tools.items() if tool.destructive) == ["create", "remove"]
     assert sorted(name for name, tool in tools.items() if not tool.read_only) == ["create", "remove"]
 

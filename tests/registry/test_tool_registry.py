@@ -24,6 +24,7 @@ def pack(name: str, *tools: str, origin: str = "here") -> Pack:
     return Pack(name, "local", lambda: [Tool(name, tool) for tool in tools], origin)
 
 
+@pytest.mark.scenario("004-07")
 def test_a_tool_is_found_by_its_exact_names() -> None:
     registry = ToolRegistry([pack("web", "search", "fetch"), pack("file", "search")])
     assert registry.tool("web", "search").full_name == "web.search"
@@ -42,6 +43,7 @@ def test_what_does_not_exist_is_answered_with_what_does() -> None:
             registry.pack(near)
 
 
+@pytest.mark.scenario("004-09")
 def test_a_later_pack_of_the_same_name_replaces_the_earlier_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         registry = ToolRegistry([pack("web", "old", origin="bundled"), pack("web", "new", origin="the project")])

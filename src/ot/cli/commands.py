@@ -6,7 +6,24 @@ from typing import Annotated
 
 import typer
 
-from ot.cli import add, approve, check, config, dev, init, logs, new, policy, run, serve, servers, stats, trust
+from ot.cli import (
+    add,
+    approve,
+    chat,
+    check,
+    config,
+    dev,
+    init,
+    listen,
+    logs,
+    new,
+    policy,
+    run,
+    serve,
+    servers,
+    stats,
+    trust,
+)
 
 app = typer.Typer(
     name="onetool",
@@ -16,7 +33,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (serve, run, init, add, servers, policy, check, trust, approve, new, dev, stats, logs, config):
+for command in (
+    serve, run, chat, listen, init, add, servers, policy, check, trust, approve, new, dev, stats, logs, config,
+):  # fmt: skip
     command.add_to(app)
 
 

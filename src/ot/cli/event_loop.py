@@ -19,6 +19,15 @@ def run_async[T](main: Coroutine[Any, Any, T]) -> T:
     return uvloop.run(main)
 
 
+def new_runner() -> asyncio.Runner:
+    """Return a runner of several coroutines after each other, on the same loop as ``run_async``."""
+    try:
+        import uvloop
+    except ImportError:  # Windows
+        return asyncio.Runner()
+    return asyncio.Runner(loop_factory=uvloop.new_event_loop)
+
+
 def end_without_waiting() -> None:
     """End the process now if a tool's thread still runs: it cannot be stopped, and Python would wait for it."""
     if any(not thread.daemon and thread is not threading.main_thread() for thread in threading.enumerate()):

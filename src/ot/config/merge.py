@@ -25,12 +25,13 @@ CEILINGS = (
 
 MAY_TIGHTEN = ("ask_seconds", "changed_definitions", "deny")
 USERS_ALONE = (
+    ("chat",),
     ("engines",),
     ("workers",),
     ("security", "roots"),
     *(("policy", name) for name in Policy.model_fields if name not in MAY_TIGHTEN),
 )
-"""Keys that only the user's own configuration may hold: where programs run, what tools can reach and what may run."""
+"""Keys that only the user's own configuration may hold: where programs run, what tools reach, who gets a key."""
 
 ADDED_UP = ("deny",)
 """Lists of the policy to which a project may add, and from which it takes nothing.

@@ -349,6 +349,27 @@ class Server(Settings):
         return _pack_of_server(pack) if pack else pack
 
 
+class Chat(Settings):
+    """``onetool chat``: which model, where it is, and how long it may take."""
+
+    provider: Literal["anthropic", "ollama"] = Field(default="anthropic", description="Whose model answers")
+    model: str = Field(default="", description="The model's name; empty takes the provider's usual one")
+    anthropic_url: str = Field(default="", description="Where Anthropic's API is; empty is its own address")
+    ollama_url: str = Field(
+        default="", description="Where Ollama is; empty is what OLLAMA_HOST says, or http://127.0.0.1:11434"
+    )
+    max_tokens: int = Field(default=8192, ge=1, le=1_000_000, description="The longest reply, in tokens")
+    turns: int = Field(default=25, ge=1, le=1000, description="How often a question may lead to tool calls")
+    seconds: Seconds = Field(default=600.0, description="Wall time of a question, its tools included")
+    gap_seconds: Seconds = Field(default=60.0, description="How long a reply may pause")
+    system: str = Field(default="", description="What the model is told before the conversation")
+
+    @field_validator("anthropic_url", "ollama_url")
+    @classmethod
+    def _web_address(cls, url: str) -> str:
+        return server_address(url)
+
+
 class Logs(Settings):
     """What is written about the server's own work: on standard error, and to a file that ``onetool logs`` shows."""
 
@@ -444,6 +465,7 @@ class Config(Settings):
         description="MCP servers whose tools are packs",
         examples=[{"time": {"command": "uvx", "args": ["mcp-server-time"]}}],
     )
+    chat: Chat = Field(default_factory=Chat, description="Which model onetool chat talks to")
     tools: Mapping[str, Mapping[str, Any]] = Field(
         default_factory=dict,
         repr=False,

@@ -15,7 +15,7 @@ from ot.errors import InvalidArguments
 from ot.execution.json_arguments import NotJson, json_value
 from ot.execution.linear_schema import linear_schema
 from ot.execution.schema_words import words_of_error
-from ot.registry.proxy_target import ProxyTarget
+from ot.registry.proxy_target import PROXY, ProxyTarget
 from ot.registry.schema_types import as_schema, resolve, schemas
 from ot.registry.signature import signature_text
 from ot.registry.tool import Tool
@@ -67,7 +67,8 @@ class SchemaCheck:
         Raises:
             InvalidArguments: They are not what the schema asks for; the text says which and what was wrong.
         """
-        if tool.input_schema is None:
+        # A typed tool of a pack holds its arguments to its own model, and says so in that model's words.
+        if tool.input_schema is None or not tool.source.startswith(PROXY):
             return arguments
         validators = await self._validators(tool, tool.input_schema)
         nodes, text = _amount(arguments)

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import re
 
-from ot.errors import InvalidSyntax, OneToolError, ProgramFailed, UnknownPack, did_you_mean, listing
+from ot.errors import (
+    InvalidSyntax,
+    OneToolError,
+    ProgramFailed,
+    ServerUnavailable,
+    ToolFailed,
+    UnknownPack,
+    did_you_mean,
+    listing,
+)
 from ot.registry.tool_registry import ToolRegistry
 from ot.runtime.program import Program
 
+NETWORK = re.compile(
+    r"Connect(ion)?\w*|\w*Timeout(Exception)?|ReadError|WriteError|RemoteProtocolError|gaierror|herror|URLError|"
+    r"SSL\w*|ProxyError|NetworkError|ServerDisconnectedError|Client\w*(Connection|OS)\w*|BrokenPipeError|MaxRetryError"
+)
+"""The names of the exceptions with which libraries say that they could not reach somebody."""
 UNDEFINED = re.compile(r"name '(?P<name>[^']{1,200})' is not defined")
 
 
@@ -18,6 +32,11 @@ def failure_text(error: OneToolError, program: Program | None, registry: ToolReg
     if isinstance(error, ProgramFailed):
         source = program.line(error.line) if program else ""
         return _with_line(str(error), error.line, source, error.hint or _name_hint(error, program, registry))
+    if isinstance(error, ToolFailed):  # called without a program: in one, it would be the program's own failure
+        away = "service unavailable: " if NETWORK.fullmatch(error.kind) else ""
+        return f"{away}{error.tool} failed: {error.kind}: {error.message}".rstrip(": ")
+    if isinstance(error, ServerUnavailable):
+        return f"service unavailable: {error}"
     return f"{type(error).__name__}: {error}"
 
 

@@ -56,6 +56,12 @@ class _Trail:
     started: float = field(default_factory=time.monotonic)
     program: Program | None = None
     packs: PackProxy | None = None
+    called: tuple[str, str] | None = None
+    """The tool that is called without a program."""
+
+    @property
+    def single_call(self) -> tuple[str, str] | None:
+        return self.program.single_call if self.program else self.called
 
     @property
     def tools(self) -> list[str]:
@@ -104,33 +110,68 @@ class Runner:
     ) -> Reply:
         """Return the reply to *command*; a failure is a reply too, never an exception."""
         trail = _Trail(secrets.token_hex(4), progress, client)
+        return await self._recorded(
+            trail, ask, len(command), lambda budget: self._outcome(command, trail, budget, caller), caller
+        )
+
+    async def call(
+        self,
+        pack: str,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        caller: str,
+        progress: TellProgress | None = None,
+        ask: AskUser | None = None,
+        client: str = "",
+    ) -> Reply:
+        """Return the reply to one call of a tool, as to a program that is nothing but this call."""
+        trail = _Trail(secrets.token_hex(4), progress, client, called=(pack, name))
+
+        async def outcome(budget: RunBudget) -> Outcome:
+            trail.packs = self._reach(trail, budget, caller)
+            return Outcome(await trail.packs.call(pack, name, (), arguments))
+
+        return await self._recorded(trail, ask, 0, outcome, caller)
+
+    async def _recorded(
+        self,
+        trail: _Trail,
+        ask: AskUser | None,
+        chars_in: int,
+        work: Callable[[RunBudget], Awaitable[Outcome]],
+        caller: str,
+    ) -> Reply:
+        """Return the reply to what *work* comes to, on a budget of its own, and tell observers of it."""
         budget = RunBudget(self._limits, current_budget.get())
         budget.consent = budget.consent or self._consent(ask, budget.deadline)
         token, logged = current_budget.set(budget), current_run.set(trail.run_id)
         reply: Reply | None = None
         try:
-            reply = await self._answer(command, trail, budget, caller)
+            reply = await self._answer(work, trail, budget, caller)
             return reply
         finally:
             current_budget.reset(token)
-            self._report(trail, command, reply)
+            self._report(trail, chars_in, reply)
             current_run.reset(logged)
 
-    async def _answer(self, command: str, trail: _Trail, budget: RunBudget, caller: str) -> Reply:
+    async def _answer(
+        self, work: Callable[[RunBudget], Awaitable[Outcome]], trail: _Trail, budget: RunBudget, caller: str
+    ) -> Reply:
         try:
-            outcome = await self._outcome(command, trail, budget, caller)
+            outcome = await work(budget)
             return await self._in_time(self._success(outcome, trail, caller), outcome, budget)
         except OneToolError as error:
             return await self._failure(error, trail, caller)
 
-    def _report(self, trail: _Trail, command: str, reply: Reply | None) -> None:
+    def _report(self, trail: _Trail, chars_in: int, reply: Reply | None) -> None:
         """Tell observers and the log of a run that has ended; one without a reply was cancelled."""
         seconds, packs = time.monotonic() - trail.started, trail.packs
         error: str = reply.meta.get("error", "") if reply else "Cancelled"
         chars = sum(map(len, reply.texts)) if reply else 0
         calls, given, own = (packs.calls, packs.tool_chars, packs.ot_chars) if packs else (0, 0, 0)
         row = RunRow(
-            time.time(), trail.client, trail.run_id, len(command), chars, round(seconds * 1000, 3), error,
+            time.time(), trail.client, trail.run_id, chars_in, chars, round(seconds * 1000, 3), error,
             calls, given, own, self.engine.name,
         )  # fmt: skip
         fields = {"run": trail.run_id, "client": trail.client, "calls": calls, "resultLen": chars}
@@ -142,7 +183,19 @@ class Runner:
     async def _outcome(self, command: str, trail: _Trail, budget: RunBudget, caller: str) -> Outcome:
         if budget.depth > MAX_DEPTH:
             raise LimitExceeded("calls", f"runs are nested more than {MAX_DEPTH} levels deep")
-        trail.packs = packs = PackProxy(
+        trail.packs = packs = self._reach(trail, budget, caller)
+        code = await self._code(command)
+        if len(code) <= QUICK_CHARACTERS:
+            trail.program = self._program(code)
+            self.engine.refuse(trail.program, packs)
+        else:
+            trail.program = await anyio.to_thread.run_sync(self._program, code, abandon_on_cancel=True)
+            await anyio.to_thread.run_sync(self.engine.refuse, trail.program, packs, abandon_on_cancel=True)
+        packs.program = trail.program
+        return await self.engine.run(trail.program, packs, self._limits, budget.deadline)
+
+    def _reach(self, trail: _Trail, budget: RunBudget, caller: str) -> PackProxy:
+        return PackProxy(
             self.executor,
             self._projects,
             budget,
@@ -153,15 +206,6 @@ class Runner:
             progress=trail.progress,
             client=trail.client,
         )
-        code = await self._code(command)
-        if len(code) <= QUICK_CHARACTERS:
-            trail.program = self._program(code)
-            self.engine.refuse(trail.program, packs)
-        else:
-            trail.program = await anyio.to_thread.run_sync(self._program, code, abandon_on_cancel=True)
-            await anyio.to_thread.run_sync(self.engine.refuse, trail.program, packs, abandon_on_cancel=True)
-        packs.program = trail.program
-        return await self.engine.run(trail.program, packs, self._limits, budget.deadline)
 
     async def _code(self, command: str) -> str:
         if len(command) > self._limits.command_bytes:
@@ -218,18 +262,18 @@ class Runner:
     def _asked(self, outcome: Outcome, trail: _Trail, caller: str) -> Asked:
         sanitize = outcome.sanitize is not None and outcome.sanitize is not False
         return Asked(
-            format=outcome.format if outcome.format is not None else self._own_format(trail.program),
+            format=outcome.format if outcome.format is not None else self._own_format(trail.single_call),
             sanitize=sanitize or self._must_sanitize(trail),
             tools=tuple(trail.tools),
             owner=caller,
-            inline=trail.program is not None and trail.program.single_call == PAGE,
+            inline=trail.single_call == PAGE,
         )
 
-    def _own_format(self, program: Program | None) -> str | None:
-        """Return the format of the one tool that the program calls, if it is that."""
-        if program is None or program.single_call is None:
+    def _own_format(self, single_call: tuple[str, str] | None) -> str | None:
+        """Return the format of the one tool that is called, if it is that."""
+        if single_call is None:
             return None
-        pack, tool = program.single_call
+        pack, tool = single_call
         found = self.executor.registry.packs.get(pack)
         return found.tools[tool].format if found and not found.broken and tool in found.tools else None
 

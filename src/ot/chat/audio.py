@@ -1,0 +1,92 @@
+"""Audio as plain samples: where it comes from, and where one utterance ends."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import wave
+from array import array
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ot.errors import ChatError
+
+RATE = 16_000
+"""Samples a second: one channel, 16 bits, little-endian, as every recogniser here takes it."""
+CHUNK_SECONDS = 0.03
+CHUNK_BYTES = int(RATE * CHUNK_SECONDS) * 2
+
+
+async def wav_chunks(file: Path) -> AsyncIterator[bytes]:
+    """Yield the samples of a WAV file in short chunks.
+
+    Raises:
+        ChatError: It is no WAV file, or not of 16,000 samples a second, one channel and 16 bits.
+    """
+    try:
+        with wave.open(str(file), "rb") as opened:
+            found = opened.getframerate(), opened.getnchannels(), opened.getsampwidth()
+            if found != (RATE, 1, 2):
+                raise ChatError(f"{file} must have {RATE} samples a second, one channel and 16 bits; sox converts it")
+            while chunk := opened.readframes(CHUNK_BYTES // 2):
+                yield chunk
+                await asyncio.sleep(0)
+    except (OSError, EOFError, wave.Error) as error:
+        raise ChatError(f"{file} cannot be read as a WAV file: {error}") from None
+
+
+async def pcm_chunks(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """Yield samples from a stream of them, such as a pipe, in short chunks."""
+    while chunk := await stream.read(CHUNK_BYTES):
+        yield chunk
+
+
+def loudness(chunk: bytes) -> float:
+    """Return the root mean square of the samples: 0 is silence, 32,767 the loudest."""
+    samples = array("h", chunk[: len(chunk) // 2 * 2])
+    return math.sqrt(sum(sample * sample for sample in samples) / len(samples)) if samples else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Utterances:
+    """Cuts a stream of samples where the speaker pauses."""
+
+    threshold: float = 300.0
+    pause_seconds: float = 0.6
+    shortest_seconds: float = 0.2
+    longest_seconds: float = 30.0
+
+    async def of(self, chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+        """Yield each utterance as samples, with a little of the silence around it."""
+        before: deque[bytes] = deque(maxlen=10)
+        spoken: list[bytes] = []
+        quiet = loud = 0
+        async for chunk in _even(chunks):
+            is_loud = loudness(chunk) >= self.threshold
+            if not spoken and not is_loud:
+                before.append(chunk)
+                continue
+            spoken = spoken or list(before)
+            spoken.append(chunk)
+            loud, quiet = loud + is_loud, 0 if is_loud else quiet + 1
+            if quiet * CHUNK_SECONDS >= self.pause_seconds or len(spoken) * CHUNK_SECONDS >= self.longest_seconds:
+                if loud * CHUNK_SECONDS >= self.shortest_seconds:
+                    yield b"".join(spoken)
+                spoken, quiet, loud = [], 0, 0
+                before.clear()
+        if loud * CHUNK_SECONDS >= self.shortest_seconds:
+            yield b"".join(spoken)
+
+
+async def _even(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """Yield the same samples in chunks of one size; a pipe gives them as they come, half samples and all."""
+    rest = b""
+    async for chunk in chunks:
+        rest += chunk
+        while len(rest) >= CHUNK_BYTES:
+            yield rest[:CHUNK_BYTES]
+            rest = rest[CHUNK_BYTES:]
+    if len(rest) >= 2:
+        yield rest[: len(rest) // 2 * 2]

@@ -1,0 +1,89 @@
+"""ChatTools: the tools that a chat model is given, each call of which goes through the one door."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from ot.errors import NotOffered
+from ot.execution.ask_user import AskUser
+from ot.registry.tool import Tool
+from ot.registry.tool_definitions import ToolDefinition, ToolDefinitions, run_definition
+from ot.runtime.reply import Reply
+
+logger = logging.getLogger(__name__)
+
+RUN = "run"
+
+
+class House(Protocol):
+    """What chat needs of the house behind it."""
+
+    async def run(self, command: str, *, ask: AskUser | None = None, client: str = ...) -> Reply:
+        """Answer a program."""
+        ...
+
+    async def call(
+        self, pack: str, name: str, arguments: Mapping[str, Any], *, ask: AskUser | None = None, client: str = ...
+    ) -> Reply:
+        """Answer one call of a tool."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """What a tool said, as text; a failure says what went wrong and what to do."""
+
+    text: str
+    is_error: bool = False
+
+
+class ChatTools:
+    """Some tools by the names that a model knows; one that was not offered cannot be called."""
+
+    def __init__(
+        self,
+        house: House,
+        tools: ToolDefinitions | None = None,
+        *,
+        run: str = "",
+        ask: AskUser | None = None,
+        client: str = "chat",
+    ) -> None:
+        """Offer *tools*, and the tool ``run`` with the description *run* unless that is empty.
+
+        *ask* puts questions to the user; *client* is the name in statistics and logs.
+        """
+        self._house = house
+        self._ask = ask
+        self._client = client
+        self._tools: Mapping[str, Tool] = tools.by_name if tools else {}
+        self._with_run = bool(run)
+        own = [run_definition(run)] if run else []
+        self.definitions: Sequence[ToolDefinition] = (*own, *(tools.all if tools else ()))
+
+    async def execute(self, name: str, arguments: object) -> ToolAnswer:
+        """Return what the tool called *name* answers to one object of arguments; a failure is an answer, too."""
+        try:
+            reply = await self._reply(name, arguments)
+        except NotOffered as error:
+            logger.warning("a model asked for an unknown tool: %s", name[:100])
+            return ToolAnswer(f"unknown tool: {error}", is_error=True)
+        return ToolAnswer("\n".join(reply.texts), reply.is_error)
+
+    async def _reply(self, name: str, arguments: object) -> Reply:
+        is_run = self._with_run and name == RUN
+        tool = self._tools.get(name)
+        if tool is None and not is_run:
+            raise NotOffered(name, [definition.name for definition in self.definitions])
+        if not isinstance(arguments, Mapping):
+            return Reply((f"InvalidArguments: the arguments of {name} must be one JSON object",), is_error=True)
+        given = cast("Mapping[str, Any]", arguments)
+        if tool is not None and not is_run:
+            return await self._house.call(tool.pack, tool.name, given, ask=self._ask, client=self._client)
+        command = given.get("command")
+        if not isinstance(command, str) or len(given) != 1:
+            return Reply(("InvalidArguments: run needs one argument, command: the program's text",), is_error=True)
+        return await self._house.run(command, ask=self._ask, client=self._client)

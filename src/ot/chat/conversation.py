@@ -1,0 +1,152 @@
+"""Conversation: questions to a model, the tools that it asks for meanwhile, and a history that stays valid."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ot.chat.chat_client import ChatClient, Message, ToolCall, Turn, Usage
+from ot.chat.chat_tools import ChatTools, ToolAnswer
+from ot.chat.retries import Retries
+from ot.errors import ChatTimeout, TooManyTurns
+
+logger = logging.getLogger(__name__)
+
+CANCELLED = "the call was cancelled; whether it took effect is not known"
+NOT_MADE = "the call was not made: the question has used up its turns"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatAnswer:
+    """What came of one question."""
+
+    text: str
+    usage: Usage
+    turns: int
+    stop: str = ""
+
+
+class ChatWatcher(Protocol):
+    """Sees a question being answered; must be quick and must not raise."""
+
+    def said(self, text: str) -> None:
+        """Take a piece of the answer."""
+        ...
+
+    def calling(self, call: ToolCall) -> None:
+        """Take note that a tool is called."""
+        ...
+
+    def called(self, call: ToolCall, answer: ToolAnswer, seconds: float) -> None:
+        """Take note of what a tool answered."""
+        ...
+
+
+class Unwatched:
+    """A watcher that looks away."""
+
+    def said(self, text: str) -> None:
+        """Do nothing."""
+
+    def calling(self, call: ToolCall) -> None:
+        """Do nothing."""
+
+    def called(self, call: ToolCall, answer: ToolAnswer, seconds: float) -> None:
+        """Do nothing."""
+
+
+class Conversation:
+    """One history with one model; questions are answered one after the other."""
+
+    def __init__(
+        self,
+        client: ChatClient,
+        tools: ChatTools,
+        *,
+        turns: int = 25,
+        seconds: float = 600.0,
+        retries: Retries | None = None,
+        watcher: ChatWatcher | None = None,
+    ) -> None:
+        """Ask *client*, which may call *tools*, at most *turns* times and *seconds* long for a question."""
+        self._client = client
+        self._tools = tools
+        self._most_turns = turns
+        self._seconds = seconds
+        self._retries = retries or Retries()
+        self._watcher = watcher or Unwatched()
+        self._one_at_a_time = asyncio.Lock()
+        self.history: list[Message] = []
+        self.usage = Usage()
+
+    async def ask(self, question: str) -> ChatAnswer:
+        """Return the model's answer.
+
+        Whatever happens, the history stays one that a provider takes: every call in it has its answer.
+
+        Raises:
+            ChatError: There is none; the class says why.
+        """
+        async with self._one_at_a_time:
+            deadline = time.monotonic() + self._seconds
+            self.history.append({"role": "user", "content": question})
+            try:
+                async with asyncio.timeout(self._seconds):
+                    return await self._answer(deadline)
+            except TimeoutError:
+                raise ChatTimeout(self._seconds) from None
+
+    async def _answer(self, deadline: float) -> ChatAnswer:
+        usage = Usage()
+        for number in range(1, self._most_turns + 1):
+            turn = await self._retries.run(self._turn, deadline)
+            usage, self.usage = usage + turn.usage, self.usage + turn.usage
+            if turn.message is not None:
+                self.history.append(turn.message)
+            if not turn.calls:
+                return ChatAnswer(turn.text, usage, number, turn.stop)
+            if number == self._most_turns:
+                self._note([(call, ToolAnswer(NOT_MADE, is_error=True)) for call in turn.calls])
+            else:
+                await self._call_all(turn.calls)
+        raise TooManyTurns(self._most_turns)
+
+    async def _turn(self) -> Turn:
+        return await self._client.turn(self.history, self._tools.definitions, self._watcher.said)
+
+    async def _call_all(self, calls: Sequence[ToolCall]) -> None:
+        """Make the calls at the same time and put every answer into the history, also when cancelled."""
+        tasks = [asyncio.ensure_future(self._call(call)) for call in calls]
+        try:
+            await asyncio.gather(*tasks)
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+        finally:
+            self._note([(call, _answer_of(task)) for call, task in zip(calls, tasks, strict=True)])
+
+    async def _call(self, call: ToolCall) -> ToolAnswer:
+        started = time.monotonic()
+        self._watcher.calling(call)
+        answer = (
+            ToolAnswer(call.problem, is_error=True)
+            if call.problem
+            else await self._tools.execute(call.name, call.arguments)
+        )
+        self._watcher.called(call, answer, time.monotonic() - started)
+        return answer
+
+    def _note(self, answers: Sequence[tuple[ToolCall, ToolAnswer]]) -> None:
+        self.history.extend(self._client.results(answers))
+
+
+def _answer_of(task: asyncio.Future[ToolAnswer]) -> ToolAnswer:
+    if task.done() and not task.cancelled() and task.exception() is None:
+        return task.result()
+    return ToolAnswer(CANCELLED, is_error=True)

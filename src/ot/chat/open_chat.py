@@ -1,0 +1,65 @@
+"""Opens a conversation as the settings say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ot.chat.anthropic_client import AnthropicClient
+from ot.chat.chat_client import ChatClient
+from ot.chat.chat_tools import ChatTools, House
+from ot.chat.conversation import ChatWatcher, Conversation
+from ot.chat.ollama_client import OllamaClient
+from ot.config.models import Chat
+from ot.config.secrets import Secrets
+from ot.errors import ChatError
+from ot.execution.ask_user import AskUser
+from ot.registry.tool_definitions import ToolDefinitions
+from ot.registry.tool_registry import ToolRegistry
+
+KEYS = {"anthropic": "ANTHROPIC_API_KEY", "ollama": "OLLAMA_API_KEY"}
+"""The secrets that providers ask for; a local Ollama asks for none."""
+
+
+def open_client(chat: Chat, secrets: Secrets) -> ChatClient:
+    """Return the client of the provider that *chat* names.
+
+    Raises:
+        ChatError: Its key or its library is missing.
+    """
+    key = secrets.get(KEYS[chat.provider]) or ""
+    if chat.provider == "ollama":
+        return OllamaClient(
+            model=chat.model, url=chat.ollama_url, key=key,
+            system=chat.system, max_tokens=chat.max_tokens, gap_seconds=chat.gap_seconds,
+        )  # fmt: skip
+    if not key:
+        raise ChatError(
+            "there is no key for Anthropic's models: put ANTHROPIC_API_KEY into the environment or into "
+            "~/.onetool/secrets.yaml, or take a model of your own with --provider ollama"
+        )
+    return AnthropicClient(
+        key, model=chat.model, url=chat.anthropic_url,
+        system=chat.system, max_tokens=chat.max_tokens, gap_seconds=chat.gap_seconds,
+    )  # fmt: skip
+
+
+def open_tools(
+    house: House, registry: ToolRegistry, packs: Sequence[str], run: str, ask: AskUser | None = None
+) -> ChatTools:
+    """Return the tools of *packs*, or the one tool ``run`` with its description when no pack is named.
+
+    *ask* puts the questions of tools that ask first to the user.
+
+    Raises:
+        UnknownPack: One of them does not exist.
+    """
+    for pack in packs:
+        registry.pack(pack)
+    if packs:
+        return ChatTools(house, ToolDefinitions.chosen(registry, packs), ask=ask)
+    return ChatTools(house, run=run, ask=ask)
+
+
+def open_conversation(client: ChatClient, tools: ChatTools, chat: Chat, watcher: ChatWatcher | None) -> Conversation:
+    """Return a new conversation within the limits of *chat*."""
+    return Conversation(client, tools, turns=chat.turns, seconds=chat.seconds, watcher=watcher)

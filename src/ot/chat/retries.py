@@ -1,0 +1,51 @@
+"""Retries: the one place where a request to a model's service is made again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from ot.errors import ChatUnavailable, RateLimited
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """How often, and after which pause, a request is made again."""
+
+    rate_limits: int = 5
+    failures: int = 2
+    pause_seconds: float = 0.5
+    longest_seconds: float = 30.0
+
+    async def run[T](self, attempt: Callable[[], Awaitable[T]], deadline: float) -> T:
+        """Return what *attempt* returns, trying again while the service is away and the time lasts.
+
+        Raises:
+            ChatUnavailable: It stayed away, or the next attempt would come after *deadline*.
+        """
+        limited = failed = 0
+        while True:
+            try:
+                return await attempt()
+            except ChatUnavailable as error:
+                is_limit = isinstance(error, RateLimited)
+                limited, failed = limited + is_limit, failed + (not is_limit)
+                if not error.again or limited > self.rate_limits or failed > self.failures:
+                    raise
+                pause = self._pause(error, limited + failed)
+                if time.monotonic() + pause > deadline:
+                    raise
+                logger.info("%s; tried again in %.1f s", error, pause)
+            await asyncio.sleep(pause)
+
+    def _pause(self, error: ChatUnavailable, attempt: int) -> float:
+        # Full jitter: those who were turned away together do not come back together.
+        backoff = random.uniform(0, min(self.pause_seconds * 2 ** (attempt - 1), self.longest_seconds))
+        told = error.retry_after if isinstance(error, RateLimited) else None
+        return backoff if told is None else told + random.uniform(0, self.pause_seconds)

@@ -1,0 +1,33 @@
+"""Speaks orders with a synthesiser, for tests that listen."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ot.chat.audio import RATE
+
+ORDERS = ("list my tools", "turn on the light")
+
+
+def speak(directory: Path) -> Path:
+    """Return a WAV file with the two orders, and pauses around them."""
+    missing = [program for program in ("espeak-ng", "sox") if not shutil.which(program)]
+    if missing:
+        pytest.skip(f"{missing} must be installed")
+    pause = directory / "pause.wav"
+    subprocess.run(
+        ["sox", "-n", "-r", str(RATE), "-c", "1", "-b", "16", pause, "trim", "0", "1"], check=True, timeout=30
+    )
+    spoken = [pause]
+    for number, order in enumerate(ORDERS):
+        raw, even = directory / f"raw{number}.wav", directory / f"even{number}.wav"
+        subprocess.run(["espeak-ng", "-v", "en-us", "-s", "140", "-w", raw, order], check=True, timeout=30)
+        subprocess.run(["sox", raw, "-r", str(RATE), "-c", "1", "-b", "16", even], check=True, timeout=30)
+        spoken += [even, pause]
+    whole = directory / "orders.wav"
+    subprocess.run(["sox", *spoken, whole], check=True, timeout=30)
+    return whole

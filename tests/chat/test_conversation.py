@@ -1,0 +1,171 @@
+"""Conversations with scripted models of both providers, about the real tools of a real App."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from chat.chat_desk import PROVIDERS, calls, require_valid, results, talking, text
+from ot.errors import TooManyTurns
+
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("provider", PROVIDERS)]
+
+
+@pytest.mark.scenario("004-01", "004-15", "004-16")
+async def test_a_model_asks_for_two_tools_at_once_and_answers_from_both(provider: str, tmp_path: Path) -> None:
+    wanted = calls(provider, ("lamp_switch", {"room": "hall"}), ("run", {"command": "lamp.switch(room='attic')"}))
+    async with talking(tmp_path, provider, wanted, text(provider, "Both ", "are on.")) as desk:
+        answer = await desk.talk.ask("turn on the lamps")
+    assert (answer.text, answer.turns) == ("Both are on.", 2)
+    assert answer.usage.input == 20 and answer.usage.output == 10
+    assert desk.seen.words.endswith("Both are on.")
+    first, second = results(provider, desk.wire.requests[1])
+    assert first["content"] == '{"room":"hall","on":true}'
+    assert second["content"] == '{"room":"attic","on":true}'
+    # Both went through the one door, whose observers saw them.
+    assert sorted(desk.observed.tools) == ["lamp.switch", "lamp.switch"]
+    assert [record.error for record in desk.observed.records] == ["", ""]
+
+
+async def test_a_model_is_told_of_its_tools_in_its_provider_s_words(provider: str, tmp_path: Path) -> None:
+    async with talking(tmp_path, provider, text(provider, "ok")) as desk:
+        await desk.talk.ask("hello")
+    tools = desk.wire.requests[0]["tools"]
+    told = [tool["function"] if provider == "ollama" else tool for tool in tools]
+    assert [tool["name"] for tool in told] == ["run", "lamp_away", "lamp_broken", "lamp_hang", "lamp_switch"]
+    schema = told[-1]["parameters" if provider == "ollama" else "input_schema"]
+    assert schema["properties"]["room"] == {"type": "string", "description": "Where the lamp is"}
+    assert schema["required"] == ["room"]
+
+
+@pytest.mark.scenario("004-12", "004-19", "004-20")
+async def test_failures_are_answers_in_plain_words(provider: str, tmp_path: Path) -> None:
+    wanted = [
+        ("lamp_broken", {"room": "hall"}),
+        ("lamp_switch", {"where": "hall"}),
+        ("lamp_away", {}),
+        ("run", {"program": "1"}),
+    ]
+    async with talking(tmp_path, provider, calls(provider, *wanted), text(provider, "sorry")) as desk:
+        await desk.talk.ask("try")
+    broken, wrong, away, run = (result["content"] for result in results(provider, desk.wire.requests[1]))
+    assert "lamp.broken failed: RuntimeError: the lamp of hall is broken" in broken
+    assert "'where'" in wrong and "lamp.switch(room: str, on: bool = True)" in wrong
+    assert "service unavailable: lamp.away failed: ConnectionRefusedError" in away
+    assert "run needs one argument, command" in run
+    assert all(answer.is_error for answer in desk.seen.answers.values())
+    if provider == "anthropic":
+        assert all(result["is_error"] for result in results(provider, desk.wire.requests[1]))
+
+
+@pytest.mark.scenario("004-03")
+async def test_a_tool_that_was_not_offered_is_unknown_even_where_it_exists(
+    provider: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    wanted = calls(provider, ("file_read", {"path": "x"}), ("lamp_swich", {"room": "hall"}))
+    async with talking(tmp_path, provider, wanted, text(provider, "ok")) as desk:
+        with caplog.at_level(logging.WARNING):
+            await desk.talk.ask("read it")
+    first, second = (result["content"] for result in results(provider, desk.wire.requests[1]))
+    assert "unknown tool: there is no tool 'file_read'" in first and "lamp_switch" in first
+    assert "did you mean 'lamp_switch'?" in second
+    assert "a model asked for an unknown tool: file_read" in caplog.text
+    assert desk.observed.tools == []
+
+
+@pytest.mark.scenario("004-21")
+async def test_one_call_of_four_that_hangs_times_out_and_the_others_are_delivered(
+    provider: str, tmp_path: Path
+) -> None:
+    """L08."""
+    rooms = [("lamp_switch", {"room": room}) for room in ("a", "b", "c")]
+    async with talking(
+        tmp_path,
+        provider,
+        calls(provider, rooms[0], ("lamp_hang", {}), *rooms[1:]),
+        text(provider, "ok"),
+        config={"limits": {"call_seconds": 0.5}},
+    ) as desk:
+        await asyncio.wait_for(desk.talk.ask("go"), 20)
+    told = [result["content"] for result in results(provider, desk.wire.requests[1])]
+    assert [answer for answer in told if "room" in answer] == [f'{{"room":"{r}","on":true}}' for r in "abc"]
+    assert "lamp.hang did not answer within 0.5 s and was cancelled" in told[1]
+    assert 0.5 <= desk.seen.seconds["lamp_hang"] < 10
+
+
+async def test_a_model_that_asks_for_tools_for_ever_is_stopped_after_25_turns(provider: str, tmp_path: Path) -> None:
+    """L05."""
+    async with talking(tmp_path, provider, calls(provider, ("lamp_switch", {"room": "hall"}))) as desk:
+        with pytest.raises(TooManyTurns, match="after 25 turns"):
+            await desk.talk.ask("go")
+        assert len(desk.wire.requests) == 25
+        # Anthropic's ids were the same every time: only the first call was made.
+        assert len(desk.observed.tools) == (1 if provider == "anthropic" else 24)
+        if provider == "anthropic":
+            require_valid(desk.talk.history)
+        desk.wire.script = [text(provider, "I stopped")]
+        assert (await desk.talk.ask("and now?")).text == "I stopped"
+
+
+async def test_a_cancelled_question_leaves_a_history_that_can_go_on(provider: str, tmp_path: Path) -> None:
+    wanted = calls(provider, ("lamp_switch", {"room": "hall"}), ("lamp_hang", {}))
+    async with talking(tmp_path, provider, wanted, text(provider, "ok")) as desk:
+        asking = asyncio.ensure_future(desk.talk.ask("go"))
+        async with asyncio.timeout(20):
+            await desk.seen.first_answer.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        if provider == "anthropic":
+            require_valid(desk.talk.history)
+        await desk.talk.ask("what happened?")
+    done, cancelled = (result["content"] for result in results(provider, desk.wire.requests[1]))
+    assert done == '{"room":"hall","on":true}'
+    assert "cancelled; whether it took effect is not known" in cancelled
+
+
+async def test_questions_that_come_together_are_answered_one_after_the_other(provider: str, tmp_path: Path) -> None:
+    async with talking(tmp_path, provider, text(provider, "first"), text(provider, "second")) as desk:
+        answers = await asyncio.gather(desk.talk.ask("a"), desk.talk.ask("b"))
+    assert [answer.text for answer in answers] == ["first", "second"]
+    assert [message["content"] for message in desk.wire.requests[1]["messages"] if message["role"] == "user"] == [
+        "a",
+        "b",
+    ]
+
+
+async def test_secrets_never_reach_the_model(provider: str, tmp_path: Path) -> None:
+    pack = {
+        "lamp": '''
+        def token() -> str:
+            """Tell too much."""
+            return "the token is hunter2-hunter2"
+    '''
+    }
+    (tmp_path / "user").mkdir()
+    secrets = tmp_path / "user" / "secrets.yaml"
+    secrets.write_text("LAMP_TOKEN: hunter2-hunter2\n")
+    secrets.chmod(0o600)
+    async with talking(
+        tmp_path, provider, calls(provider, ("lamp_token", {})), text(provider, "ok"), packs=pack, config={}
+    ) as desk:
+        await desk.talk.ask("go")
+    (told,) = results(provider, desk.wire.requests[1])
+    assert told["content"].endswith("the token is [secret:LAMP_TOKEN]")
+
+
+async def test_a_large_result_is_stored_and_the_model_is_told_how_to_page_it(provider: str, tmp_path: Path) -> None:
+    pack = {
+        "lamp": '''
+        def log() -> list:
+            """Return much."""
+            return [f"line {number}" for number in range(20_000)]
+    '''
+    }
+    async with talking(tmp_path, provider, calls(provider, ("lamp_log", {})), text(provider, "ok"), packs=pack) as desk:
+        await desk.talk.ask("go")
+    (told,) = results(provider, desk.wire.requests[1])
+    assert "ot.result(handle=" in told["content"] and len(told["content"]) < 5000
