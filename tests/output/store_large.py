@@ -13,12 +13,12 @@ from collections.abc import Callable
 from itertools import repeat
 from pathlib import Path
 
-from ot.output.result_store import ResultStore
+from output.store_desk import file_store
 
 
 def main() -> None:
     directory, lines = Path(sys.argv[1]), int(sys.argv[2])
-    store = ResultStore(directory, ttl=3600, max_total_bytes=1 << 40, max_page_bytes=50_000)
+    store = file_store(directory)
     store.put(["x"], tool="t", owner="me")  # what only a first call costs
     before = peak()
     start = time.perf_counter()

@@ -16,6 +16,7 @@ from ot.config.models import Output
 from ot.output import finish as finish_module
 from ot.output.finish import Asked, Finish, NotPresentable
 from ot.output.result_store import ResultStore
+from output.store_desk import file_store
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +27,7 @@ ME = "me"
 def make(directory: Path, *, full: bool = False, **settings: Any) -> tuple[Finish, ResultStore]:
     output = Output.model_validate({"max_inline_size": 1000, **settings})
     most = 1 if full else output.max_total_bytes
-    store = ResultStore(directory / "tmp", ttl=60, max_total_bytes=most, max_page_bytes=10_000)
+    store = file_store(directory / "tmp", 60, max_total_bytes=most, max_page_bytes=10_000)
     return Finish(output, store), store
 
 

@@ -13,6 +13,9 @@ from ot.output.result_search import MAX_FUZZY_RESULTS, Hit, closest, matcher, ma
 
 MAX_PAGE_LINES = 10_000
 SEARCH_SECONDS = 10.0
+SLOW_SECONDS = 1.0
+SLOW_BYTES = 16 << 20
+"""A search that has seen less than this after ``SLOW_SECONDS`` is stopped: only a hostile pattern is so slow."""
 FUZZY_SECONDS = 1.5
 _FARTHEST = 1 << 62
 
@@ -118,13 +121,13 @@ class PageReader:
 
     def _matching(self, query: PageQuery) -> Page:
         wanted = matcher(query.search)
-        clock = _Deadline(SEARCH_SECONDS)
+        clock = _Deadline()
         hits = matching(clock.watch(self._lines.blocks()), wanted)
         page = self._found(query, hits)
         if clock.stopped_at is None:
             return page
         note = (
-            f"the search was stopped after {SEARCH_SECONDS:g} s at line {clock.stopped_at:,}; what follows is unknown"
+            f"the search was stopped after {clock.seconds:.0f} s at line {clock.stopped_at:,}; what follows is unknown"
         )
         return _with_note(page, note, has_more=True)
 
@@ -170,14 +173,17 @@ class PageReader:
 class _Deadline:
     """Lets blocks pass until the time is up, and remembers where that was."""
 
-    def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self.seconds = 0.0
         self.stopped_at: int | None = None
 
     def watch(self, blocks: Iterable[LineBlock]) -> Iterator[LineBlock]:
         """Yield *blocks* while there is time."""
         for block in blocks:
-            if time.monotonic() > self._end:
+            self.seconds = time.monotonic() - self._start
+            is_slow = self.seconds > SLOW_SECONDS and block.start < SLOW_BYTES
+            if self.seconds > SEARCH_SECONDS or is_slow:
                 self.stopped_at = block.number
                 return
             yield block
