@@ -65,7 +65,8 @@ async def test_a_large_value_is_stored_and_summed_up(tmp_path: Path) -> None:
         "handle": summary["handle"],
         "total_lines": 300,
         "size_bytes": len(stored),
-        "summary": f"list of 300 items, one a line: 300 lines, {len(stored):,} bytes, stored because it is large",
+        "summary": f"list of 300 items, one a line: 300 lines, {len(stored):,} bytes, stored because it is large"
+        "; outline=True tells its parts, path= gives them as values",
         "preview": '[{"number":0,"quote":"\\""},\n{"number":1,"quote":"\\""},',
         "query": f"ot.result(handle='{summary['handle']}', offset=1, limit=50)",
     }

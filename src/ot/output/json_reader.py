@@ -11,6 +11,7 @@ from typing import Any
 WINDOW = 1 << 20
 SECONDS = 10.0
 _DECODER = json.JSONDecoder(strict=False)
+_DELIMITERS = frozenset(",:]} \t\r\n")
 _SPACE = re.compile(r"[ \t\r\n]*")
 _STRING_END = re.compile(r'(?:[^"\\]+|\\.)*+', re.DOTALL)
 
@@ -165,8 +166,9 @@ class JsonReader:
             end = _DECODER.raw_decode(text, place)[1]
         except (ValueError, RecursionError):
             return None
-        # A number at the window's end may go on after it.
-        return at + end - place if end < len(text) or at + end - place >= self.size else None
+        # A number may go on after the window, which may have cut it anywhere, as "1." or "1e".
+        is_whole = text[end] in _DELIMITERS if end < len(text) else at + end - place >= self.size
+        return at + end - place if is_whole else None
 
     def _end_of_large(self, at: int) -> int:
         kind = self.kind(at)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -19,6 +20,11 @@ LONG_LINE = 1 << 20
 
 OVERLAP = 65_536
 """What consecutive pieces share, so that a match across their border is seen whole."""
+
+
+QUICK = 0.01
+"""Seconds for a block; who takes no longer gets so many at once."""
+QUICK_BLOCKS = 4
 
 
 class LineIndexBuilder:
@@ -101,7 +107,7 @@ class LineReader:
     def blocks(self) -> Iterator[LineBlock]:
         """Yield the whole content as blocks of whole lines, and of pieces of long lines.
 
-        The first ones are small and each is up to twice as long as the one before: who takes long over them can stop.
+        Who takes long over one gets small ones, to be able to stop soon.
         """
         position, column, length = 0, 0, BLOCK
         while position < self.size:
@@ -111,10 +117,11 @@ class LineReader:
             if not cut and length < LONG_LINE:
                 length = min(2 * length, LONG_LINE)
                 continue
-            yield LineBlock(data[: cut or length], position, column, self, ends_in_line=not cut)
-            step = cut or length - OVERLAP
+            given = time.monotonic()
+            yield LineBlock(data[:cut] if cut else data, position, column, self, ends_in_line=not cut)
+            length = QUICK_BLOCKS * BLOCK if time.monotonic() - given < QUICK else BLOCK
+            step = cut or len(data) - OVERLAP
             position, column = position + step, 0 if cut else column + step
-            length = min(2 * length, LONG_LINE)
 
 
 @dataclass(frozen=True, slots=True)

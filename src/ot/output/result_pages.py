@@ -13,9 +13,12 @@ from ot.output.result_search import MAX_FUZZY_RESULTS, Hit, closest, matcher, ma
 
 MAX_PAGE_LINES = 10_000
 SEARCH_SECONDS = 10.0
-SLOW_SECONDS = 1.0
-SLOW_BYTES = 16 << 20
-"""A search that has seen less than this after ``SLOW_SECONDS`` is stopped: only a hostile pattern is so slow."""
+SLOW_SECONDS = 0.5
+SLOW_BYTES = 100_000_000
+"""A search that sees fewer bytes in a second of the processor's time is stopped after ``SLOW_SECONDS`` of it.
+
+Ordinary patterns see several times as many; only hostile ones are so slow.
+"""
 FUZZY_SECONDS = 1.5
 _FARTHEST = 1 << 62
 
@@ -127,7 +130,7 @@ class PageReader:
         if clock.stopped_at is None:
             return page
         note = (
-            f"the search was stopped after {clock.seconds:.0f} s at line {clock.stopped_at:,}; what follows is unknown"
+            f"the search was stopped after {clock.seconds:.1f} s at line {clock.stopped_at:,}; what follows is unknown"
         )
         return _with_note(page, note, has_more=True)
 
@@ -175,18 +178,25 @@ class _Deadline:
 
     def __init__(self) -> None:
         self._start = time.monotonic()
-        self.seconds = 0.0
+        self._work = time.thread_time()
         self.stopped_at: int | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been."""
+        return time.monotonic() - self._start
 
     def watch(self, blocks: Iterable[LineBlock]) -> Iterator[LineBlock]:
         """Yield *blocks* while there is time."""
         for block in blocks:
-            self.seconds = time.monotonic() - self._start
-            is_slow = self.seconds > SLOW_SECONDS and block.start < SLOW_BYTES
-            if self.seconds > SEARCH_SECONDS or is_slow:
+            if self.seconds > SEARCH_SECONDS or self._is_slow(block.start):
                 self.stopped_at = block.number
                 return
             yield block
+
+    def _is_slow(self, seen: int) -> bool:
+        worked = time.thread_time() - self._work
+        return worked > SLOW_SECONDS and seen < SLOW_BYTES * worked
 
 
 def _with_note(page: Page, note: str, has_more: bool) -> Page:

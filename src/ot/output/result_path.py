@@ -53,7 +53,7 @@ def parse_path(path: object) -> tuple[Step, ...]:
         raise TypeError(f"path must be text, got {type(path).__name__}")
     if len(path) > MAX_PATH_LENGTH:
         raise ValueError(f"path is too long: at most {MAX_PATH_LENGTH} characters, got {len(path)}")
-    text = path.strip().removeprefix("$")
+    text = path.removeprefix("$")
     steps: list[Step] = []
     place = 0
     while place < len(text) and text != ".":
@@ -67,7 +67,7 @@ def parse_path(path: object) -> tuple[Step, ...]:
 
 def join(path: str, step: Step) -> str:
     """Return *path* with one more step."""
-    path = path.strip().removesuffix(".")
+    path = "" if path == "." else path
     if isinstance(step, Key):
         plain = re.fullmatch(r"[^.\[\]'\"\s$][^.\[\]'\"\s]*", step.name)
         return f"{path}.{step.name}".removeprefix(".") if plain else f"{path}[{_quoted(step.name)}]"
