@@ -28,7 +28,6 @@ def check(report: dict[str, float]) -> None:
     assert report["store"] <= 10
     assert report["first"] <= 0.05
     assert report["last"] <= 0.1
-    assert report["hostile"] <= 1
     assert report["fuzzy"] <= 3
     assert report["megabytes"] <= 64
 
@@ -37,6 +36,7 @@ def test_a_hundred_megabytes_are_stored_paged_and_searched_within_bounds(tmp_pat
     report = measure(tmp_path / "tmp", 1_000_000, 100)
     check(report)
     assert report["search"] <= 0.5
+    assert report["hostile"] <= 1
 
 
 @pytest.mark.soak

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
 import orjson
 
-from ot.output.json_reader import WINDOW, JsonReader, NotJson
+from ot.output.json_reader import WINDOW, JsonReader, NotJson, TooSlow
 from ot.output.result_lines import LineReader
 from ot.output.result_meta import Form
 from ot_sdk.tagged import TAG
 
+COUNT_SECONDS = 4.0
 LISTS = ("tuple", "set", "frozenset")
 
 
@@ -46,11 +48,27 @@ class JsonPlaces:
         return self._tagged(at) if self._form == "tagged" else ("dict", at)
 
     def length(self, kind: str, at: int) -> int:
-        """Return how many parts the container has whose parts are listed at *at*."""
+        """Return how many parts the container has whose parts are listed at *at*.
+
+        Raises:
+            TooSlow: There are too many to be counted.
+        """
+        count, is_all = self.count(kind, at)
+        if not is_all:
+            raise TooSlow
+        return count
+
+    def count(self, kind: str, at: int) -> tuple[int, bool]:
+        """Return how many parts could be counted, and whether that is all of them."""
         if self._has_lines(at):
-            return self._lines.total_lines
+            return self._lines.total_lines, True
         parts: Iterator[Any] = self.reader.entries(at) if kind == "dict" else self.reader.items(at)
-        return sum(1 for _ in parts)
+        deadline = time.monotonic() + COUNT_SECONDS
+        number = 0
+        for number, _ in enumerate(parts, 1):
+            if number % 1000 == 0 and time.monotonic() > deadline:
+                return number, False
+        return number, True
 
     def items(self, at: int, first: int = 0, last: int | None = None) -> Iterator[int]:
         """Yield where the elements of a list begin, those from *first* up to *last*."""

@@ -13,6 +13,7 @@ SECONDS = 10.0
 _DECODER = json.JSONDecoder(strict=False)
 _DELIMITERS = frozenset(",:]} \t\r\n")
 _SPACE = re.compile(r"[ \t\r\n]*")
+_COMMA = re.compile(r"[ \t\r\n]*,[ \t\r\n]*")
 _STRING_END = re.compile(r'(?:[^"\\]+|\\.)*+', re.DOTALL)
 
 
@@ -126,6 +127,9 @@ class JsonReader:
             return at + 1
         while True:
             yield at
+            if following := self._following(at):
+                at = following
+                continue
             at, more = self._after(at, "]")
             if not more:
                 return at
@@ -160,6 +164,15 @@ class JsonReader:
         if character != ",":
             raise NotJson(at)
         return self.skip_space(at + 1), True
+
+    def _following(self, at: int) -> int:
+        """Return where the next element begins, or 0 when the window does not show it: the quick way through a list."""
+        try:
+            end = _DECODER.raw_decode(self._window, at - self._base)[1]
+        except (ValueError, RecursionError):
+            return 0
+        comma = _COMMA.match(self._window, end)
+        return self._base + comma.end() if comma and comma.end() < len(self._window) else 0
 
     def _end_in_window(self, at: int, text: str, place: int) -> int | None:
         try:

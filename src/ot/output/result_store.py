@@ -18,7 +18,7 @@ from ot.output.result_files import HANDLE
 from ot.output.result_lines import LineIndexBuilder, LineReader
 from ot.output.result_meta import MAX_OWNER_BYTES, MAX_TOOL_LENGTH, Form, ResultMeta, StoredResult
 from ot.output.result_pages import Page, PageQuery, PageReader
-from ot.output.result_values import ResultValues
+from ot.output.result_values import ResultValues, plain_errors
 
 __all__ = ["Page", "ResultStore", "StoredResult"]
 
@@ -120,7 +120,7 @@ class ResultStore:
             ValueError, LookupError: The path makes no sense, or leads nowhere; the text says what there is.
             ResultNotFound, ResultExpired: As for a page.
         """
-        with self._reading(handle, owner) as (meta, lines):
+        with self._reading(handle, owner) as (meta, lines), plain_errors():
             return ResultValues(lines, meta.form).value(path, max_bytes)
 
     def outline(self, handle: str, *, owner: str, path: str) -> dict[str, Any]:
@@ -128,7 +128,7 @@ class ResultStore:
 
         It raises as *value* does.
         """
-        with self._reading(handle, owner) as (meta, lines):
+        with self._reading(handle, owner) as (meta, lines), plain_errors():
             return ResultValues(lines, meta.form).outline(path)
 
     def open_content(self, handle: str, *, owner: str) -> BinaryIO:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
 from ot.errors import nearest_names
 from ot.output.json_places import JsonPlaces
-from ot.output.json_reader import TooFar
+from ot.output.json_reader import NotJson, TooFar, TooSlow
 from ot.output.result_lines import LineReader
 from ot.output.result_meta import Form
 from ot.output.result_path import Index, Key, Part, Step, join, parse_path
@@ -19,6 +21,17 @@ SHOWN_KEYS = 50
 LOOKED_AT = 100
 """Elements of a list whose types are told."""
 SCALARS = {'"': "str", "t": "bool", "f": "bool", "n": "None"}
+
+
+@contextmanager
+def plain_errors() -> Generator[None]:
+    """Turn what is wrong with a text into errors of types that a program knows."""
+    try:
+        yield
+    except (NotJson, TooSlow, TooFar) as error:
+        raise ValueError(str(error)) from None
+    except RecursionError:
+        raise ValueError("the stored value is nested too deeply: read it by lines") from None
 
 
 class ResultValues:
@@ -122,7 +135,7 @@ class ResultValues:
     def _missing(self, kind: str, listed: int, name: str, path: str) -> KeyError:
         names = [str(key) for key, _ in islice(self._places.entries(kind, listed), MOST_NAMES)]
         shown = nearest_names(name, names)
-        more = self._places.length(kind, listed) - len(shown)
+        more = self._places.count(kind, listed)[0] - len(shown)
         others = f" and {more:,} more" if more > 0 else ""
         return KeyError(f"path '{path}' has no key {name!r}; there are: {', '.join(shown) or 'none'}{others}")
 
@@ -133,8 +146,9 @@ class ResultValues:
         kind, listed = self._places.container(at)
         if not kind:
             return f"a value of type {self._type(at)}"
-        length = self._places.length(kind, listed)
-        return f"a list of {length:,} items" if kind == "list" else f"a dict of {length:,} keys"
+        count, is_all = self._places.count(kind, listed)
+        words = f"{count:,} items" if kind == "list" else f"{count:,} keys"
+        return f"a {'list' if kind == 'list' else 'dict'} of {words}{'' if is_all else ' and more'}"
 
     def _advice(self, at: int, path: str) -> str:
         kind, listed = self._places.container(at)
@@ -157,7 +171,7 @@ class ResultValues:
         looked_at = list(self._places.items(listed, 0, LOOKED_AT))
         outline: dict[str, Any] = {
             "type": "list",
-            "length": self._places.length("list", listed),
+            **self._length("list", listed),
             "items": " or ".join(sorted({self._type(place) for place in looked_at})) or "none",
         }
         first = self._places.container(looked_at[0]) if looked_at else ("", 0)
@@ -167,9 +181,13 @@ class ResultValues:
 
     def _made_of_dict(self, kind: str, listed: int) -> dict[str, Any]:
         keys = {str(key): self._type(place) for key, place in islice(self._places.entries(kind, listed), SHOWN_KEYS)}
-        length = self._places.length(kind, listed)
-        more = {"more_keys": length - len(keys)} if length > len(keys) else {}
-        return {"type": "dict", "length": length, "keys": keys, **more}
+        length = self._length(kind, listed)
+        more = {"more_keys": length["length"] - len(keys)} if length["length"] > len(keys) else {}
+        return {"type": "dict", **length, "keys": keys, **more}
+
+    def _length(self, kind: str, listed: int) -> dict[str, Any]:
+        count, is_all = self._places.count(kind, listed)
+        return {"length": count} | ({} if is_all else {"note": "there are more than could be counted in time"})
 
     def _type(self, at: int) -> str:
         kind, _ = self._places.container(at)
