@@ -21,6 +21,7 @@ from ot.output import result_cleanup
 from ot.output.result_cleanup import ResultCleanup
 from ot.output.result_files import ResultDirectory
 from output.store_desk import ME, TTL, Clock, Desk, files_of, read_all
+from output.store_faults import fault
 
 
 @pytest.fixture
@@ -44,6 +45,7 @@ def test_storing_a_result_removes_those_older_than_the_ttl(desk: Desk) -> None:
     assert files_of(young, new) == desk.names()
 
 
+@fault("S07")
 @pytest.mark.parametrize(("seconds", "alive"), [(TTL - 0.001, True), (TTL, True), (TTL + 0.001, False)])
 def test_at_exactly_its_ttl_a_result_still_lives(desk: Desk, seconds: float, alive: bool) -> None:
     desk.clock.now = 1_800_000_000.0
@@ -58,6 +60,7 @@ def test_at_exactly_its_ttl_a_result_still_lives(desk: Desk, seconds: float, ali
     assert alive == desk.file(stored.handle, ".txt").exists()
 
 
+@fault("S07")
 def test_a_clock_set_back_makes_nothing_expire(desk: Desk) -> None:
     stored = desk.put("x")
     desk.clock.forward(-86_400)
@@ -65,6 +68,7 @@ def test_a_clock_set_back_makes_nothing_expire(desk: Desk) -> None:
     assert desk.page(stored.handle).lines == ("x",)
 
 
+@fault("S07")
 def test_a_ttl_of_zero_keeps_results_for_ever(tmp_path: Path) -> None:
     desk = Desk(tmp_path / "tmp", ttl=0)
     stored = desk.put("x")
@@ -135,6 +139,7 @@ def test_only_files_of_results_are_touched(desk: Desk, tmp_path: Path) -> None:
     assert outside.read_text() == "mine"
 
 
+@fault("S13")
 @pytest.mark.parametrize("handle", ["x/../../victim/v", "../victim/v"])
 def test_the_handle_inside_a_meta_is_never_used_to_remove_anything(desk: Desk, tmp_path: Path, handle: str) -> None:
     victim = tmp_path / "victim"
@@ -184,6 +189,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
+@fault("S11")
 @pytest.mark.parametrize("damage", [*DAMAGED_METAS, *CHANGES])
 def test_a_damaged_meta_is_not_found_and_goes_after_the_ttl(desk: Desk, damage: str) -> None:
     stored, sound = desk.put("x\ny\nz"), desk.put("sound")
@@ -230,6 +236,7 @@ def test_a_file_taken_away_while_its_meta_stands_reads_as_expired(desk: Desk, su
 # ---------------------------------------------------------------- size
 
 
+@fault("S15")
 def test_the_oldest_results_go_when_all_are_too_large(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     desk = Desk(tmp_path / "tmp", max_total_bytes=1000)
     results = [desk.put("x" * 400)]
@@ -263,6 +270,7 @@ def test_a_large_leftover_of_a_crash_drives_no_result_out(tmp_path: Path) -> Non
 # ---------------------------------------------------------------- several at once
 
 
+@fault("S04")
 def test_cleaners_that_come_together_never_fail(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(200):
         desk.put("x")
@@ -295,6 +303,7 @@ def test_a_cleaner_that_finds_files_gone_goes_on(desk: Desk, monkeypatch: pytest
     assert len(old) == 3
 
 
+@fault("S05")
 @pytest.mark.parametrize("moment", range(1, 8))
 def test_a_page_read_while_its_result_expires_is_whole_or_expired(
     desk: Desk, moment: int, monkeypatch: pytest.MonkeyPatch

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from output.store_faults import fault
+
 
 def measure(directory: Path, lines: int, timeout: float) -> dict[str, float]:
     script = Path(__file__).parent / "store_large.py"
@@ -32,6 +34,7 @@ def check(report: dict[str, float]) -> None:
     assert report["megabytes"] <= 64
 
 
+@fault("S08")
 def test_a_hundred_megabytes_are_stored_paged_and_searched_within_bounds(tmp_path: Path) -> None:
     report = measure(tmp_path / "tmp", 1_000_000, 100)
     check(report)
@@ -39,6 +42,7 @@ def test_a_hundred_megabytes_are_stored_paged_and_searched_within_bounds(tmp_pat
     assert report["hostile"] <= 1
 
 
+@fault("S08")
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_a_gigabyte_is_stored_and_paged_within_bounds(tmp_path: Path) -> None:
