@@ -185,7 +185,7 @@ def test_of_many_keys_the_nearest_are_named() -> None:
     ("path", "text"),
     [
         ("results", r"'results' is larger than 1,000 bytes.* a list of 300 items; .*path='results\[0:10\]'"),
-        (".", r"larger than 1,000 bytes.* a dict of 4 keys; .*path=\"count\""),
+        (".", r"larger than 1,000 bytes.* a dict of 4 keys; .*path=\"results\""),
         ("results[0:100]", r"larger than 1,000 bytes"),
     ],
 )
@@ -224,7 +224,7 @@ def test_an_outline_tells_type_length_and_keys_and_how_to_go_on(way: Callable[[A
         "type": "dict",
         "length": 4,
         "keys": {"count": "int", "results": "list", "next": "None", "odd.key": "dict"},
-        "next": 'read on with path="count"',
+        "next": 'read on with path="results"',
     }
     assert shelf.outline("results") == {
         "path": "results",

@@ -154,10 +154,19 @@ class ResultValues:
         kind, listed = self._places.container(at)
         if kind == "list":
             return f"read on with path='{join(path, Part(0, 10))}'"
-        key = next(self._places.entries(kind, listed), None) if kind else None
+        key = self._telling_key(kind, listed) if kind else None
         if key is None:
             return "read it by lines, with offset, limit, search or from_byte"
-        return f'read on with path="{join(path, Key(str(key[0])))}"'
+        return f'read on with path="{join(path, Key(key))}"'
+
+    def _telling_key(self, kind: str, listed: int) -> str | None:
+        """Return the first key that holds more than one value, else the first one."""
+        first: str | None = None
+        for key, place in islice(self._places.entries(kind, listed), SHOWN_KEYS):
+            if self._places.container(place)[0]:
+                return str(key)
+            first = str(key) if first is None else first
+        return first
 
     def _made_of(self, at: int) -> dict[str, Any]:
         kind, listed = self._places.container(at)
