@@ -20,6 +20,7 @@ from ot.errors import ResultError, ResultExpired, ResultNotFound
 from ot.output import result_cleanup
 from ot.output.result_cleanup import ResultCleanup
 from ot.output.result_files import ResultDirectory
+from ot.output.result_lines import LineReader
 from output.store_desk import ME, TTL, Clock, Desk, files_of, read_all
 from output.store_faults import fault
 
@@ -223,6 +224,25 @@ def test_an_index_that_is_not_that_of_the_content_is_an_error_and_no_wrong_page(
     for offset in (2, 3):
         with pytest.raises(ResultError, match="is damaged"):
             desk.page(stored.handle, offset=offset)
+
+
+@pytest.mark.parametrize("query", [{"search": "zzz"}, {"search": "zzz", "fuzzy": True}, {"path": "[49999]"}])
+def test_a_content_that_becomes_shorter_while_it_is_read_ends_in_an_error(
+    desk: Desk, query: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = desk.store.put(["[" + ",\n".join(["1234567890"] * 50_000) + "]"], tool="t", owner=ME, form="json")
+    real = LineReader.read
+
+    def shorter(self: LineReader, start: int, length: int) -> bytes:
+        os.truncate(desk.file(stored.handle, ".txt"), 1000)
+        return real(self, start, length)
+
+    monkeypatch.setattr(LineReader, "read", shorter)
+    with pytest.raises((ResultError, ValueError), match=r"damaged|no JSON"):
+        if "path" in query:
+            desk.store.value(stored.handle, owner=ME, path=query["path"], max_bytes=1000)
+        else:
+            desk.page(stored.handle, **query)
 
 
 @pytest.mark.parametrize("suffix", [".txt", ".idx"])

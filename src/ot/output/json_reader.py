@@ -226,3 +226,5 @@ class JsonReader:
             raise TooSlow
         self._window = self._read(at, WINDOW).decode("latin-1")
         self._base = at
+        if not self._window and at < self.size:
+            raise NotJson(at)  # it has become shorter

@@ -113,6 +113,8 @@ class LineReader:
         while position < self.size:
             data = self.read(position, length)
             is_last = position + len(data) >= self.size
+            if len(data) < length and not is_last:
+                raise ResultError("the stored result is damaged: it has become shorter")
             cut = len(data) if is_last else data.rfind(b"\n") + 1
             if not cut and length < LONG_LINE:
                 length = min(2 * length, LONG_LINE)
