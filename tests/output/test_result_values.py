@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
+import threading
+import time
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -105,6 +107,7 @@ def test_every_part_of_every_value_is_found_whatever_the_window(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_reader, "WINDOW", window)
+        patch.setattr(json_reader, "PIECE", window // 2)
         shelf = way(value)
         assert value == shelf(".")
         if isinstance(value, list):
@@ -149,6 +152,13 @@ def test_lines_of_json_are_a_list() -> None:
 
 def test_a_large_number_keeps_its_digits() -> None:
     assert Shelf('{"id": 123456789012345678901234567890}', "text")("id") == 123456789012345678901234567890
+
+
+@pytest.mark.parametrize("text", ["[1, 2, 3] 4", '{"a": 1, "b": 2} x', "[1, 2,, 3]", "[1, 2, ]", '{"a": 1,}'])
+def test_a_value_with_more_behind_it_is_none_in_whatever_pieces(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_reader, "PIECE", 4)
+    with pytest.raises(ValueError, match="no JSON"):
+        Shelf(text, "text")(".")
 
 
 # ---------------------------------------------------------------- what leads nowhere
@@ -263,3 +273,24 @@ def test_values_larger_than_any_window_are_stepped_over() -> None:
             assert [0, 1] == shelf("data.rows[0:2].n")
             assert text == shelf("data.text", max_bytes=4_000_000)
             assert shelf.outline("data.rows")["length"] == 30_000
+
+
+def test_other_threads_run_while_a_large_value_is_read() -> None:
+    shelf = by_server([{"id": number, "pad": "x" * 80} for number in range(200_000)])
+    longest = [0.0]
+    ended = threading.Event()
+
+    def watch() -> None:
+        last = time.monotonic()
+        while not ended.wait(0.001):
+            longest[0] = max(longest[0], time.monotonic() - last)
+            last = time.monotonic()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        assert len(shelf(".", max_bytes=1 << 25)) == 200_000
+    finally:
+        ended.set()
+        watcher.join()
+    assert longest[0] < 0.25

@@ -9,6 +9,8 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 WINDOW = 1 << 20
+PIECE = 1 << 18
+"""Bytes of JSON that are decoded at once."""
 SECONDS = 10.0
 _DECODER = json.JSONDecoder(strict=False)
 _DELIMITERS = frozenset(",:]} \t\r\n")
@@ -115,9 +117,45 @@ class JsonReader:
         return end
 
     def value(self, at: int, end: int) -> Any:
-        """Return the value between two places."""
+        """Return the value between two places.
+
+        A large one is decoded a piece at a time: the decoder lets no other thread run until it is done.
+
+        Raises:
+            NotJson: It is none.
+        """
+        if end - at <= PIECE or self.kind(at) not in "[{":
+            return self._decoded(self._read(at, end - at), at)
+        if self.kind(at) == "{":
+            return {key: self.value(place, self.end_of(place)) for key, place in self._whole(self._entries(at), end)}
+        return list(self._elements(at, end))
+
+    def _elements(self, at: int, end: int) -> Iterator[Any]:
+        """Yield the elements of the list at *at*, as many at once as are a piece together."""
+        start = following = 0
+        for place in self._whole(self._items(at), end):
+            start = start or place
+            if following and place - start > PIECE:
+                yield from self._between(start, following, place)
+                start = place
+            following = place
+        if start:
+            yield from self._between(start, following, self.end_of(following))
+
+    def _between(self, start: int, last: int, end: int) -> list[Any]:
+        """Return the elements from *start* on, of which the last begins at *last* and ends before *end*."""
+        if start == last:
+            return [self.value(start, self.end_of(start))]
+        return self._decoded(b"[" + self._read(start, end - start).rstrip(b" \t\r\n,") + b"]", start)
+
+    def _whole[T](self, parts: Generator[T, None, int], end: int) -> Iterator[T]:
+        after = yield from parts
+        if self.skip_space(after) < end:
+            raise NotJson(after)
+
+    def _decoded(self, text: bytes, at: int) -> Any:
         try:
-            return json.loads(self._read(at, end - at).decode(errors="replace"), strict=False)
+            return json.loads(text.decode(errors="replace"), strict=False)
         except (ValueError, RecursionError):
             raise NotJson(at) from None
 
