@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,8 +41,11 @@ from ot.execution.workers.worker_spec import WorkerSpec, spec_of
 from ot.introspect.ot_pack import OtPack, View
 from ot.introspect.pages import Pages
 from ot.introspect.statistics import Statistics
+from ot.introspect.stored_results import read_result
 from ot.log_span import LogSpan
+from ot.output.file_blobs import FileBlobs
 from ot.output.finish import Finish
+from ot.output.result_meta import Form
 from ot.output.result_store import ResultStore
 from ot.registry.definition_pins import DefinitionPins
 from ot.registry.extension_source import TOOLS, Extension, extensions_of_project, extensions_of_user
@@ -327,17 +330,13 @@ class App:
             health = await self.engine.health()
             return {"name": health.name, "status": health.status, **health.details}
 
-        def pages(handle: str, **query: Any) -> dict[str, Any]:
-            page = store.page(handle, owner=self.caller, **query)
-            return {key: value for key, value in asdict(page).items() if value != "" and value != ()}
-
         return View(
             registry=lambda: registry[0],
             config=loaded.config,
             cwd=str(self.paths.cwd),
             project=loaded.project_state,
             warnings=loaded.warnings,
-            pages=pages,
+            pages=partial(read_result, store, owner=self.caller, max_bytes=loaded.config.limits.value_bytes),
             engine_health=engine_health,
             workers=self.pool.states,
             servers=partial(self._server_states, servers),
@@ -402,7 +401,9 @@ def _reachable(command: str, config: Config) -> list[str]:
 
 def _store_file(store: ResultStore, file: Path, *, tool: str, owner: str) -> str:
     with file.open("rb") as content:
-        return store.put(iter(partial(content.read, 1 << 20), b""), tool=tool, owner=owner).handle
+        # A worker says what it wrote: a text, or a value as tagged JSON.
+        form: Form = "tagged" if file.suffix == ".json" else "text"
+        return store.put(iter(partial(content.read, 1 << 20), b""), tool=tool, owner=owner, form=form).handle
 
 
 def _live_packs(live: Mapping[str, Mapping[str, Any]]) -> list[Pack]:
@@ -415,12 +416,9 @@ def _live_packs(live: Mapping[str, Mapping[str, Any]]) -> list[Pack]:
 
 def _store(loaded: Loaded) -> ResultStore:
     output = loaded.config.output
-    return ResultStore(
-        loaded.state_dir / output.result_store_dir,
-        ttl=output.result_ttl,
-        max_total_bytes=output.max_total_bytes,
-        max_page_bytes=output.max_inline_size or 1 << 20,
-    )
+    ttl, most = output.result_ttl, output.max_total_bytes
+    blobs = FileBlobs(loaded.state_dir / output.result_store_dir, ttl=ttl, max_total_bytes=most)
+    return ResultStore(blobs, ttl=ttl, max_total_bytes=most, max_page_bytes=output.max_inline_size or 1 << 20)
 
 
 def _contexts(loaded: Loaded, paths: Paths, registry: ToolRegistry) -> Any:

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ot.output import result_files, result_writer
+from ot.output import result_chunks, result_files
 from ot.output.result_lines import BLOCK
 from ot.output.result_store import ResultStore
+from output.store_desk import file_store
 
 WATCHED = ("open", "write", "fsync", "fchmod", "replace", "close", "unlink", "scandir", "fstat", "mkdir")
 TTL = 60.0
@@ -25,7 +26,7 @@ OLD = b"old\n" * 1000
 
 def main() -> None:
     directory, blocks = Path(sys.argv[1]), int(sys.argv[2])
-    result_writer.FLUSH = BLOCK
+    result_chunks.FLUSH = BLOCK
     point = 0
     while True:
         point += 1
@@ -101,9 +102,7 @@ def check(directory: Path, blocks: int, point: int) -> None:
 
 
 def store(directory: Path, later: float = 0, ttl: float = TTL) -> ResultStore:
-    return ResultStore(
-        directory, ttl=ttl, max_total_bytes=1 << 40, max_page_bytes=50_000, clock=lambda: time.time() + later
-    )
+    return file_store(directory, ttl, lambda: time.time() + later)
 
 
 def content(blocks: int) -> Iterator[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ot.output import result_lines, result_writer
+from ot.output import result_chunks, result_lines
+from ot.output.file_blobs import FileBlobs
 from ot.output.result_store import Page, ResultStore, StoredResult
 
 TTL = 3600.0
@@ -35,6 +36,19 @@ class Clock:
         self.now += seconds
 
 
+def file_store(
+    directory: Path,
+    ttl: float = TTL,
+    clock: Callable[[], float] = time.time,
+    *,
+    max_total_bytes: int = PLENTY,
+    max_page_bytes: int = 50_000,
+) -> ResultStore:
+    """Return a store whose results are files in *directory*."""
+    blobs = FileBlobs(directory, ttl=ttl, max_total_bytes=max_total_bytes, clock=clock)
+    return ResultStore(blobs, ttl=ttl, max_total_bytes=max_total_bytes, max_page_bytes=max_page_bytes, clock=clock)
+
+
 @dataclass
 class Desk:
     """One store and what surrounds it."""
@@ -49,12 +63,9 @@ class Desk:
         self.store = self.another_server()
 
     def another_server(self, clock: Clock | None = None) -> ResultStore:
-        return ResultStore(
-            self.path,
-            ttl=self.ttl,
-            max_total_bytes=self.max_total_bytes,
-            max_page_bytes=self.max_page_bytes,
-            clock=clock or self.clock,
+        clock = clock or self.clock
+        return file_store(
+            self.path, self.ttl, clock, max_total_bytes=self.max_total_bytes, max_page_bytes=self.max_page_bytes
         )
 
     def put(self, *chunks: bytes | str, tool: str = "demo.list", owner: str = ME) -> StoredResult:
@@ -94,8 +105,8 @@ def small_blocks(block: int = 8, long_line: int = 1 << 20, overlap: int = 16) ->
         patch.setattr(result_lines, "BLOCK", block)
         patch.setattr(result_lines, "LONG_LINE", long_line)
         patch.setattr(result_lines, "OVERLAP", overlap)
-        patch.setattr(result_writer, "BLOCK", block)
-        patch.setattr(result_writer, "FLUSH", 2 * block)
+        patch.setattr(result_chunks, "BLOCK", block)
+        patch.setattr(result_chunks, "FLUSH", 2 * block)
         yield
 
 

@@ -9,12 +9,12 @@ import os
 import sys
 from pathlib import Path
 
-from ot.output.result_store import ResultStore
+from output.store_desk import file_store
 
 
 def main() -> None:
     directory, count = Path(sys.argv[1]), int(sys.argv[2])
-    store = ResultStore(directory, ttl=600, max_total_bytes=1 << 40, max_page_bytes=50_000)
+    store = file_store(directory, ttl=600)
     owner = f"server {os.getpid()}"
     sys.stdin.readline()
     texts = {store.put([text], tool="t", owner=owner).handle: text for text in (f"{owner} {n}" for n in range(count))}

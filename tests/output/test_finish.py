@@ -16,6 +16,7 @@ from ot.config.models import Output
 from ot.output import finish as finish_module
 from ot.output.finish import Asked, Finish, NotPresentable
 from ot.output.result_store import ResultStore
+from output.store_desk import file_store
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +27,7 @@ ME = "me"
 def make(directory: Path, *, full: bool = False, **settings: Any) -> tuple[Finish, ResultStore]:
     output = Output.model_validate({"max_inline_size": 1000, **settings})
     most = 1 if full else output.max_total_bytes
-    store = ResultStore(directory / "tmp", ttl=60, max_total_bytes=most, max_page_bytes=10_000)
+    store = file_store(directory / "tmp", 60, max_total_bytes=most, max_page_bytes=10_000)
     return Finish(output, store), store
 
 
@@ -64,7 +65,8 @@ async def test_a_large_value_is_stored_and_summed_up(tmp_path: Path) -> None:
         "handle": summary["handle"],
         "total_lines": 300,
         "size_bytes": len(stored),
-        "summary": f"list of 300 items, one a line: 300 lines, {len(stored):,} bytes, stored because it is large",
+        "summary": f"list of 300 items, one a line: 300 lines, {len(stored):,} bytes, stored because it is large"
+        "; outline=True tells its parts, path= gives them as values",
         "preview": '[{"number":0,"quote":"\\""},\n{"number":1,"quote":"\\""},',
         "query": f"ot.result(handle='{summary['handle']}', offset=1, limit=50)",
     }

@@ -20,7 +20,9 @@ from ot.errors import ResultError, ResultExpired, ResultNotFound
 from ot.output import result_cleanup
 from ot.output.result_cleanup import ResultCleanup
 from ot.output.result_files import ResultDirectory
+from ot.output.result_lines import LineReader
 from output.store_desk import ME, TTL, Clock, Desk, files_of, read_all
+from output.store_faults import fault
 
 
 @pytest.fixture
@@ -44,6 +46,7 @@ def test_storing_a_result_removes_those_older_than_the_ttl(desk: Desk) -> None:
     assert files_of(young, new) == desk.names()
 
 
+@fault("S07")
 @pytest.mark.parametrize(("seconds", "alive"), [(TTL - 0.001, True), (TTL, True), (TTL + 0.001, False)])
 def test_at_exactly_its_ttl_a_result_still_lives(desk: Desk, seconds: float, alive: bool) -> None:
     desk.clock.now = 1_800_000_000.0
@@ -58,6 +61,7 @@ def test_at_exactly_its_ttl_a_result_still_lives(desk: Desk, seconds: float, ali
     assert alive == desk.file(stored.handle, ".txt").exists()
 
 
+@fault("S07")
 def test_a_clock_set_back_makes_nothing_expire(desk: Desk) -> None:
     stored = desk.put("x")
     desk.clock.forward(-86_400)
@@ -65,6 +69,7 @@ def test_a_clock_set_back_makes_nothing_expire(desk: Desk) -> None:
     assert desk.page(stored.handle).lines == ("x",)
 
 
+@fault("S07")
 def test_a_ttl_of_zero_keeps_results_for_ever(tmp_path: Path) -> None:
     desk = Desk(tmp_path / "tmp", ttl=0)
     stored = desk.put("x")
@@ -135,6 +140,7 @@ def test_only_files_of_results_are_touched(desk: Desk, tmp_path: Path) -> None:
     assert outside.read_text() == "mine"
 
 
+@fault("S13")
 @pytest.mark.parametrize("handle", ["x/../../victim/v", "../victim/v"])
 def test_the_handle_inside_a_meta_is_never_used_to_remove_anything(desk: Desk, tmp_path: Path, handle: str) -> None:
     victim = tmp_path / "victim"
@@ -184,6 +190,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
+@fault("S11")
 @pytest.mark.parametrize("damage", [*DAMAGED_METAS, *CHANGES])
 def test_a_damaged_meta_is_not_found_and_goes_after_the_ttl(desk: Desk, damage: str) -> None:
     stored, sound = desk.put("x\ny\nz"), desk.put("sound")
@@ -219,6 +226,25 @@ def test_an_index_that_is_not_that_of_the_content_is_an_error_and_no_wrong_page(
             desk.page(stored.handle, offset=offset)
 
 
+@pytest.mark.parametrize("query", [{"search": "zzz"}, {"search": "zzz", "fuzzy": True}, {"path": "[49999]"}])
+def test_a_content_that_becomes_shorter_while_it_is_read_ends_in_an_error(
+    desk: Desk, query: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = desk.store.put(["[" + ",\n".join(["1234567890"] * 50_000) + "]"], tool="t", owner=ME, form="json")
+    real = LineReader.read
+
+    def shorter(self: LineReader, start: int, length: int) -> bytes:
+        os.truncate(desk.file(stored.handle, ".txt"), 1000)
+        return real(self, start, length)
+
+    monkeypatch.setattr(LineReader, "read", shorter)
+    with pytest.raises((ResultError, ValueError), match=r"damaged|no JSON"):
+        if "path" in query:
+            desk.store.value(stored.handle, owner=ME, path=query["path"], max_bytes=1000)
+        else:
+            desk.page(stored.handle, **query)
+
+
 @pytest.mark.parametrize("suffix", [".txt", ".idx"])
 def test_a_file_taken_away_while_its_meta_stands_reads_as_expired(desk: Desk, suffix: str) -> None:
     stored = desk.put("x")
@@ -230,6 +256,7 @@ def test_a_file_taken_away_while_its_meta_stands_reads_as_expired(desk: Desk, su
 # ---------------------------------------------------------------- size
 
 
+@fault("S15")
 def test_the_oldest_results_go_when_all_are_too_large(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     desk = Desk(tmp_path / "tmp", max_total_bytes=1000)
     results = [desk.put("x" * 400)]
@@ -263,6 +290,7 @@ def test_a_large_leftover_of_a_crash_drives_no_result_out(tmp_path: Path) -> Non
 # ---------------------------------------------------------------- several at once
 
 
+@fault("S04")
 def test_cleaners_that_come_together_never_fail(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(200):
         desk.put("x")
@@ -295,7 +323,8 @@ def test_a_cleaner_that_finds_files_gone_goes_on(desk: Desk, monkeypatch: pytest
     assert len(old) == 3
 
 
-@pytest.mark.parametrize("moment", range(1, 6))
+@fault("S05")
+@pytest.mark.parametrize("moment", range(1, 8))
 def test_a_page_read_while_its_result_expires_is_whole_or_expired(
     desk: Desk, moment: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,9 +343,9 @@ def test_a_page_read_while_its_result_expires_is_whole_or_expired(
     monkeypatch.setattr(os, "open", interrupted)
     try:
         assert lines == desk.page(stored.handle).lines
-        assert moment == 5  # directory, meta, content and index were open
+        assert moment == 7  # meta, content and index were open, each by way of the directory
     except ResultExpired:
-        assert moment < 5
+        assert moment < 7
 
 
 def test_metas_are_parsed_once_and_not_at_every_store(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from ot.errors import ResultError, ResultExpired, ResultNotFound, StorageFull
 from output.store_desk import ME, TTL, Desk, corpus_items, files_of, joined, lines_of, read_all, small_blocks
+from output.store_faults import fault
 
 HANDLES = corpus_items("result_handles")
 TEXTS = st.text(st.sampled_from("ab\n\r\x0b\x0c\x1c\x85\u2028é\U0001f642"), max_size=120)
@@ -65,6 +66,7 @@ def test_handles_are_unguessable_and_different(desk: Desk) -> None:
     assert all(len(handle) >= 22 for handle in handles)
 
 
+@fault("S06")
 def test_a_handle_that_is_taken_is_never_written_over(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     tokens = iter(["a" * 22, "a" * 22, "b" * 22])
     monkeypatch.setattr("secrets.token_urlsafe", lambda _size: next(tokens))
@@ -219,6 +221,7 @@ def test_the_index_is_the_same_on_every_machine(desk: Desk, monkeypatch: pytest.
     assert desk.page(desk.put("a\nb\nc\n").handle, offset=2).lines == ("b", "c")
 
 
+@fault("S10")
 @pytest.mark.parametrize("separator", ["\u2028", "\x0b", "\x0c", "\x1c", "\x85", "\r"])
 def test_only_a_newline_splits_lines(desk: Desk, separator: str) -> None:
     text = f"a{separator}b\nc{separator}d"
@@ -305,6 +308,7 @@ def test_a_line_that_just_fits_is_not_called_cut(tmp_path: Path) -> None:
         assert (page.lines, page.has_more, page.note) == (("x" * 1024,), False, "")
 
 
+@fault("S09")
 def test_one_line_of_a_hundred_megabytes_gives_its_first_bytes(desk: Desk) -> None:
     stored = desk.put(*(b"x" * 1_000_000 for _ in range(100)))
     page = desk.page(stored.handle)

@@ -27,10 +27,10 @@ from ot.version import installed_version
 
 
 class Pages(Protocol):
-    """Reads pages of stored results."""
+    """Reads stored results."""
 
-    def __call__(self, handle: str, **query: Any) -> dict[str, Any]:
-        """Return a page as a dict."""
+    def __call__(self, handle: str, **query: Any) -> Any:
+        """Return a page as a dict, or a part of the value."""
         ...
 
 
@@ -167,8 +167,10 @@ class OtPack:
         search: str = "",
         fuzzy: bool = False,
         from_byte: int = 1,
-    ) -> dict[str, Any]:
-        """Read lines of a stored result.
+        path: str = "",
+        outline: bool = False,
+    ) -> Any:
+        """Read lines of a stored result, or a part of the value that it is.
 
         Args:
             handle: The handle that the summary of the large result gave.
@@ -177,14 +179,17 @@ class OtPack:
             search: Only lines that match this regular expression (RE2).
             fuzzy: Take *search* for words and give the lines most like them, best first.
             from_byte: Where to read on within a line that was too long for its page.
+            path: The part of stored JSON to give as a value: "a.b[0:10]", "rows[:5].name", "." for all.
+            outline: Give type, length and keys of what is at *path*, and how to go on.
 
         Returns:
-            lines, total_lines, returned, offset, has_more.
+            lines, total_lines, returned, offset, has_more; with path the value itself.
 
         Example:
             ot.result(handle="...", search="error", limit=20)
         """
-        return self._view.pages(handle, offset=offset, limit=limit, search=search, fuzzy=fuzzy, from_byte=from_byte)
+        lines = {"offset": offset, "limit": limit, "search": search, "fuzzy": fuzzy, "from_byte": from_byte}
+        return self._view.pages(handle, **lines, path=path, outline=outline)
 
     def config(self) -> dict[str, Any]:
         """Show the configured aliases, snippets and servers.

@@ -16,8 +16,9 @@ import anyio.to_thread
 from ot.config.models import Output
 from ot.errors import ResultError
 from ot.output import sanitize
-from ot.output.formats import serialize_result, stored_text
+from ot.output.formats import serialize_result, stored_form, stored_text
 from ot.output.presentable import Describe, NotPresentable, TooManyParts, count_parts, describe_type, kind_of
+from ot.output.result_meta import Form
 from ot.output.result_store import ResultStore, StoredResult
 
 logger = logging.getLogger(__name__)
@@ -77,7 +78,8 @@ class Finish:
     def _kept(self, value: Any, tool: str, owner: str) -> str:
         try:
             count_parts(value)
-            return self._store.put([self._redact(stored_text(value, None))], tool=tool, owner=owner).handle
+            text = self._redact(stored_text(value, None))
+            return self._store.put([text], tool=tool, owner=owner, form=stored_form(value, None)).handle
         except (ResultError, NotPresentable) as error:
             logger.warning("the value of %s could not be stored: %s", tool, error)
             return ""
@@ -92,7 +94,7 @@ class Finish:
         if asked.inline or not self._too_large(text):
             return self._wrapped(text, asked)
         stored = stored_text(value, asked.format, describe)
-        return self._stored(stored, asked, _kind(value, stored))
+        return self._stored(stored, asked, _kind(value, stored), stored_form(value, asked.format))
 
     def _too_large(self, text: str) -> bool:
         most = self._output.max_inline_size
@@ -101,12 +103,13 @@ class Finish:
     def _wrapped(self, text: str, asked: Asked) -> str:
         return sanitize.wrap(text, asked.tools) if asked.sanitize else text
 
-    def _stored(self, text: str, asked: Asked, kind: str) -> str:
+    def _stored(self, text: str, asked: Asked, kind: str, form: Form = "text") -> str:
         text = self._redact(text)
         if asked.sanitize:
-            text = sanitize.redact(text)
+            # In JSON a backslash stands for itself when it is written twice.
+            text = sanitize.redact(text, backslash="\\\\" if form == "json" else "\\")
         try:
-            stored = self._store.put([text], tool=", ".join(asked.tools), owner=asked.owner)
+            stored = self._store.put([text], tool=", ".join(asked.tools), owner=asked.owner, form=form)
         except ResultError as error:
             logger.warning("a result could not be stored: %s", error)
             kept = text.encode()[: self._output.max_inline_size].decode(errors="ignore")
@@ -115,11 +118,13 @@ class Finish:
 
     def _summary(self, stored: StoredResult, text: str, kind: str) -> dict[str, Any]:
         lines = text[: self._output.preview_lines * PREVIEW_LINE * 4].split("\n")[: self._output.preview_lines]
+        values = "; outline=True tells its parts, path= gives them as values" if stored.form == "json" else ""
         return {
             "handle": stored.handle,
             "total_lines": stored.total_lines,
             "size_bytes": stored.size_bytes,
-            "summary": f"{kind}: {stored.total_lines:,} lines, {stored.size_bytes:,} bytes, stored because it is large",
+            "summary": f"{kind}: {stored.total_lines:,} lines, {stored.size_bytes:,} bytes, "
+            f"stored because it is large{values}",
             "preview": "\n".join(line[:PREVIEW_LINE] for line in lines),
             "query": f"ot.result(handle='{stored.handle}', offset=1, limit=50)",
         }

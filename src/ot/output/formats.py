@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from ot.output.presentable import MAX_NODES, Describe, NotPresentable, Presenter, count_parts, describe_type
+from ot.output.result_meta import Form
 from ot.output.yaml_flow import yaml_flow
 
 DEFAULT = "json"
@@ -86,10 +87,15 @@ FORMATS: dict[str, Callable[[Any], str]] = {"json": _json, "json_h": _json_h, "y
 
 def stored_text(value: Any, format: object, describe: Describe = describe_type) -> str:
     """Return *value* as it is written to the result store: an element or a key a line, so that lines mean something."""
-    compact = format not in ("raw", "yml", "yml_h", "json_h")
-    shown = Presenter(describe).present(value) if compact and type(value) in (list, tuple, set, dict) else None
+    shown = Presenter(describe).present(value) if stored_form(value, format) == "json" else None
     if isinstance(shown, dict):
         return "{" + ",\n".join(f"{_json(key)}:{_json(item)}" for key, item in shown.items()) + "}"  # pyright: ignore[reportUnknownVariableType] - JSON types
     if isinstance(shown, list):
         return "[" + ",\n".join(_json(item) for item in shown) + "]"  # pyright: ignore[reportUnknownVariableType] - JSON types
     return serialize_result(value, format, describe)
+
+
+def stored_form(value: Any, format: object) -> Form:
+    """Return what ``stored_text`` makes of *value*."""
+    compact = format not in ("raw", "yml", "yml_h", "json_h")
+    return "json" if compact and type(value) in (list, tuple, set, dict) else "text"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -19,6 +20,11 @@ LONG_LINE = 1 << 20
 
 OVERLAP = 65_536
 """What consecutive pieces share, so that a match across their border is seen whole."""
+
+
+QUICK = 0.01
+"""Seconds for a block; who takes no longer gets so many at once."""
+QUICK_BLOCKS = 4
 
 
 class LineIndexBuilder:
@@ -92,23 +98,32 @@ class LineReader:
         start, end = self.start_of(number), self.start_of(number + 1)
         return end - start - (self.read(end - 1, 1) == b"\n" if end > start else 0)
 
+    def number_at(self, position: int) -> int:
+        """Return the number of the line that the byte at *position* belongs to."""
+        block = position // BLOCK
+        before = self._newlines[block - 1] if block else 0
+        return before + self.read(block * BLOCK, position - block * BLOCK).count(b"\n") + 1
+
     def blocks(self) -> Iterator[LineBlock]:
-        """Yield the whole content as blocks of whole lines, and of pieces of long lines."""
-        block = LineBlock(b"", 1, 0)
-        position = 0
-        # A long line doubles what is read: adding small parts to it would copy it over and over.
-        while data := self.read(position, max(BLOCK, len(block.data))):
-            position += len(data)
-            block = LineBlock(block.data + data, block.number, block.column, ends_in_line=position < self.size)
-            if cut := block.data.rfind(b"\n") + 1:
-                yield LineBlock(block.data[:cut], block.number, block.column)
-                block = LineBlock(block.data[cut:], block.number + block.data.count(b"\n"), 0)
-            elif len(block.data) >= LONG_LINE:
-                yield block
-                seen = len(block.data) - OVERLAP
-                block = LineBlock(block.data[seen:], block.number, block.column + seen)
-        if block.data:
-            yield LineBlock(block.data, block.number, block.column)
+        """Yield the whole content as blocks of whole lines, and of pieces of long lines.
+
+        Who takes long over one gets small ones, to be able to stop soon.
+        """
+        position, column, length = 0, 0, BLOCK
+        while position < self.size:
+            data = self.read(position, length)
+            is_last = position + len(data) >= self.size
+            if len(data) < length and not is_last:
+                raise ResultError("the stored result is damaged: it has become shorter")
+            cut = len(data) if is_last else data.rfind(b"\n") + 1
+            if not cut and length < LONG_LINE:
+                length = min(2 * length, LONG_LINE)
+                continue
+            given = time.monotonic()
+            yield LineBlock(data[:cut] if cut else data, position, column, self, ends_in_line=not cut)
+            length = QUICK_BLOCKS * BLOCK if time.monotonic() - given < QUICK else BLOCK
+            step = cut or len(data) - OVERLAP
+            position, column = position + step, 0 if cut else column + step
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +131,23 @@ class LineBlock:
     """Consecutive lines, or a piece of one."""
 
     data: bytes
-    number: int
-    """The first line's number."""
+    start: int
+    """Where in the content it begins."""
     column: int
     """How many bytes of the first line came before."""
+    lines: LineReader
     ends_in_line: bool = False
     """The last line goes on after this block."""
 
+    @property
+    def number(self) -> int:
+        """The first line's number."""
+        return self.lines.number_at(self.start)
+
     def text(self) -> bytes:
         """Return the lines with ``\\n`` between them and none at the end, a line's trailing ``\\r`` taken off."""
-        lines = self.data.replace(b"\r\n", b"\n")
+        # Looking for one byte is far quicker than looking for two.
+        lines = self.data.replace(b"\r\n", b"\n") if b"\r" in self.data else self.data
         if lines.endswith(b"\n"):
             return lines[:-1]
         return lines if self.ends_in_line else lines.removesuffix(b"\r")

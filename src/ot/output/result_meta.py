@@ -16,6 +16,9 @@ MAX_TOOL_LENGTH = 200
 
 Count = Annotated[int, Field(ge=0)]
 
+Form = Literal["text", "json", "tagged"]
+"""What the content is: any text; JSON with an element or an entry a line; the same with the tags of ``ot_sdk``."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoredResult:
@@ -26,6 +29,7 @@ class StoredResult:
     size_bytes: int
     created_at: datetime
     tool: str
+    form: Form = "text"
 
 
 class ResultMeta(BaseModel):
@@ -40,10 +44,11 @@ class ResultMeta(BaseModel):
     created_at: AwareDatetime
     tool: str
     owner: str
+    form: Form = "text"
 
     def stored(self) -> StoredResult:
         """Return what the owner may know."""
-        return StoredResult(self.handle, self.total_lines, self.size_bytes, self.created_at, self.tool)
+        return StoredResult(self.handle, self.total_lines, self.size_bytes, self.created_at, self.tool, self.form)
 
 
 def read_meta(directory: ResultDirectory, handle: str) -> ResultMeta | None:

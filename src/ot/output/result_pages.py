@@ -13,6 +13,12 @@ from ot.output.result_search import MAX_FUZZY_RESULTS, Hit, closest, matcher, ma
 
 MAX_PAGE_LINES = 10_000
 SEARCH_SECONDS = 10.0
+SLOW_SECONDS = 0.5
+SLOW_BYTES = 100_000_000
+"""A search that sees fewer bytes in a second of the processor's time is stopped after ``SLOW_SECONDS`` of it.
+
+Ordinary patterns see several times as many; only hostile ones are so slow.
+"""
 FUZZY_SECONDS = 1.5
 _FARTHEST = 1 << 62
 
@@ -118,13 +124,13 @@ class PageReader:
 
     def _matching(self, query: PageQuery) -> Page:
         wanted = matcher(query.search)
-        clock = _Deadline(SEARCH_SECONDS)
+        clock = _Deadline()
         hits = matching(clock.watch(self._lines.blocks()), wanted)
         page = self._found(query, hits)
         if clock.stopped_at is None:
             return page
         note = (
-            f"the search was stopped after {SEARCH_SECONDS:g} s at line {clock.stopped_at:,}; what follows is unknown"
+            f"the search was stopped after {clock.seconds:.1f} s at line {clock.stopped_at:,}; what follows is unknown"
         )
         return _with_note(page, note, has_more=True)
 
@@ -170,17 +176,27 @@ class PageReader:
 class _Deadline:
     """Lets blocks pass until the time is up, and remembers where that was."""
 
-    def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._work = time.thread_time()
         self.stopped_at: int | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been."""
+        return time.monotonic() - self._start
 
     def watch(self, blocks: Iterable[LineBlock]) -> Iterator[LineBlock]:
         """Yield *blocks* while there is time."""
         for block in blocks:
-            if time.monotonic() > self._end:
+            if self.seconds > SEARCH_SECONDS or self._is_slow(block.start):
                 self.stopped_at = block.number
                 return
             yield block
+
+    def _is_slow(self, seen: int) -> bool:
+        worked = time.thread_time() - self._work
+        return worked > SLOW_SECONDS and seen < SLOW_BYTES * worked
 
 
 def _with_note(page: Page, note: str, has_more: bool) -> Page:

@@ -130,10 +130,11 @@ def _matching_in(block: LineBlock, wanted: Matcher) -> Iterator[Hit]:
     # A piece's borders are not a line's: ^ must not match at its start, nor $ at its end. No pattern matches 0xff.
     lines = block.text() + (b"\xff" if block.ends_in_line else b"")
     position = 1 if block.column else 0
-    number, line_start = block.number, 0
+    number = line_start = 0
     while position <= len(lines) and (found := wanted.find(lines, position)) >= 0:
         start = lines.rfind(b"\n", 0, found) + 1
-        number += lines.count(b"\n", line_start, start)
+        # Which line a block begins with is only asked when something is found in it.
+        number = (number or block.number) + lines.count(b"\n", line_start, start)
         line_start = start
         yield Hit(number, found - start + (0 if start else block.column))
         position = lines.find(b"\n", found) + 1 or len(lines) + 1
@@ -143,9 +144,10 @@ def _scores(block: LineBlock, wanted: str, cutoff: float) -> list[tuple[float, i
     from rapidfuzz import fuzz, process  # noqa: PLC0415 - only fuzzy searches need it, no start-up should pay for it
 
     lines = block.text().decode(errors="replace").lower().split("\n")
-    numbered = {block.number + place: line[:FUZZY_LINE] for place, line in enumerate(lines)}
+    first = block.number
+    numbered = {first + place: line[:FUZZY_LINE] for place, line in enumerate(lines)}
     if block.column:
-        del numbered[block.number]  # the start of this line was compared before
+        del numbered[first]  # the start of this line was compared before
     # In a line shorter than what is wanted, a part of what is wanted would be found: the wrong way round.
     long = {number: line for number, line in numbered.items() if len(line) >= len(wanted)}
     short = {number: line for number, line in numbered.items() if len(line) < len(wanted)}

@@ -1,57 +1,55 @@
-"""Keeps large results in files, each for its owner, and reads them back a page at a time."""
+"""Keeps large results, each for its owner, and reads them back a page or a part at a time."""
 
 from __future__ import annotations
 
-import errno
-import os
+import io
+import secrets
 import time
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from ot.errors import ResultError, ResultExpired, ResultNotFound
-from ot.output.result_cleanup import ResultCleanup, is_older
-from ot.output.result_files import CONTENT, HANDLE, INDEX, ResultDirectory, file_name
-from ot.output.result_lines import LineReader, index_size
-from ot.output.result_meta import MAX_OWNER_BYTES, ResultMeta, StoredResult, read_meta
+from ot.output.result_blobs import HandleTaken, ResultBlobs, Sealed
+from ot.output.result_chunks import counted_blocks
+from ot.output.result_cleanup import is_older
+from ot.output.result_files import HANDLE
+from ot.output.result_lines import LineIndexBuilder, LineReader
+from ot.output.result_meta import MAX_OWNER_BYTES, MAX_TOOL_LENGTH, Form, ResultMeta, StoredResult
 from ot.output.result_pages import Page, PageQuery, PageReader
-from ot.output.result_writer import ResultWriter, storage_errors
+from ot.output.result_values import ResultValues, plain_errors
 
 __all__ = ["Page", "ResultStore", "StoredResult"]
 
 SMALLEST_PAGE = 1024
 """A page of a few bytes could not even hold a character, and reading on would never end."""
-
-_NOT_OURS = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EINVAL, errno.ENXIO, errno.EISDIR})
-"""A link, or anything but a regular file, where a file of ours should be."""
+_ATTEMPTS = 8
 
 
 class ResultStore:
-    """Stores results under one directory, which several servers may share.
+    """Stores results in one place, which several servers may share.
 
-    Every method is plain file work that blocks: call it in a thread. All of them may be called at the same time.
+    Every method blocks: call it in a thread. All of them may be called at the same time.
     """
 
     def __init__(
         self,
-        directory: Path,
+        blobs: ResultBlobs,
         *,
         ttl: float,
         max_total_bytes: int,
         max_page_bytes: int,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._path = directory
+        self._blobs = blobs
         self._ttl = timedelta(seconds=ttl)
         self._max_total_bytes = max_total_bytes
         self._max_page_bytes = max(max_page_bytes, SMALLEST_PAGE)
         self._clock = clock
-        self._cleanup = ResultCleanup(self._ttl, max_total_bytes)
 
-    def put(self, chunks: Iterable[bytes | str], *, tool: str, owner: str) -> StoredResult:
-        """Store a result as it comes, never holding it whole, and clean up what has expired.
+    def put(self, chunks: Iterable[bytes | str], *, tool: str, owner: str, form: Form = "text") -> StoredResult:
+        """Store a result as it comes, never holding it whole.
 
         Raises:
             StorageFull: There is no room for it; nothing of it is left.
@@ -59,13 +57,27 @@ class ResultStore:
         """
         if len(owner.encode()) > MAX_OWNER_BYTES:
             raise ValueError(f"the owner's name is longer than {MAX_OWNER_BYTES} bytes")
-        with storage_errors():
-            directory = ResultDirectory.create(self._path)
-        with directory:
-            self._cleanup.sweep(directory, self._now())
-            meta = ResultWriter(directory, self._now, self._max_total_bytes).write(chunks, tool, owner)
-            self._cleanup.make_room(directory, newest=meta)
-        return meta.stored()
+        for _ in range(_ATTEMPTS):
+            with suppress(HandleTaken):
+                return self._put(secrets.token_urlsafe(16), chunks, tool, owner, form).stored()
+        raise ResultError("the result could not be stored: no free handle was found; try again")
+
+    def _put(self, handle: str, chunks: Iterable[bytes | str], tool: str, owner: str, form: Form) -> ResultMeta:
+        index = LineIndexBuilder()
+
+        def seal() -> Sealed:
+            meta = ResultMeta(
+                handle=handle,
+                total_lines=index.total_lines,
+                size_bytes=index.size,
+                created_at=self._now(),
+                tool=_printable(tool),
+                owner=owner,
+                form=form,
+            )
+            return Sealed(meta, index.to_bytes())
+
+        return self._blobs.put(handle, counted_blocks(chunks, index, self._max_total_bytes), seal)
 
     def describe(self, handle: str, *, owner: str) -> StoredResult:
         """Return what is known about a result.
@@ -74,7 +86,7 @@ class ResultStore:
             ResultNotFound: This owner has no such result.
             ResultExpired: It is older than the TTL.
         """
-        with self._found(handle, owner) as (_, meta):
+        with self._found(handle, owner) as meta:
             return meta.stored()
 
     def page(
@@ -98,9 +110,26 @@ class ResultStore:
             ResultExpired: It is older than the TTL.
         """
         query = PageQuery(offset, limit, search, fuzzy, from_byte)
-        with self._found(handle, owner) as (directory, meta), self._content(directory, meta) as content:
-            lines = _line_reader(directory, meta, content)
+        with self._reading(handle, owner) as (_, lines):
             return PageReader(lines, self._max_page_bytes).page(query)
+
+    def value(self, handle: str, *, owner: str, path: str, max_bytes: int) -> Any:
+        """Return the part of a stored JSON value that *path* leads to, as plain data.
+
+        Raises:
+            ValueError, LookupError: The path makes no sense, or leads nowhere; the text says what there is.
+            ResultNotFound, ResultExpired: As for a page.
+        """
+        with self._reading(handle, owner) as (meta, lines), plain_errors():
+            return ResultValues(lines, meta.form).value(path, max_bytes)
+
+    def outline(self, handle: str, *, owner: str, path: str) -> dict[str, Any]:
+        """Return what a stored JSON value is made of at *path*: its type, length, keys and how to go on.
+
+        It raises as *value* does.
+        """
+        with self._reading(handle, owner) as (meta, lines), plain_errors():
+            return ResultValues(lines, meta.form).outline(path)
 
     def open_content(self, handle: str, *, owner: str) -> BinaryIO:
         """Return a result's whole content as a file, for the caller to read in blocks and to close.
@@ -109,46 +138,57 @@ class ResultStore:
             ResultNotFound: This owner has no such result.
             ResultExpired: It is older than the TTL.
         """
-        with self._found(handle, owner) as (directory, meta):
-            return self._content(directory, meta)
+        with self._found(handle, owner) as meta:
+            return self._content(meta)
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), UTC)
 
     @contextmanager
-    def _found(self, handle: object, owner: str) -> Generator[tuple[ResultDirectory, ResultMeta]]:
+    def _reading(self, handle: str, owner: str) -> Generator[tuple[ResultMeta, LineReader]]:
+        with self._found(handle, owner) as meta, self._content(meta) as content:
+            yield meta, self._line_reader(meta, content)
+
+    @contextmanager
+    def _found(self, handle: object, owner: str) -> Generator[ResultMeta]:
         handle = _checked_handle(handle)
         try:
-            with ResultDirectory(self._path) as directory:
-                yield directory, self._meta(directory, handle, owner)
+            yield self._meta(handle, owner)
         except FileNotFoundError:
-            expired = self._cleanup.has_expired(handle, owner)
+            expired = self._blobs.has_expired(handle, owner)
             raise (ResultExpired(handle) if expired else ResultNotFound(handle)) from None
         except OSError as error:
-            if error.errno in _NOT_OURS:
-                raise ResultNotFound(handle) from None
             raise ResultError(f"the stored result could not be read ({error.strerror})") from error
 
-    def _meta(self, directory: ResultDirectory, handle: str, owner: str) -> ResultMeta:
-        meta = read_meta(directory, handle)
+    def _meta(self, handle: str, owner: str) -> ResultMeta:
+        meta = self._blobs.meta(handle)
         if meta is None or meta.owner != owner:
             raise ResultNotFound(handle)
         if self._ttl and is_older(meta.created_at, self._now(), self._ttl):
             raise ResultExpired(handle)
         return meta
 
-    def _content(self, directory: ResultDirectory, meta: ResultMeta) -> BinaryIO:
+    def _content(self, meta: ResultMeta) -> BinaryIO:
         try:
-            content = directory.open_file(file_name(meta.handle, CONTENT))
+            content = self._blobs.open(meta)
         except FileNotFoundError:
             raise ResultExpired(meta.handle) from None  # a cleaner came after the meta was read
         try:
-            if os.fstat(content.fileno()).st_size != meta.size_bytes:
+            if content.seek(0, io.SEEK_END) != meta.size_bytes:
                 raise ResultNotFound(meta.handle)
+            content.seek(0)
         except BaseException:
             content.close()
             raise
         return content
+
+    def _line_reader(self, meta: ResultMeta, content: BinaryIO) -> LineReader:
+        try:
+            return LineReader(content, self._blobs.index(meta), meta.size_bytes, meta.total_lines)
+        except FileNotFoundError:
+            raise ResultExpired(meta.handle) from None  # as above
+        except ValueError:
+            raise ResultNotFound(meta.handle) from None
 
 
 def _checked_handle(handle: object) -> str:
@@ -159,11 +199,5 @@ def _checked_handle(handle: object) -> str:
     return handle
 
 
-def _line_reader(directory: ResultDirectory, meta: ResultMeta, content: BinaryIO) -> LineReader:
-    try:
-        index = directory.read_file(file_name(meta.handle, INDEX), index_size(meta.size_bytes) + 1)
-        return LineReader(content, index, meta.size_bytes, meta.total_lines)
-    except FileNotFoundError:
-        raise ResultExpired(meta.handle) from None  # as above
-    except ValueError:
-        raise ResultNotFound(meta.handle) from None
+def _printable(tool: str) -> str:
+    return tool[:MAX_TOOL_LENGTH].encode(errors="backslashreplace").decode()

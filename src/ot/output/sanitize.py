@@ -15,10 +15,10 @@ UNSEEN = re.compile(
 """Control characters, invisible ones and those that turn the direction of writing."""
 
 
-def redact(text: str) -> str:
+def redact(text: str, *, backslash: str = "\\") -> str:
     """Return *text* with run triggers and boundary tags made harmless, and unseen characters made visible."""
     text = TAG.sub("[REDACTED:tag]", TRIGGER.sub("[REDACTED:trigger]", text))
-    return UNSEEN.sub(lambda found: f"\\u{{{ord(found[0]):x}}}", text)
+    return UNSEEN.sub(lambda found: f"{backslash}u{{{ord(found[0]):x}}}", text)
 
 
 def wrap(text: str, tools: Sequence[str]) -> str:

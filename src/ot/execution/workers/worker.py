@@ -227,8 +227,10 @@ class Worker:
 
     def _taken(self, spooled: Any) -> Path:
         """Return where the reply's file is now: out of the worker's reach, and not gone when the worker is."""
-        name = str(cast("dict[str, Any]", spooled).get("name", "")) if isinstance(spooled, dict) else ""
-        taken = self._spool.with_name(f"taken-{secrets.token_hex(16)}")
+        said = cast("dict[str, Any]", spooled) if isinstance(spooled, dict) else {}
+        name = str(said.get("name", ""))
+        suffix = ".json" if said.get("form") == "json" else ".txt"
+        taken = self._spool.with_name(f"taken-{secrets.token_hex(16)}{suffix}")
         try:
             # It names a file of its own directory, and nothing else, whatever it says.
             (self._spool / Path(name or "nothing").name).rename(taken)

@@ -1,0 +1,220 @@
+"""Parts of a stored JSON value, by path: the value itself, or what it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+from ot.errors import nearest_names
+from ot.output.json_places import JsonPlaces
+from ot.output.json_reader import NotJson, TooFar, TooSlow
+from ot.output.result_lines import LineReader
+from ot.output.result_meta import Form
+from ot.output.result_path import Index, Key, Part, Step, join, parse_path
+from ot_sdk import tagged
+
+MOST_NAMES = 1000
+"""Keys that are looked at to say which are like the one that is missing."""
+SHOWN_KEYS = 50
+LOOKED_AT = 100
+"""Elements of a list whose types are told."""
+SCALARS = {'"': "str", "t": "bool", "f": "bool", "n": "None"}
+
+
+@contextmanager
+def plain_errors() -> Generator[None]:
+    """Turn what is wrong with a text into errors of types that a program knows."""
+    try:
+        yield
+    except (NotJson, TooSlow, TooFar) as error:
+        raise ValueError(str(error)) from None
+    except RecursionError:
+        raise ValueError("the stored value is nested too deeply: read it by lines") from None
+
+
+class ResultValues:
+    """Reads parts of one stored result."""
+
+    def __init__(self, lines: LineReader, form: Form) -> None:
+        """Look into the content of *lines*, which is of *form*."""
+        self._places = JsonPlaces(lines, form)
+        self._form = form
+        self._room = 0
+
+    def value(self, path: str, max_bytes: int) -> Any:
+        """Return what *path* leads to, as plain data of at most *max_bytes* of JSON.
+
+        Raises:
+            ValueError: It is no path, no JSON, or larger; the text says how to go on.
+            LookupError: There is nothing; the text says what there is.
+        """
+        self._room = max_bytes
+        try:
+            return self._value(self._places.root, parse_path(path), path=".")
+        except _TooLarge as large:
+            words = f"the value at path '{large.path}' is larger than {max_bytes:,} bytes, all that a program may hold"
+            raise ValueError(f"{words}: it is {self._words(large.at)}; {self._advice(large.at, large.path)}") from None
+
+    def outline(self, path: str) -> dict[str, Any]:
+        """Return type, length and keys of what *path* leads to, and the path that goes on; raises as *value* does."""
+        steps = parse_path(path)
+        if any(isinstance(step, Part) for step in steps):
+            raise ValueError("an outline is of one value: give a path without a slice")
+        at, here = self._places.root, "."
+        for step in steps:
+            at, here = self._step(at, step, here), join(here, step)
+        return {"path": here, **self._made_of(at), "next": self._advice(at, here)}
+
+    # ---------------------------------------------------------------- the way to a value
+
+    def _value(self, at: int, steps: tuple[Step, ...], path: str) -> Any:
+        if not steps:
+            return self._decoded(at, path)
+        step, rest = steps[0], steps[1:]
+        if not isinstance(step, Part):
+            return self._value(self._step(at, step, path), rest, join(path, step))
+        kind, listed = self._places.container(at)
+        if kind != "list":
+            raise self._wrong_kind(at, path, "a slice")
+        first, last = self._bounds(step, listed)
+        return [self._value(place, rest, join(path, step)) for place in self._places.items(listed, first, last)]
+
+    def _step(self, at: int, step: Step, path: str) -> int:
+        kind, listed = self._places.container(at)
+        if isinstance(step, Key) and kind in ("dict", "pairs"):
+            place = self._places.entry(kind, listed, step.name)
+            if place is None:
+                raise self._missing(kind, listed, step.name, path)
+            return place
+        number = step.number if isinstance(step, Index) else _as_number(step)
+        if kind != "list" or number is None:
+            raise self._wrong_kind(at, path, "a number" if isinstance(step, Index) else "a key")
+        return self._element(listed, number, path)
+
+    def _element(self, listed: int, number: int, path: str) -> int:
+        wanted = number if number >= 0 else number + self._places.length("list", listed)
+        place = next(self._places.items(listed, wanted, wanted + 1), None) if wanted >= 0 else None
+        if place is None:
+            length = self._places.length("list", listed)
+            raise IndexError(f"path '{path}' is a list of {length:,} items: there is no item {number}")
+        return place
+
+    def _bounds(self, part: Part, listed: int) -> tuple[int, int | None]:
+        if (part.first or 0) >= 0 and (part.last is None or part.last >= 0):
+            return part.first or 0, part.last
+        first, last, _ = slice(part.first, part.last).indices(self._places.length("list", listed))
+        return first, max(first, last)
+
+    def _decoded(self, at: int, path: str) -> Any:
+        try:
+            end = self._end(at)
+        except TooFar:
+            raise _TooLarge(at, path) from None
+        self._room -= end - at
+        if at == self._places.root and self._places.is_of_documents:
+            return [self._plain(place, self._places.reader.end_of(place)) for place in self._places.items(at)]
+        return self._plain(at, end)
+
+    def _end(self, at: int) -> int:
+        reader = self._places.reader
+        if at != self._places.root:
+            return reader.end_within(at, self._room)
+        # The root's end is known, whatever it holds.
+        if reader.size - at > self._room:
+            raise TooFar
+        return reader.size
+
+    def _plain(self, at: int, end: int) -> Any:
+        value = self._places.reader.value(at, end)
+        return tagged.decode(value) if self._form == "tagged" else value
+
+    # ---------------------------------------------------------------- what there is
+
+    def _missing(self, kind: str, listed: int, name: str, path: str) -> KeyError:
+        names = [str(key) for key, _ in islice(self._places.entries(kind, listed), MOST_NAMES)]
+        shown = nearest_names(name, names)
+        more = self._places.count(kind, listed)[0] - len(shown)
+        others = f" and {more:,} more" if more > 0 else ""
+        return KeyError(f"path '{path}' has no key {name!r}; there are: {', '.join(shown) or 'none'}{others}")
+
+    def _wrong_kind(self, at: int, path: str, wanted: str) -> LookupError:
+        return LookupError(f"path '{path}' is {self._words(at)}, which has no place for {wanted}")
+
+    def _words(self, at: int) -> str:
+        kind, listed = self._places.container(at)
+        if not kind:
+            return f"a value of type {self._type(at)}"
+        count, is_all = self._places.count(kind, listed)
+        words = f"{count:,} items" if kind == "list" else f"{count:,} keys"
+        return f"a {'list' if kind == 'list' else 'dict'} of {words}{'' if is_all else ' and more'}"
+
+    def _advice(self, at: int, path: str) -> str:
+        kind, listed = self._places.container(at)
+        if kind == "list":
+            return f"read on with path='{join(path, Part(0, 10))}'"
+        key = self._telling_key(kind, listed) if kind else None
+        if key is None:
+            return "read it by lines, with offset, limit, search or from_byte"
+        return f'read on with path="{join(path, Key(key))}"'
+
+    def _telling_key(self, kind: str, listed: int) -> str | None:
+        """Return the first key that holds more than one value, else the first one."""
+        first: str | None = None
+        for key, place in islice(self._places.entries(kind, listed), SHOWN_KEYS):
+            if self._places.container(place)[0]:
+                return str(key)
+            first = str(key) if first is None else first
+        return first
+
+    def _made_of(self, at: int) -> dict[str, Any]:
+        kind, listed = self._places.container(at)
+        if kind == "list":
+            return self._made_of_list(listed)
+        if kind:
+            return self._made_of_dict(kind, listed)
+        return {"type": self._type(at), "size_bytes": self._places.reader.end_of(at) - at}
+
+    def _made_of_list(self, listed: int) -> dict[str, Any]:
+        looked_at = list(self._places.items(listed, 0, LOOKED_AT))
+        outline: dict[str, Any] = {
+            "type": "list",
+            **self._length("list", listed),
+            "items": " or ".join(sorted({self._type(place) for place in looked_at})) or "none",
+        }
+        first = self._places.container(looked_at[0]) if looked_at else ("", 0)
+        if first[0] in ("dict", "pairs"):
+            outline["keys_of_first"] = [str(key) for key, _ in islice(self._places.entries(*first), SHOWN_KEYS)]
+        return outline
+
+    def _made_of_dict(self, kind: str, listed: int) -> dict[str, Any]:
+        keys = {str(key): self._type(place) for key, place in islice(self._places.entries(kind, listed), SHOWN_KEYS)}
+        length = self._length(kind, listed)
+        more = {"more_keys": length["length"] - len(keys)} if length["length"] > len(keys) else {}
+        return {"type": "dict", **length, "keys": keys, **more}
+
+    def _length(self, kind: str, listed: int) -> dict[str, Any]:
+        count, is_all = self._places.count(kind, listed)
+        return {"length": count} | ({} if is_all else {"note": "there are more than could be counted in time"})
+
+    def _type(self, at: int) -> str:
+        kind, _ = self._places.container(at)
+        if kind:
+            return "list" if kind == "list" else "dict"
+        first = self._places.reader.kind(at)
+        if first in SCALARS:
+            return SCALARS[first]
+        return type(self._plain(at, self._places.reader.end_of(at))).__name__
+
+
+class _TooLarge(Exception):
+    def __init__(self, at: int, path: str) -> None:
+        super().__init__(at, path)
+        self.at = at
+        self.path = path
+
+
+def _as_number(step: Step) -> int | None:
+    """Return the number that a key is, as in ``rows.0``."""
+    return int(step.name) if isinstance(step, Key) and step.name.isdecimal() and len(step.name) < 19 else None
