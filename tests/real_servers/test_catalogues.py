@@ -17,7 +17,7 @@ async def test_real_servers_list_hundreds_of_tools() -> None:
     assert len(catalogues) >= 8
     assert sum(map(len, catalogues.values())) >= 200
     for tools in catalogues.values():
-        assert all(tool["name"] and tool["inputSchema"]["type"] == "object" for tool in tools)
+        assert all(tool["name"] and isinstance(tool["inputSchema"], dict) for tool in tools)
 
 
 async def test_a_server_is_asked_once() -> None:
