@@ -100,16 +100,22 @@ def _looked(
     from ot.errors import ServerUnavailable
     from ot.execution.servers.look_at import look_at
     from ot.execution.servers.spec_of_server import why_not_startable
+    from ot.logs import configure_logs
+    from ot.registry.server_catalogue import ServerCatalogue
+    from ot.registry.server_files import FOLDER
 
     spec, redact = _spec(paths, name, entry, secrets, use_global)
     if why := why_not_startable(spec):
         return {"error": why}
+    configure_logs("ERROR", redact)  # what goes wrong is told below
     typer.echo(f"connecting to {name} ...", err=True)
     started = time.monotonic()
     try:
         found = run_async((look or look_at)(spec))
     except ServerUnavailable as error:
         return {"error": redact(str(error))}
+    # Remembered: a program and the search know the tools from now on, before the server is started again.
+    ServerCatalogue(paths.global_dir / FOLDER).write(name, spec.endpoint, found)
     return {
         "tools": len(found.tools),
         "tokens": flat_tokens(found.tools),

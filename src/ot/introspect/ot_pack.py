@@ -156,7 +156,7 @@ class OtPack:
         unusable = {name: pack.broken for name, pack in registry.packs.items() if pack.broken}
         count = sum(len(pack.tools) for name, pack in registry.packs.items() if name not in unusable)
         # A server that is not there is told of below; one that was not asked yet is no trouble at all.
-        broken = {name: why for name, why in unusable.items() if not registry.packs[name].source.startswith("proxy:")}
+        broken = {name: why for name, why in unusable.items() if registry.packs[name].source != "proxy"}
         health: dict[str, Any] = {
             "version": installed_version(),
             "python": platform.python_version(),
