@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from faults.watched import Place
-from real_servers.catalogues import command_of, environment_of, install, installed_at
+from real_servers.catalogues import command_of, install, installed_at
 from real_servers.server_table import REAL_SERVERS, RealServer
 from server.asked_talk import AskedTalk
 
 MORE_ARGS = {"fetch": ("--allow-private-ips",)}
 """Tests fetch from this machine only."""
+MORE_ENV = {"memory": {"MEMORY_FILE_PATH": "{place}/memory.jsonl"}}
+"""Its own choice is a file beside its code, which all tests would share."""
 ONETOOL = (str(Path(sys.executable).with_name("onetool")), "serve")
 
 
@@ -28,11 +30,11 @@ def real(name: str, place: Path, **settings: Any) -> dict[str, Any]:
     asyncio.run(install(server))
     program, *args = _as_users_start(server, place)
     # What the table gives it; the rest of its environment is what every server gets.
-    env = {key: value for key, value in environment_of(server, place).items() if key not in ("PATH", "NO_COLOR", "CI")}
+    more = {key: value.format(place=place) for key, value in MORE_ENV.get(name, {}).items()}
     return {
         "command": program,
         "args": [*args, *MORE_ARGS.get(name, ())],
-        "env": env,
+        "env": {"HOME": str(place), **server.env, **more},
         "cwd": str(place),
         "start_seconds": 60,
         **settings,
