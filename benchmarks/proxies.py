@@ -75,7 +75,7 @@ class Wire:
         self._process = subprocess.Popen(
             command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, cwd=home, env=environ
         )
-        self.request("initialize", HELLO)
+        self.greeting = self.request("initialize", HELLO)
         self._write({"method": "notifications/initialized"})
 
     def _write(self, message: dict[str, Any]) -> None:

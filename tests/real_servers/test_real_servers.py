@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.server
 import json
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from faults.wire_eras import ERAS
 from mcp_wire import WireReply, process_tree
 from real_servers.real_house import git_repository, house
 from server.asked_talk import AskedTalk
-from workers.process_watch import assert_gone
+from workers.process_watch import assert_gone, command
 
 pytestmark = pytest.mark.timeout(400)  # the first time on a machine, the servers are installed
 
@@ -172,6 +173,34 @@ def test_arguments_that_a_real_schema_forbids_never_reach_the_server(talk: Asked
     assert reply.is_error
     assert "'New York', 'Chicago', 'Los Angeles'" in reply.text or '"New York"' in reply.text
     assert "did you mean 'create_entities'" in run(talk, "memory.create_entites(entities=[])").text
+
+
+def named(talk: AskedTalk, words: str) -> list[int]:
+    """Return the processes below OneTool whose command line has *words* in it; the guard has all words of its child."""
+    below = [stat.pid for stat in process_tree(talk.wire.pid)]
+    return [pid for pid in below if words in command(pid) and "guard" not in command(pid)]
+
+
+@pytest.mark.parametrize("words", ["node_modules/.bin/mcp-server-memory", "npm exec"], ids=["server", "launcher"])
+def test_a_real_server_that_is_killed_comes_back_with_what_it_knew(tmp_path: Path, words: str) -> None:
+    with house(tmp_path, ["memory"], policy={"allow": ["memory.*"]}) as talk:
+        seen: set[int] = set()
+        for number in range(3):
+            entity = f"[dict(name='e{number}', entityType='t', observations=[])]"
+            made = run(talk, f"len(memory.create_entities(entities={entity})['entities'])")
+            for _ in range(50):  # after a death, calls fail for a short while
+                if not made.is_error:
+                    break
+                assert "the server 'memory' is not available" in made.text
+                made = run(talk, f"import time\ntime.sleep(0.2)\nlen(memory.create_entities(entities={entity}))")
+            pids = named(talk, words)
+            assert pids
+            seen |= {stat.pid for stat in process_tree(talk.wire.pid)} - {talk.wire.pid}
+            os.kill(pids[0], 9)
+        talk.wire.close()
+    assert_gone(seen, 10)
+    written = (talk.where.cwd / "memory.jsonl").read_text()
+    assert [json.loads(line)["name"] for line in written.splitlines()] == ["e0", "e1", "e2"]
 
 
 def test_no_process_of_any_server_stays_when_the_client_has_gone(tmp_path: Path) -> None:
