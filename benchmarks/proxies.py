@@ -1,6 +1,6 @@
-"""Measures proxied MCP servers: a call beside FastMCP's mounted proxy, gathered calls, and starts among dead servers.
+"""Measures proxied MCP servers: calls beside FastMCP's proxy, many tools, gathered calls, starts among dead ones.
 
-    python benchmarks/proxies.py [--calls 300] [--cold 8]
+    python benchmarks/proxies.py [--calls 300] [--cold 8] [--only calls,nested,starts]
 
 Everything that is compared is measured in turns in one run, over raw JSON-RPC, so that ratios hold on a busy machine.
 """
@@ -11,18 +11,26 @@ import argparse
 import itertools
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 BACKEND = """
-import asyncio
+import asyncio, sys
 from fastmcp import FastMCP
 mcp = FastMCP("backend")
+
+for number in range(int(sys.argv[1])):
+    def more(text: str, count: int = 1, flag: bool = False) -> str:
+        return text
+    mcp.tool(more, name=f"more_{number}", description=f"Say {number}: " + "words that fill a description. " * 5)
 
 @mcp.tool(annotations={"readOnlyHint": True})
 async def echo(text: str) -> str:
@@ -35,17 +43,26 @@ async def nap(seconds: float) -> str:
 
 mcp.run(show_banner=False)
 """
-MOUNTED = """
+FRONT = """
 import sys
 from fastmcp import FastMCP
 from fastmcp.client.transports import StdioTransport
+from fastmcp.experimental.transforms.code_mode import CodeMode
 from fastmcp.server import create_proxy
-front = FastMCP("front")
-front.mount(create_proxy(StdioTransport(sys.executable, [sys.argv[1]], keep_alive=True)), namespace="demo")
+kind, backend, tools = sys.argv[1:]
+front = FastMCP("front", transforms=[CodeMode()] if kind == "codemode" else [])
+front.mount(create_proxy(StdioTransport(sys.executable, [backend, tools], keep_alive=True)), namespace="demo")
 front.run(show_banner=False)
 """
+FEW, MANY = 10, 500
+TEN_CALLS = "for n in range(10):\n    said = demo.echo(text='x')\nsaid"
+TEN_CALLS_OF_CODEMODE = """
+for n in range(10):
+    said = await call_tool('demo_echo', {'text': 'x'})
+return said
+"""
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
-BARS = {"call": 1.2, "gather": 0.8, "start": 1.15}
+BARS = {"call": 1.2, "nested": 1.1, "gather": 0.8, "start": 1.15}
 
 
 class Wire:
@@ -58,7 +75,7 @@ class Wire:
         self._process = subprocess.Popen(
             command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, cwd=home, env=environ
         )
-        self.request("initialize", HELLO)
+        self.greeting = self.request("initialize", HELLO)
         self._write({"method": "notifications/initialized"})
 
     def _write(self, message: dict[str, Any]) -> None:
@@ -110,35 +127,93 @@ def timed(work: Any) -> float:
     return (time.perf_counter() - begun) * 1000
 
 
-def calls(directory: Path, backend: Path, rounds: int) -> dict[str, float]:
-    """Return the medians of a call through run() and through the mounted proxy."""
-    mounted = directory / "mounted.py"
-    mounted.write_text(MOUNTED)
-    ours = onetool(home_with(directory / "calls", {"demo": {"command": sys.executable, "args": [str(backend)]}}))
-    theirs = Wire([sys.executable, str(mounted), str(backend)], directory)
+def in_turns(sides: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
+    """Return how many milliseconds each side took, measured in turns whose order changes."""
+    took: dict[str, list[float]] = {name: [] for name in sides}
+    for number in range(rounds):
+        names = list(sides)[number % len(sides) :] + list(sides)[: number % len(sides)]
+        for name in names:
+            took[name].append(timed(sides[name]))
+    return took
+
+
+def ratio(took: dict[str, list[float]], ours: str, theirs: str) -> str:
+    """Return the ratio of medians with its 90 % interval, by drawing rounds again and again."""
+    pairs = list(zip(took[ours], took[theirs], strict=True))
+    drawn: list[float] = []
+    for _ in range(1000):
+        some = random.choices(pairs, k=len(pairs))
+        drawn.append(statistics.median(a for a, _ in some) / statistics.median(b for _, b in some))
+    drawn.sort()
+    middle = statistics.median(took[ours]) / statistics.median(took[theirs])
+    return f"{middle:.2f} ({drawn[50]:.2f} to {drawn[949]:.2f})"
+
+
+def medians(took: dict[str, list[float]]) -> str:
+    """Return the medians as text."""
+    return ", ".join(f"{name} {statistics.median(found):.2f} ms" for name, found in took.items())
+
+
+def server_of(backend: Path, tools: int) -> dict[str, Any]:
+    """Return the settings of the backend with that many more tools."""
+    return {"command": sys.executable, "args": [str(backend), str(tools)]}
+
+
+def calls(directory: Path, backend: Path, rounds: int) -> None:
+    """Measure one call through run() and through the mounted proxy, and ten gathered ones."""
+    ours = onetool(home_with(directory / "calls", {"demo": server_of(backend, 0)}))
+    theirs = Wire([sys.executable, str(directory / "front.py"), "plain", str(backend), "0"], directory)
     sides = {
         "onetool": lambda: ours.call("run", command="demo.echo(text='x')"),
         "mounted": lambda: theirs.call("demo_echo", text="x"),
     }
     for warm in sides.values():
-        for _ in range(5):
-            assert warm() == "x"
-    took: dict[str, list[float]] = {name: [] for name in sides}
-    for number in range(rounds):
-        for name in sorted(sides, reverse=bool(number % 2)):
-            took[name].append(timed(sides[name]))
+        assert {warm() for _ in range(10)} == {"x"}
+    took = in_turns(sides, rounds)
     gather = "import asyncio\nlen(await asyncio.gather(*[demo.nap(seconds=0.5) for _ in range(10)]))"
-    gathered = min(timed(lambda: ours.call("run", command=gather)) for _ in range(3))
+    gathered = sorted(timed(lambda: ours.call("run", command=gather)) / 1000 for _ in range(9))
     ours.close()
     theirs.close()
-    medians = {name: statistics.median(found) for name, found in took.items()}
-    return {**medians, "ratio": medians["onetool"] / medians["mounted"], "gather": gathered / 1000}
+    row("a proxied call to FastMCP's mounted proxy", ratio(took, "onetool", "mounted"), BARS["call"], medians(took))
+    spread = f"{gathered[4]:.2f} s ({gathered[0]:.2f} to {gathered[-1]:.2f})"
+    row("ten gathered calls of 0.5 s", spread, f"{BARS['gather']} s")
 
 
-def starts(directory: Path, backend: Path, rounds: int) -> dict[str, float]:
-    """Return the medians from spawn to the first reply, with no servers and with twenty of which five are bad."""
+def nested(directory: Path, backend: Path, rounds: int) -> None:
+    """Measure ten calls in one program, with few tools and with many; FastMCP's CodeMode does the same beside."""
+    front = str(directory / "front.py")
+    ours = {n: onetool(home_with(directory / f"n{n}", {"demo": server_of(backend, n)})) for n in (FEW, MANY)}
+    codemode = {n: Wire([sys.executable, front, "codemode", str(backend), str(n)], directory) for n in (FEW, MANY)}
+    sides: dict[str, Callable[[], Any]] = {}
+    for count in (FEW, MANY):
+        sides[f"onetool {count}"] = partial(ours[count].call, "run", command=TEN_CALLS)
+        sides[f"codemode {count}"] = partial(codemode[count].call, "execute", code=TEN_CALLS_OF_CODEMODE)
+    for warm in sides.values():
+        assert ["x" in warm() for _ in range(5)]
+    # The first pair alone: a CodeMode with many tools computes for seconds between two of our calls.
+    alone = in_turns({name: side for name, side in sides.items() if "onetool" in name}, rounds)
+    took = in_turns(sides, max(rounds // 10, 3))
+    for wire in (*ours.values(), *codemode.values()):
+        wire.close()
+    few, many = f"{FEW}", f"{MANY}"
+    row(
+        f"ten calls in a program, {many} tools to {few}", ratio(alone, f"onetool {many}", f"onetool {few}"),
+        BARS["nested"], medians(alone),
+    )  # fmt: skip
+    row(
+        f"the same in FastMCP's CodeMode, {many} tools to {few}",
+        ratio(took, f"codemode {many}", f"codemode {few}"),
+        "",
+        medians(took),
+    )
+    row(f"OneTool to CodeMode, {few} tools", ratio(took, f"onetool {few}", f"codemode {few}"))
+    row(f"OneTool to CodeMode, {many} tools", ratio(took, f"onetool {many}", f"codemode {many}"))
+
+
+def starts(directory: Path, backend: Path, rounds: int) -> None:
+    """Measure from spawn to the first reply, with no servers and with twenty of which five are bad."""
     python = sys.executable
-    good = {f"good{n}": {"command": python, "args": [str(backend), str(n)]} for n in range(15)}
+    good = {f"good{n}": server_of(backend, n) for n in range(15)}
     bad = {
         "hangs": {"command": "sleep", "args": ["600"]},
         "hangs_too": {"command": "sleep", "args": ["601"]},
@@ -150,16 +225,26 @@ def starts(directory: Path, backend: Path, rounds: int) -> dict[str, float]:
         "none": home_with(directory / "none", {}),
         "twenty": home_with(directory / "twenty", good | bad),
     }
+
+    def first_reply(home: Path) -> float:
+        begun = time.perf_counter()
+        wire = onetool(home)
+        assert wire.call("run", command="1 + 1") == "2"
+        took = (time.perf_counter() - begun) * 1000
+        wire.close()
+        return took
+
     took: dict[str, list[float]] = {name: [] for name in homes}
     for number in range(rounds):
         for name in sorted(homes, reverse=bool(number % 2)):
-            begun = time.perf_counter()
-            wire = onetool(homes[name])
-            assert wire.call("run", command="1 + 1") == "2"
-            took[name].append((time.perf_counter() - begun) * 1000)
-            wire.close()
-    medians = {name: statistics.median(found) for name, found in took.items()}
-    return {**medians, "ratio": medians["twenty"] / medians["none"]}
+            took[name].append(first_reply(homes[name]))
+    what = "spawn to first reply, 20 servers of which 5 are bad, to none"
+    row(what, ratio(took, "twenty", "none"), BARS["start"], medians(took))
+
+
+def row(figure: str, measured: str, bar: object = "", told: str = "") -> None:
+    """Print a line of the table."""
+    print(f"| {figure} | {measured} | {bar} | {told} |", flush=True)
 
 
 def main() -> None:
@@ -167,21 +252,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=300)
     parser.add_argument("--cold", type=int, default=8)
+    parser.add_argument("--only", default="calls,nested,starts")
     asked = parser.parse_args()
+    parts = {
+        "calls": partial(calls, rounds=asked.calls),
+        "nested": partial(nested, rounds=asked.calls),
+        "starts": partial(starts, rounds=asked.cold),
+    }
+    print("| figure | measured | bar | medians |\n|---|---|---|---|")
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
+        (directory / "front.py").write_text(FRONT)
         backend = directory / "backend.py"
         backend.write_text(BACKEND)
-        called = calls(directory, backend, asked.calls)
-        started = starts(directory, backend, asked.cold)
-    print("| figure | measured | bar |\n|---|---|---|")
-    print(f"| a proxied call to FastMCP's mounted proxy | {called['ratio']:.2f} | {BARS['call']} |")
-    print(f"| ten gathered calls of 0.5 s | {called['gather']:.2f} s | {BARS['gather']} s |")
-    print(
-        f"| spawn to first reply, 20 servers of which 5 are bad, to none | {started['ratio']:.2f} | {BARS['start']} |"
-    )
-    rest = {key: round(value, 2) for key, value in {**called, **started}.items() if key not in ("ratio", "gather")}
-    print(f"\nmedians in ms: {rest}")
+        for name in asked.only.split(","):
+            parts[name](directory, backend)
 
 
 if __name__ == "__main__":

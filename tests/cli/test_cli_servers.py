@@ -54,6 +54,11 @@ def test_add_writes_the_server_and_says_what_came(onetool: OneTool, server: str)
     assert (told["name"], told["tools"], told["secrets"]) == ("small", 1, [])
     assert 20 < told["tokens"] < 300
     assert config(onetool)["servers"] == {"small": {"command": sys.executable, "args": [server]}}
+    # It is remembered: nothing is started to know its tools.
+    assert f"small  enabled  user  stdio  1 tool  {sys.executable} {server}" in onetool("servers").out
+    checked = json.loads(onetool("check", "--json").out)
+    assert (checked["ok"], checked["servers"][0]["tools"]) == (True, 1)
+    assert "greet" in onetool("run", "ot.help(query='small')").out
 
 
 def test_add_of_a_server_that_fails_says_why_without_its_secret(onetool: OneTool, server: str) -> None:
@@ -146,11 +151,8 @@ def test_servers_are_listed_with_what_is_wrong(onetool: OneTool) -> None:
     onetool("add", "--no-connect", "c", "./gone")
     onetool("disable", "c")
     out = onetool("servers").out
-    assert "a  enabled  user  stdio  sh -c true\n" in out
-    assert (
-        "b  cannot start  user  stdio  sh\n  servers.b.env.NOT_SET_ANYWHERE needs NOT_SET_ANYWHERE, which is not set"
-        in out
-    )
+    assert "a  enabled       user  stdio  not asked yet  sh -c true\n" in out
+    assert "b  cannot start  user  stdio  not asked yet  sh\n  servers.b.env.NOT_SET_ANYWHERE needs NOT_SET" in out
     assert "c  disabled" in out
     rows = json.loads(onetool("servers", "--json").out)
     assert [(row["name"], row["enabled"], bool(row["problem"])) for row in rows] == [

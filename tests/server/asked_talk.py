@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,9 +52,15 @@ class AskedTalk:
     questions: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
 
     @classmethod
-    def start(cls, where: Place, era: str, capabilities: Mapping[str, Any] = CAPABILITIES) -> AskedTalk:
+    def start(
+        cls,
+        where: Place,
+        era: str,
+        capabilities: Mapping[str, Any] = CAPABILITIES,
+        command: Sequence[str] = SERVER,
+    ) -> AskedTalk:
         """Start a server in *where* and meet it."""
-        wire = WireServer.start(SERVER, cwd=where.cwd, env=where.environment(), handshake=False)
+        wire = WireServer.start(command, cwd=where.cwd, env=where.environment(), handshake=False)
         if era == "handshake":
             wire.request("initialize", HANDSHAKE | {"capabilities": dict(capabilities)})
             wire.notify("notifications/initialized")

@@ -100,6 +100,7 @@ async def test_nothing_is_started_before_a_program_names_it(tmp_path: Path):
         await app.start()
         assert not app.servers.states()
         assert (await health_of(app))["servers"] == {"fake": "idle"}
+        assert '"status":"ok"' in value_of(await app.run("ot.health()['registry']"))
 
 
 async def test_other_servers_are_asked_after_the_first_reply(tmp_path: Path):
@@ -244,7 +245,7 @@ async def test_the_command_line_prints_a_line_for_each_block(tmp_path: Path):
         timeout=60,
     )
     assert done.stdout == "see\n"
-    assert "[image, image/png, 9 bytes]" in done.stderr
+    assert "[image, image/png, 8 bytes]" in done.stderr
     assert "[resource, text/plain, mem://a]" in done.stderr
 
 

@@ -223,7 +223,7 @@ async def answered_or_lost(door, name: str, **arguments):
 
 async def killed_under_calls(directory: Path, kills: int) -> None:
     """Kill the server again and again while calls are made; every call ends, and has its effect at most once."""
-    effects, answered, lost = directory / "effects", [], []
+    effects, answered, lost, killed = directory / "effects", [], [], set[int]()
     async with door_to(fake_spec()) as door:
 
         async def caller(name: str) -> None:
@@ -244,15 +244,17 @@ async def killed_under_calls(directory: Path, kills: int) -> None:
         for _ in range(kills):
             pid = (await answered_later(door, "pid"))["pid"]
             os.kill(pid, 9)
+            killed.add(pid)
             await asyncio.sleep(0)
         done.set()
         await asyncio.gather(*callers)
         assert await answered_later(door, "echo", text="alive") == "alive"
     counts = counted(lines_of(effects))
+    assert len(killed) == kills
     assert max(counts.values()) == 1
-    assert set(answered) <= counts.keys()
+    assert set(answered) <= counts.keys() <= {*answered, *lost}
     assert lost
-    assert_gone(below_this(), 5)
+    assert_gone([*killed, *below_this()], 5)
 
 
 async def test_ten_kills_under_calls_lose_calls_and_nothing_else(tmp_path: Path):

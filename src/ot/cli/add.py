@@ -100,10 +100,12 @@ def _looked(
     from ot.errors import ServerUnavailable
     from ot.execution.servers.look_at import look_at
     from ot.execution.servers.spec_of_server import why_not_startable
+    from ot.logs import configure_logs
 
     spec, redact = _spec(paths, name, entry, secrets, use_global)
     if why := why_not_startable(spec):
         return {"error": why}
+    configure_logs("ERROR", redact)  # what goes wrong is told below
     typer.echo(f"connecting to {name} ...", err=True)
     started = time.monotonic()
     try:

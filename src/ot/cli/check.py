@@ -38,7 +38,7 @@ async def _check() -> dict[str, Any]:
         return {"ok": False, "errors": [str(error)]}
     try:
         packs = app.picture.registry.packs
-        # What a server offers may not be known yet; how the servers are is told apart.
+        # A server that was not asked yet is no trouble; one that cannot be started is told of in its own line.
         broken = {name: pack.broken for name, pack in packs.items() if pack.source != "proxy" and pack.broken}
         reply = await app.picture.runner.run("sum(range(10))", caller=app.caller)
     finally:

@@ -47,7 +47,7 @@ def _block_line(block: Mapping[str, Any]) -> str:
     inner: Mapping[str, Any] = block.get("resource") or block
     parts = [block.get("type"), inner.get("mimeType"), inner.get("uri")]
     data = str(inner.get("data") or inner.get("blob") or "")
-    size = f"{len(data) * 3 // 4:,} bytes" if data else ""
+    size = f"{len(data) * 3 // 4 - data[-2:].count('='):,} bytes" if data else ""
     return f"[{', '.join(str(part) for part in (*parts, size) if part)}]"
 
 

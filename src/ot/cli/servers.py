@@ -51,8 +51,16 @@ def server_rows(loaded: Loaded, paths: Paths) -> list[dict[str, Any]]:
     """Return what is known of each server without starting it."""
     from ot.config.models import pack_name
     from ot.execution.servers.spec_of_server import specs_of_servers, why_not_startable
+    from ot.registry.server_catalogue import ServerCatalogue
+    from ot.registry.server_files import FOLDER
 
     specs = specs_of_servers(loaded, paths.cwd)
+    catalogue = ServerCatalogue(paths.global_dir / FOLDER)
+
+    def count(name: str) -> int | None:
+        known = catalogue.read(name, specs[name].endpoint) if name in specs else None
+        return len(known.tools) if known else None
+
     return [
         {
             "name": name,
@@ -61,6 +69,7 @@ def server_rows(loaded: Loaded, paths: Paths) -> list[dict[str, Any]]:
             "endpoint": loaded.secrets.redact(server.url or " ".join([server.command, *server.args])),
             "from": "project" if name in loaded.servers_of_project else "user",
             "enabled": server.enabled,
+            "tools": count(name),
             "problem": why_not_startable(specs[name]) if name in specs else "",
         }
         for name, server in loaded.config.servers.items()
@@ -68,13 +77,25 @@ def server_rows(loaded: Loaded, paths: Paths) -> list[dict[str, Any]]:
 
 
 def server_lines(rows: list[dict[str, Any]]) -> list[str]:
-    """Return *rows* as lines for a person."""
+    """Return *rows* as lines for a person, in columns."""
+    table = [(row["name"], _state(row), row["from"], row["transport"], _tools(row)) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines: list[str] = []
-    for row in rows:
-        state = "disabled" if not row["enabled"] else "cannot start" if row["problem"] else "enabled"
-        lines.append(f"{row['name']}  {state}  {row['from']}  {row['transport']}  {row['endpoint']}")
+    for cells, row in zip(table, rows, strict=True):
+        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        lines.append("  ".join([*padded, row["endpoint"]]))
         lines += [f"  {problem}" for problem in row["problem"].split("; ") if problem]
     return lines
+
+
+def _state(row: dict[str, Any]) -> str:
+    return "disabled" if not row["enabled"] else "cannot start" if row["problem"] else "enabled"
+
+
+def _tools(row: dict[str, Any]) -> str:
+    """Return how many tools it has; they are known once it was asked."""
+    count = row["tools"]
+    return "not asked yet" if count is None else "1 tool" if count == 1 else f"{count} tools"
 
 
 def remove(name: Name, as_json: AsJson = False) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastmcp import Context
-from mcp import MCPError
+from mcp import MCPError, ServerSession
 from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
@@ -24,7 +24,8 @@ NO_ELICITATION = "the client cannot put questions to its user (it offers no elic
 class ClientQuestion:
     """Asks in the handshake era, by a request to the client."""
 
-    ctx: Context
+    session: ServerSession
+    request_id: str
     seconds: float
 
     async def __call__(self, question: Question) -> Answer:
@@ -35,8 +36,8 @@ class ClientQuestion:
         """
         try:
             async with asyncio.timeout(self.seconds):
-                result = await self.ctx.session.elicit_form(
-                    question.message, dict(question.schema), related_request_id=self.ctx.request_id
+                result = await self.session.elicit_form(
+                    question.message, dict(question.schema), related_request_id=self.request_id
                 )
         except TimeoutError:
             raise CannotAsk(f"nobody answered within {self.seconds:g} s") from None
@@ -68,7 +69,8 @@ def can_ask(ctx: Context) -> bool:
 
 def way_to_ask(ctx: Context, seconds: float) -> AskUser:
     """Return how to ask over a connection of the handshake era."""
-    return ClientQuestion(ctx, seconds) if can_ask(ctx) else nobody
+    # Taken now: a proxied server's question comes in a task of its connection, which knows nothing of this request.
+    return ClientQuestion(ctx.session, ctx.request_id, seconds) if can_ask(ctx) else nobody
 
 
 def input_required(question: Question, token: str) -> InputRequiredResult:

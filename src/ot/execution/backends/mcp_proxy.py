@@ -36,7 +36,7 @@ class McpProxyBackend:
         target = ProxyTarget.of(tool.target)
         call = ServerCall(tool.full_name, target, arguments, context)
         result = await self._pool.use(self._spec(target), tool.full_name, CallTrace(context), call)
-        value = call.value(result, self._output_schema(target))
+        value = call.value(result, self._pool.definition(target.server, target.tool).get("outputSchema"))
         if self._learn:
             self._learn(tool, value)
         return value
@@ -46,11 +46,6 @@ class McpProxyBackend:
             return self._specs[target.server]
         except KeyError:
             raise ServerUnavailable(target.server, "it is no longer configured") from None
-
-    def _output_schema(self, target: ProxyTarget) -> Mapping[str, Any] | None:
-        known = self._pool.definitions(target.server)
-        listed = known.tools if known else ()
-        return next((tool.get("outputSchema") for tool in listed if tool.get("name") == target.tool), None)
 
     async def health(self) -> BackendHealth:
         """Return how the servers that were used are."""

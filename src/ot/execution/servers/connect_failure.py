@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator
 
-MAX_TEXT = 500
+MAX_TEXT = 600
 
 
 def failure_words(error: BaseException) -> str:

@@ -14,19 +14,21 @@ NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
 MAX_MESSAGE = 4000
 
 
-async def answer_elicitation(context: CallContext | None, params: ElicitRequestParams) -> ElicitResult:
-    """Return the user's answer; ``cancel`` when nobody can be asked: that is no refusal of the user's."""
+async def answer_elicitation(context: CallContext | None, params: ElicitRequestParams, server: str) -> ElicitResult:
+    """Return the user's answer to *server*; ``cancel`` when nobody can be asked: that is no refusal of the user's."""
     if context is None or context.ask is None:
         return ElicitResult(action="cancel")
     try:
-        answer = await context.ask(_question(params))
+        answer = await context.ask(_question(params, server))
     except CannotAsk:
         return ElicitResult(action="cancel")
     content: Any = dict(answer.content) if answer.action == "accept" else None
     return ElicitResult(action=answer.action, content=content)
 
 
-def _question(params: ElicitRequestParams) -> Question:
+def _question(params: ElicitRequestParams, server: str) -> Question:
+    # Who asks is said by us: a server could write as if it were OneTool.
+    message = f"The server '{server}' asks: {params.message}"
     if isinstance(params, ElicitRequestFormParams):
-        return Question(params.message[:MAX_MESSAGE], params.requested_schema)
-    return Question(f"{params.message}\n{params.url}"[:MAX_MESSAGE], NOTHING)
+        return Question(message[:MAX_MESSAGE], params.requested_schema)
+    return Question(f"{message}\n{params.url}"[:MAX_MESSAGE], NOTHING)

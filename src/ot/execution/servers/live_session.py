@@ -164,7 +164,7 @@ class LiveSession:
         trace = current_trace.get()
         if trace is None or trace is self.trace:
             trace = self._traces[-1] if self._traces else self.trace
-        return await answer_elicitation(trace.context, params)
+        return await answer_elicitation(trace.context, params, self.spec.name)
 
     async def _hear(self, message: Any) -> None:
         if isinstance(message, types.ToolListChangedNotification):

@@ -158,7 +158,8 @@ class ServerConnection:
             async with asyncio.timeout(seconds):
                 live = await self._start.connected()
         except TimeoutError:
-            self._refuse(f"it did not start within {seconds:g} s")
+            said = f". It said: {self.noise.said}" if self.noise.said else ""
+            self._refuse(f"it did not start within {seconds:g} s{said}")
         except asyncio.CancelledError:
             self._set("idle")
             raise

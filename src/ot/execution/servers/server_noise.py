@@ -1,4 +1,4 @@
-"""ServerNoise: what a server wrote on its standard output that is no message."""
+"""ServerNoise: what a server wrote that is no message, on its standard output and on standard error."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ class ServerNoise:
         """Keep those of *server*."""
         self._server = server
         self._last: deque[str] = deque(maxlen=KEPT_LINES)
+        self._said: deque[str] = deque(maxlen=KEPT_LINES)
         self.count = 0
 
     def add(self, line: bytes, why: str = "") -> None:
@@ -30,6 +31,16 @@ class ServerNoise:
         self._last.append(shown)
         level = logging.WARNING if self.count <= WARNED_LINES else logging.DEBUG
         logger.log(level, "the server %s wrote a line that is no JSON-RPC: %s", self._server, shown)
+
+    def say(self, line: str) -> None:
+        """Keep a line of standard error, where it may say what it likes."""
+        if line.strip():
+            self._said.append(line.strip()[:SHOWN_CHARACTERS])
+
+    @property
+    def said(self) -> str:
+        """The last few lines of standard error."""
+        return "\n".join(self._said)
 
     @property
     def text(self) -> str:

@@ -28,7 +28,7 @@ class ServerPool:
     def __init__(self, changed: Changed | None = None, *, backoff: NewBackoff = ServerBackoff) -> None:
         """Start nothing; *changed* gets a server's lists whenever they were fetched."""
         self._connections: dict[str, ServerConnection] = {}
-        self._definitions: dict[str, ServerDefinitions] = {}
+        self._tools: dict[str, Mapping[str, Mapping[str, Any]]] = {}
         self._changed = changed
         self._new_backoff = backoff
         self._leaving: set[asyncio.Task[None]] = set()
@@ -66,9 +66,9 @@ class ServerPool:
 
     # ---------------------------------------------------------------- lists
 
-    def definitions(self, server: str) -> ServerDefinitions | None:
-        """Return what *server* said last that it offers."""
-        return self._definitions.get(server)
+    def definition(self, server: str, tool: str) -> Mapping[str, Any]:
+        """Return what *server* said last of that tool; nothing when it said nothing."""
+        return self._tools.get(server, {}).get(tool, {})
 
     async def list_all(self, specs: Iterable[ServerSpec], limit: int = AT_ONCE) -> None:
         """Fetch the lists of all *specs*, *limit* servers at a time; one that fails harms no other."""
@@ -81,7 +81,8 @@ class ServerPool:
         await asyncio.gather(*(fetch(spec) for spec in specs), return_exceptions=True)
 
     def _take(self, server: str, definitions: ServerDefinitions) -> None:
-        self._definitions[server] = definitions
+        # By name: a call must not cost more where there are more tools.
+        self._tools[server] = {str(tool.get("name")): tool for tool in definitions.tools}
         if self._changed:
             self._changed(server, definitions)
 

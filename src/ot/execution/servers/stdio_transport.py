@@ -43,6 +43,7 @@ class StdioTransport(ClientTransport):
         self.ended = asyncio.Event()
         self._spec = spec
         self._noise = noise
+        self._log = logging.getLogger(f"ot.servers.{spec.name}")
         self._callbacks = callbacks
         self._changed = changed
         self._process: GuardedProcess | None = None
@@ -85,14 +86,17 @@ class StdioTransport(ClientTransport):
     async def _started(self) -> GuardedProcess:
         spec = self._spec
         program, environ = find_program(spec.command, {**worker_environ(os.environ), **spec.env})
-        log = logging.getLogger(f"ot.servers.{spec.name}")
         return await GuardedProcess.start(
             [program, *spec.args],
             env=environ,
             cwd=_place(spec.cwd),
             processes=PROCESSES,
-            on_line=lambda line: log.debug("%s", line),
+            on_line=self._on_line,
         )
+
+    def _on_line(self, line: str) -> None:
+        self._noise.say(line)
+        self._log.debug("%s", line)
 
     async def _on_end(self) -> None:
         """Learn how the process ended; one that only closed its output answers nobody any more, and is killed."""
