@@ -52,6 +52,11 @@ async def test_a_question_that_fails_does_not_end_the_listening(speech: Path, tm
     assert [(one.answer, one.error[:27]) for one in heard] == [("", "Ollama refused the request "), ("on", "")]
 
 
+async def test_half_an_order_is_none(speech: Path) -> None:
+    ears = SphinxTranscriber("public <order> = turn on the light in the attic of the house next door;")
+    assert [await ears.transcribe(utterance) async for utterance in Utterances().of(wav_chunks(speech))] == ["", ""]
+
+
 async def test_samples_from_a_pipe_are_cut_into_the_same_utterances(speech: Path) -> None:
     pipe = asyncio.StreamReader()
     with wave.open(str(speech), "rb") as opened:
