@@ -25,9 +25,9 @@ def speak(directory: Path) -> Path:
     spoken = [pause]
     for number, order in enumerate(ORDERS):
         raw, even = directory / f"raw{number}.wav", directory / f"even{number}.wav"
-        subprocess.run(["espeak-ng", "-v", "en-us", "-s", "140", "-w", raw, order], check=True, timeout=30)
-        subprocess.run(["sox", raw, "-r", str(RATE), "-c", "1", "-b", "16", even], check=True, timeout=30)
+        subprocess.run(["espeak-ng", "-v", "en-us+m3", "-s", "130", "-w", raw, order], check=True, timeout=30)
+        subprocess.run(["sox", "-D", raw, "-r", str(RATE), "-c", "1", "-b", "16", even], check=True, timeout=30)
         spoken += [even, pause]
     whole = directory / "orders.wav"
-    subprocess.run(["sox", *spoken, whole], check=True, timeout=30)
+    subprocess.run(["sox", "-D", *spoken, whole], check=True, timeout=30)
     return whole

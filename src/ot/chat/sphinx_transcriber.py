@@ -10,6 +10,9 @@ import anyio.to_thread
 from ot.chat.audio import RATE
 from ot.errors import ChatError, MissingExtra
 
+BEAMS = {"beam": 1e-80, "wbeam": 1e-60, "pbeam": 1e-80}
+"""Wider than usual: a grammar is small, and slow speech survives."""
+
 
 class SphinxTranscriber:
     """Recognises the sentences of a JSGF grammar; its English model comes with the library."""
@@ -27,7 +30,7 @@ class SphinxTranscriber:
             raise MissingExtra("speech without a network", "voice-offline") from None
         head = "" if grammar.lstrip().startswith("#JSGF") else "#JSGF V1.0;\ngrammar orders;\n"
         library: Any = pocketsphinx  # without types
-        self._decoder: Any = library.Decoder(samprate=RATE, lm=None, loglevel="FATAL")
+        self._decoder: Any = library.Decoder(samprate=RATE, lm=None, loglevel="FATAL", **BEAMS)
         self._one_at_a_time = anyio.Lock()
         try:
             self._decoder.add_jsgf_string("orders", head + grammar)
@@ -47,4 +50,5 @@ class SphinxTranscriber:
         self._decoder.process_raw(utterance, full_utt=True)
         self._decoder.end_utt()
         found = self._decoder.hyp()
-        return found.hypstr if found else ""
+        # The best guess may be the beginning of a sentence alone, and half an order is none.
+        return found.hypstr if found and self._decoder.get_fsg("orders").accept(found.hypstr) else ""
