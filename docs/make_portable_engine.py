@@ -80,6 +80,7 @@ _OF_STATEMENTS = (
     "method decorator",
     "class body",
     "function attribute",
+    "builtin as item",
     "async comprehension",
     "too deep",
 )

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import linux_probes
 
 from ot.config.models import Limits
 from ot.execution.deadline import Deadline
@@ -114,6 +117,7 @@ async def main(namespaces: bool) -> dict[str, Any]:
             "layers": locked.layers, "user": locked.user, "notes": locked.notes, "succeeded": await run(TRIED),
             "descriptors": await run(DESCRIPTORS), "who": await run(WHO),
             "random": [await run(RANDOM), await run(RANDOM)],
+            "probes": await run(linux_probes.program(os.uname().machine)),
         }  # fmt: skip
     finally:
         await engine.aclose()

@@ -64,6 +64,7 @@ def _in_namespaces(bwrap: str, python: str, user: Sequence[str], control_fd: int
         argv += _library(link)
     for inner, outer in _own_code().items():
         argv += ["--ro-bind", str(outer), f"{INSIDE}/{inner}"]
+    argv += ["--perms", "0755", "--dir", "/dev", "--dev-bind", os.devnull, os.devnull]
     argv += ["--remount-ro", "/", "--chdir", "/", "--"]
     return ZygoteCommand((*argv, *_interpreter(python, INSIDE, control_fd)), namespaces=True)
 

@@ -99,7 +99,7 @@ def test_what_reaches_beyond_the_process_is_refused(machine: str) -> None:
 def test_only_what_is_named_is_allowed(machine: str) -> None:
     named = {number(name, machine) for name in ALLOWED}
     checked = {
-        number(name, machine) for name in ("openat", "mmap", "prlimit64")
+        number(name, machine) for name in ("openat", "mmap", "prlimit64", "sendto")
     }  # they allow a call of nothing but zeros
     passing = {call for call in range(1024) if verdict(machine, call) == ALLOW}
     assert passing <= named | checked | {number("fcntl", machine)}
@@ -136,7 +136,13 @@ def test_a_call_of_another_machine_or_table_is_the_end(machine: str) -> None:
         ("prctl", (15,), True),
         ("prctl", (4,), False),
         ("prctl", (22,), False),
-        ("socketpair", (1,), True),
+        ("socketpair", (1, 1), True),
+        ("socketpair", (1, 1 | 0o2004000), True),
+        ("socketpair", (1, 2), False),
+        ("socketpair", (1, 5), False),
+        ("sendto", (3, 7, 7, 0, 0, 0), True),
+        ("sendto", (3, 7, 7, 0, 7, 110), False),
+        ("sendto", (3, 7, 7, 0, 1 << 32, 110), False),
         ("socketpair", (2,), False),
         ("prlimit64", (0, 9, 0), True),
         ("prlimit64", (0, 9, 1 << 32), False),

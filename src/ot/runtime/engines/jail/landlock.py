@@ -14,7 +14,7 @@ CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # the same on every mac
 ASK_VERSION = 1
 PATH_BENEATH = 1
 
-READ_FILE, READ_DIR = 1 << 2, 1 << 3
+WRITE_FILE, READ_FILE, READ_DIR = 1 << 1, 1 << 2, 1 << 3
 FILE_RIGHTS = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
 """All rights on files that a version of Landlock knows; what is handled and not granted is refused."""
 TCP_RIGHTS = 0x3
@@ -55,11 +55,15 @@ class Rules:
         """Let directories be listed below *path*, without their files being read."""
         self._allow(path, READ_DIR)
 
+    def allow_writing(self, path: str) -> None:
+        """Let one file be read and written."""
+        self._allow(path, READ_FILE | WRITE_FILE)
+
     def _allow(self, path: str, rights: int) -> None:
         with contextlib.suppress(FileNotFoundError):
             fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
             try:
-                rights = rights if os.path.isdir(path) else READ_FILE  # noqa: PTH112 - pathlib costs the zygote a start
+                rights = rights if os.path.isdir(path) else rights & ~READ_DIR or READ_FILE  # noqa: PTH112 - pathlib costs the zygote a start
                 packed = struct.pack("=Qi", rights, fd)
                 buffer = ctypes.create_string_buffer(packed, len(packed))
                 syscall(ADD_RULE, self._rules, PATH_BENEATH, ctypes.addressof(buffer), 0)

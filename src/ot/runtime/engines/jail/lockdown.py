@@ -55,6 +55,7 @@ def lock_zygote(more_paths: Sequence[str], server: int) -> dict[str, str]:
     rules = Rules()
     rules.allow_reading(readable_paths(more_paths))
     rules.allow_listing(sysconfig.get_path("stdlib"))
+    rules.allow_writing(os.devnull)
     prctl(PR_SET_DUMPABLE, 0)
     user = leave_root(server)
     prctl(PR_SET_NO_NEW_PRIVS, 1)
@@ -187,6 +188,14 @@ def close_all_but(fd: int) -> int:
         os.dup2(fd, 3, inheritable=False)
     os.closerange(4, 65536)
     return 3
+
+
+def open_own_nothing() -> None:
+    """Let 0 to 2 lead nowhere by a description of this process alone: siblings could read the flags of a shared one."""
+    fd = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(fd, number)
+    os.close(fd)
 
 
 def empty_environment() -> None:

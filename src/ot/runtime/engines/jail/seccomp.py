@@ -37,6 +37,8 @@ FCNTL = (0, 1, 2, 3, 4, 1030)
 """Duplicate, and get or set the flags; not F_SETOWN, which sends signals to others."""
 PR_SET_NAME = 15
 AF_UNIX = 1
+STREAM_TYPES = 1 | 0o4000 | 0o2000000
+"""SOCK_STREAM, which may be non-blocking and closed on exec."""
 
 Step = tuple[int, int, int, int]
 
@@ -78,7 +80,11 @@ def _checks() -> Mapping[str, Sequence[Step]]:
         "ioctl": _one_of(1, FIONBIO, FIOCLEX, FIONCLEX, FIONREAD),
         "fcntl": _one_of(1, *FCNTL),
         "prctl": _one_of(0, PR_SET_NAME),
-        "socketpair": _one_of(0, AF_UNIX),
+        # A datagram could be sent to any socket that has a name, whoever its peer is.
+        "socketpair": [
+            *_require(ARGUMENTS, AF_UNIX), _load(1), (ANY_BIT, 0, 1, 0xFFFFFFFF & ~STREAM_TYPES), _refuse(), _allow(),
+        ],
+        "sendto": [*_require(ARGUMENTS + 32, 0), *_require(ARGUMENTS + 36, 0), _allow()],
         # Limits may be read, of this process only.
         "prlimit64": [
             *_require(ARGUMENTS, 0), *_require(ARGUMENTS + 16, 0), *_require(ARGUMENTS + 20, 0), _allow(),

@@ -49,7 +49,6 @@ ALLOWED: Mapping[str, tuple[int | None, int | None]] = {
     "epoll_wait": (232, None),
     "epoll_pwait": (281, 22),
     "epoll_pwait2": (441, 441),
-    "sendto": (44, 206),
     "recvfrom": (45, 207),
     "getsockopt": (55, 209),
     "shutdown": (48, 210),
@@ -99,6 +98,7 @@ CHECKED: Mapping[str, tuple[int, int]] = {
     "fcntl": (72, 25),
     "prctl": (157, 167),
     "socketpair": (53, 199),
+    "sendto": (44, 206),
     "prlimit64": (302, 261),
 }
 """Allowed with some arguments only; ``seccomp`` says with which."""

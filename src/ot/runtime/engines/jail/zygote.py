@@ -135,6 +135,8 @@ class Zygote:
             self._control.detach()
             fd = lockdown.close_all_but(fd)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            if self._jailed:
+                lockdown.open_own_nothing()
             self._lock_child(limits)
             serve_one(fd)
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins as python_builtins
 import re
 from collections.abc import Iterator
 from itertools import chain
@@ -24,6 +25,7 @@ from ot.runtime.engines.portable_gaps.names import Names
 from ot.runtime.engines.portable_gaps.report import gap
 from ot.runtime.engines.portable_gaps.rules import EXCEPTIONS
 
+_FUNCTIONS: tuple[type[ast.AST], ...] = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -34,6 +36,19 @@ def builtins(names: Names) -> Iterator[Gap]:
     for node in names.nodes.of(ast.Name):
         if node.id in BUILTINS and id(node) not in decorators and not names.binds(node.id):
             yield gap(node, "builtin", name=node.id, instead=BUILTINS[node.id])
+
+
+def builtins_as_items(names: Names) -> Iterator[Gap]:
+    """Yield items that are called like a builtin: in comprehensions outside of functions the engine reads that."""
+    found = [
+        (node, target)
+        for node in names.nodes.of(ast.comprehension)
+        for target in ast.walk(node.target)
+        if isinstance(target, ast.Name) and hasattr(python_builtins, target.id) and target.id not in BUILTINS
+    ]
+    functions = [part for kind in _FUNCTIONS for part in names.nodes.of(kind)] if found else []
+    inside = {id(node) for function in functions for node in ast.walk(function)}
+    yield from (gap(target, "builtin as item", name=target.id) for node, target in found if id(node) not in inside)
 
 
 def attributes(names: Names) -> Iterator[Gap]:
@@ -57,6 +72,8 @@ def attributes(names: Names) -> Iterator[Gap]:
 def _is_function(names: Names, expr: ast.expr) -> bool:
     if not isinstance(expr, ast.Name) or len(names.values(expr.id)) != 1:
         return False
+    if expr.id in names.decorated:
+        return True
     own = names.functions.get(expr.id, [])
     # A decorator may have put something else under the name: a cached function has cache_info().
     return len(own) == 1 and not getattr(own[0], "decorator_list", None)

@@ -19,6 +19,7 @@ _CHECKS: tuple[tuple[type[ast.AST], Callable[[Names], Iterator[Gap]]], ...] = (
     (ast.ClassDef, statements.classes),
     (ast.Assert, statements.caught_asserts),
     (ast.Name, attributes.builtins),
+    (ast.comprehension, attributes.builtins_as_items),
     (ast.Attribute, attributes.attributes),
     (ast.Constant, attributes.constants),
     (ast.Dict, attributes.equal_keys),

@@ -204,6 +204,14 @@ class Names:
                 found.setdefault(target.id, []).append(value)
         return found
 
+    @cached_property
+    def decorated(self) -> frozenset[str]:
+        """The parameters that stand for a function, since their own function is used as a decorator."""
+        methods = [node for kind in (ast.FunctionDef, ast.AsyncFunctionDef) for node in self.nodes.of(kind)]
+        used = [part.id for node in methods for part in node.decorator_list if isinstance(part, ast.Name)]
+        own = [function for name in used for function in self.functions.get(name, [])]
+        return frozenset(function.args.args[0].arg for function in own if function.args.args)
+
     def function_name(self, node: ast.AST) -> str:
         """Return the name under which the program keeps the function *node*, or nothing."""
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):

@@ -214,6 +214,10 @@ RULES: Final = {
     "class body": Rule("a class may hold only methods and name = value", "move the rest out of the class"),
     "special method": Rule("{name} is ignored", ""),
     "function attribute": Rule("a function has no .{name}", "write the text out, or keep the value in a variable"),
+    "builtin as item": Rule(
+        "{name} in [... for {name} in ...] outside of functions is the builtin, not the item",
+        "use another name: [f(x) for x in xs]",
+    ),
     "async comprehension": Rule("async for is not supported", "await the whole list, then use a plain for"),
     "await in generator": Rule("CPython refuses await inside (... for ...)", "use a list: [await f(x) for x in xs]"),
     "generator as iterator": Rule(
