@@ -200,9 +200,9 @@ SCENARIOS = (
     Scenario("003-27", "built", "tool modules are called tool_*"),
     # 004 one executor for chat clients
     Scenario("004-01", "built", "a tool is executed by its name"),
-    Scenario("004-02", "open", "name, arguments, time and result are logged"),
+    Scenario("004-02", "built", "name, arguments, time and result are logged"),
     Scenario("004-03", "built", "an unknown tool is logged and answered"),
-    Scenario("004-04", "open", "a tool's error is logged and answered in plain words"),
+    Scenario("004-04", "built", "a tool's error is logged and answered in plain words"),
     Scenario("004-05", "built", "every tool is registered at start"),
     Scenario("004-06", "built", "the registry gives definitions for models"),
     Scenario("004-07", "built", "the registry gives the function of a name"),

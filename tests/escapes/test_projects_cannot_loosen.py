@@ -31,7 +31,7 @@ def house(tmp_path: Path) -> House:
         "policy: {allow: ['*']}",
         "policy: {ask: [file.write]}",
         "policy: {ask_calls: 10000}",
-        "policy: {ask_seconds: 1}",
+        "policy: {ask_seconds: 301}",
         "policy: {exact_names: false}",
         "policy: {changed_definitions: flag}",
         "secrets_file: ../../home/.onetool/secrets.yaml",
@@ -45,7 +45,7 @@ async def test_a_trusted_project_cannot_loosen_what_the_user_has_set(
     house: House, settings: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SBX_CANARY", "canary-environment")
-    house.user_file("security: {sanitize: always}\n")
+    house.user_file("security: {sanitize: always}\npolicy: {changed_definitions: block}\n")
     house.user_file("TOKEN: canary-user\n", "secrets.yaml")
     house.project_file("aliases: {ls: file.list}\n")
     house.trust()

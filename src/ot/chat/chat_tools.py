@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from ot.errors import NotOffered
-from ot.execution.ask_user import AskUser
+from ot.execution.ask_user import Answer, AskUser, Question
 from ot.registry.tool import Tool
 from ot.registry.tool_definitions import ToolDefinition, ToolDefinitions, run_definition
 from ot.runtime.reply import Reply
@@ -16,17 +17,19 @@ from ot.runtime.reply import Reply
 logger = logging.getLogger(__name__)
 
 RUN = "run"
+CLIENT = "chat"
+"""How statistics and logs name a chat."""
 
 
 class House(Protocol):
     """What chat needs of the house behind it."""
 
-    async def run(self, command: str, *, ask: AskUser | None = None, client: str = ...) -> Reply:
+    async def run(self, command: str, *, ask: AskUser | None, client: str) -> Reply:
         """Answer a program."""
         ...
 
     async def call(
-        self, pack: str, name: str, arguments: Mapping[str, Any], *, ask: AskUser | None = None, client: str = ...
+        self, pack: str, name: str, arguments: Mapping[str, Any], *, ask: AskUser | None, client: str
     ) -> Reply:
         """Answer one call of a tool."""
         ...
@@ -44,21 +47,14 @@ class ChatTools:
     """Some tools by the names that a model knows; one that was not offered cannot be called."""
 
     def __init__(
-        self,
-        house: House,
-        tools: ToolDefinitions | None = None,
-        *,
-        run: str = "",
-        ask: AskUser | None = None,
-        client: str = "chat",
+        self, house: House, tools: ToolDefinitions | None = None, *, run: str = "", ask: AskUser | None = None
     ) -> None:
         """Offer *tools*, and the tool ``run`` with the description *run* unless that is empty.
 
-        *ask* puts questions to the user; *client* is the name in statistics and logs.
+        Questions of tools go to *ask*, one after the other: calls are made at the same time, and a user reads one.
         """
         self._house = house
-        self._ask = ask
-        self._client = client
+        self._ask = _in_turn(ask) if ask else None
         self._tools: Mapping[str, Tool] = tools.by_name if tools else {}
         self._with_run = bool(run)
         own = [run_definition(run)] if run else []
@@ -82,8 +78,18 @@ class ChatTools:
             return Reply((f"InvalidArguments: the arguments of {name} must be one JSON object",), is_error=True)
         given = cast("Mapping[str, Any]", arguments)
         if tool is not None and not is_run:
-            return await self._house.call(tool.pack, tool.name, given, ask=self._ask, client=self._client)
+            return await self._house.call(tool.pack, tool.name, given, ask=self._ask, client=CLIENT)
         command = given.get("command")
         if not isinstance(command, str) or len(given) != 1:
             return Reply(("InvalidArguments: run needs one argument, command: the program's text",), is_error=True)
-        return await self._house.run(command, ask=self._ask, client=self._client)
+        return await self._house.run(command, ask=self._ask, client=CLIENT)
+
+
+def _in_turn(ask: AskUser) -> AskUser:
+    turn = asyncio.Lock()
+
+    async def ask_alone(question: Question) -> Answer:
+        async with turn:
+            return await ask(question)
+
+    return ask_alone

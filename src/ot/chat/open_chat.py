@@ -48,16 +48,16 @@ def open_tools(
 ) -> ChatTools:
     """Return the tools of *packs*, or the one tool ``run`` with its description when no pack is named.
 
-    *ask* puts the questions of tools that ask first to the user.
+    Questions of tools go to *ask*.
 
     Raises:
         UnknownPack: One of them does not exist.
     """
     for pack in packs:
         registry.pack(pack)
-    if packs:
-        return ChatTools(house, ToolDefinitions.chosen(registry, packs), ask=ask)
-    return ChatTools(house, run=run, ask=ask)
+    if not packs:
+        return ChatTools(house, run=run, ask=ask)
+    return ChatTools(house, ToolDefinitions.chosen(registry, packs), ask=ask)
 
 
 def open_conversation(client: ChatClient, tools: ChatTools, chat: Chat, watcher: ChatWatcher | None) -> Conversation:
