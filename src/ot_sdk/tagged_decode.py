@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -13,6 +14,8 @@ TAG = "$ot"
 MAX_DEPTH = 64
 """How many containers may stand inside each other."""
 MAX_NODES = 2_000_000
+MAX_ALIKE = 50
+"""Different keys that may have one hash: numbers can be chosen so that all have."""
 LONE = "surrogatepass"
 """How UTF-8 is stretched to hold the lone half of a surrogate pair."""
 
@@ -60,12 +63,15 @@ class Decoder:
     def pairs(self, encoded: Any, depth: int) -> dict[Any, Any]:
         """Return the dict that a list of pairs stands for."""
         self._check(depth)
-        decoded: dict[Any, Any] = {}
+        keys: list[Any] = []
+        items: list[Any] = []
         for pair in encoded:
             if not isinstance(pair, list):
                 raise ValueError("a tagged dict does not hold pairs")
             key, item = cast("list[Any]", pair)
-            decoded[self.decode(key, depth + 1)] = self.decode(item, depth + 1)
+            keys.append(self.decode(key, depth + 1))
+            items.append(self.decode(item, depth + 1))
+        decoded = dict(zip(spread(keys), items, strict=True))
         if len(decoded) != len(encoded):
             raise ValueError("a tagged dict holds a key twice")
         return decoded
@@ -83,6 +89,17 @@ class Decoder:
     def _check(self, depth: int) -> None:
         if depth >= MAX_DEPTH:
             raise ValueError(f"the value is nested more than {MAX_DEPTH} levels deep")
+
+
+def spread(keys: list[Any]) -> list[Any]:
+    """Return *keys* when a set or dict of them is made in little time.
+
+    Raises:
+        ValueError: So many have the same hash that it would take the square of their number.
+    """
+    if len(keys) > MAX_ALIKE and max(Counter(map(hash, keys)).values()) > MAX_ALIKE:
+        raise ValueError("too many keys have the same hash")
+    return keys
 
 
 Read = Callable[[Decoder, Any, int], Any]
@@ -110,8 +127,8 @@ def _read_decimal(_decoder: Decoder, text: Any, _depth: int) -> Decimal:
 READERS: Mapping[str, Read] = {
     "str": lambda _decoder, value, _depth: b64decode(value, validate=True).decode(errors=LONE),
     "tuple": lambda decoder, value, depth: tuple(decoder.elements(value, depth)),
-    "set": lambda decoder, value, depth: set(decoder.elements(value, depth)),
-    "frozenset": lambda decoder, value, depth: frozenset(decoder.elements(value, depth)),
+    "set": lambda decoder, value, depth: set(spread(decoder.elements(value, depth))),
+    "frozenset": lambda decoder, value, depth: frozenset(spread(decoder.elements(value, depth))),
     "dict": lambda decoder, value, depth: decoder.pairs(value, depth),
     "bytes": lambda _decoder, value, _depth: b64decode(value, validate=True),
     "int": _read_int,

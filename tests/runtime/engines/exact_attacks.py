@@ -9,13 +9,17 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import linux_probes
+import unruly_programs
 
 from ot.config.models import Limits
+from ot.errors import RunError, UnknownTool
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import Constant, Function, Missing
 from ot.runtime.engines.exact import ExactEngine
@@ -117,10 +121,87 @@ async def main(namespaces: bool) -> dict[str, Any]:
             "layers": locked.layers, "user": locked.user, "notes": locked.notes, "succeeded": await run(TRIED),
             "descriptors": await run(DESCRIPTORS), "who": await run(WHO),
             "random": [await run(RANDOM), await run(RANDOM)],
+            "unruly": await unruly(engine),
             "probes": await run(linux_probes.program(os.uname().machine)),
         }  # fmt: skip
     finally:
         await engine.aclose()
+
+
+class OnePack:
+    """A reach of one pack, which writes down what was called that is not in it."""
+
+    def __init__(self) -> None:
+        self.reached: list[str] = []
+
+    def has_pack(self, name: str) -> bool:
+        return name == "pack"
+
+    def member(self, pack: str, name: str) -> Function | Constant | Missing:
+        return Function() if (pack, name) in TOOLS else Missing()
+
+    async def call(
+        self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, line: int | None = None
+    ) -> Any:
+        if (pack, name) not in TOOLS:
+            raise UnknownTool(pack, name, [f"tool_{number}" for number in range(100)])
+        if not all(type(value) in PLAIN for value in (*args, *kwargs.values())):
+            self.reached.append(f"{pack}.{name} was given {args!r} {kwargs!r}"[:200])
+        if name == "slow":
+            await asyncio.sleep(60)
+        return args[0] if args else kwargs.get("value")
+
+
+TOOLS = {("pack", "echo"), ("pack", "slow")}
+PLAIN = (str, int, float, bool, bytes, list, dict, tuple, set, frozenset, type(None))
+
+
+async def unruly(engine: ExactEngine) -> dict[str, Any]:
+    """Run every unruly program, while honest ones run beside them; return how each ended, and how the server fared."""
+    problems: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(str(context)[:500]))
+    reach, gate, done = OnePack(), asyncio.Semaphore(3), asyncio.Event()
+    limits = Limits(cpu_seconds=1, memory_mb=256)
+
+    async def attack(source: str) -> str:
+        async with gate:
+            try:
+                await asyncio.wait_for(engine.run(parse_program(source), reach, limits, Deadline.after(5)), 20)
+            except RunError as error:
+                return type(error).__name__
+            except Exception as error:  # noqa: BLE001 - what must not be is told
+                return f"{type(error).__name__}: {error}"[:200]
+            return "value"
+
+    async def honest() -> list[int]:
+        wrong, number = list[int](), 0
+        while not done.is_set():
+            number += 1
+            source = f"print({number})\npack.echo(value={number}) + 1"
+            outcome = await engine.run(parse_program(source), reach, limits, Deadline.after(20))
+            if (outcome.value, outcome.printed) != (number + 1, f"{number}\n"):
+                wrong.append(number)
+        return wrong if number > 10 else [-1]
+
+    async def longest_pause() -> float:
+        longest = 0.0
+        while not done.is_set():
+            before = time.monotonic()
+            await asyncio.sleep(0.005)
+            longest = max(longest, time.monotonic() - before)
+        return longest
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    beside = asyncio.gather(honest(), longest_pause())
+    sources = unruly_programs.programs()
+    ends = await asyncio.gather(*[attack(source) for source in sources.values()])
+    done.set()
+    wrong, pause = await beside
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    return {
+        "ends": dict(zip(sources, ends, strict=True)), "reached": reach.reached, "wrong": wrong, "problems": problems,
+        "pause": pause, "grown_mb": grown / 1024,
+    }  # fmt: skip
 
 
 async def linger() -> None:

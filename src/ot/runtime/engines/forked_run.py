@@ -40,6 +40,9 @@ MAX_MESSAGE = 4000
 IDENTIFIER = re.compile(r"[^\W\d]\w*")
 MAX_HELD_BYTES = 8 << 20
 """Of calls under way; above that no more is taken from the child."""
+REQUESTS_PER_CALL = 2
+MOST_MEMBERS = 1000
+"""A call may need a lookup of its function; a program may also look at members without calling them."""
 
 Notice = tuple[dict[str, Any], Any]
 
@@ -63,6 +66,8 @@ class ForkedRun:
         self._reading: asyncio.Task[None] | None = None
         self._gone = ""
         self._held = 0
+        self._requests = 0
+        self._characters = 0
         self._asked = False
         self._started = time.monotonic()
         self._cpu_before = 0.0
@@ -113,7 +118,10 @@ class ForkedRun:
 
     def _requested(self, number: int, payload: bytes) -> None:
         self._asked = True
+        self._requests += 1
         self._held += len(payload)
+        if self._requests > REQUESTS_PER_CALL * self.limits.calls + MOST_MEMBERS:
+            return self._end(LimitExceeded("calls", "the run asked for too much"))
         if len(self._calls) >= self.limits.calls + self.limits.calls_in_flight:
             return self._end(LimitExceeded("calls", "the run made too many calls at the same time"))
         if self._held > MAX_HELD_BYTES:
@@ -149,15 +157,24 @@ class ForkedRun:
 
     def _notice(self, message: dict[str, Any], value: Any) -> None:
         if message["t"] == "print":
-            return self.printed("stdout", str(message["o"]))
+            return self._print(message["o"])
         if message["t"] != "end":
             raise ValueError("no such notice")
-        self.printed.drop(int(message.get("dropped", 0)))
+        if type(dropped := message.get("dropped", 0)) is not int or dropped < 0:
+            raise ValueError("a count that is none")
+        self.printed.drop(dropped)
         if "error" in message:
             return self._end(_explained(*message["error"]))
         magic: dict[str, Any] = message["magic"]
         outcome = Outcome(value, self.printed.text(), magic.get("format"), magic.get("sanitize"))
         return None if self._ended.done() else self._ended.set_result(outcome)
+
+    def _print(self, text: Any) -> None:
+        # The child itself sends nothing empty, and nothing beyond the cap: whatever does is no print of ours.
+        if type(text) is not str or not text or self._characters > self.limits.print_bytes:
+            raise ValueError("a print that is none")
+        self._characters += len(text)
+        self.printed("stdout", text)
 
     def _malformed(self, error: Exception) -> None:
         self._end(EngineCrashed(f"the process that ran the program sent a message that is none: {error}"[:200]))
