@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ot.cli import add, approve, check, config, dev, init, logs, new, policy, run, serve, servers, stats, trust
+from ot.cli import add, approve, check, config, dev, doctor, init, logs, new, policy, run, serve, servers, stats, trust
 
 app = typer.Typer(
     name="onetool",
@@ -16,7 +16,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (serve, run, init, add, servers, policy, check, trust, approve, new, dev, stats, logs, config):
+for command in (serve, run, init, add, servers, policy, check, doctor, trust, approve, new, dev, stats, logs, config):
     command.add_to(app)
 
 
