@@ -28,7 +28,9 @@ def texts(result: Any) -> list[str]:
 async def test_there_is_one_tool_and_it_takes_one_command(client: Session) -> None:
     (tool,) = await client.list_tools()
     assert "run" == tool.name
-    assert {"command": {"type": "string"}} == tool.input_schema["properties"]
+    text = {"type": "string"}
+    assert {"command": text, "session": {**text, "default": ""}} == tool.input_schema["properties"]
+    assert tool.input_schema["required"] == ["command"]
     assert ["command"] == tool.input_schema["required"]
 
 
