@@ -31,7 +31,15 @@ async def test_there_is_one_tool_and_it_takes_one_command(client: Session) -> No
     text = {"type": "string"}
     assert {"command": text, "session": {**text, "default": ""}} == tool.input_schema["properties"]
     assert tool.input_schema["required"] == ["command"]
-    assert ["command"] == tool.input_schema["required"]
+
+
+async def test_runs_that_name_the_same_session_share_their_variables(client: Session) -> None:
+    async def kept(command: str) -> Any:
+        return await client.call_tool("run", {"command": command, "session": "s"}, raise_on_error=False)
+
+    await kept("x = 41")
+    assert texts(await kept("x + 1")) == ["42"]
+    assert (await run(client, "x")).is_error
 
 
 async def test_the_tool_says_honestly_what_it_may_do(client: Session) -> None:
