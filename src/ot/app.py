@@ -45,6 +45,7 @@ from ot.introspect.stored_results import read_result
 from ot.log_span import LogSpan
 from ot.output.file_blobs import FileBlobs
 from ot.output.finish import Finish
+from ot.output.formats import stored_text
 from ot.output.result_meta import Form
 from ot.output.result_store import ResultStore
 from ot.registry.definition_pins import DefinitionPins
@@ -63,6 +64,7 @@ from ot.runtime.pack_proxy import TellProgress
 from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.reply import Reply
 from ot.runtime.runner import Runner
+from ot.runtime.sessions import Sessions
 from ot.runtime.snippet_renderer import SnippetRenderer
 from ot.runtime.snippets import Snippets
 from ot.stats.flat_listing import flat_chars
@@ -132,6 +134,7 @@ class App:
         self.definition_chars = 0
         """The characters of our own tool list, once a face has told."""
         self.engine: Engine = engine or EngineChoice(loaded.config.engines)
+        self.sessions = Sessions(loaded.config.sessions, self.engine)
         self.picture = self._picture(loaded)
         self._notice = _notice(loaded)
 
@@ -144,6 +147,7 @@ class App:
         progress: TellProgress | None = None,
         ask: AskUser | None = None,
         client: str = "unknown",
+        session: str = "",
     ) -> Reply:
         """Answer a command of *client*; the first answer also says what was left out and why."""
         await self._refresh(command)
@@ -151,7 +155,9 @@ class App:
         if client != CLI and self.definition_chars:
             self.recorder.connected(client, partial(flat_chars, self.picture.registry), self.definition_chars)
         runner = self.picture.runner
-        reply = await runner.run(command, caller=self.caller, progress=progress, ask=ask, client=client)
+        reply = await runner.run(
+            command, caller=self.caller, progress=progress, ask=ask, client=client, session=session
+        )
         self._shelf.ask_others_later()
         if not self._notice:
             return reply
@@ -261,6 +267,7 @@ class App:
         await self.pool.aclose()
         await self._renderer.aclose()
         await anyio.to_thread.run_sync(self.shapes.flush)
+        await self.sessions.aclose()
         await self.engine.aclose()
         await anyio.to_thread.run_sync(self.recorder.close)
 
@@ -312,6 +319,7 @@ class App:
             redact=redact,
             consent=partial(Consent, calls=config.policy.ask_calls, redact=redact, always=self._allow_always),
             observers=[self.recorder],
+            sessions=self.sessions,
         )
         return Picture(loaded, registry, runner, store, specs, servers, self._freshness(loaded))
 
@@ -342,9 +350,18 @@ class App:
             servers=partial(self._server_states, servers),
             expand=snippets.expand,
             reload=self.reload,
+            session=partial(self._session, loaded, store),
             changed=self.pins.all_changed,
             statistics=self._statistics(loaded),
         )
+
+    async def _session(self, loaded: Loaded, store: ResultStore, name: str, action: str) -> Any:
+        if action != "save":
+            return await self.sessions.tell(self.caller, name, action)
+        found = await self.sessions.variables(self.caller, name, loaded.config.limits)
+        text = stored_text(found.plain, "json")
+        kept = await anyio.to_thread.run_sync(partial(store.put, [text], tool="ot.session", owner=self.caller))
+        return {"handle": kept.handle, "saved": list(found.plain), "left_out": list(found.left_out)}
 
     def _server_states(self, servers: Mapping[str, ServerSpec]) -> dict[str, Mapping[str, Any]]:
         used = self.servers.states()

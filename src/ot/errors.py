@@ -28,11 +28,13 @@
     │   ├── ToolFailed          the tool raised
     │   ├── WorkerDied          the pack's process ended before it answered
     │   └── ResultTooLarge      the tool's value is larger than a program may hold
+    ├── SessionError            a session cannot be had, listed or saved as asked
     ├── RunError                a program ended without an outcome
     │   ├── ProgramFailed       it raised
     │   ├── LimitExceeded
     │   ├── EngineCrashed
-    │   └── Overloaded
+    │   ├── Overloaded
+    │   └── SessionLost         the session that the run names has ended, and its variables with it
     ├── ResultError             a stored result cannot be read
     │   ├── ResultNotFound
     │   ├── ResultExpired
@@ -471,6 +473,25 @@ class EngineCrashed(RunError):
 
 class Overloaded(RunError):
     """Too many runs are waiting already."""
+
+
+class SessionLost(RunError):
+    """The session that a run names has ended, and its variables with it; nothing has run."""
+
+    def __init__(self, name: str, why: str) -> None:
+        self.name = name
+        self.why = why
+        super().__init__(name, why)
+
+    def __str__(self) -> str:
+        return (
+            f"session '{self.name}' has ended and its variables are gone: {self.why}. "
+            "Nothing has run; run again to start it anew, without variables"
+        )
+
+
+class SessionError(OneToolError):
+    """A session cannot be had, listed or saved as asked."""
 
 
 # ---------------------------------------------------------------- stored results

@@ -28,8 +28,18 @@ def texts(result: Any) -> list[str]:
 async def test_there_is_one_tool_and_it_takes_one_command(client: Session) -> None:
     (tool,) = await client.list_tools()
     assert "run" == tool.name
-    assert {"command": {"type": "string"}} == tool.input_schema["properties"]
-    assert ["command"] == tool.input_schema["required"]
+    text = {"type": "string"}
+    assert {"command": text, "session": {**text, "default": ""}} == tool.input_schema["properties"]
+    assert tool.input_schema["required"] == ["command"]
+
+
+async def test_runs_that_name_the_same_session_share_their_variables(client: Session) -> None:
+    async def kept(command: str) -> Any:
+        return await client.call_tool("run", {"command": command, "session": "s"}, raise_on_error=False)
+
+    await kept("x = 41")
+    assert texts(await kept("x + 1")) == ["42"]
+    assert (await run(client, "x")).is_error
 
 
 async def test_the_tool_says_honestly_what_it_may_do(client: Session) -> None:

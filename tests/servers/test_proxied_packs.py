@@ -183,6 +183,7 @@ async def test_health_tells_of_each_server_and_why_one_is_away(tmp_path: Path):
         assert json.loads(value_of(await app.run("__format__ = 'json'\not.config()['servers']"))) == ["good", "dead"]
 
 
+@pytest.mark.scenario("001-11")
 async def test_a_server_whose_secret_is_missing_is_disconnected_and_says_so(tmp_path: Path):
     async with running_app(
         tmp_path, config=config(fake=fake(env={"KEY": "${NO_SUCH_SECRET}"}, args=["${NO_TOO}"]))

@@ -13,6 +13,7 @@ from ot.cli import (
     check,
     config,
     dev,
+    doctor,
     init,
     listen,
     logs,
@@ -34,7 +35,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 for command in (
-    serve, run, chat, listen, init, add, servers, policy, check, trust, approve, new, dev, stats, logs, config,
+    serve, run, chat, listen, init, add, servers, policy, check, doctor, trust, approve, new, dev, stats,
+    logs, config,
 ):  # fmt: skip
     command.add_to(app)
 

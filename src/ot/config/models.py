@@ -267,6 +267,13 @@ class Engines(Settings):
     portable: PortableEngine = Field(default_factory=PortableEngine, description="The pool of the portable engine")
 
 
+class Sessions(Settings):
+    """Variables that runs with the same ``session`` share; limits.memory_mb bounds what one of them holds."""
+
+    most: int = Field(default=8, ge=0, le=256, description="Sessions at the same time; 0 allows none")
+    idle_seconds: Seconds = Field(default=1800.0, description="How long one is kept without a run")
+
+
 class PackWorker(Settings):
     """How the workers of one pack are run, and which of the user's secrets it may have."""
 
@@ -459,6 +466,9 @@ class Config(Settings):
     security: Security = Field(default_factory=Security, description="What is done to text from outside")
     policy: Policy = Field(default_factory=Policy, description="Which tools may be called")
     engines: Engines = Field(default_factory=Engines, description="Where programs run")
+    sessions: Sessions = Field(
+        default_factory=Sessions, description="Variables that are kept between runs, when a run asks for it"
+    )
     workers: Workers = Field(default_factory=Workers, description="The processes of the packs that users write")
     servers: Mapping[ServerName, Server] = Field(
         default_factory=dict,

@@ -50,6 +50,7 @@ class View:
     expand: Expand
     reload: Callable[[], Awaitable[None]]
     statistics: Statistics
+    session: Callable[[str, str], Awaitable[Any]]
     changed: Callable[[], Mapping[str, Sequence[Change]]] = dict[str, Sequence[Change]]
 
 
@@ -66,7 +67,7 @@ class OtPack:
         """Return the pack's tools by name."""
         names = (
             "tools", "packs", "aliases", "snippets", "help", "result",
-            "config", "health", "stats", "notify", "reload", "version",
+            "config", "health", "stats", "notify", "session", "reload", "version",
         )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
@@ -276,6 +277,21 @@ class OtPack:
         """
         names = lambda: [tool.full_name for tool in self._view.registry().tools()]  # noqa: E731 - asked for reports alone
         return show_stats(self._view.statistics, period, tool, output, names)
+
+    async def session(self, *, name: str = "", action: str = "list") -> Any:
+        """List, clear or save the sessions: variables that runs with the same ``session`` argument share.
+
+        Args:
+            name: The session; empty for all.
+            action: "list", "clear" to forget the variables, "save" to store those that are plain data.
+
+        Returns:
+            By session its variables, runs and idle seconds; the names of those cleared; the handle of what was saved.
+
+        Example:
+            ot.session(name="work", action="save")
+        """
+        return await self._view.session(name, action)
 
     async def reload(self) -> str:
         """Read the configuration again; calls under way keep the old one.

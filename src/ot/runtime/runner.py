@@ -31,6 +31,7 @@ from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.reply import Reply
 from ot.runtime.reply_blocks import ReplyBlocks, redacted
 from ot.runtime.run_budget import MAX_DEPTH, RunBudget, current_budget
+from ot.runtime.sessions import Sessions
 from ot.runtime.snippets import Snippets
 from ot.stats.rows import RunObserver, RunRow
 
@@ -53,6 +54,7 @@ class _Trail:
     run_id: str
     progress: TellProgress | None = None
     client: str = ""
+    session: str = ""
     started: float = field(default_factory=time.monotonic)
     program: Program | None = None
     packs: PackProxy | None = None
@@ -85,6 +87,7 @@ class Runner:
         redact: Callable[[str], str] = lambda text: text,
         consent: Callable[[AskUser | None, Deadline], Consent] = Consent,
         observers: Sequence[RunObserver] = (),
+        sessions: Sessions | None = None,
     ) -> None:
         """Put together what one run needs; *redact* takes secrets out of every text that leaves."""
         self.executor = executor
@@ -98,6 +101,7 @@ class Runner:
         self._redact = redact
         self._consent = consent
         self._observers = tuple(observers)
+        self._sessions = sessions
 
     async def run(
         self,
@@ -107,9 +111,13 @@ class Runner:
         progress: TellProgress | None = None,
         ask: AskUser | None = None,
         client: str = "",
+        session: str = "",
     ) -> Reply:
-        """Return the reply to *command*; a failure is a reply too, never an exception."""
-        trail = _Trail(secrets.token_hex(4), progress, client)
+        """Return the reply to *command*; a failure is a reply too, never an exception.
+
+        Runs that name the same *session* share their variables.
+        """
+        trail = _Trail(secrets.token_hex(4), progress, client, session)
         return await self._recorded(
             trail, ask, len(command), lambda budget: self._outcome(command, trail, budget, caller), caller
         )
@@ -192,6 +200,9 @@ class Runner:
             trail.program = await anyio.to_thread.run_sync(self._program, code, abandon_on_cancel=True)
             await anyio.to_thread.run_sync(self.engine.refuse, trail.program, packs, abandon_on_cancel=True)
         packs.program = trail.program
+        if trail.session and self._sessions:
+            run = self._sessions.run(caller, trail.session, trail.program, packs, self._limits, budget.deadline)
+            return await run
         return await self.engine.run(trail.program, packs, self._limits, budget.deadline)
 
     def _reach(self, trail: _Trail, budget: RunBudget, caller: str) -> PackProxy:

@@ -52,7 +52,7 @@ Tools are pack.tool(key=value). Find them: ot.packs(), ot.tools(pattern="read"),
 Compose in code: loop, filter, join; return little. Plain calls need no await; in parallel:
 await asyncio.gather(*[file.read(path=p) for p in paths])
 A large result is stored; page it: ot.result(handle="...", offset=1, limit=100, search="regex").
-__format__ = "json"|"json_h"|"yml"|"yml_h"|"raw" sets the output.
+__format__ = "json"|"json_h"|"yml"|"yml_h"|"raw" sets the output. Runs with the same session="name" share variables.
 """
 SANDBOX = {
     "portable": """\
@@ -86,6 +86,7 @@ class House(Protocol):
         progress: TellProgress | None = None,
         ask: AskUser | None = None,
         client: str = ...,
+        session: str = ...,
     ) -> Reply:
         """Answer a command of *client*, telling of progress and asking the user meanwhile."""
         ...
@@ -123,12 +124,12 @@ def build_server(house: House, version: str, engine: str = "portable") -> FastMC
         ),
         output_schema=None,
     )
-    async def run(command: str, ctx: Context) -> ToolResult:  # pyright: ignore[reportUnusedFunction] - registered
+    async def run(command: str, ctx: Context, session: str = "") -> ToolResult:  # pyright: ignore[reportUnusedFunction] - registered
         if is_modern(ctx) and (ctx.request_state is not None or can_ask(ctx)):
-            return await _leg(house, parked, command, ctx)
+            return await _leg(house, parked, command, session, ctx)
         ask = way_to_ask(ctx, house.ask_seconds)
         client = _client_name(ctx)
-        work = partial(house.run, command, ask=ask, client=client)
+        work = partial(house.run, command, ask=ask, client=client, session=session)
         return _result(await _with_progress(ctx, lambda tell: work(progress=tell)))
 
     @server.resource("ot://tools", mime_type="application/json", description="The names of all tools")
@@ -185,10 +186,10 @@ def _ending(parked: ParkedRuns) -> Any:
     return lifespan
 
 
-async def _leg(house: House, parked: ParkedRuns, command: str, ctx: Context) -> ToolResult:
+async def _leg(house: House, parked: ParkedRuns, command: str, session: str, ctx: Context) -> ToolResult:
     """Start a run, or go on with one that is parked, until its next question or its reply."""
     try:
-        run = _taken_up(house, parked, command, ctx)
+        run = _taken_up(house, parked, command, session, ctx)
     except NotParked:
         return ToolResult(content=NOT_PARKED, is_error=True)
 
@@ -204,7 +205,7 @@ async def _leg(house: House, parked: ParkedRuns, command: str, ctx: Context) -> 
     return InputRequiredToolResult(input_required(came, run.token)) if isinstance(came, Question) else _result(came)
 
 
-def _taken_up(house: House, parked: ParkedRuns, command: str, ctx: Context) -> ParkedRun:
+def _taken_up(house: House, parked: ParkedRuns, command: str, session: str, ctx: Context) -> ParkedRun:
     if ctx.request_state is not None:
         run = parked.take(ctx.request_state, house.caller)
         run.answer(answer_of(ctx))
@@ -213,7 +214,7 @@ def _taken_up(house: House, parked: ParkedRuns, command: str, ctx: Context) -> P
     client = _client_name(ctx)
 
     async def start(ask: AskUser, progress: TellProgress) -> Reply:
-        return await house.run(command, progress=progress, ask=ask, client=client)
+        return await house.run(command, progress=progress, ask=ask, client=client, session=session)
 
     return parked.start(start, house.caller, house.ask_seconds)
 

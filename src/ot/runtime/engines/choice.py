@@ -11,7 +11,7 @@ from typing import Any
 from ot.config.models import Engines, Limits
 from ot.errors import EngineCrashed, EngineUnavailable
 from ot.execution.deadline import Deadline
-from ot.runtime.engines.engine import Engine, EngineHealth, Outcome, Reach
+from ot.runtime.engines.engine import Engine, EngineHealth, EngineSession, Outcome, Reach
 from ot.runtime.engines.exact import ExactEngine
 from ot.runtime.engines.portable import PortableEngine
 from ot.runtime.engines.trusted import WARNING, TrustedEngine
@@ -124,6 +124,14 @@ class EngineChoice:
             (await self.choose()).refuse(program, reach)
         engine: Engine = await self.choose()
         return await engine.run(program, reach, limits, deadline)
+
+    async def open_session(self) -> EngineSession:
+        """Return a new session of the engine.
+
+        Raises:
+            EngineUnavailable: As ``choose``.
+        """
+        return await (await self.choose()).open_session()
 
     async def health(self) -> EngineHealth:
         """Return how the engine is, and why it is not the exact one."""

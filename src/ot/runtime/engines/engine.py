@@ -80,6 +80,27 @@ class EngineHealth:
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
+class EngineSession(Protocol):
+    """Variables that one program leaves to the next; its programs run one at a time."""
+
+    @property
+    def lost(self) -> str:
+        """Why the variables are gone; empty while they are kept."""
+        ...
+
+    async def run(self, program: Program, reach: Reach, limits: Limits, deadline: Deadline) -> Outcome:
+        """Return the outcome, as ``Engine.run`` does; a program that fails leaves what it had assigned.
+
+        Raises:
+            RunError: The program ended without one.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Forget the variables."""
+        ...
+
+
 class Engine(Protocol):
     """Evaluates a program; it can reach nothing but what it is handed."""
 
@@ -102,6 +123,10 @@ class Engine(Protocol):
         Raises:
             RunError: The program ended without one; what it printed is in ``printed`` of the error.
         """
+        ...
+
+    async def open_session(self) -> EngineSession:
+        """Return a new session, without variables."""
         ...
 
     async def health(self) -> EngineHealth:

@@ -56,7 +56,9 @@ class ExactEngine(ForkedEngine):
         layers = {layer: "on" if not found.layers.get(layer, ["?"]) else "off" for layer in (*ALWAYS, *OPTIONAL)}
         layers |= {"landlock": f"on, version {found.landlock}"} if layers["landlock"] == "on" else {}
         notes = {"notes": list(found.notes)} if found.notes else {}
-        return super().details() | {"layers": layers, "user": found.user} | notes
+        off = {layer: HOW_TO_ENABLE[layer] for layer, state in layers.items() if state == "off"}
+        more = {"to_enable": off} if off else {}
+        return super().details() | {"layers": layers, "user": found.user} | notes | more
 
 
 def require(layers: Collection[str], found: Locked) -> None:

@@ -12,6 +12,7 @@ from ot.errors import EngineCrashed, Overloaded, RunError
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import EngineHealth, Outcome, Reach
 from ot.runtime.engines.forked_run import ForkedRun, StillbornRun
+from ot.runtime.engines.forked_session import ForkedSession
 from ot.runtime.engines.ready_children import ReadyChildren, Room
 from ot.runtime.engines.zygote_process import Locked, ZygoteProcess
 from ot.runtime.program import Program
@@ -76,6 +77,10 @@ class ForkedEngine:
         except RunError as error:
             error.printed = run.printed.text()
             raise
+
+    async def open_session(self) -> ForkedSession:
+        """Return a new session, whose process is forked for its first program."""
+        return ForkedSession(self._children)
 
     async def health(self) -> EngineHealth:
         """Return how many runs there are, and what holds them."""

@@ -54,7 +54,9 @@ class StillbornRun(EngineCrashed):
 class ForkedRun:
     """Gives a program to a child and answers what it asks for."""
 
-    def __init__(self, program: Program, reach: Reach, limits: Limits, deadline: Deadline) -> None:
+    def __init__(self, program: Program, reach: Reach, limits: Limits, deadline: Deadline, keep: int = 0) -> None:
+        """Run *program*; *keep* is its number in the session that the child is kept for, if it is."""
+        self._keep = keep
         self.program = program
         self.reach = reach
         self.limits = limits
@@ -90,8 +92,18 @@ class ForkedRun:
             raise LimitExceeded("run_seconds", f"the run took longer than {self.limits.run_seconds:g} s") from None
         finally:
             self._clock.cancel()
-            child.kill()
+            if self._keep and self._ended_well():
+                child.rest()
+            else:
+                child.kill()
             await self._cancel_work()
+
+    def _ended_well(self) -> bool:
+        """Whether the child can take another program: this one has told its end, and had memory left."""
+        if not self._ended.done() or self._ended.cancelled() or self._child.gone:
+            return False
+        error = self._ended.exception()
+        return error is None or (isinstance(error, ProgramFailed) and error.kind != "MemoryError")
 
     def _start(self) -> bytes:
         source = self.program.source
@@ -100,6 +112,7 @@ class ForkedRun:
         return orjson.dumps(
             {
                 "source": source,
+                "keep": self._keep,
                 "awaited": list(self.program.awaited),
                 "packs": packs,
                 "called": only_called(self.program, packs),

@@ -112,4 +112,6 @@ def _script(root: str, control_fd: int) -> str:
     return (
         f"import sys; sys.path.insert(0, {root!r}); from ot.runtime.engines.jail.zygote import main; "
         f"sys.path.remove({root!r}); main({control_fd})"
+        # By this a zygote that has outlived its server is known.
+        f" # of server {os.getpid()}"
     )

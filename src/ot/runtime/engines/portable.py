@@ -13,6 +13,7 @@ from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import EngineHealth, Outcome, Reach
 from ot.runtime.engines.portable_gaps import find_gaps
 from ot.runtime.engines.portable_run import PortableRun, StillbornRun
+from ot.runtime.engines.portable_session import PortableSession
 from ot.runtime.engines.ready_sessions import AHEAD, ReadySessions
 from ot.runtime.program import Program
 
@@ -65,6 +66,10 @@ class PortableEngine:
         except RunError as error:
             error.printed = run.printed.text()
             raise
+
+    async def open_session(self) -> PortableSession:
+        """Return a new session, which holds no process between its programs."""
+        return PortableSession(self._sessions, _monty_limits)
 
     async def health(self) -> EngineHealth:
         """Return how many runs there are."""

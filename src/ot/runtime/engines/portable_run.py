@@ -8,7 +8,8 @@ import contextlib
 import re
 import secrets
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pydantic_monty as monty
@@ -17,13 +18,12 @@ from ot.config.models import Limits
 from ot.errors import EngineCrashed, LimitExceeded, OneToolError, ProgramFailed, RunError
 from ot.execution.deadline import Deadline
 from ot.runtime.aliases import replace_ranges
+from ot.runtime.assigned_names import assigned_names
 from ot.runtime.engines.builtin_exception import builtin_exception
 from ot.runtime.engines.engine import NO_VALUE, Constant, Function, Missing, Outcome, Reach
 from ot.runtime.engines.print_capture import PrintCapture
 from ot.runtime.program import Program
 
-SOURCE = "<python-input-0>"
-"""How Monty names a session's first and only program."""
 SUSPENSIONS = re.compile(r"suspension limit \d+ exceeded")
 """How Monty says that a program asked for the host too often."""
 MAX_MESSAGE = 4000
@@ -41,6 +41,24 @@ class PackHandle:
         return "<pack>"
 
 
+@dataclass
+class Memory:
+    """What the host must know of the programs that ran in one Monty session, to answer for their functions too."""
+
+    feeds: int = 0
+    packs: dict[Any, str] = field(default_factory=dict[Any, str])
+    references: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    awaited: dict[str, Collection[tuple[int, int]]] = field(default_factory=dict[str, Collection[tuple[int, int]]])
+    """The calls that are awaited, by the name that Monty gave to the program."""
+    binds: set[str] = field(default_factory=set[str])
+    """Names that programs assigned: packs of the same names are hidden."""
+
+    def begin(self) -> str:
+        """Return how Monty names the next text that it is fed."""
+        self.feeds += 1
+        return f"<python-input-{self.feeds - 1}>"
+
+
 class StillbornRun(EngineCrashed):
     """The process died before the program asked for anything, so soon that it must have been dying already."""
 
@@ -48,14 +66,19 @@ class StillbornRun(EngineCrashed):
 class PortableRun:
     """Feeds a program to a session and answers what it asks for."""
 
-    def __init__(self, program: Program, reach: Reach, limits: Limits, deadline: Deadline) -> None:
-        self.program = calls_for_missing_members(program, reach)
+    def __init__(
+        self, program: Program, reach: Reach, limits: Limits, deadline: Deadline, memory: Memory | None = None
+    ) -> None:
+        """Run *program*; *memory* is that of the session that it goes on with."""
+        self._memory = memory or Memory()
+        self._source = ""
+        self.program = calls_for_missing_members(program, reach, self._memory.binds)
         self.reach = reach
         self.limits = limits
         self.deadline = deadline
         self.printed = PrintCapture(limits.print_bytes)
-        self._packs: dict[Any, str] = {}
-        self._references: dict[str, tuple[str, str]] = {}
+        self._packs = self._memory.packs
+        self._references = self._memory.references
         self._calls: dict[int, asyncio.Task[Answer]] = {}
         self._end: RunError | None = None
         self._host_seconds = 0.0
@@ -76,7 +99,12 @@ class PortableRun:
     async def _feed(self, session: monty.AsyncMontySession) -> Outcome:
         mark = NoValueMark(self.program)
         try:
-            inputs = {name: self._handle(name) for name in self.program.loads if self.reach.has_pack(name)}
+            hidden = self._memory.binds
+            packs = [name for name in self.program.loads if name not in hidden and self.reach.has_pack(name)]
+            inputs = {name: self._handle(name) for name in packs}
+            self._source = self._memory.begin()
+            self._memory.awaited[self._source] = self.program.awaited
+            self._memory.binds |= assigned_names(self.program.tree)
             snapshot = await session.feed_start(
                 self.program.source + mark.source, inputs=inputs, print_callback=self.printed
             )
@@ -102,6 +130,7 @@ class PortableRun:
     async def _magic(self, session: monty.AsyncMontySession) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for name in self.program.magic:
+            self._memory.begin()
             with contextlib.suppress(monty.MontyRuntimeError):  # assigned in a branch not taken, or in a function
                 found[name] = await session.feed_run(name, print_callback=self.printed)
         return found
@@ -145,13 +174,13 @@ class PortableRun:
                 return await self._answer_system(snapshot)
             pack, name = reference
         position = snapshot.position
-        line = self.program.line_at(position.start) if position.filename == SOURCE else None
+        line = self.program.line_at(position.start) if position.filename == self._source else None
         try:
             call = self.reach.call(pack, name, snapshot.args, snapshot.kwargs, line=line)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             # Arguments that have no form outside the sandbox fail while they are converted.
             return await snapshot.resume({"exception": TypeError(f"{pack}.{name}(): {error}")})
-        if position.filename == SOURCE and (position.start, position.end) in self.program.awaited:
+        if (position.start, position.end) in self._memory.awaited.get(position.filename, ()):
             self._calls[snapshot.call_id] = asyncio.create_task(self._answer(call))
             return await snapshot.resume({"future": ...})
         return await self._resume(snapshot, self._answer(call))
@@ -249,7 +278,7 @@ class PortableRun:
     def _line(self, error: monty.MontyError) -> int | None:
         if not isinstance(error, monty.MontyRuntimeError | monty.MontySyntaxError):
             return None
-        return next((frame.line for frame in reversed(error.traceback()) if frame.filename == SOURCE), None)
+        return next((frame.line for frame in reversed(error.traceback()) if frame.filename == self._source), None)
 
     @staticmethod
     def _hint(kind: str, message: str) -> str:
@@ -298,8 +327,8 @@ def _text(error: BaseException) -> str:
         return ""
 
 
-def calls_for_missing_members(program: Program, reach: Reach) -> Program:
-    """Return *program* with ``pack.nothing`` made ``pack.nothing()``.
+def calls_for_missing_members(program: Program, reach: Reach, hidden: Collection[str] = ()) -> Program:
+    """Return *program* with ``pack.nothing`` made ``pack.nothing()``, unless a variable *hidden* behind it is meant.
 
     Monty answers a look-up of a missing attribute with words of its own; a call can be answered with an error that
     lists what the pack has.
@@ -310,7 +339,7 @@ def calls_for_missing_members(program: Program, reach: Reach) -> Program:
         for node in program.nodes
         if isinstance(node, ast.Attribute) and id(node) not in called and isinstance(node.ctx, ast.Load)
         and isinstance(node.value, ast.Name) and node.lineno == node.end_lineno
-        and reach.has_pack(node.value.id) and node.value.id not in program.binds
+        and reach.has_pack(node.value.id) and node.value.id not in program.binds and node.value.id not in hidden
         and isinstance(reach.member(node.value.id, node.attr), Missing)
     ]  # fmt: skip
     return replace_ranges(program, missing) if missing else program

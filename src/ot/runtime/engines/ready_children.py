@@ -147,12 +147,21 @@ class ReadyChildren:
             child.kill()
         return None
 
-    async def _fork(self) -> Child:
+    async def fork_apart(self, room: Room) -> Child:
+        """Return a child that whoever asks keeps and kills; it takes no run's place.
+
+        Raises:
+            EngineCrashed: There is none to be had.
+        """
+        return await self._fork(room)
+
+    async def _fork(self, room: Room | None = None) -> Child:
         for _ in range(2):
             await self.open()
             assert self._zygote is not None
             try:
-                return await self._zygote.fork(self._room.memory_bytes, self._room.cpu_seconds)
+                wanted = room or self._room
+                return await self._zygote.fork(wanted.memory_bytes, wanted.cpu_seconds)
             except EngineCrashed as error:
                 logger.warning("no child could be forked: %s", error)
         raise EngineCrashed("the engine's processes die as soon as they start")

@@ -209,7 +209,7 @@ class ZygoteProcess:
 
 
 class Child(asyncio.Protocol):
-    """One forked child and the messages from it; it is used for one run and never again."""
+    """One forked child and the messages from it; it is used for one run, or for one session, and never again."""
 
     def __init__(self, pidfd: int) -> None:
         self._pidfd = pidfd
@@ -251,6 +251,13 @@ class Child(asyncio.Protocol):
         transport: Any = self._transport
         if transport is not None and not self.gone:
             (transport.pause_reading if paused else transport.resume_reading)()
+
+    def rest(self) -> None:
+        """Wait for the next program of a session; one that speaks meanwhile is gone."""
+        self.pause(False)
+        self._received = self._lost = None
+        if self._buffer:
+            self._give_up("it spoke before it was asked")
 
     def cpu_seconds(self) -> float:
         """Return how long the child has computed, or nothing known of a dead one."""

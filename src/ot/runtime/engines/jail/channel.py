@@ -73,6 +73,10 @@ class Channel:
             self._fill()
         return found
 
+    def next_program(self) -> bytes:
+        """Return the session's next program; threads that earlier ones left may be reading too."""
+        return self._wait(0)
+
     # ---------------------------------------------------------------- sending
 
     def _send(self, number: int, message: Any) -> None:

@@ -1,4 +1,4 @@
-"""A child of the zygote, once it is locked up: it reads one program, runs it and tells its value."""
+"""A child of the zygote, once it is locked up: it reads a program, runs it and tells its value."""
 
 from __future__ import annotations
 
@@ -44,64 +44,89 @@ print(*found, sep=", ")
 
 
 def serve_one(fd: int) -> None:
-    """Read one program from *fd*, run it and end; the process is locked up already."""
+    """Read one program from *fd*, run it and end, or those of one session; the process is locked up already."""
     channel = Channel(fd)
     random.seed()
     if not channel.has_message():  # else somebody waits already
         touch_ahead()
     _, payload = channel.receive()
-    start: Mapping[str, Any] = loads(payload.decode())
-    channel.allow(start["most_bytes"])
-    reserve = [bytes(RESERVE_BYTES)]
-    ending = run_program(channel, start, reserve)
-    reserve.clear()
-    _tell(channel, ending)
-    os._exit(0)
+    main = types.ModuleType("__main__")
+    while True:
+        start: Mapping[str, Any] = loads(payload.decode())
+        channel.allow(start["most_bytes"])
+        reserve = [bytes(RESERVE_BYTES)]
+        ending = run_program(channel, start, reserve, main)
+        reserve.clear()
+        _tell(channel, ending)
+        if not start["keep"]:
+            os._exit(0)
+        payload = channel.next_program()
 
 
 def touch_ahead() -> None:
     """Run a small program, so that the pages which any program writes to are this process's own already."""
     silent = Channel(fd=-1)
     silent.notify = lambda message: None  # the prints of this program go nowhere
-    run_program(silent, {"source": TOUCH, "awaited": [], "packs": [], "called": {}, "print_bytes": 100}, [])
+    start: Mapping[str, Any] = {
+        "source": TOUCH,
+        "awaited": [],
+        "packs": [],
+        "called": {},
+        "print_bytes": 100,
+        "keep": 0,
+    }
+    run_program(silent, start, [], types.ModuleType("__main__"))
     decode(loads(dumps(ResultEncoder().encode([1, (2.5, None), {"a": b"b"}]))))
 
 
-def run_program(channel: Channel, start: Mapping[str, Any], reserve: list[bytes]) -> dict[str, Any]:
-    """Return how the program ended, ready to be sent; *reserve* is let go of when the memory is used up."""
+def run_program(
+    channel: Channel, start: Mapping[str, Any], reserve: list[bytes], main: types.ModuleType
+) -> dict[str, Any]:
+    """Return how the program ended, ready to be sent; its names are those of *main*.
+
+    *reserve* is let go of when the memory is used up.
+    """
     prints = Prints(channel.notify, start["print_bytes"])
     sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = prints
-    namespace = _namespace(channel, start)
+    namespace = _namespace(channel, start, main)
+    file = _file(start)
     try:
         value = _evaluated(start, namespace)
         ending = _value(value) | {"magic": _magic(namespace)}
     except BaseException as error:  # noqa: BLE001 - the program's own, of any kind
         if isinstance(error, MemoryError):
             reserve.clear()
-        ending = _failure(error)
+        ending = _failure(error, file)
         if isinstance(error, MemoryError):
             namespace.clear()
     prints.flush()
     return ending | {"t": "end", "dropped": prints.dropped}
 
 
-def _namespace(channel: Channel, start: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the names that a program begins with; they are those of the module ``__main__``."""
-    main = types.ModuleType("__main__")
+def _file(start: Mapping[str, Any]) -> str:
+    """Return what the program is called: in a session each has a name of its own, for its lines are its own."""
+    return code.FILE if start["keep"] < 2 else f"<program {start['keep']}>"
+
+
+def _namespace(channel: Channel, start: Mapping[str, Any], main: types.ModuleType) -> dict[str, Any]:
+    """Return the names that a program begins with; what it asks of the reply is never an earlier one's."""
     sys.modules["__main__"] = main
     sys.setrecursionlimit(RECURSION)
     setattr(builtins, code.LATER, later)
     setattr(builtins, code.NO_VALUE, NO_VALUE)
     door = Door(channel, start["called"])
     namespace = vars(main)
-    namespace.update({name: Pack(door, name) for name in start["packs"]})
+    for name in MAGIC.values():
+        namespace.pop(name, None)
+    for name in start["packs"]:
+        namespace.setdefault(name, Pack(door, name))  # a session's own variable of that name stays
     namespace["__builtins__"] = builtins
     return namespace
 
 
 def _evaluated(start: Mapping[str, Any], namespace: dict[str, Any]) -> Any:
     spans = [(first, last) for first, last in start["awaited"]]
-    steps, waits = code.compile_program(start["source"], spans)
+    steps, waits = code.compile_program(start["source"], spans, _file(start))
     if not waits:
         return code.run_plainly(steps, namespace, NO_VALUE)
     import asyncio  # noqa: PLC0415 - loaded by the zygote when it has time
@@ -109,7 +134,11 @@ def _evaluated(start: Mapping[str, Any], namespace: dict[str, Any]) -> Any:
     # Not asyncio.run(): it would wait for threads that nobody waits for any more.
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
-    return loop.run_until_complete(code.run_steps(steps, namespace, NO_VALUE))
+    try:
+        return loop.run_until_complete(code.run_steps(steps, namespace, NO_VALUE))
+    finally:
+        if start["keep"]:
+            loop.close()  # its descriptors would be lacking one day
 
 
 def _value(value: Any) -> dict[str, Any]:
@@ -132,24 +161,24 @@ def _wish(value: Any) -> Any:
     return value[:100] if type(value) is str else f"<{type(value).__name__} object>"
 
 
-def _failure(error: BaseException) -> dict[str, Any]:
+def _failure(error: BaseException, file: str) -> dict[str, Any]:
     try:
         text = str(error)[:MAX_MESSAGE]
     except BaseException:  # noqa: BLE001 - the program's own text of its own error
         text = ""
-    return _failed(type(error).__name__[:100], text, _line(error))
+    return _failed(type(error).__name__[:100], text, _line(error, file))
 
 
 def _failed(kind: str, message: str, line: int | None = None) -> dict[str, Any]:
     return {"error": [kind, message, line]}
 
 
-def _line(error: BaseException) -> int | None:
+def _line(error: BaseException, file: str) -> int | None:
     """Return the innermost line of the program's own text."""
-    line = error.lineno if isinstance(error, SyntaxError) and error.filename == code.FILE else None
+    line = error.lineno if isinstance(error, SyntaxError) and error.filename == file else None
     trace = error.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == code.FILE:
+        if trace.tb_frame.f_code.co_filename == file:
             line = trace.tb_lineno
         trace = trace.tb_next
     return line

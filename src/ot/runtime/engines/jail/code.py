@@ -20,27 +20,30 @@ Span = tuple[int, int]
 Steps = tuple[list[tuple[CodeType, bool]], bool]
 
 
-def compile_program(source: str, awaited: Collection[Span]) -> Steps:
-    """Return the code objects of *source*, each with whether its value is the program's, and whether they wait."""
-    tree = ast.parse(source, FILE)
+def compile_program(source: str, awaited: Collection[Span], file: str = FILE) -> Steps:
+    """Return the code objects of *source*, each with whether its value is the program's, and whether they wait.
+
+    *file* is what tracebacks call it.
+    """
+    tree = ast.parse(source, file)
     if awaited:
         _call_later(tree, source, awaited)
     if any(isinstance(node, ast.Return) for node in _outside_functions(tree.body)):
-        return _with_returns(tree)
+        return _with_returns(tree, file)
     body, last = tree.body, None
     if body and isinstance(body[-1], ast.Expr):
         last = body.pop()
-    steps = [(_compile(ast.Module(body, tree.type_ignores), "exec"), False)] if body else []
+    steps = [(_compile(ast.Module(body, tree.type_ignores), "exec", file), False)] if body else []
     if isinstance(last, ast.Expr):
-        steps.append((_compile(ast.Expression(last.value), "eval"), True))
+        steps.append((_compile(ast.Expression(last.value), "eval", file), True))
     return steps, any(code.co_flags & COROUTINE for code, _ in steps)
 
 
-def _compile(tree: ast.Module | ast.Expression, mode: str) -> CodeType:
-    return compile(tree, FILE, mode, flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+def _compile(tree: ast.Module | ast.Expression, mode: str, file: str) -> CodeType:
+    return compile(tree, file, mode, flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
 
 
-def _with_returns(tree: ast.Module) -> Steps:
+def _with_returns(tree: ast.Module, file: str) -> Steps:
     """Return a program that has a ``return`` as a function whose names are all global."""
     first = 0
     while first < len(tree.body) and _is_future(tree.body[first]):
@@ -61,7 +64,7 @@ def _with_returns(tree: ast.Module) -> Steps:
     call: ast.expr = ast.Call(ast.Name(PROGRAM, ast.Load()), [], [])
     ending = ast.fix_missing_locations(ast.Expression(ast.Await(call) if waits else call))
     module = ast.fix_missing_locations(ast.Module([*future, ast.copy_location(function, body[0])], []))
-    steps = [(_compile(module, "exec"), False), (_compile(ending, "eval"), True)]
+    steps = [(_compile(module, "exec", file), False), (_compile(ending, "eval", file), True)]
     return steps, waits
 
 

@@ -1,0 +1,1 @@
+"""What ``onetool doctor`` looks at, one file a subject."""

@@ -1,0 +1,91 @@
+"""Looks at the engines: which one programs run in, which layers hold, what the kernel and bubblewrap give."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ot.cli.diagnosis.finding import Finding
+from ot.config.models import Engines
+from ot.errors import OneToolError
+from ot.runtime.engines.choice import EngineChoice
+
+AREA = "engine"
+SWITCHES = {
+    "kernel.unprivileged_userns_clone": "0",
+    "kernel.apparmor_restrict_unprivileged_userns": "1",
+    "user.max_user_namespaces": "0",
+}
+"""Settings of the kernel, each with the value that keeps bubblewrap from its namespaces."""
+
+
+async def engine_findings(settings: Engines) -> list[Finding]:
+    """Return which engine the settings lead to, and what the exact one can have here."""
+    try:
+        chosen = await _health(settings)
+    except OneToolError as error:
+        return [Finding(AREA, "problem", str(error), "change engines in your configuration"), *kernel_findings()]
+    name = chosen["name"]
+    found = [Finding(AREA, "ok", f"programs run in the {name} engine (engines.use: {settings.use})")]
+    if name == "trusted":
+        found = [Finding(AREA, "note", chosen["warning"], "set engines.use to auto")]
+    exact = chosen if name == "exact" else await _exact(settings)
+    return [*found, *_layers(exact), *kernel_findings()]
+
+
+async def _exact(settings: Engines) -> Mapping[str, Any]:
+    try:
+        return await _health(settings.model_copy(update={"use": "exact"}))
+    except OneToolError as error:
+        return {"missing": str(error)}
+
+
+async def _health(settings: Engines) -> dict[str, Any]:
+    engine = EngineChoice(settings)
+    try:
+        await engine.choose()
+        health = await engine.health()
+        return {"name": health.name, **health.details}
+    finally:
+        await engine.aclose()
+
+
+def _layers(exact: Mapping[str, Any]) -> Iterator[Finding]:
+    if "missing" in exact:
+        yield Finding(AREA, "note", f"the exact engine cannot be had here: {exact['missing']}")
+        return
+    advice: Mapping[str, str] = exact.get("to_enable", {})
+    for layer, state in exact["layers"].items():
+        if state != "off":
+            yield Finding(AREA, "ok", f"layer {layer}: {state}")
+            continue
+        why = "".join(f" ({note})" for note in exact.get("notes", ()))
+        yield Finding(AREA, "note", f"layer {layer}: off{why}", f"it needs {advice.get(layer, 'a newer kernel')}")
+
+
+def kernel_findings() -> Iterator[Finding]:
+    """Return what the system gives to the exact engine."""
+    yield Finding("system", "ok", f"{platform.system()} {platform.release()}, Python {platform.python_version()}")
+    if sys.platform != "linux":
+        return
+    bwrap = shutil.which("bwrap")
+    missing = "bubblewrap is not installed: programs are held without namespaces"
+    yield (
+        Finding("system", "ok", f"bubblewrap: {bwrap}")
+        if bwrap
+        else Finding("system", "note", missing, "install the package 'bubblewrap'")
+    )
+    for name, bad in SWITCHES.items():
+        if _switch(name) == bad:
+            yield Finding("system", "note", f"{name} is {bad}: bubblewrap may get no namespaces")
+
+
+def _switch(name: str) -> str:
+    try:
+        return Path("/proc/sys", *name.split(".")).read_text().strip()
+    except OSError:
+        return ""

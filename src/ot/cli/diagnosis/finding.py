@@ -1,0 +1,21 @@
+"""Finding: one thing that the doctor saw, and perhaps how to mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+State = Literal["ok", "note", "problem"]
+"""A note is worth knowing and no fault; a problem makes the command end with 1."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing; ``mend`` carries out what ``advice`` says and returns what it did."""
+
+    area: str
+    state: State
+    text: str
+    advice: str = ""
+    mend: Callable[[], str] | None = field(default=None, repr=False, compare=False)

@@ -1,0 +1,110 @@
+"""Looks at what the user has set up: secrets, trust, uv, packs, servers, and whether a program runs."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from ot.app import App
+from ot.cli.diagnosis.finding import Finding
+from ot.cli.servers import server_rows
+from ot.config.paths import Paths
+from ot.config.trust import Trust
+from ot.execution.workers.uv_command import find_uv
+
+UV_SECONDS = 10
+SECRETS = "secrets.yaml"
+PROGRAM, ANSWER = "sum(range(10))", "45"
+
+
+def secrets_findings(files: set[Path]) -> Iterator[Finding]:
+    """Return which files with secrets others can read."""
+    for file in sorted(files):
+        try:
+            mode = stat.S_IMODE(file.stat().st_mode)
+        except OSError:
+            continue
+        if os.name == "posix" and mode & 0o077:
+            text = f"{file} has mode {mode:o}: others can read it, so it is not used"
+            yield Finding("secrets", "problem", text, f"chmod 600 {file}", partial(_make_private, file))
+        else:
+            yield Finding("secrets", "ok", f"{file} is private")
+
+
+def _make_private(file: Path) -> str:
+    file.chmod(0o600)
+    return f"{file} is private now"
+
+
+def default_secrets(paths: Paths) -> set[Path]:
+    """Return where secrets are looked for unless the configuration says otherwise."""
+    return {place / SECRETS for place in (paths.global_dir, paths.project_dir) if place is not None}
+
+
+def uv_findings(needed: bool) -> Iterator[Finding]:
+    """Return whether uv is there, which packs with dependencies need."""
+    uv = find_uv(os.environ)
+    if uv is None:
+        state = "problem" if needed else "note"
+        yield Finding("uv", state, "uv is not found: packs cannot get their dependencies", "pip install uv")
+        return
+    try:
+        asked = subprocess.run([uv, "--version"], capture_output=True, text=True, timeout=UV_SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        yield Finding("uv", "problem", f"{uv} does not run: {error}", "install uv again")
+        return
+    yield Finding("uv", "ok", f"{asked.stdout.strip()} ({uv})")
+
+
+def trust_findings(paths: Paths) -> Iterator[Finding]:
+    """Return whether the project's directory is used."""
+    if paths.ignored:
+        yield Finding("trust", "problem", paths.ignored)
+    elif paths.project_dir is None:
+        yield Finding("trust", "ok", "there is no .onetool directory here: only your own settings are used")
+    else:
+        verdict = Trust(paths.global_dir).state(paths.project_dir)
+        if verdict.state == "trusted":
+            yield Finding("trust", "ok", f"{paths.project_dir} is trusted")
+        else:
+            why = f": {'; '.join(verdict.changes[:5])}" if verdict.changes else ""
+            text = f"{paths.project_dir} is {verdict.state} and is not used{why}"
+            yield Finding("trust", "note", text, "look at it, then run onetool trust")
+
+
+def pack_findings(app: App) -> Iterator[Finding]:
+    """Return which packs cannot be used, and why."""
+    packs = app.picture.registry.packs
+    # What a server offers is not known before it is asked; servers are told of apart.
+    of_servers = {row["pack"] for row in server_rows(app.picture.loaded, app.paths)}
+    own = {name: pack for name, pack in packs.items() if name not in of_servers}
+    broken = {name: pack.broken for name, pack in own.items() if pack.broken}
+    for name, why in broken.items():
+        yield Finding("packs", "problem", f"{name} does not load: {why}", f"see its file, then: onetool dev {name}")
+    yield Finding("packs", "ok", f"{len(own) - len(broken)} packs load")
+
+
+def server_findings(app: App) -> Iterator[Finding]:
+    """Return what keeps servers from being started, and which of their tools have changed."""
+    for row in server_rows(app.picture.loaded, app.paths):
+        if not row["enabled"]:
+            yield Finding("servers", "ok", f"{row['name']} is disabled")
+        elif row["problem"]:
+            yield Finding("servers", "problem", f"{row['name']} cannot start: {row['problem']}")
+        else:
+            yield Finding("servers", "ok", f"{row['name']} can be started ({row['transport']})")
+    for server, changes in app.pins.all_changed().items():
+        text = f"{server}: {len(changes)} of its tools have changed since they were first seen"
+        yield Finding("servers", "note", text, f"onetool approve {server}")
+
+
+async def program_findings(app: App) -> list[Finding]:
+    """Return whether a program runs, the whole way."""
+    reply = await app.picture.runner.run(PROGRAM, caller=app.caller)
+    if reply.texts == (ANSWER,):
+        return [Finding("engine", "ok", f"a program runs ({reply.meta['ms']} ms)")]
+    return [Finding("engine", "problem", f"a program does not run: {reply.texts[-1]}")]

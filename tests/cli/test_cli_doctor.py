@@ -1,0 +1,186 @@
+"""onetool doctor says what works, what does not and why, and mends what is safe to mend."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.command import OneTool
+from ot.cli.diagnosis.orphans import marked, orphans
+from ot.execution.workers.guarded_process import GuardedProcess
+from ot.runtime.engines.jail_command import jail_commands, trusted_command
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc elsewhere")
+READS = "import sys; sys.stdout.write('.'); sys.stdout.flush(); sys.stdin.read()"
+
+
+def examined(onetool: OneTool, *options: str) -> tuple[int, dict[str, Any]]:
+    ended = onetool("doctor", "--json", *options)
+    return ended.code, json.loads(ended.out)
+
+
+def of(found: dict[str, Any], area: str, state: str) -> list[dict[str, Any]]:
+    return [row for row in found["findings"] if (row["area"], row["state"]) == (area, state)]
+
+
+def test_a_healthy_house_is_told_so(onetool: OneTool) -> None:
+    ended = onetool("doctor")
+    assert (ended.code, ended.err) == (0, "")
+    assert "a program runs" in ended.out
+    assert ended.out.splitlines()[-1] == "all is well"
+
+
+def test_the_engine_and_each_of_its_layers_are_named(onetool: OneTool) -> None:
+    code, found = examined(onetool)
+    texts = [row["text"] for row in found["findings"] if row["area"] == "engine"]
+    assert (code, found["ok"]) == (0, True)
+    assert any(text.startswith("programs run in the ") for text in texts)
+    assert any("layer seccomp: " in text or "exact engine cannot be had" in text for text in texts)
+
+
+def test_the_portable_engine_is_no_fault_and_the_exact_one_is_looked_at_all_the_same(onetool: OneTool) -> None:
+    _write(onetool.user / "onetool.yaml", "engines: {use: portable}\n")
+    code, found = examined(onetool)
+    texts = [row["text"] for row in found["findings"] if row["area"] == "engine"]
+    assert code == 0
+    assert texts[0] == "programs run in the portable engine (engines.use: portable)"
+    assert any("layer seccomp: " in text or "exact engine cannot be had" in text for text in texts)
+
+
+def test_a_file_of_secrets_that_others_can_read_is_made_private(onetool: OneTool) -> None:
+    file = _write(onetool.user / "secrets.yaml", "TOKEN: abcdefgh\n")
+    file.chmod(0o644)
+    code, found = examined(onetool)
+    assert (code, found["ok"]) == (1, False)
+    (problem,) = of(found, "secrets", "problem")
+    assert "mode 644" in problem["text"]
+    assert problem["advice"] == f"chmod 600 {file}"
+    assert file.stat().st_mode & 0o777 == 0o644
+    code, found = examined(onetool, "--fix")
+    assert (code, of(found, "secrets", "problem")[0]["fixed"]) == (0, f"{file} is private now")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert examined(onetool)[0] == 0
+
+
+def test_a_configuration_that_cannot_be_used_is_a_finding_and_the_rest_is_looked_at(onetool: OneTool) -> None:
+    _write(onetool.user / "onetool.yaml", "limitz: {}\n")
+    code, found = examined(onetool)
+    assert code == 1
+    (problem,) = of(found, "configuration", "problem")
+    assert "limitz" in problem["text"]
+    assert of(found, "system", "ok")
+
+
+def test_a_pack_that_does_not_load_and_a_server_that_cannot_start_are_named(onetool: OneTool) -> None:
+    _write(onetool.user / "tools" / "bad" / "bad_tools.py", "def broken(:\n")
+    _write(onetool.user / "onetool.yaml", "servers: {gone: {command: no-such-program-here}}\n")
+    code, found = examined(onetool)
+    assert code == 1
+    assert of(found, "packs", "problem")[0]["text"].startswith("bad does not load: ")
+    assert "no-such-program-here" in of(found, "servers", "problem")[0]["text"]
+
+
+def test_an_untrusted_project_is_a_note_that_says_what_to_do(onetool: OneTool) -> None:
+    _write(onetool.project / "onetool.yaml", "version: 1\n")
+    code, found = examined(onetool)
+    (note,) = of(found, "trust", "note")
+    assert (code, note["advice"]) == (0, "look at it, then run onetool trust")
+
+
+def test_old_copies_of_packs_half_written_files_and_old_results_are_removed(onetool: OneTool) -> None:
+    old = [
+        _write(onetool.user / "packs" / ("a" * 32) / "x_tools.py", "x = 1\n").parent,
+        _write(onetool.user / ".trust.json.0123456789abcdef", "{}"),
+        _write(onetool.user / "tmp" / "result-12345678-1234.txt", "text"),
+    ]
+    kept = [
+        _write(onetool.user / "packs" / ("b" * 32) / "x_tools.py", "x = 1\n").parent,
+        _write(onetool.user / "tmp" / "result-12345678-9999.txt", "text"),
+        _write(onetool.user / "tmp" / "notes.txt", "mine"),
+    ]
+    long_ago = time.time() - 40 * 24 * 3600
+    for path in [*old, old[0] / "x_tools.py", kept[2]]:
+        os.utime(path, (long_ago, long_ago))
+    code, found = examined(onetool)
+    assert (code, len(of(found, "disk", "note"))) == (0, 3)
+    assert all(path.exists() for path in old)
+    examined(onetool, "--fix")
+    assert [path.exists() for path in [*old, *kept]] == [False] * 3 + [True] * 3
+
+
+@linux
+def test_a_process_that_has_outlived_its_server_is_found_and_ended(onetool: OneTool) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    with _zygote_of(gone.pid) as left, _zygote_of(os.getpid()) as alive:
+        code, found = examined(onetool)
+        told = [row["text"] for row in of(found, "processes", "problem")]
+        assert code == 1
+        assert f"the zygote {left.pid} has outlived its server {gone.pid}" in told
+        assert not any(str(alive.pid) in text for text in told)
+        _, found = examined(onetool, "--fix")
+        assert f"the zygote {left.pid} was ended" in [row.get("fixed") for row in of(found, "processes", "problem")]
+        assert left.wait(timeout=10) == -9
+        assert alive.poll() is None
+
+
+@linux
+def test_the_processes_that_we_really_start_carry_the_mark() -> None:
+    for command in (*jail_commands(3), trusted_command(3)):
+        assert marked(list(command.argv)) == ("the zygote", os.getpid())
+
+
+@linux
+@pytest.mark.anyio
+async def test_a_guard_whose_server_lives_is_no_orphan(tmp_path: Path) -> None:
+    process = await GuardedProcess.start([sys.executable, "-c", READS], env={}, cwd=tmp_path, processes=8)
+    try:
+        assert await process.stdout.readexactly(1) == b"."
+        assert ("the guard", os.getpid()) in map(marked, _commands_of_children(os.getpid()))
+        assert not [orphan for orphan in orphans() if orphan.server == os.getpid()]
+    finally:
+        process.kill()
+        await process.wait()
+
+
+def _commands_of_children(pid: int) -> list[list[str]]:
+    found: list[list[str]] = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat = (entry / "stat").read_text()
+            except OSError:
+                continue
+            if int(stat.rpartition(")")[2].split()[1]) == pid:
+                found.append((entry / "cmdline").read_text().split("\0")[:-1])
+    return found
+
+
+@contextmanager
+def _zygote_of(server: int) -> Generator[subprocess.Popen[bytes]]:
+    mark = f"from ot.runtime.engines.jail.zygote import main; main(3) # of server {server}"
+    argv = [sys.executable, "-c", READS, mark]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.read(1) == b"."  # it is that program by now, not its parent's copy
+            yield process
+        finally:
+            process.kill()
+
+
+def _write(file: Path, text: str) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    if file.name == "secrets.yaml":
+        file.chmod(0o600)
+    return file

@@ -1,0 +1,250 @@
+"""Runs that name the same session share their variables, on either engine; others begin with none."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from ot.app import App
+from ot.runtime.engines.engine import Engine
+from ot.runtime.engines.exact import ExactEngine
+from ot.runtime.engines.portable import PortableEngine
+from run_app import error_of, running_app, value_of
+
+pytestmark = pytest.mark.anyio
+
+ENGINES: dict[str, Callable[[], Engine]] = {
+    "portable": lambda: PortableEngine(processes=4),
+    "exact": lambda: ExactEngine(processes=4, ready=1),
+}
+PACK = '''
+    """A pack."""
+
+    def double(*, n: int) -> int:
+        """Double a number."""
+        return 2 * n
+'''
+
+
+@pytest.fixture(params=list(ENGINES))
+def engine(request: pytest.FixtureRequest) -> str:
+    if request.param == "exact" and ExactEngine.missing_here():
+        pytest.skip(ExactEngine.missing_here())
+    return request.param
+
+
+@pytest.fixture
+async def app(tmp_path: Path, engine: str) -> AsyncGenerator[App]:
+    async with _app(tmp_path, engine) as app:
+        yield app
+
+
+def _app(directory: Path, engine: str, **config: Any) -> Any:
+    return running_app(directory, {"t": PACK}, config, engine=ENGINES[engine]())
+
+
+async def ask(app: App, command: str, session: str = "s") -> str:
+    return value_of(await app.run(command, session=session))
+
+
+async def fails(app: App, command: str, session: str = "s") -> str:
+    return error_of(await app.run(command, session=session))
+
+
+def listed(app: App) -> dict[str, Any]:
+    return app.sessions.listing(app.caller)
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not reached():  # noqa: ASYNC110 - another process, or a timer, brings it about
+            await asyncio.sleep(0.01)
+
+
+async def test_variables_functions_classes_and_imports_stay(app: App) -> None:
+    await ask(
+        app, "import json\nx = 41\ndef add(n):\n    return n + x\nclass P:\n    def __init__(self): self.k = 7\np = P()"
+    )
+    assert await ask(app, "add(1)") == "42"
+    assert await ask(app, "p.k") == "7"
+    assert await ask(app, "json.dumps([x])") == "[41]"
+    await ask(app, "x = 1")
+    assert await ask(app, "add(1)") == "2"
+
+
+async def test_a_run_without_a_session_begins_with_no_variables(app: App) -> None:
+    await ask(app, "x = 41")
+    assert "NameError" in error_of(await app.run("x"))
+    assert "NameError" in await fails(app, "x", session="other")
+    assert await ask(app, "x") == "41"
+
+
+async def test_functions_of_an_earlier_run_call_tools_plainly_and_gathered(app: App) -> None:
+    await ask(
+        app,
+        "import asyncio\ndef one(i):\n    return t.double(n=i)\n"
+        "async def all_of(m):\n    return await asyncio.gather(*[t.double(n=i) for i in range(m)])",
+    )
+    assert await ask(app, "one(4)") == "8"
+    assert await ask(app, "await all_of(3)") == "[0,2,4]"
+    assert await ask(app, "t.double(n=5)") == "10"
+    assert await ask(app, "import asyncio\nawait asyncio.gather(t.double(n=1), t.double(n=2))") == "[2,4]"
+
+
+async def test_a_variable_hides_a_pack_of_its_name_in_later_runs(app: App) -> None:
+    await ask(app, "t = [1, 2]")
+    assert await ask(app, "len(t)") == "2"
+    await ask(app, "def f():\n    file = 3\n    return file")
+    assert await ask(app, "file.read.__name__ if False else f()") == "3"
+
+
+async def test_a_program_that_fails_leaves_what_it_had_assigned_and_its_line_is_its_own(app: App) -> None:
+    await ask(app, "def f(d):\n    # a line\n    # a line\n    return d['k']")
+    text = await fails(app, "x = 5\n\nf({})")
+    assert "KeyError" in text
+    assert "line 3" in text
+    assert await ask(app, "x") == "5"
+
+
+async def test_what_one_run_asks_of_its_reply_is_not_asked_by_the_next(app: App) -> None:
+    assert await ask(app, "__format__ = 'raw'\n'a'") == "a"
+    assert await ask(app, "'a'") == value_of(await app.run("'a'"))
+
+
+async def test_runs_of_one_session_take_turns_and_those_of_others_do_not_wait(app: App) -> None:
+    await ask(app, "n = 0")
+    program = "m = n\nt.double(n=1)\nn = m + 1"
+    await asyncio.gather(*(app.run(program, session="s") for _ in range(10)))
+    assert await ask(app, "n") == "10"
+
+
+async def test_a_run_that_is_ended_ends_its_session_and_the_next_one_is_told(tmp_path: Path, engine: str) -> None:
+    async with _app(tmp_path, engine, limits={"cpu_seconds": 0.5}) as app:
+        await ask(app, "x = 1")
+        assert "cpu_seconds" in await fails(app, "while True:\n    pass")
+        text = await fails(app, "x")
+        assert "session 's' has ended" in text
+        assert "computed for more than 0.5 s" in text
+        assert "NameError" in await fails(app, "x")
+        assert await ask(app, "x = 2\nx") == "2"
+
+
+async def test_a_session_that_runs_out_of_memory_ends(tmp_path: Path, engine: str) -> None:
+    async with _app(tmp_path, engine, limits={"memory_mb": 32}) as app:
+        await ask(app, "x = [0] * 100")
+        assert "memory" in (await fails(app, "y = 'a' * 500_000_000")).lower()
+        assert "session 's' has ended" in await fails(app, "x")
+
+
+async def test_computing_time_is_counted_anew_for_every_run(tmp_path: Path, engine: str) -> None:
+    async with _app(tmp_path, engine, limits={"cpu_seconds": 1}) as app:
+        for _ in range(5):
+            await ask(app, "s = 0\nfor i in range(1_500_000):\n    s += i\nNone")
+
+
+async def test_a_cancelled_run_ends_its_session(app: App) -> None:
+    await ask(app, "x = 1")
+    task = asyncio.ensure_future(app.run("import time\nwhile True:\n    t.double(n=1)", session="s"))
+    await until(lambda: listed(app)["s"]["runs"] == 2)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert "its last run was cancelled" in await fails(app, "x")
+
+
+async def test_an_idle_session_ends_and_the_next_run_is_told(tmp_path: Path, engine: str) -> None:
+    async with _app(tmp_path, engine, sessions={"idle_seconds": 0.05}) as app:
+        await ask(app, "x = 1")
+        await until(lambda: not listed(app))
+        assert "it was idle for more than 0.05 s" in await fails(app, "x")
+
+
+async def test_there_are_only_so_many_sessions(tmp_path: Path, engine: str) -> None:
+    async with _app(tmp_path, engine, sessions={"most": 2}) as app:
+        await ask(app, "x = 1", session="a")
+        await ask(app, "x = 2", session="b")
+        text = await fails(app, "x = 3", session="c")
+        assert 'ot.session(name="a", action="clear")' in text
+        assert value_of(await app.run('ot.session(name="a", action="clear")')) == "[a]"
+        await ask(app, "x = 3", session="c")
+        assert "NameError" in await fails(app, "y", session="b")
+
+
+async def test_sessions_are_listed_cleared_and_saved(app: App) -> None:
+    await ask(app, "import json\nrows = [{'a': 1}, {'a': 2}]\ndef f(): ...\nwhen = None")
+    listed = json.loads(value_of(await app.run("__format__ = 'json'\not.session()")))
+    assert sorted(listed["s"]["variables"]) == ["f", "json", "rows", "when"]
+    assert listed["s"]["runs"] == 1
+    saved = json.loads(value_of(await app.run("__format__ = 'json'\not.session(name='s', action='save')")))
+    assert (saved["saved"], saved["left_out"]) == (["rows", "when"], ["f", "json"])
+    stored = app.stored_text(saved["handle"])
+    assert json.loads(stored) == {"rows": [{"a": 1}, {"a": 2}], "when": None}
+    await app.run("ot.session(name='s', action='clear')")
+    assert "NameError" in await fails(app, "rows")
+
+
+async def test_a_session_is_not_cleared_or_saved_from_inside_one_of_its_own_runs(app: App) -> None:
+    await ask(app, "x = 1")
+    for action in ("clear", "save"):
+        assert "a run is under way in session 's'" in await fails(app, f"ot.session(name='s', action='{action}')")
+    assert await ask(app, "x") == "1"
+
+
+async def test_no_caller_reaches_the_session_of_another(app: App) -> None:
+    runner = app.picture.runner
+    await runner.run("x = 1", caller="ann", session="s")
+    assert "NameError" in error_of(await runner.run("x", caller="bob", session="s"))
+    assert app.sessions.listing("bob")["s"]["runs"] == 1
+    assert value_of(await runner.run("x", caller="ann", session="s")) == "1"
+
+
+async def test_a_name_that_is_none_is_refused(app: App) -> None:
+    assert "a session's name" in await fails(app, "1", session="../x")
+
+
+async def test_a_process_of_a_session_that_is_killed_is_told_of(tmp_path: Path) -> None:
+    if ExactEngine.missing_here():
+        pytest.skip(ExactEngine.missing_here())
+    async with running_app(tmp_path, engine=ExactEngine(ready=0)) as app:
+        await ask(app, "x = 1")
+        before = {child.pid for child in psutil.Process().children(recursive=True)}
+        await ask(app, "y = 1", session="killed")
+        (killed,) = {child.pid for child in psutil.Process().children(recursive=True)} - before
+        os.kill(killed, signal.SIGKILL)
+        await until(lambda: not psutil.pid_exists(killed))
+        assert "session 'killed' has ended" in await fails(app, "y", session="killed")
+        assert await ask(app, "x") == "1"
+
+
+async def test_many_runs_in_one_session_grow_nothing(app: App) -> None:
+    await ask(app, "n = 0")
+    await ask(app, "import asyncio\nawait asyncio.gather(t.double(n=1))")
+    me = psutil.Process()
+    processes, files = len(me.children(recursive=True)), me.num_fds()
+    for _ in range(100):
+        await ask(app, "import asyncio\nn = n + 1\nawait asyncio.gather(t.double(n=n), t.double(n=1))")
+    assert await ask(app, "n") == "100"
+    assert len(me.children(recursive=True)) <= processes + 2
+    assert me.num_fds() <= files + 8
+
+
+@pytest.mark.soak
+async def test_ten_thousand_runs_in_one_session_grow_nothing(app: App) -> None:
+    me = psutil.Process()
+    await ask(app, "n = 0")
+    for _ in range(500):
+        await ask(app, "n = n + 1")
+    files, memory = me.num_fds(), me.memory_info().rss
+    for _ in range(9_500):
+        await ask(app, "n = n + 1")
+    assert await ask(app, "n") == "10000"
+    assert me.num_fds() <= files + 8
+    assert me.memory_info().rss < memory + (32 << 20)
