@@ -224,6 +224,28 @@ async def test_a_process_of_a_session_that_is_killed_is_told_of(tmp_path: Path) 
         assert await ask(app, "x") == "1"
 
 
+async def test_a_thread_that_a_program_left_does_not_compute_between_runs(tmp_path: Path) -> None:
+    if ExactEngine.missing_here():
+        pytest.skip(ExactEngine.missing_here())
+    async with running_app(tmp_path, engine=ExactEngine(ready=0)) as app:
+        await ask(app, "x = 1")
+        before = {child.pid for child in psutil.Process().children(recursive=True)}
+        await ask(
+            app,
+            "import threading\ndef spin():\n    while True:\n        pass\n"
+            "threading.Thread(target=spin, daemon=True).start()\ny = 2",
+            session="spins",
+        )
+        (spins,) = {child.pid for child in psutil.Process().children(recursive=True)} - before
+        await until(lambda: psutil.Process(spins).status() == psutil.STATUS_STOPPED)
+        assert await ask(app, "y", session="spins") == "2"
+
+
+async def test_a_pack_and_a_tool_that_are_held_in_variables_stay_usable(app: App) -> None:
+    await ask(app, "p = t\ng = t.double")
+    assert await ask(app, "[p.double(n=2), g(n=3)]") == "[4,6]"
+
+
 async def test_many_runs_in_one_session_grow_nothing(app: App) -> None:
     await ask(app, "n = 0")
     await ask(app, "import asyncio\nawait asyncio.gather(t.double(n=1))")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ot.config.models import Limits
-from ot.errors import RunError
+from ot.errors import EngineCrashed, RunError
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import Outcome, Reach
-from ot.runtime.engines.forked_run import ForkedRun
+from ot.runtime.engines.forked_run import ForkedRun, StillbornRun
 from ot.runtime.engines.ready_children import ReadyChildren, Room
 from ot.runtime.engines.zygote_process import Child
 from ot.runtime.program import Program
@@ -28,7 +28,7 @@ class ForkedSession:
     @property
     def lost(self) -> str:
         """Why the variables are gone; empty while they are kept."""
-        if not self._why and self._child is not None and self._child.gone:
+        if not self._why and self._child is not None and not self._child.is_alive():
             self._why = "its process ended, or a thread of an earlier program went on by itself"
             self._child.kill()
         return self._why
@@ -46,6 +46,10 @@ class ForkedSession:
                 room = Room(limits.memory_mb << 20, limits.cpu_seconds * RUNS_OF_COMPUTING)
                 self._child = await self._children.fork_apart(room)
             return await run.drive(self._child)
+        except StillbornRun as error:
+            # Not tried again: the variables went with the process.
+            self._note(str(error))
+            raise EngineCrashed(str(error)) from None
         except RunError as error:
             error.printed = run.printed.text()
             self._note(str(error))

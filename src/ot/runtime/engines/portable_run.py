@@ -103,7 +103,8 @@ class PortableRun:
             packs = [name for name in self.program.loads if name not in hidden and self.reach.has_pack(name)]
             inputs = {name: self._handle(name) for name in packs}
             self._source = self._memory.begin()
-            self._memory.awaited[self._source] = self.program.awaited
+            if self.program.awaited:
+                self._memory.awaited[self._source] = self.program.awaited
             self._memory.binds |= assigned_names(self.program.tree)
             snapshot = await session.feed_start(
                 self.program.source + mark.source, inputs=inputs, print_callback=self.printed

@@ -220,6 +220,7 @@ class Child(asyncio.Protocol):
         self._lost: Callable[[str], None] | None = None
         self.pid = _pid_of(pidfd)
         self.gone = False
+        self._resting = False
 
     @classmethod
     async def connected(cls, connection: socket.socket, pidfd: int) -> Child:
@@ -239,6 +240,8 @@ class Child(asyncio.Protocol):
     ) -> None:
         """Give the child its program, and hand what it sends to *received* until it is *lost*."""
         self._received, self._lost, self._most = received, lost, most_bytes
+        if self._resting:
+            self._resting = not self._signal(signal.SIGCONT)
         self.send(0, start)
 
     def send(self, number: int, payload: bytes) -> None:
@@ -253,11 +256,26 @@ class Child(asyncio.Protocol):
             (transport.pause_reading if paused else transport.resume_reading)()
 
     def rest(self) -> None:
-        """Wait for the next program of a session; one that speaks meanwhile is gone."""
+        """Stop the child until the next program of its session; one that speaks meanwhile is ended.
+
+        A thread that a program left would otherwise compute on, on no run's account.
+        """
+        self._resting = self._signal(signal.SIGSTOP)
         self.pause(False)
         self._received = self._lost = None
-        if self._buffer:
-            self._give_up("it spoke before it was asked")
+        if self._buffer or not self._resting:
+            self.kill()
+
+    def is_alive(self) -> bool:
+        """Return whether its process is still there, also when the end of the connection is not yet noticed."""
+        return not self.gone and self._signal(0)
+
+    def _signal(self, number: int) -> bool:
+        try:
+            signal.pidfd_send_signal(self._pidfd, number)
+        except OSError:
+            return False
+        return True
 
     def cpu_seconds(self) -> float:
         """Return how long the child has computed, or nothing known of a dead one."""
@@ -296,7 +314,11 @@ class Child(asyncio.Protocol):
             payload = bytes(memoryview(self._buffer)[HEADER.size : HEADER.size + size])
             del self._buffer[: HEADER.size + size]
             self._received(number, payload)
-        return self._give_up("it spoke before it was asked") if self._received is None and self._buffer else None
+        if self._received is None and self._buffer:
+            # Nobody reads any more: what it still says must not pile up here.
+            self._give_up("it spoke before it was asked")
+            self.kill()
+        return None
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell that the child has gone."""
