@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ot.config.models import Limits
+from ot.errors import EngineCrashed
 from ot.execution.deadline import Deadline
 from ot.output.presentable import Describe, describe_type
 from ot.runtime.program import Program
@@ -99,6 +100,10 @@ class EngineSession(Protocol):
     async def aclose(self) -> None:
         """Forget the variables."""
         ...
+
+
+class StillbornRun(EngineCrashed):
+    """The process died before the program asked for anything, so soon that it must have been dying already."""
 
 
 class Engine(Protocol):

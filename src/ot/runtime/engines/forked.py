@@ -10,8 +10,8 @@ from typing import Any
 from ot.config.models import Limits
 from ot.errors import EngineCrashed, Overloaded, RunError
 from ot.execution.deadline import Deadline
-from ot.runtime.engines.engine import EngineHealth, Outcome, Reach
-from ot.runtime.engines.forked_run import ForkedRun, StillbornRun
+from ot.runtime.engines.engine import EngineHealth, Outcome, Reach, StillbornRun
+from ot.runtime.engines.forked_run import ForkedRun
 from ot.runtime.engines.forked_session import ForkedSession
 from ot.runtime.engines.ready_children import ReadyChildren, Room
 from ot.runtime.engines.zygote_process import Locked, ZygoteProcess

@@ -19,7 +19,7 @@ from ot.config.models import Limits
 from ot.errors import EngineCrashed, LimitExceeded, OneToolError, ProgramFailed, RunError
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.builtin_exception import builtin_exception
-from ot.runtime.engines.engine import Constant, Function, Outcome, Reach
+from ot.runtime.engines.engine import Constant, Function, Outcome, Reach, StillbornRun
 from ot.runtime.engines.forked_messages import (
     MALFORMED,
     QUICK_BYTES,
@@ -45,10 +45,6 @@ MOST_MEMBERS = 1000
 """A call may need a lookup of its function; a program may also look at members without calling them."""
 
 Notice = tuple[dict[str, Any], Any]
-
-
-class StillbornRun(EngineCrashed):
-    """The process died before the program asked for anything, so soon that it must have been dying already."""
 
 
 class ForkedRun:

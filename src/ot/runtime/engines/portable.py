@@ -10,9 +10,9 @@ import pydantic_monty as monty
 from ot.config.models import Limits
 from ot.errors import EngineCrashed, NotSupported, Overloaded, RunError
 from ot.execution.deadline import Deadline
-from ot.runtime.engines.engine import EngineHealth, Outcome, Reach
+from ot.runtime.engines.engine import EngineHealth, Outcome, Reach, StillbornRun
 from ot.runtime.engines.portable_gaps import find_gaps
-from ot.runtime.engines.portable_run import PortableRun, StillbornRun
+from ot.runtime.engines.portable_run import PortableRun
 from ot.runtime.engines.portable_session import PortableSession
 from ot.runtime.engines.ready_sessions import AHEAD, ReadySessions
 from ot.runtime.program import Program

@@ -20,7 +20,7 @@ from ot.execution.deadline import Deadline
 from ot.runtime.aliases import replace_ranges
 from ot.runtime.assigned_names import assigned_names
 from ot.runtime.engines.builtin_exception import builtin_exception
-from ot.runtime.engines.engine import NO_VALUE, Constant, Function, Missing, Outcome, Reach
+from ot.runtime.engines.engine import NO_VALUE, Constant, Function, Missing, Outcome, Reach, StillbornRun
 from ot.runtime.engines.print_capture import PrintCapture
 from ot.runtime.program import Program
 
@@ -57,10 +57,6 @@ class Memory:
         """Return how Monty names the next text that it is fed."""
         self.feeds += 1
         return f"<python-input-{self.feeds - 1}>"
-
-
-class StillbornRun(EngineCrashed):
-    """The process died before the program asked for anything, so soon that it must have been dying already."""
 
 
 class PortableRun:
