@@ -55,6 +55,7 @@ from ot.registry.installed_source import installed_packs
 from ot.registry.learned_shapes import LearnedShapes
 from ot.registry.server_catalogue import ServerCatalogue
 from ot.registry.server_files import FOLDER as SERVERS
+from ot.registry.tool_definitions import ToolDefinitions
 from ot.registry.tool_loader import ToolLoader, tools_of_functions
 from ot.registry.tool_registry import Pack, ToolRegistry
 from ot.runtime import project_proxy
@@ -202,6 +203,17 @@ class App:
         if self._shelf.stale:
             # With the old stamps: what changed on disk meanwhile is still to be noticed.
             self.picture = replace(self._picture(self.picture.loaded), freshness=self.picture.freshness)
+
+    async def definitions_of(self, packs: Sequence[str]) -> ToolDefinitions:
+        """Define the tools of *packs* one by one; a server among them is asked what it offers.
+
+        Raises:
+            UnknownPack: One of them does not exist.
+        """
+        await self._know_servers(" ".join(packs))
+        for pack in packs:
+            self.picture.registry.pack(pack)
+        return ToolDefinitions.chosen(self.picture.registry, packs)
 
     def tool_names(self) -> list[str]:
         """Name every tool."""
@@ -465,8 +477,13 @@ def _notice(loaded: Loaded) -> str:
     return "" if loaded.project_state in ("none", "trusted") else f"note: {loaded.warnings[-1]}"
 
 
-async def serve(app: App) -> None:
-    """Serve *app* over standard input and output until the client goes away."""
+async def serve(app: App, packs: Sequence[str] = ()) -> None:
+    """Serve *app* over standard input and output until the client goes away; *packs* also tool by tool.
+
+    Raises:
+        UnknownPack: One of *packs* does not exist.
+        EngineUnavailable: The engine that was asked for cannot be had.
+    """
     # It gets warm while the protocol's library is imported.
     app.spawn_engine()
     from ot.server.mcp_server import build_server, listed_chars  # noqa: PLC0415 - importing FastMCP costs more than all else together
@@ -475,10 +492,11 @@ async def serve(app: App) -> None:
     with LogSpan(logger, "mcp.server.start", version=installed_version(), cwd=str(app.paths.cwd)):
         try:
             engine = await app.choose_engine()
+            classic = await app.definitions_of(packs) if packs else None
         except OneToolError:
             await app.aclose()
             raise
-        server = build_server(app, installed_version(), engine)
+        server = build_server(app, installed_version(), engine, classic)
         app.definition_chars = await listed_chars(server)
     with LogSpan(logger, "mcp.server.stop"):
         await serve_stdio(server, app.start, app.aclose)

@@ -16,8 +16,12 @@ def serve(
     trust_project: Annotated[
         bool, typer.Option("--trust-project", help="Use the project's .onetool/ without asking: for CI.")
     ] = False,
+    packs: Annotated[
+        str,
+        typer.Option(help="Offer the tools of these packs one by one too, separated by commas: for classic clients."),
+    ] = "",
 ) -> None:
     """Serve MCP on standard input and output, for a client to start."""
     from ot.cli.serving import serve_stdio
 
-    serve_stdio(trust_project=trust_project)
+    serve_stdio(trust_project=trust_project, packs=tuple(filter(None, packs.split(","))))

@@ -24,8 +24,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from ot.errors import OneToolError
 from ot.execution.ask_user import AskUser, Question
+from ot.registry.tool import Tool
+from ot.registry.tool_definitions import ToolDefinitions
 from ot.runtime.pack_proxy import Progress, TellProgress
 from ot.runtime.reply import Reply
+from ot.server.classic_tools import classic_tools
 from ot.server.elicitation import answer_of, can_ask, input_required, is_modern, way_to_ask
 from ot.server.parked_runs import NotParked, ParkedRun, ParkedRuns
 
@@ -66,6 +69,10 @@ Full Python with its standard library. Sandboxed: files, network, processes and 
 """What is true of each engine."""
 
 
+Work = Callable[..., Awaitable[Reply]]
+"""A run, or one call of a tool, that still wants to know whom it tells of progress and whom it asks."""
+
+
 class House(Protocol):
     """What the face needs of the house behind it."""
 
@@ -91,6 +98,19 @@ class House(Protocol):
         """Answer a command of *client*, telling of progress and asking the user meanwhile."""
         ...
 
+    async def call(
+        self,
+        pack: str,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        progress: TellProgress | None = None,
+        ask: AskUser | None = None,
+        client: str = ...,
+    ) -> Reply:
+        """Answer one call of a tool, as run() answers a command."""
+        ...
+
     def tool_names(self) -> list[str]:
         """Name every tool."""
         ...
@@ -104,8 +124,13 @@ class House(Protocol):
         ...
 
 
-def build_server(house: House, version: str, engine: str = "portable") -> FastMCP:
-    """Return the MCP server whose one tool answers from *house*, which runs programs in *engine*."""
+def build_server(
+    house: House, version: str, engine: str = "portable", classic: ToolDefinitions | None = None
+) -> FastMCP:
+    """Return the MCP server whose one tool answers from *house*, which runs programs in *engine*.
+
+    The tools of *classic* are offered beside it, one by one.
+    """
     parked = ParkedRuns()
     server = FastMCP(
         "onetool",
@@ -125,12 +150,13 @@ def build_server(house: House, version: str, engine: str = "portable") -> FastMC
         output_schema=None,
     )
     async def run(command: str, ctx: Context, session: str = "") -> ToolResult:  # pyright: ignore[reportUnusedFunction] - registered
-        if is_modern(ctx) and (ctx.request_state is not None or can_ask(ctx)):
-            return await _leg(house, parked, command, session, ctx)
-        ask = way_to_ask(ctx, house.ask_seconds)
-        client = _client_name(ctx)
-        work = partial(house.run, command, ask=ask, client=client, session=session)
-        return _result(await _with_progress(ctx, lambda tell: work(progress=tell)))
+        return await _answer(house, parked, partial(house.run, command, session=session), ctx)
+
+    async def call(tool: Tool, arguments: Mapping[str, Any], ctx: Context) -> ToolResult:
+        return await _answer(house, parked, partial(house.call, tool.pack, tool.name, arguments), ctx)
+
+    for one in classic_tools(classic, call) if classic else ():
+        server.add_tool(one)
 
     @server.resource("ot://tools", mime_type="application/json", description="The names of all tools")
     def tools() -> list[str]:  # pyright: ignore[reportUnusedFunction] - registered
@@ -186,10 +212,19 @@ def _ending(parked: ParkedRuns) -> Any:
     return lifespan
 
 
-async def _leg(house: House, parked: ParkedRuns, command: str, session: str, ctx: Context) -> ToolResult:
+async def _answer(house: House, parked: ParkedRuns, work: Work, ctx: Context) -> ToolResult:
+    """Return what *work* comes to, or the question that it asks the user first."""
+    named = partial(work, client=_client_name(ctx))
+    if is_modern(ctx) and (ctx.request_state is not None or can_ask(ctx)):
+        return await _leg(house, parked, named, ctx)
+    ask = way_to_ask(ctx, house.ask_seconds)
+    return _result(await _with_progress(ctx, lambda tell: named(progress=tell, ask=ask)))
+
+
+async def _leg(house: House, parked: ParkedRuns, work: Work, ctx: Context) -> ToolResult:
     """Start a run, or go on with one that is parked, until its next question or its reply."""
     try:
-        run = _taken_up(house, parked, command, session, ctx)
+        run = _taken_up(house, parked, work, ctx)
     except NotParked:
         return ToolResult(content=NOT_PARKED, is_error=True)
 
@@ -205,16 +240,14 @@ async def _leg(house: House, parked: ParkedRuns, command: str, session: str, ctx
     return InputRequiredToolResult(input_required(came, run.token)) if isinstance(came, Question) else _result(came)
 
 
-def _taken_up(house: House, parked: ParkedRuns, command: str, session: str, ctx: Context) -> ParkedRun:
+def _taken_up(house: House, parked: ParkedRuns, work: Work, ctx: Context) -> ParkedRun:
     if ctx.request_state is not None:
         run = parked.take(ctx.request_state, house.caller)
         run.answer(answer_of(ctx))
         return run
 
-    client = _client_name(ctx)
-
     async def start(ask: AskUser, progress: TellProgress) -> Reply:
-        return await house.run(command, progress=progress, ask=ask, client=client, session=session)
+        return await work(progress=progress, ask=ask)
 
     return parked.start(start, house.caller, house.ask_seconds)
 
