@@ -36,6 +36,7 @@ from ot.execution.servers.server_spec import ServerSpec
 from ot.execution.servers.spec_of_server import specs_of_servers
 from ot.execution.tool_context import ToolContext
 from ot.execution.tool_executor import CallObserver, ToolExecutor
+from ot.execution.workers.pack_environment import PackEnvironments
 from ot.execution.workers.worker_pool import WorkerPool
 from ot.execution.workers.worker_spec import WorkerSpec, spec_of
 from ot.introspect.ot_pack import OtPack, View
@@ -59,6 +60,7 @@ from ot.registry.tool_definitions import ToolDefinitions
 from ot.registry.tool_loader import ToolLoader, tools_of_functions
 from ot.registry.tool_registry import Pack, ToolRegistry
 from ot.runtime import project_proxy
+from ot.runtime.engines.analysis_packages import AnalysisPackages
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
 from ot.runtime.pack_proxy import TellProgress
@@ -134,7 +136,7 @@ class App:
         self._observers = (*observers, self.recorder)
         self.definition_chars = 0
         """The characters of our own tool list, once a face has told."""
-        self.engine: Engine = engine or EngineChoice(loaded.config.engines)
+        self.engine: Engine = engine or _engine(loaded, paths)
         self.sessions = Sessions(loaded.config.sessions, self.engine)
         self.picture = self._picture(loaded)
         self._notice = _notice(loaded)
@@ -393,6 +395,13 @@ class App:
 def stats_place(loaded: Loaded) -> Place:
     """Return where the statistics of this configuration are kept."""
     return Place(loaded.state_dir / "stats" / "stats.db", loaded.config.stats)
+
+
+def _engine(loaded: Loaded, paths: Paths) -> EngineChoice:
+    engines = loaded.config.engines
+    wanted = engines.exact.packages
+    packages = AnalysisPackages(wanted, PackEnvironments(paths.global_dir, os.environ)) if wanted else None
+    return EngineChoice(engines, packages=packages)
 
 
 def _policy(config: Config) -> Policy:

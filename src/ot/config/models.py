@@ -254,6 +254,12 @@ class ExactEngine(Settings):
         description="Layers of the jail without which the server does not start, beside those that are always there",
         examples=[["namespaces"]],
     )
+    packages: tuple[str, ...] = Field(
+        default=(),
+        strict=False,
+        description="Packages that programs may import, as pip writes them; installed once by uv and imported ahead",
+        examples=[["numpy", "pandas>=2"]],
+    )
 
 
 class Engines(Settings):

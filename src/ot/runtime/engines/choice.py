@@ -11,8 +11,10 @@ from typing import Any
 from ot.config.models import Engines, Limits
 from ot.errors import EngineCrashed, EngineUnavailable
 from ot.execution.deadline import Deadline
+from ot.runtime.engines.analysis_packages import AnalysisPackages, imports_packages
 from ot.runtime.engines.engine import Engine, EngineHealth, EngineSession, Outcome, Reach
 from ot.runtime.engines.exact import ExactEngine
+from ot.runtime.engines.jail_command import Packages
 from ot.runtime.engines.portable import PortableEngine
 from ot.runtime.engines.trusted import WARNING, TrustedEngine
 from ot.runtime.program import Program
@@ -25,14 +27,26 @@ Chosen = ExactEngine | PortableEngine | TrustedEngine
 class EngineChoice:
     """An engine that stands for the one that is chosen; nothing changes once it is."""
 
-    def __init__(self, settings: Engines, exact: Callable[[], ExactEngine] | None = None) -> None:
-        """Choose by *settings*; *exact* makes the exact engine, in tests one without some layer."""
+    def __init__(
+        self,
+        settings: Engines,
+        exact: Callable[[], ExactEngine] | None = None,
+        packages: AnalysisPackages | None = None,
+    ) -> None:
+        """Choose by *settings*; *exact* makes the exact engine, in tests one without some layer.
+
+        *packages* are installed while the first programs run without them; one that imports any waits for them.
+        """
         self._settings = settings
         self._make_exact = exact or self._exact_engine
         self._exact: ExactEngine | None = None
         self._chosen: Chosen | None = None
         self._choosing = asyncio.Lock()
         self._why_not = ""
+        self._packages = packages
+        self._adding: asyncio.Task[None] | None = None
+        self._before: list[ExactEngine] = []
+        """Engines without the packages: what runs in them, or is kept in a session of theirs, goes on."""
 
     @property
     def name(self) -> str:
@@ -84,8 +98,33 @@ class EngineChoice:
             raise
         return exact
 
-    def _exact_engine(self) -> ExactEngine:
-        return ExactEngine(require_layers=self._settings.exact.require_layers, **self._pool())
+    def _exact_engine(self, packages: Packages | None = None) -> ExactEngine:
+        layers = self._settings.exact.require_layers
+        return ExactEngine(require_layers=layers, packages=packages, **self._pool())
+
+    async def _have_packages(self) -> None:
+        """Return when the engine has its packages; the first who asks begins it, and nobody who leaves stops it.
+
+        Raises:
+            EngineUnavailable: They cannot be had.
+        """
+        if self._packages is None or not isinstance(await self.choose(), ExactEngine):
+            return
+        if self._adding is None or (self._adding.done() and self._adding.exception()):
+            self._adding = asyncio.ensure_future(self._add(self._packages))
+            self._adding.add_done_callback(lambda added: added.cancelled() or added.exception())
+        await asyncio.shield(self._adding)
+
+    async def _add(self, packages: AnalysisPackages) -> None:
+        engine = self._exact_engine(await packages.installed())
+        try:
+            await engine.open()
+        except EngineCrashed as error:
+            await engine.aclose()
+            raise EngineUnavailable("exact", str(error)) from None
+        if isinstance(self._chosen, ExactEngine):
+            self._before.append(self._chosen)
+        self._chosen = engine
 
     def _pool(self) -> dict[str, Any]:
         exact = self._settings.exact
@@ -104,6 +143,10 @@ class EngineChoice:
             EngineUnavailable: As ``choose``.
         """
         await (await self.choose()).start(limits)
+        try:
+            await self._have_packages()
+        except EngineUnavailable as error:
+            logger.warning("%s", error)
 
     def refuse(self, program: Program, reach: Reach) -> None:
         """Return when the engine can run *program*; before the choice ``run`` looks.
@@ -122,6 +165,8 @@ class EngineChoice:
         """
         if self._chosen is None:
             (await self.choose()).refuse(program, reach)
+        if self._packages and imports_packages(program):
+            await self._have_packages()
         engine: Engine = await self.choose()
         return await engine.run(program, reach, limits, deadline)
 
@@ -141,6 +186,10 @@ class EngineChoice:
 
     async def aclose(self) -> None:
         """End everything that was started."""
-        for engine in (self._exact, self._chosen):
+        if self._adding is not None:
+            self._adding.cancel()
+        if self._packages is not None:
+            await self._packages.aclose()
+        for engine in (self._exact, self._chosen, *self._before):
             if engine is not None:
                 await engine.aclose()

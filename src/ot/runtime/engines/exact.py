@@ -11,7 +11,7 @@ from typing import Any
 from ot.errors import EngineCrashed
 from ot.runtime.engines.forked import ForkedEngine
 from ot.runtime.engines.jail.syscalls import AUDIT_ARCH
-from ot.runtime.engines.jail_command import jail_commands
+from ot.runtime.engines.jail_command import Packages, jail_commands
 from ot.runtime.engines.zygote_process import Locked, ZygoteProcess
 
 ALWAYS = ("seccomp", "landlock", "rlimits", "environment")
@@ -32,13 +32,23 @@ class ExactEngine(ForkedEngine):
 
     name = "exact"
 
-    def __init__(self, *, namespaces: bool = True, require_layers: Collection[str] = (), **options: Any) -> None:
-        """Use bubblewrap's namespaces where they work, unless *namespaces* is off.
+    def __init__(
+        self,
+        *,
+        namespaces: bool = True,
+        require_layers: Collection[str] = (),
+        packages: Packages | None = None,
+        **options: Any,
+    ) -> None:
+        """Use bubblewrap's namespaces where they work, unless *namespaces* is off; programs may import *packages*.
 
         Every zygote must show that the layers that are always there hold, and *require_layers*; for *options* see
         ForkedEngine.
         """
-        super().__init__(partial(_start, namespaces), check=partial(require, (*ALWAYS, *require_layers)), **options)
+        self._packages = packages
+        super().__init__(
+            partial(_start, namespaces, packages), check=partial(require, (*ALWAYS, *require_layers)), **options
+        )
 
     @staticmethod
     def missing_here() -> str:
@@ -58,7 +68,8 @@ class ExactEngine(ForkedEngine):
         notes = {"notes": list(found.notes)} if found.notes else {}
         off = {layer: HOW_TO_ENABLE[layer] for layer, state in layers.items() if state == "off"}
         more = {"to_enable": off} if off else {}
-        return super().details() | {"layers": layers, "user": found.user} | notes | more
+        given = {"packages": list(self._packages.imports)} if self._packages else {}
+        return super().details() | {"layers": layers, "user": found.user} | notes | more | given
 
 
 def require(layers: Collection[str], found: Locked) -> None:
@@ -76,5 +87,6 @@ def require(layers: Collection[str], found: Locked) -> None:
             )
 
 
-def _start(namespaces: bool) -> ZygoteProcess:
-    return ZygoteProcess(partial(jail_commands, namespaces=namespaces), {"TZ": "UTC0"}, jailed=True)
+def _start(namespaces: bool, packages: Packages | None) -> ZygoteProcess:
+    commands = partial(jail_commands, namespaces=namespaces, packages=packages)
+    return ZygoteProcess(commands, {"TZ": "UTC0"}, jailed=True)

@@ -16,6 +16,8 @@ import ot_sdk
 JAIL = Path(__file__).parent / "jail"
 INSIDE = "/onetool"
 """Where the jail's own code is mounted."""
+PACKAGES = "/packages"
+"""Where the user's packages are mounted."""
 SYSTEM = ("/usr/lib", "/usr/lib64", "/usr/share/zoneinfo")
 LINKS = ("/lib", "/lib64")
 FLAGS = ("-I", "-S", "-B", "-X", "utf8", "-W", "ignore")
@@ -32,18 +34,29 @@ class ZygoteCommand:
     argv: tuple[str, ...]
     namespaces: bool
     read_paths: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
     why_not: str = ""
 
 
-def jail_commands(control_fd: int, *, namespaces: bool = True) -> list[ZygoteCommand]:
+@dataclass(frozen=True)
+class Packages:
+    """A directory of installed packages that programs may import, and what is imported ahead."""
+
+    directory: Path
+    imports: tuple[str, ...]
+
+
+def jail_commands(control_fd: int, *, namespaces: bool = True, packages: Packages | None = None) -> list[ZygoteCommand]:
     """Return the ways to start a jailed zygote, the strongest first."""
     python = _python()
-    plain = ZygoteCommand((*_interpreter(python, _root(), control_fd),), namespaces=False)
+    given: tuple[str, ...] = (str(packages.directory),) if packages else ()
+    imports = packages.imports if packages else ()
+    plain = ZygoteCommand((*_interpreter(python, _root(), control_fd),), False, given, imports)
     bwrap = shutil.which("bwrap", path=os.environ.get("PATH", "/usr/bin:/bin")) if namespaces else None
     if bwrap is None:
         return [plain]
     users = [AS_ROOT, AS_USER] if os.geteuid() == 0 else [AS_USER]
-    return [*(_in_namespaces(bwrap, python, user, control_fd) for user in users), plain]
+    return [*(_in_namespaces(bwrap, python, user, control_fd, packages) for user in users), plain]
 
 
 def trusted_command(control_fd: int) -> ZygoteCommand:
@@ -52,7 +65,9 @@ def trusted_command(control_fd: int) -> ZygoteCommand:
     return ZygoteCommand((sys.executable, "-P", "-B", "-X", "utf8", "-W", "ignore", "-c", script), namespaces=False)
 
 
-def _in_namespaces(bwrap: str, python: str, user: Sequence[str], control_fd: int) -> ZygoteCommand:
+def _in_namespaces(
+    bwrap: str, python: str, user: Sequence[str], control_fd: int, packages: Packages | None
+) -> ZygoteCommand:
     argv = [bwrap, *user, *NAMESPACES, "--die-with-parent", "--new-session", "--clearenv", "--setenv", "TZ", "UTC0"]
     needed = _needed(python)
     for parent in dict.fromkeys(str(parent) for path in needed for parent in reversed(Path(path).parents[:-1])):
@@ -64,9 +79,12 @@ def _in_namespaces(bwrap: str, python: str, user: Sequence[str], control_fd: int
         argv += _library(link)
     for inner, outer in _own_code().items():
         argv += ["--ro-bind", str(outer), f"{INSIDE}/{inner}"]
+    if packages:
+        argv += ["--ro-bind", str(packages.directory), PACKAGES]
     argv += ["--perms", "0755", "--dir", "/dev", "--dev-bind", os.devnull, os.devnull]
     argv += ["--remount-ro", "/", "--chdir", "/", "--"]
-    return ZygoteCommand((*argv, *_interpreter(python, INSIDE, control_fd)), namespaces=True)
+    given, imports = ((PACKAGES,), packages.imports) if packages else ((), ())
+    return ZygoteCommand((*argv, *_interpreter(python, INSIDE, control_fd)), True, given, imports)
 
 
 def _needed(python: str) -> list[str]:

@@ -72,6 +72,7 @@ class ZygoteProcess:
             "jailed": self._jailed,
             "namespaces": command.namespaces,
             "read_paths": command.read_paths,
+            "imports": command.imports,
         }
         settings |= {"server": os.getpid()}
         with contextlib.suppress(OSError):  # it died at once: the wait for its report tells why

@@ -54,7 +54,8 @@ def lock_zygote(more_paths: Sequence[str], server: int) -> dict[str, str]:
     """Put on what holds for the zygote and every child of its; return how each layer was put on."""
     rules = Rules()
     rules.allow_reading(readable_paths(more_paths))
-    rules.allow_listing(sysconfig.get_path("stdlib"))
+    for path in (sysconfig.get_path("stdlib"), *more_paths):
+        rules.allow_listing(path)
     rules.allow_writing(os.devnull)
     prctl(PR_SET_DUMPABLE, 0)
     user = leave_root(server)

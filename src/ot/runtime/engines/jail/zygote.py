@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _sitebuiltins
 import builtins
+import contextlib
 import gc
 import importlib
 import json
@@ -11,7 +12,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ot.runtime.engines.jail import lockdown
@@ -31,6 +32,8 @@ OFTEN_IMPORTED = (
     "zoneinfo", "json", "ast", "inspect", "linecache", "types", "abc", "numbers", "zlib", "_strptime",
 )  # fmt: skip
 M_ARENA_MAX = -8
+ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+"""Threads do not survive a fork: libraries that compute with several must not start them before."""
 
 
 class Zygote:
@@ -55,6 +58,7 @@ class Zygote:
         lockdown.empty_environment()
         found = lockdown.lock_zygote(self._settings["read_paths"], self._settings["server"])
         self._own_user = os.getuid() >= lockdown.OWN_UIDS or self._settings["namespaces"]
+        import_packages(self._settings["read_paths"], self._settings["imports"])
         return {"layers": self._probed(), "user": found["user"], "landlock": version()}
 
     def _probed(self) -> dict[str, list[str]]:
@@ -165,6 +169,18 @@ def main(control_fd: int) -> None:
     zygote.freeze()
     control.send(json.dumps(report).encode())
     zygote.serve()
+
+
+def import_packages(paths: Sequence[str], names: Sequence[str]) -> None:
+    """Make the packages at *paths* importable and import *names* ahead, with no more threads than this one."""
+    sys.path.extend(paths)
+    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
+    for name in names:
+        # A distribution may be imported under another name than its own, and its code may fail as it likes.
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+    for variable in ONE_THREAD:
+        del os.environ[variable]
 
 
 def _tune_memory() -> None:
