@@ -176,7 +176,7 @@ def test_the_log_knows_the_secrets_that_a_reload_has_brought(
 ) -> None:
     apps: list[App] = []
     monkeypatch.chdir(house.work)
-    monkeypatch.setattr(serving, "serve", apps.append)
+    monkeypatch.setattr(serving, "serve", lambda app, packs: apps.append(app))
 
     def reload_and_log(_: Any) -> None:
         house.user_file("TOKEN: canary-new-secret\n", "secrets.yaml")
