@@ -23,6 +23,9 @@ WAYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "ordinary user": (AS_USER, ()),
     "ordinary user, no namespaces": (AS_USER, ("--no-namespaces",)),
 }
+BETWEEN = ("no namespaces", "ordinary user")
+EACH_WAY = [pytest.param(way, marks=pytest.mark.soak) if way in BETWEEN else way for way in WAYS]
+"""All of them; the ways between the strongest and the weakest only in the long runs."""
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import unruly_programs
-from exact_ways import WAYS, attacked
+from exact_ways import EACH_WAY, attacked
 
 ENDS = {"value", "ProgramFailed", "LimitExceeded", "EngineCrashed"}
 MOST_PAUSE_SECONDS = 1.5
@@ -12,7 +12,7 @@ MOST_PAUSE_SECONDS = 1.5
 MOST_GROWTH_MB = 400
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", EACH_WAY)
 def test_every_unruly_program_ends_as_a_run_ends(way: str) -> None:
     found = attacked(way)["unruly"]
     assert found["ends"].keys() == unruly_programs.EVERY.keys()
@@ -20,14 +20,14 @@ def test_every_unruly_program_ends_as_a_run_ends(way: str) -> None:
     assert found["problems"] == []
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", EACH_WAY)
 def test_honest_runs_beside_them_are_answered_rightly_and_nothing_is_reached(way: str) -> None:
     found = attacked(way)["unruly"]
     assert found["wrong"] == []
     assert found["reached"] == []
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", EACH_WAY)
 def test_the_server_neither_stands_still_nor_fills_its_memory(way: str) -> None:
     found = attacked(way)["unruly"]
     assert found["pause"] < MOST_PAUSE_SECONDS
