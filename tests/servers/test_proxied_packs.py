@@ -180,7 +180,11 @@ async def test_health_tells_of_each_server_and_why_one_is_away(tmp_path: Path):
         assert health["servers"] == {"good": "connected", "dead": "disconnected"}
         assert "exit code 1" in health["problems"]["dead"]
         assert "Welcome to the fake server" in health["problems"]["good"]
-        assert json.loads(value_of(await app.run("__format__ = 'json'\not.config()['servers']"))) == ["good", "dead"]
+        assert json.loads(value_of(await app.run("__format__ = 'json'\not.config()['servers']"))) == [
+            "good",
+            "dead",
+            "off",
+        ]
 
 
 @pytest.mark.scenario("001-11")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,7 +33,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WireServer]:
 @pytest.mark.scenario("004-18")
 @pytest.mark.scenario("004-22")
 def test_what_servers_and_onetool_say_about_themselves_is_on_standard_error(server: WireServer) -> None:
-    log = server.stderr_text()
+    end = time.monotonic() + 20
+    while "ot.servers.fake: eeee" not in (log := server.stderr_text()) and time.monotonic() < end:
+        time.sleep(0.05)  # a thread of the server writes it, a little later
     assert "Welcome to the fake server, line 0!" in log
     assert "ot.servers.fake: eeee" in log
     assert not any(b"Welcome" in line or b"eeee" in line for line in server.lines)

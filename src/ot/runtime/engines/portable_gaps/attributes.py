@@ -38,13 +38,20 @@ def builtins(names: Names) -> Iterator[Gap]:
             yield gap(node, "builtin", name=node.id, instead=BUILTINS[node.id])
 
 
+PYTHONS_OWN = frozenset(dir(python_builtins)) - {"_"}
+"""A tool of the host may have put the last value of a session there, as ``_``."""
+
+
 def builtins_as_items(names: Names) -> Iterator[Gap]:
     """Yield items that are called like a builtin: in comprehensions outside of functions the engine reads that."""
     found = [
         (node, target)
         for node in names.nodes.of(ast.comprehension)
         for target in ast.walk(node.target)
-        if isinstance(target, ast.Name) and hasattr(python_builtins, target.id) and target.id not in BUILTINS
+        if isinstance(target, ast.Name)
+        and target.id != "_"
+        and hasattr(python_builtins, target.id)
+        and target.id not in BUILTINS
     ]
     functions = [part for kind in _FUNCTIONS for part in names.nodes.of(kind)] if found else []
     inside = {id(node) for function in functions for node in ast.walk(function)}
