@@ -15,7 +15,6 @@ from ot.logs import configure_logs
 from ot.registry.tool import Tool
 from ot.registry.tool_loader import ToolLoader
 from ot.registry.tool_registry import Pack
-from ot.runtime.engines.portable import PortableEngine
 
 PACKS = ToolLoader(Path(__file__).parent / "ask_packs", "ask_packs")
 
@@ -39,7 +38,7 @@ def main() -> None:
     async def always(pattern: str) -> None:
         await anyio.Path("always.txt").write_text(pattern)
 
-    app = App(Paths.find(), packs=map(proxied, PACKS.packs()), allow_always=always, engine=PortableEngine())
+    app = App(Paths.find(), packs=map(proxied, PACKS.packs()), allow_always=always)
     configure_logs(app.picture.loaded.config.logs.level, lambda text: app.picture.loaded.secrets.redact(text))
     run_async(serve(app))
     end_without_waiting()
