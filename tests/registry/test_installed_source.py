@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 from ot.errors import ToolUnavailable
-from ot.registry import installed_source
 from ot.registry.installed_source import GROUP, installed_packs
 from ot.registry.tool_registry import Pack
 
@@ -74,22 +72,53 @@ def guests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         sys.modules.pop(name, None)
 
 
-def pack_of(value: str, monkeypatch: pytest.MonkeyPatch, name: str = "guest") -> Pack:
-    point = EntryPoint(name, value, GROUP)
-    monkeypatch.setattr(installed_source, "entry_points", lambda group: [point] if group == GROUP else [])
-    (pack,) = installed_packs()
+def install(folder: Path, value: str, name: str = "guest", distribution: str = "guests") -> None:
+    """Write what an installer writes of a distribution that brings a pack."""
+    info = folder / f"{distribution}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[console_scripts]\nx = y:z\n\n[{GROUP}]\n{name} = {value}\n")
+
+
+def guests_packs() -> list[Pack]:
+    """Return the packs that are not of this very project."""
+    return [pack for pack in installed_packs() if pack.name != "guide"]
+
+
+def pack_of(value: str, folder: Path) -> Pack:
+    install(folder, value)
+    (pack,) = guests_packs()
     return pack
 
 
-def test_a_module_is_read_without_importing_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    pack = pack_of("guest_plain", monkeypatch)
+def test_the_first_of_two_copies_on_the_path_counts_and_what_cannot_be_read_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path / "second", "guest_typed")
+    install(tmp_path / "first", "guest_plain")
+    install(tmp_path / "first", "guest_plain", "another", "others")
+    (tmp_path / "first" / "bare-1.0.dist-info").mkdir()
+    for folder in ("second", "first", "missing"):
+        monkeypatch.syspath_prepend(tmp_path / folder)
+    assert {(pack.name, pack.origin) for pack in guests_packs()} == {
+        ("guest", "guest_plain"),
+        ("another", "guest_plain"),
+    }
+
+
+def test_the_projects_own_pack_is_found() -> None:
+    assert [pack.origin for pack in installed_packs() if pack.name == "guide"] == ["mcp_guide.pack:TOOLS"]
+
+
+def test_a_module_is_read_without_importing_it(tmp_path: Path) -> None:
+    pack = pack_of("guest_plain", tmp_path)
     assert (pack.name, pack.source, pack.origin) == ("guest", "local", "guest_plain")
     assert [(tool.full_name, tool.target) for tool in pack.tools.values()] == [("guest.hello", "guest_plain:hello")]
     assert "guest_plain" not in sys.modules
 
 
-def test_an_object_s_functions_are_tools_with_all_that_their_models_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    pack = pack_of("guest_typed:TOOLS", monkeypatch)
+def test_an_object_s_functions_are_tools_with_all_that_their_models_say(tmp_path: Path) -> None:
+    pack = pack_of("guest_typed:TOOLS", tmp_path)
     assert "guest_typed" not in sys.modules
     assert list(pack.tools) == ["wipe", "plain"]
     wipe = pack.tools["wipe"]
@@ -122,8 +151,8 @@ def test_an_object_s_functions_are_tools_with_all_that_their_models_say(monkeypa
         ("guest_typed:MIXED", "must hold functions"),
     ],
 )
-def test_a_pack_that_cannot_be_used_says_why(value: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    pack = pack_of(value, monkeypatch)
+def test_a_pack_that_cannot_be_used_says_why(value: str, words: str, tmp_path: Path) -> None:
+    pack = pack_of(value, tmp_path)
     with pytest.raises(ToolUnavailable, match=words):
         _ = pack.tools
     assert words in pack.broken
