@@ -509,6 +509,16 @@ async def test_a_failure_names_its_kind_and_line(bench: Bench, code: str, kind: 
     assert error.line == line if line is not None else error.line in (2, 3, 4)
 
 
+@pytest.mark.parametrize("value", ["[1]", "{'a': 1}", "'x'", "1", "None"])
+@pytest.mark.parametrize("awaits", ["await asyncio.gather(*held)", "await held[0]"])
+async def test_awaiting_the_value_of_a_plain_call_tells_how_calls_are_awaited(
+    bench: Bench, value: str, awaits: str
+) -> None:
+    error = await bench.error(f"import asyncio\nheld = [t.echo(value={value})]\n{awaits}")
+    assert isinstance(error, ProgramFailed)
+    assert "await the call itself" in error.hint
+
+
 async def test_health_names_the_engine(bench: Bench) -> None:
     health = await bench.engine.health()
     assert (health.name, health.status) == (bench.engine.name, "ok")

@@ -18,6 +18,7 @@ import orjson
 from ot.config.models import Limits
 from ot.errors import EngineCrashed, LimitExceeded, OneToolError, ProgramFailed, RunError
 from ot.execution.deadline import Deadline
+from ot.runtime.engines.await_hint import await_hint
 from ot.runtime.engines.builtin_exception import builtin_exception
 from ot.runtime.engines.engine import Constant, Function, Outcome, Reach, StillbornRun
 from ot.runtime.engines.forked_messages import (
@@ -173,10 +174,15 @@ class ForkedRun:
             raise ValueError("a count that is none")
         self.printed.drop(dropped)
         if "error" in message:
-            return self._end(_explained(*message["error"]))
+            return self._end(self._explained(*message["error"]))
         magic: dict[str, Any] = message["magic"]
         outcome = Outcome(value, self.printed.text(), magic.get("format"), magic.get("sanitize"))
         return None if self._ended.done() else self._ended.set_result(outcome)
+
+    def _explained(self, kind: Any, message: Any, line: Any) -> ProgramFailed:
+        number = line if type(line) is int else None
+        hint = _hint(str(kind), str(message), self.program.line(number))
+        return ProgramFailed(str(kind)[:100], str(message)[:MAX_MESSAGE], number, hint)
 
     def _print(self, text: Any) -> None:
         # The child itself sends nothing empty, and nothing beyond the cap: whatever does is no print of ours.
@@ -266,16 +272,9 @@ def only_called(program: Program, packs: list[str]) -> dict[str, list[str]]:
     return {pack: sorted(names - valued.get(pack, set())) for pack, names in called.items()}
 
 
-def _explained(kind: Any, message: Any, line: Any) -> ProgramFailed:
-    hint = _hint(str(kind), str(message))
-    return ProgramFailed(str(kind)[:100], str(message)[:MAX_MESSAGE], line if type(line) is int else None, hint)
-
-
-def _hint(kind: str, message: str) -> str:
+def _hint(kind: str, message: str, line: str) -> str:
     if kind == "MemoryError":
         return "the program used more memory than limits.memory_mb allows"
     if kind == "PermissionError" and "Operation not permitted" in message:
         return "programs are sandboxed: files, network and processes are reached through tools only"
-    if kind == "TypeError" and ("await" in message or "coroutine" in message):
-        return "await the call itself: await asyncio.gather(*[pack.f(x=i) for i in items]); plain calls need no await"
-    return ""
+    return await_hint(kind, message, line)

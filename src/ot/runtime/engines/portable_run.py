@@ -19,6 +19,7 @@ from ot.errors import EngineCrashed, LimitExceeded, OneToolError, ProgramFailed,
 from ot.execution.deadline import Deadline
 from ot.runtime.aliases import replace_ranges
 from ot.runtime.assigned_names import assigned_names
+from ot.runtime.engines.await_hint import await_hint
 from ot.runtime.engines.builtin_exception import builtin_exception
 from ot.runtime.engines.engine import NO_VALUE, Constant, Function, Missing, Outcome, Reach, StillbornRun
 from ot.runtime.engines.print_capture import PrintCapture
@@ -263,7 +264,8 @@ class PortableRun:
             return self._cpu_limit()
         if kind == "RuntimeError" and SUSPENSIONS.fullmatch(message):
             return LimitExceeded("calls", "the run made too many calls, lookups and sleeps")
-        return ProgramFailed(kind, message[:MAX_MESSAGE], self._line(error), self._hint(kind, message))
+        line = self._line(error)
+        return ProgramFailed(kind, message[:MAX_MESSAGE], line, self._hint(kind, message, line))
 
     def _computed(self) -> float:
         """How long the program itself has been computing: what the engine's own clock counts."""
@@ -277,17 +279,12 @@ class PortableRun:
             return None
         return next((frame.line for frame in reversed(error.traceback()) if frame.filename == self._source), None)
 
-    @staticmethod
-    def _hint(kind: str, message: str) -> str:
+    def _hint(self, kind: str, message: str, line: int | None) -> str:
         if kind == "MemoryError":
             return "the program used more memory than limits.memory_mb allows"
         if kind in ("NotImplementedError", "ImportError", "ModuleNotFoundError"):
             return "the portable engine lacks this; write it in other words"
-        if kind == "TypeError" and ("await" in message or "gather" in message or "coroutine" in message):
-            return (
-                "await the call itself: await asyncio.gather(*[pack.f(x=i) for i in items]); plain calls need no await"
-            )
-        return ""
+        return await_hint(kind, message, self.program.line(line))
 
 
 class NoValueMark:
