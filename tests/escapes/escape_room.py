@@ -15,6 +15,7 @@ from escapes.listeners import Listeners
 from escapes.process_sampler import ProcessSampler
 from escapes.signs import Sight, escapes_seen
 from mcp_wire import ServerGone, WireReply, WireServer
+from settled import wait_until_settled
 
 TESTS = Path(__file__).parents[1]
 SERVER = Path(__file__).parent / "escape_server.py"
@@ -55,6 +56,7 @@ class EscapeRoom:
         # What a server does once, at its first run and its first snippet, is not to be taken for a case's doing.
         for command in ("1 + 1", "$hello name=you", "[brave.search(query=1), vault.read(key=1), echo.id(x=1)]"):
             assert not server.run(command).is_error
+        wait_until_settled(server)
         return server
 
     def _environment(self) -> dict[str, str]:

@@ -8,6 +8,7 @@ import pytest
 
 from escapes.cases import Case, escape_cases
 from escapes.escape_room import EscapeRoom
+from settled import wait_until_settled
 
 PING_SECONDS = 0.05
 LATE_SECONDS = 1.3
@@ -35,7 +36,7 @@ def test_nothing_happens_after_the_reply(room: EscapeRoom) -> None:
 
 
 def test_the_server_is_left_as_it_was(room: EscapeRoom) -> None:
-    room.server.run("1 + 1")
+    wait_until_settled(room.server)
     now = room.server.snapshot()
     assert len(now.children) <= len(room.baseline.children) + 2
     assert now.fds <= room.baseline.fds + 10

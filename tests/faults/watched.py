@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from mcp_wire import Snapshot, WireReply, WireServer, process_tree
+from settled import wait_until_settled
 
 TESTS = Path(__file__).parents[1]
 SERVER = (sys.executable, str(TESTS / "faults" / "fault_server.py"))
@@ -104,6 +105,7 @@ class Watched:
     def __post_init__(self) -> None:
         """Warm the server up and take the baseline."""
         self._warm_up()
+        wait_until_settled(self.wire)
         self.baseline = self._snapshot()
         self._files = self.place.files()
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import importlib
 import json
 import sys
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from ot.cli.typed_line import typed_line
 
 if TYPE_CHECKING:
     from ot.cli.chat_room import ChatRoom
@@ -78,7 +78,7 @@ def _talk(runner: asyncio.Runner, room: ChatRoom) -> bool:
     interrupted = False
     while True:
         try:
-            question = _typed()
+            question = typed_line("\n> ")
             interrupted = False
             if question.lower() in LEAVE:
                 return True
@@ -91,12 +91,6 @@ def _talk(runner: asyncio.Runner, room: ChatRoom) -> bool:
                 return True
             interrupted = True
             room.screen.note("stopped; Ctrl-C again leaves")
-
-
-def _typed() -> str:
-    with contextlib.suppress(ImportError):  # Windows
-        importlib.import_module("readline")  # being there, it gives input() a history and editing
-    return input("\n> ").strip()
 
 
 async def _shown(room: ChatRoom, question: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import stat
@@ -141,6 +142,17 @@ async def test_a_child_that_cannot_lock_itself_up_runs_nothing(monkeypatch: pyte
         monkeypatch.setattr("ot.runtime.engines.forked._room", lambda limits: Room(1 << 27, float("nan")))
         with anyio.fail_after(20), pytest.raises(EngineCrashed):
             await engine.run(parse_program("1"), exact_attacks.NoPacks(), Limits(), Deadline.after(10))
+    finally:
+        await engine.aclose()
+
+
+async def test_a_crowd_that_the_zygotes_socket_cannot_hold_is_served() -> None:
+    engine = ExactEngine(processes=300, ready=0, queue_seconds=60)
+    program, limits = parse_program("1"), Limits()
+    try:
+        await engine.open()
+        runs = [engine.run(program, exact_attacks.NoPacks(), limits, Deadline.after(60)) for _ in range(300)]
+        assert [outcome.value for outcome in await asyncio.gather(*runs)] == [1] * 300
     finally:
         await engine.aclose()
 

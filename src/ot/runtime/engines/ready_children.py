@@ -142,7 +142,7 @@ class ReadyChildren:
     def _take_ready(self) -> Child | None:
         while self._ready:
             child = self._ready.popleft()
-            if not child.gone:
+            if child.is_alive():
                 return child
             child.kill()
         return None

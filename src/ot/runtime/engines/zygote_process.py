@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 START_SECONDS = 10.0
 MAX_ANSWER = 1 << 16
 MAX_STDERR = 2000
+MOST_ASKED = 64
+"""Requests that wait for their answer; many more would not fit into the socket, and others wait here."""
 Commands = Callable[[int], Sequence[ZygoteCommand]]
 
 
@@ -50,6 +52,7 @@ class ZygoteProcess:
         self._environ = environ
         self._jailed = jailed
         self._waiting: deque[asyncio.Future[tuple[socket.socket, int]]] = deque()
+        self._turns = asyncio.Semaphore(MOST_ASKED)
         self._notes: list[str] = []
         self._commands = commands
         self._left = 0
@@ -139,7 +142,9 @@ class ZygoteProcess:
         Raises:
             EngineCrashed: There is none to be had.
         """
+        await self._turns.acquire()  # given back by the answer, also when nobody waits for it any more
         if self._loop is None:
+            self._turns.release()
             raise EngineCrashed("the zygote is not running")
         answer: asyncio.Future[tuple[socket.socket, int]] = self._loop.create_future()
         self._waiting.append(answer)
@@ -166,7 +171,7 @@ class ZygoteProcess:
             return self._lost("the zygote ended")
         if not fds and "warm" in (told := json.loads(answer)):
             return self.on_warm() if told["warm"] else None
-        waiting = self._waiting.popleft() if self._waiting else None
+        waiting = self._next_asked()
         if len(fds) != 2 or waiting is None or waiting.done():
             for fd in fds:
                 os.close(fd)
@@ -177,9 +182,15 @@ class ZygoteProcess:
 
     def _lost(self, why: str) -> None:
         self._stop_listening()
-        while self._waiting:
-            if not (waiting := self._waiting.popleft()).done():
+        while waiting := self._next_asked():
+            if not waiting.done():
                 waiting.set_exception(EngineCrashed(why))
+
+    def _next_asked(self) -> asyncio.Future[tuple[socket.socket, int]] | None:
+        if not self._waiting:
+            return None
+        self._turns.release()
+        return self._waiting.popleft()
 
     def _stop_listening(self) -> None:
         if self._loop is not None:

@@ -77,6 +77,17 @@ class Channel:
         """Return the session's next program; threads that earlier ones left may be reading too."""
         return self._wait(0)
 
+    def wait_to_be_ended(self) -> NoReturn:
+        """Say nothing more and take what still comes, until the server ends this process.
+
+        A process that ended by itself would close the socket under answers that are on their way, and the server's
+        loop drops what it has not read yet, such as the program's value, when it cannot write.
+        """
+        with self._sending:
+            while self._read(self._fd, CHUNK):
+                pass
+            self._leave()
+
     # ---------------------------------------------------------------- sending
 
     def _send(self, number: int, message: Any) -> None:

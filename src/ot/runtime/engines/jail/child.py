@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import os
 import random
 import sys
 import types
@@ -59,7 +58,7 @@ def serve_one(fd: int) -> None:
         reserve.clear()
         _tell(channel, ending)
         if not start["keep"]:
-            os._exit(0)
+            channel.wait_to_be_ended()
         payload = channel.next_program()
 
 
