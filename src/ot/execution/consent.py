@@ -19,7 +19,7 @@ from ot.registry.tool import Tool
 
 logger = logging.getLogger(__name__)
 
-ARRIVAL_SECONDS = 0.05
+ARRIVAL_SECONDS = 0.1
 """The other calls of a gather come within moments of the first; the question counts them."""
 
 AllowAlways = Callable[[str], Awaitable[None]]
