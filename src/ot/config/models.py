@@ -252,7 +252,7 @@ class ExactEngine(Settings):
         default=(),
         strict=False,
         description="Layers of the jail without which the server does not start, beside those that are always there",
-        examples=[["namespaces"]],
+        examples=[["namespaces", "cgroup"]],
     )
     packages: tuple[str, ...] = Field(
         default=(),

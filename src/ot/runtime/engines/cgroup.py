@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 from collections.abc import Mapping, Sequence
@@ -70,7 +71,8 @@ class JailGroup:
             self._made.append((group, place))
             self._limit(group, place.controllers)
         except OSError as error:
-            self._why_not |= dict.fromkeys(place.controllers, f"{place.directory}: {error.strerror}")
+            why = "other processes are in the group" if error.errno == errno.EBUSY else error.strerror
+            self._why_not |= dict.fromkeys(place.controllers, f"{place.directory}: {why}")
 
     def _limit(self, group: Path, controllers: Sequence[str]) -> None:
         if "pids" in controllers:
