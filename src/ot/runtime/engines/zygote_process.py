@@ -27,7 +27,8 @@ logger = logging.getLogger(__name__)
 START_SECONDS = 10.0
 MAX_ANSWER = 1 << 16
 MAX_STDERR = 2000
-LOW_PRIORITY = 10
+LOWER_BY = 10
+"""In the kernel's steps of niceness: who yields gets a tenth of the processor beside one that does not."""
 Commands = Callable[[int], Sequence[ZygoteCommand]]
 
 
@@ -307,9 +308,10 @@ class Child(asyncio.Protocol):
         """Let every thread of the child yield to whoever else wants to compute; later ones begin so."""
         if not self.is_alive():
             return
+        low = min(os.getpriority(os.PRIO_PROCESS, 0) + LOWER_BY, 19)
         with contextlib.suppress(OSError):  # it, or the thread, has just ended
             for thread in os.listdir(f"/proc/{self.pid}/task"):  # noqa: PTH208 - names are all that is needed
-                os.setpriority(os.PRIO_PROCESS, int(thread), LOW_PRIORITY)
+                os.setpriority(os.PRIO_PROCESS, int(thread), low)
 
     def was_out_of_memory(self) -> bool:
         """Return whether the kernel has ended it because all programs together used up their memory."""
