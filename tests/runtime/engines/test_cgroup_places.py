@@ -78,6 +78,22 @@ def test_a_delegated_group_of_the_unified_hierarchy_has_all_its_controllers(
     assert list(found.why_not) == ["cpu"]
 
 
+@pytest.mark.parametrize(
+    ("said", "handed_over"), [("yes", True), ("memory pids", True), ("no", False), ("", False), ("0", False)]
+)
+def test_a_scope_that_the_users_own_systemd_delegated_is_known_by_its_unit(
+    tmp_path: Path, said: str, handed_over: bool
+) -> None:
+    machine = Machine(tmp_path, "0::/app.slice/run-r1.scope\n")
+    scope = machine.mount("fs", "", kind="cgroup2", group="app.slice/run-r1.scope")
+    (scope / "cgroup.controllers").write_text("memory pids\n")
+    unit = tmp_path / "run" / "user" / str(os.getuid()) / "systemd" / "transient" / "run-r1.scope"
+    unit.parent.mkdir(parents=True)
+    unit.write_text(f"# transient\n[Scope]\nDelegate={said}\nSlice=app.slice\n")
+    found = own_places(machine.proc, tmp_path / "run")
+    assert [place.directory for place in found.found] == ([scope] if handed_over else [])
+
+
 def test_a_server_that_stepped_aside_finds_the_group_that_it_came_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,7 +46,11 @@ class GroupReport:
     @property
     def why(self) -> str:
         """Why it does not limit everything, in one line."""
-        return "; ".join(f"{controller}: {why}" for controller, why in self.why_not.items())
+        reasons = dict.fromkeys(self.why_not.values())
+        return "; ".join(f"{', '.join(self._lacking(reason))}: {reason}" for reason in reasons)
+
+    def _lacking(self, reason: str) -> list[str]:
+        return [controller for controller, why in self.why_not.items() if why == reason]
 
 
 class JailGroup:

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-PROC = Path("/proc")
+PROC, RUN = Path("/proc"), Path("/run")
 WANTED = ("pids", "memory", "cpu")
 DELEGATED = ("user.delegate", "trusted.delegate")
-"""With either mark systemd tells that a group was handed to whoever runs in it."""
+"""With either mark systemd tells that a group was handed to whoever runs in it; a user's own systemd sets none."""
+DELEGATE = re.compile(r"^Delegate=(?!(?:no|n|false|f|off|0)?$)", re.MULTILINE)
 SERVER = re.compile(r"onetool-\d+-\d+-server")
 
 
@@ -40,14 +41,14 @@ class _Mount:
     unified: bool
 
 
-def own_places(proc: Path = PROC) -> Places:
+def own_places(proc: Path = PROC, run: Path = RUN) -> Places:
     """Return where this process may make groups."""
     found: dict[Path, Place] = {}
     why_not: dict[str, str] = {}
     mounts = list(_mounts(proc))
     groups = list(_own_groups(proc))
     for controller in WANTED:
-        place = _place(controller, mounts, groups)
+        place = _place(controller, mounts, groups, run)
         if isinstance(place, str):
             why_not[controller] = place
         else:
@@ -56,7 +57,7 @@ def own_places(proc: Path = PROC) -> Places:
     return Places(tuple(found.values()), why_not)
 
 
-def _place(controller: str, mounts: list[_Mount], groups: list[tuple[frozenset[str], str]]) -> Place | str:
+def _place(controller: str, mounts: list[_Mount], groups: list[tuple[frozenset[str], str]], run: Path) -> Place | str:
     """Return the place for *controller*, or why there is none."""
     for mount in mounts:
         group = next((path for names, path in groups if (not names if mount.unified else controller in names)), None)
@@ -67,7 +68,7 @@ def _place(controller: str, mounts: list[_Mount], groups: list[tuple[frozenset[s
             return f"the server's own group {group} is not mounted"
         if mount.unified and controller not in _words(directory / "cgroup.controllers"):
             continue
-        return _allowed(directory, Path(mount.point)) or Place(directory, (controller,), mount.unified)
+        return _why_not(directory, Path(mount.point), run) or Place(directory, (controller,), mount.unified)
     return "no hierarchy with this controller reaches the server"
 
 
@@ -81,16 +82,22 @@ def _below(mount: _Mount, group: str) -> Path | None:
     return directory.parent if mount.unified and SERVER.fullmatch(directory.name) else directory
 
 
-def _allowed(directory: Path, root: Path) -> str:
+def _why_not(directory: Path, root: Path, run: Path) -> str:
     """Return why no group may be made below *directory*: each group has one writer, who made it or was given it."""
-    if directory != root and not _is_delegated(directory):
+    if directory != root and not _is_marked(directory) and not _is_delegated_scope(directory, run):
         return f"the server's own group {directory} belongs to whoever made it and is not delegated"
     if not os.access(directory, os.W_OK) or not os.access(directory / "cgroup.procs", os.W_OK):
         return f"{directory} cannot be written to"
     return ""
 
 
-def _is_delegated(directory: Path) -> bool:
+def _is_delegated_scope(directory: Path, run: Path) -> bool:
+    """Whether the user's own systemd was asked to hand over the group when it was made."""
+    unit = run / "user" / str(os.getuid()) / "systemd" / "transient" / directory.name
+    return directory.suffix in (".scope", ".service") and DELEGATE.search(_text(unit)) is not None
+
+
+def _is_marked(directory: Path) -> bool:
     for name in DELEGATED:
         try:
             if os.getxattr(directory, name) == b"1":
