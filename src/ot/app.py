@@ -401,7 +401,7 @@ def _engine(loaded: Loaded, paths: Paths) -> EngineChoice:
     engines = loaded.config.engines
     wanted = engines.exact.packages
     packages = AnalysisPackages(wanted, PackEnvironments(paths.global_dir, os.environ)) if wanted else None
-    return EngineChoice(engines, packages=packages)
+    return EngineChoice(engines, packages=packages, sessions=loaded.config.sessions.most)
 
 
 def _policy(config: Config) -> Policy:

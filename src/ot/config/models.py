@@ -248,11 +248,11 @@ class ExactEngine(Settings):
     processes: int = Field(default=64, ge=1, le=1024, description="Programs that may run at the same time")
     ready: int = Field(default=6, ge=0, le=64, description="Processes that wait, locked up, for the next programs")
     queue_seconds: Seconds = Field(default=10.0, description="How long a run waits for a free process")
-    require_layers: tuple[Literal["namespaces"], ...] = Field(
+    require_layers: tuple[Literal["namespaces", "cgroup"], ...] = Field(
         default=(),
         strict=False,
         description="Layers of the jail without which the server does not start, beside those that are always there",
-        examples=[["namespaces"]],
+        examples=[["namespaces", "cgroup"]],
     )
     packages: tuple[str, ...] = Field(
         default=(),

@@ -60,11 +60,12 @@ def _layers(exact: Mapping[str, Any]) -> Iterator[Finding]:
         return
     advice: Mapping[str, str] = exact.get("to_enable", {})
     for layer, state in exact["layers"].items():
-        if state != "off":
+        if state.startswith("on"):
             yield Finding(AREA, "ok", f"layer {layer}: {state}")
             continue
-        why = "".join(f" ({note})" for note in exact.get("notes", ()))
-        yield Finding(AREA, "note", f"layer {layer}: off{why}", f"it needs {advice.get(layer, 'a newer kernel')}")
+        reasons = [exact["why_not"][layer]] if layer in exact.get("why_not", ()) else exact.get("notes", ())
+        why = "".join(f" ({note})" for note in reasons)
+        yield Finding(AREA, "note", f"layer {layer}: {state}{why}", f"it needs {advice.get(layer, 'a newer kernel')}")
 
 
 def kernel_findings() -> Iterator[Finding]:

@@ -32,12 +32,15 @@ class EngineChoice:
         settings: Engines,
         exact: Callable[[], ExactEngine] | None = None,
         packages: AnalysisPackages | None = None,
+        sessions: int = 0,
     ) -> None:
         """Choose by *settings*; *exact* makes the exact engine, in tests one without some layer.
 
         *packages* are installed while the first programs run without them; one that imports any waits for them.
+        So many *sessions* may have processes beside those of the runs.
         """
         self._settings = settings
+        self._sessions = sessions
         self._make_exact = exact or self._exact_engine
         self._exact: ExactEngine | None = None
         self._chosen: Chosen | None = None
@@ -100,7 +103,7 @@ class EngineChoice:
 
     def _exact_engine(self, packages: Packages | None = None) -> ExactEngine:
         layers = self._settings.exact.require_layers
-        return ExactEngine(require_layers=layers, packages=packages, **self._pool())
+        return ExactEngine(require_layers=layers, packages=packages, sessions=self._sessions, **self._pool())
 
     async def _have_packages(self) -> None:
         """Return when the engine has its packages; the first who asks begins it, and nobody who leaves stops it.

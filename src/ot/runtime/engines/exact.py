@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from ot.errors import EngineCrashed
+from ot.runtime.engines.cgroup import GroupReport, JailGroup
 from ot.runtime.engines.forked import ForkedEngine
 from ot.runtime.engines.jail.syscalls import AUDIT_ARCH
 from ot.runtime.engines.jail_command import Packages, jail_commands
@@ -16,7 +17,7 @@ from ot.runtime.engines.zygote_process import Locked, ZygoteProcess
 
 ALWAYS = ("seccomp", "landlock", "rlimits", "environment")
 """Without any of these there is no jail; they need no package and no rights."""
-OPTIONAL = ("namespaces",)
+OPTIONAL = ("namespaces", "cgroup")
 HOW_TO_ENABLE: Mapping[str, str] = {
     "seccomp": "a kernel with CONFIG_SECCOMP_FILTER, and x86_64 or aarch64",
     "landlock": "a kernel from 5.13 on, with landlock in its list of security modules (lsm=landlock,...)",
@@ -24,6 +25,8 @@ HOW_TO_ENABLE: Mapping[str, str] = {
     "environment": "see what the probe could do",
     "namespaces": "bubblewrap, with user namespaces allowed to it (kernel.unprivileged_userns_clone=1, "
     "kernel.apparmor_restrict_unprivileged_userns=0 or a profile for bwrap)",
+    "cgroup": "a control group that was delegated to the server: start it with "
+    "'systemd-run --user --scope -p Delegate=yes onetool serve', or in a container whose /sys/fs/cgroup is writable",
 }
 
 
@@ -36,19 +39,24 @@ class ExactEngine(ForkedEngine):
         self,
         *,
         namespaces: bool = True,
+        cgroup: bool = True,
+        processes: int = 64,
+        ready: int = 6,
+        sessions: int = 0,
         require_layers: Collection[str] = (),
         packages: Packages | None = None,
         **options: Any,
     ) -> None:
         """Use bubblewrap's namespaces where they work, unless *namespaces* is off; programs may import *packages*.
 
+        A control group bounds all processes together, those of *sessions* too, where it can be had and *cgroup* is on.
         Every zygote must show that the layers that are always there hold, and *require_layers*; for *options* see
         ForkedEngine.
         """
         self._packages = packages
-        super().__init__(
-            partial(_start, namespaces, packages), check=partial(require, (*ALWAYS, *require_layers)), **options
-        )
+        start = partial(_start, namespaces, packages, processes + ready + sessions if cgroup else 0)
+        check = partial(require, (*ALWAYS, *require_layers))
+        super().__init__(start, check=check, processes=processes, ready=ready, **options)
 
     @staticmethod
     def missing_here() -> str:
@@ -65,9 +73,11 @@ class ExactEngine(ForkedEngine):
             return super().details() | {"layers": "not started"}
         layers = {layer: "on" if not found.layers.get(layer, ["?"]) else "off" for layer in (*ALWAYS, *OPTIONAL)}
         layers |= {"landlock": f"on, version {found.landlock}"} if layers["landlock"] == "on" else {}
+        layers |= {"cgroup": _state(found.group)} if found.group else {}
         notes = {"notes": list(found.notes)} if found.notes else {}
-        off = {layer: HOW_TO_ENABLE[layer] for layer, state in layers.items() if state == "off"}
-        more = {"to_enable": off} if off else {}
+        off = {layer: HOW_TO_ENABLE[layer] for layer, state in layers.items() if not state.startswith("on")}
+        more: dict[str, Any] = {"to_enable": off} if off else {}
+        more |= {"why_not": {"cgroup": found.group.why}} if found.group and found.group.why else {}
         given = {"packages": list(self._packages.imports)} if self._packages else {}
         return super().details() | {"layers": layers, "user": found.user} | notes | more | given
 
@@ -80,13 +90,22 @@ def require(layers: Collection[str], found: Locked) -> None:
     """
     for layer in layers:
         if missing := found.layers.get(layer, ["do anything: it was not tried"]):
-            notes = f" ({'; '.join(found.notes)})" if found.notes and layer in OPTIONAL else ""
+            why = found.group.why if layer == "cgroup" and found.group else "; ".join(found.notes)
+            notes = f" ({why})" if why and layer in OPTIONAL else ""
             raise EngineCrashed(
                 f"layer '{layer}' does not hold: inside the jail it was possible to {', '.join(missing)}{notes}; "
                 f"it needs {HOW_TO_ENABLE[layer]}"
             )
 
 
-def _start(namespaces: bool, packages: Packages | None) -> ZygoteProcess:
+def _state(group: GroupReport) -> str:
+    """Return what a control group limits: all that the layer needs, a part of it, or nothing."""
+    if not group.held:
+        return "off"
+    return f"{'in part' if group.missing else 'on'}: {', '.join(group.held)}"
+
+
+def _start(namespaces: bool, packages: Packages | None, in_group: int) -> ZygoteProcess:
     commands = partial(jail_commands, namespaces=namespaces, packages=packages)
-    return ZygoteProcess(commands, {"TZ": "UTC0"}, jailed=True)
+    group = JailGroup(in_group) if in_group else None
+    return ZygoteProcess(commands, {"TZ": "UTC0"}, jailed=True, group=group)

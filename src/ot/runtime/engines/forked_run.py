@@ -37,6 +37,8 @@ from ot.runtime.engines.zygote_process import Child
 from ot.runtime.program import Program
 
 STILLBORN_SECONDS = 0.03
+PATIENCE_SECONDS = 0.05
+"""A program that has computed for longer yields to those that have not."""
 MAX_MESSAGE = 4000
 IDENTIFIER = re.compile(r"[^\W\d]\w*")
 MAX_HELD_BYTES = 8 << 20
@@ -44,6 +46,8 @@ MAX_HELD_BYTES = 8 << 20
 REQUESTS_PER_CALL = 2
 MOST_MEMBERS = 1000
 """A call may need a lookup of its function; a program may also look at members without calling them."""
+ALL_TOGETHER = "all programs that run at this time used more memory together than the server gives them"
+FEWER = "the kernel ended this one; run fewer at a time, or let each hold less"
 
 Notice = tuple[dict[str, Any], Any]
 
@@ -70,6 +74,7 @@ class ForkedRun:
         self._asked = False
         self._started = time.monotonic()
         self._cpu_before = 0.0
+        self._lowered = False
 
     async def drive(self, child: Child) -> Outcome:
         """Return the outcome, within the run's clocks.
@@ -80,7 +85,7 @@ class ForkedRun:
         self._child = child
         self._started = time.monotonic()
         self._cpu_before = child.cpu_seconds()
-        self._clock = asyncio.get_running_loop().call_later(self.limits.cpu_seconds, self._check_cpu)
+        self._clock = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._check_cpu)
         try:
             async with self.deadline.timeout():
                 child.begin(self._received, self._lost, largest_message(self.limits.value_bytes), self._start())
@@ -200,9 +205,12 @@ class ForkedRun:
             self._died(why)
 
     def _died(self, why: str) -> None:
+        if self._child.was_out_of_memory():
+            return self._end(ProgramFailed("MemoryError", ALL_TOGETHER, None, FEWER))
         quick = time.monotonic() - self._started < STILLBORN_SECONDS
         kind = StillbornRun if quick and not self._asked else EngineCrashed
         self._end(kind(f"the process that ran the program died ({why}); nothing else is affected, run it again"))
+        return None
 
     def _end(self, error: RunError) -> None:
         if not self._ended.done():
@@ -256,7 +264,11 @@ class ForkedRun:
         if left <= 0:
             text = f"the program computed for more than {self.limits.cpu_seconds:g} s"
             return self._end(LimitExceeded("cpu_seconds", text))
-        self._clock = asyncio.get_running_loop().call_later(max(left, 0.01), self._check_cpu)
+        if used >= PATIENCE_SECONDS and not self._lowered:
+            self._lowered = True
+            self._child.lower()
+        next_look = left if self._lowered else min(left, PATIENCE_SECONDS - used)
+        self._clock = asyncio.get_running_loop().call_later(max(next_look, 0.01), self._check_cpu)
         return None
 
 

@@ -144,6 +144,7 @@ class ReadyChildren:
             child = self._ready.popleft()
             if child.is_alive():
                 return child
+            child.was_out_of_memory()  # if it was, no later death is to be taken for this one
             child.kill()
         return None
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ot.errors import EngineCrashed
+from ot.runtime.engines.cgroup import GroupReport, JailGroup
 from ot.runtime.engines.jail.frames import HEADER, frame
 from ot.runtime.engines.jail_command import ZygoteCommand
 
@@ -28,6 +29,8 @@ MAX_ANSWER = 1 << 16
 MAX_STDERR = 2000
 MOST_ASKED = 64
 """Requests that wait for their answer; many more would not fit into the socket, and others wait here."""
+LOWER_BY = 10
+"""In the kernel's steps of niceness: who yields gets a tenth of the processor beside one that does not."""
 Commands = Callable[[int], Sequence[ZygoteCommand]]
 
 
@@ -42,14 +45,19 @@ class Locked:
     namespaces: bool
     notes: tuple[str, ...] = field(default=())
     """Why stronger ways to start it failed."""
+    group: GroupReport | None = None
+    """What its control group limits."""
 
 
 class ZygoteProcess:
     """A zygote that runs; every request is answered in the order of requests."""
 
-    def __init__(self, commands: Commands, environ: Mapping[str, str], *, jailed: bool) -> None:
-        """Start the first of *commands*; later ones are tried when it fails."""
+    def __init__(
+        self, commands: Commands, environ: Mapping[str, str], *, jailed: bool, group: JailGroup | None = None
+    ) -> None:
+        """Start the first of *commands* in *group*, which ends with it; later ones are tried when it fails."""
         self._environ = environ
+        self._group = group
         self._jailed = jailed
         self._waiting: deque[asyncio.Future[tuple[socket.socket, int]]] = deque()
         self._turns = asyncio.Semaphore(MOST_ASKED)
@@ -64,8 +72,9 @@ class ZygoteProcess:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             command = self._commands(theirs.fileno())[self._left]
+            argv = self._group.joining(command.argv) if self._group else command.argv
             self._process = subprocess.Popen(
-                command.argv, env=dict(self._environ), pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
+                argv, env=dict(self._environ), pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/" if self._jailed else None,
                 start_new_session=True,
             )  # fmt: skip
@@ -94,15 +103,15 @@ class ZygoteProcess:
             if "failed" not in report:
                 break
             self._notes.append(report["failed"])
-            await self._bury()
+            await self._in_thread(self._stop)
             self._left += 1
             if self._left >= len(self._commands(0)):
                 raise EngineCrashed("; ".join(self._notes))
             self._spawn()
         self._listen()
-        return Locked(
-            report["layers"], report["user"], report["landlock"], self._command.namespaces, tuple(self._notes)
-        )
+        group = self._group.report(self._process.pid) if self._group else None
+        layers = report["layers"] | ({"cgroup": group.missing} if group else {})
+        return Locked(layers, report["user"], report["landlock"], self._command.namespaces, tuple(self._notes), group)
 
     async def _report(self) -> dict[str, Any]:
         self._control.setblocking(False)
@@ -146,6 +155,8 @@ class ZygoteProcess:
         if self._loop is None:
             self._turns.release()
             raise EngineCrashed("the zygote is not running")
+        if self._group:
+            self._group.allow(memory_bytes)
         answer: asyncio.Future[tuple[socket.socket, int]] = self._loop.create_future()
         self._waiting.append(answer)
         try:
@@ -158,7 +169,7 @@ class ZygoteProcess:
             if answer.done() and not answer.cancelled() and not answer.exception():
                 _let_go(*answer.result())
             raise
-        return await Child.connected(connection, pidfd)
+        return await Child.connected(connection, pidfd, self._group)
 
     def _answered(self) -> None:
         try:
@@ -202,13 +213,18 @@ class ZygoteProcess:
     async def aclose(self) -> None:
         """End the zygote and all its children."""
         self._lost("the engine was closed")
-        await self._bury()
+        await self._in_thread(self.close)
 
-    async def _bury(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(None, self.close)
+    async def _in_thread(self, work: Callable[[], None]) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, work)
 
     def close(self) -> None:
         """End the zygote and all its children, where no event loop is."""
+        self._stop()
+        if self._group:
+            self._group.remove()
+
+    def _stop(self) -> None:
         self._control.close()
         self._kill()
         if self._process.stderr is not None:
@@ -223,8 +239,9 @@ class ZygoteProcess:
 class Child(asyncio.Protocol):
     """One forked child and the messages from it; it is used for one run, or for one session, and never again."""
 
-    def __init__(self, pidfd: int) -> None:
+    def __init__(self, pidfd: int, group: JailGroup | None = None) -> None:
         self._pidfd = pidfd
+        self._group = group
         self._buffer = bytearray()
         self._most = 0
         self._transport: asyncio.WriteTransport | None = None
@@ -235,9 +252,11 @@ class Child(asyncio.Protocol):
         self._resting = False
 
     @classmethod
-    async def connected(cls, connection: socket.socket, pidfd: int) -> Child:
+    async def connected(cls, connection: socket.socket, pidfd: int, group: JailGroup | None = None) -> Child:
         """Return the child at the other end of *connection*."""
-        child = cls(pidfd)
+        child = cls(pidfd, group)
+        if group:
+            group.offer(child.pid)
         connection.setblocking(False)
         try:
             await asyncio.get_running_loop().create_unix_connection(lambda: child, sock=connection)
@@ -295,6 +314,19 @@ class Child(asyncio.Protocol):
             return time.clock_gettime((~self.pid << 3) | 2)  # the clock of a process, as clock_getcpuclockid() says
         except OSError:
             return 0.0
+
+    def lower(self) -> None:
+        """Let every thread of the child yield to whoever else wants to compute; later ones begin so."""
+        if not self.is_alive():
+            return
+        low = min(os.getpriority(os.PRIO_PROCESS, 0) + LOWER_BY, 19)
+        with contextlib.suppress(OSError):  # it, or the thread, has just ended
+            for thread in os.listdir(f"/proc/{self.pid}/task"):  # noqa: PTH208 - names are all that is needed
+                os.setpriority(os.PRIO_PROCESS, int(thread), low)
+
+    def was_out_of_memory(self) -> bool:
+        """Return whether the kernel has ended it because all programs together used up their memory."""
+        return self._group is not None and self._group.was_out_of_memory()
 
     def kill(self) -> None:
         """End the child, if it has not ended, and forget it."""
