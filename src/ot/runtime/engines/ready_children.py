@@ -17,8 +17,14 @@ logger = logging.getLogger(__name__)
 
 MOST_STARTS = 5
 """How often a zygote that died is started again within a minute."""
-PAUSE_SECONDS = 0.0
+PAUSE_SECONDS = 0.015
 """While runs follow each other, those that are ready serve them: a fork would take the processor from them."""
+
+MOST_FORKS = 4
+"""On their way at a time, when runs wait for them; else one, for whoever runs meanwhile."""
+BURST = 2
+"""So many times as many children wait when they did not suffice lately."""
+BURST_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -52,10 +58,12 @@ class ReadyChildren:
         self._wanted: deque[tuple[Room, asyncio.Future[Child]]] = deque()
         """Runs that found none ready: the next that comes is theirs."""
         self._room = Room(0, 0)
-        self._filling: asyncio.Task[None] | None = None
+        self._fillers: set[asyncio.Task[None]] = set()
+        self._coming = 0
         self._pausing: asyncio.TimerHandle | None = None
         self._starts: deque[float] = deque(maxlen=MOST_STARTS)
         self._taken = 0.0
+        self._missed = -BURST_SECONDS
         self._closed = False
         self.locked: Locked | None = None
         self.running = 0
@@ -152,6 +160,7 @@ class ReadyChildren:
 
     async def _next(self, room: Room) -> Child:
         """Return the next child that comes, which may have been on its way already."""
+        self._missed = time.monotonic()
         wanted: asyncio.Future[Child] = asyncio.get_running_loop().create_future()
         self._wanted.append((room, wanted))
         self._fill_later()
@@ -183,28 +192,51 @@ class ReadyChildren:
     def _fill_later(self) -> None:
         if self._pausing is not None:
             self._pausing.cancel()
-        if not self._closed and (self._filling is None or self._filling.done()):
-            self._filling = asyncio.ensure_future(self._fill())
-            self._filling.add_done_callback(_log_failure)
+        if len(self._fillers) >= (MOST_FORKS if self._wanted else 1) or self._missing() is None or self._pause():
+            return
+        filling = asyncio.ensure_future(self._fill())
+        self._fillers.add(filling)
+        filling.add_done_callback(self._filled)
+
+    def _filled(self, filling: asyncio.Task[None]) -> None:
+        self._fillers.discard(filling)
+        if not filling.cancelled() and (error := filling.exception()):
+            logger.warning("no child is ready: %s", error)
 
     async def _fill(self) -> None:
         try:
-            while (room := self._missing()) is not None:
-                if self._ready and (pause := self._taken + PAUSE_SECONDS - time.monotonic()) > 0:
-                    self._pausing = asyncio.get_running_loop().call_later(pause, self._fill_later)
-                    return
-                self._arrived(room, await self._fork(room))
+            while (room := self._missing()) is not None and not self._pause():
+                self._arrived(room, await self._counted_fork(room))
         except EngineCrashed as error:
             self._fail(error)
             raise
 
+    async def _counted_fork(self, room: Room) -> Child:
+        self._coming += 1
+        try:
+            return await self._fork(room)
+        finally:
+            self._coming -= 1
+
+    def _pause(self) -> bool:
+        """Return whether forks have to wait, and see to it that they do not wait for ever."""
+        left = self._taken + PAUSE_SECONDS - time.monotonic()
+        if self._wanted or not self._ready or left <= 0:
+            return False
+        self._pausing = asyncio.get_running_loop().call_later(left, self._fill_later)
+        return True
+
     def _missing(self) -> Room | None:
-        """Return what the next child should be able to use, if one is needed."""
+        """Return what the next child should be able to use, if one is needed beside those that are coming."""
         while self._wanted and self._wanted[0][1].done():
             self._wanted.popleft()
         if self._closed:
             return None
-        return self._wanted[0][0] if self._wanted else self._room if len(self._ready) < self._ahead else None
+        if len(self._wanted) > self._coming:
+            return self._wanted[self._coming][0]
+        burst = time.monotonic() - self._missed < BURST_SECONDS
+        spare = len(self._ready) + self._coming - len(self._wanted)
+        return self._room if spare < self._ahead * (BURST if burst else 1) else None
 
     def _arrived(self, room: Room, child: Child) -> None:
         for wanted_room, wanted in self._wanted:
@@ -227,15 +259,10 @@ class ReadyChildren:
         self._closed = True
         if self._pausing is not None:
             self._pausing.cancel()
-        if self._filling is not None:
-            self._filling.cancel()
+        for filling in self._fillers:
+            filling.cancel()
         self._drop_ready()
         self._fail(EngineCrashed("the engine was closed"))
         if self._zygote is not None:
             await self._zygote.aclose()
             self._zygote = None
-
-
-def _log_failure(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()):
-        logger.warning("no child is ready: %s", error)

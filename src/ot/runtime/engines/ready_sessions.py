@@ -22,6 +22,9 @@ NO_SLEEP_CAP: monty.OSPolicy = {"sleep_system_max": float("inf")}
 AHEAD = 2
 """Entering a session is half of a small run; this many wait ready."""
 
+REPLY_SECONDS = 0.001
+"""By then the reply is on its way: what makes the next run quick should not make this one slow."""
+
 
 class ReadySessions:
     """Hands out fresh sessions, each used once, at most *processes* at a time."""
@@ -69,8 +72,9 @@ class ReadySessions:
             yield session
         finally:
             self.running -= 1
-            # Leaving hands the worker back, or buries it; the reply does not wait for that.
-            self._later(self._hand_back(session))
+            # Leaving hands the worker back, or buries it; the reply does not wait for that, unless another run does.
+            pause = 0.0 if self._places.locked() else REPLY_SECONDS
+            self._later(self._hand_back(session, pause))
 
     def _take_ready(self) -> monty.AsyncMontySession | None:
         while self._ready:
@@ -91,8 +95,9 @@ class ReadySessions:
                 logger.warning("a worker had died while it was idle: %s", error)
         raise EngineCrashed("the engine's processes die as soon as they start")
 
-    async def _hand_back(self, session: monty.AsyncMontySession | None) -> None:
+    async def _hand_back(self, session: monty.AsyncMontySession | None, pause: float) -> None:
         try:
+            await asyncio.sleep(pause)
             if session is not None:
                 await self._leave(session)
         finally:
