@@ -11,7 +11,7 @@ import pytest
 
 from ot.errors import EngineCrashed
 from ot.runtime.engines.jail_command import trusted_command
-from ot.runtime.engines.ready_children import BURST, ReadyChildren, Room
+from ot.runtime.engines.ready_children import ReadyChildren, Room
 from ot.runtime.engines.zygote_process import ZygoteProcess
 
 pytestmark = pytest.mark.anyio
@@ -60,15 +60,6 @@ async def test_a_run_that_gives_up_waiting_harms_no_other() -> None:
         leaving.cancel()
         assert await asyncio.wait_for(staying, SECONDS) > 0
         await until(lambda: children.running == 0)
-
-
-async def test_more_wait_when_they_did_not_suffice() -> None:
-    async with children_of(ready=2) as children:
-        await until(lambda: children.waiting == 2)
-        async with AsyncExitStack() as stack:
-            for _ in range(3):
-                await stack.enter_async_context(children.child(ROOM, time.monotonic() + SECONDS))
-        await until(lambda: children.waiting == 2 * BURST)
 
 
 async def test_while_runs_follow_each_other_those_that_are_ready_serve_them() -> None:

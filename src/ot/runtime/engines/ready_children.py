@@ -22,9 +22,6 @@ PAUSE_SECONDS = 0.015
 
 MOST_FORKS = 4
 """On their way at a time, when runs wait for them; else one, for whoever runs meanwhile."""
-BURST = 2
-"""So many times as many children wait when they did not suffice lately."""
-BURST_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,6 @@ class ReadyChildren:
         self._pausing: asyncio.TimerHandle | None = None
         self._starts: deque[float] = deque(maxlen=MOST_STARTS)
         self._taken = 0.0
-        self._missed = -BURST_SECONDS
         self._closed = False
         self.locked: Locked | None = None
         self.running = 0
@@ -160,7 +156,6 @@ class ReadyChildren:
 
     async def _next(self, room: Room) -> Child:
         """Return the next child that comes, which may have been on its way already."""
-        self._missed = time.monotonic()
         wanted: asyncio.Future[Child] = asyncio.get_running_loop().create_future()
         self._wanted.append((room, wanted))
         self._fill_later()
@@ -234,9 +229,8 @@ class ReadyChildren:
             return None
         if len(self._wanted) > self._coming:
             return self._wanted[self._coming][0]
-        burst = time.monotonic() - self._missed < BURST_SECONDS
         spare = len(self._ready) + self._coming - len(self._wanted)
-        return self._room if spare < self._ahead * (BURST if burst else 1) else None
+        return self._room if spare < self._ahead else None
 
     def _arrived(self, room: Room, child: Child) -> None:
         for wanted_room, wanted in self._wanted:

@@ -37,6 +37,7 @@ class ReadySessions:
         self._starting = asyncio.Lock()
         self._places = asyncio.Semaphore(processes)
         self._ready: deque[monty.AsyncMontySession] = deque()
+        self._leaving: deque[monty.AsyncMontySession | None] = deque()
         self._limits: dict[str, Any] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -73,8 +74,9 @@ class ReadySessions:
         finally:
             self.running -= 1
             # Leaving hands the worker back, or buries it; the reply does not wait for that, unless another run does.
+            self._leaving.append(session)
             pause = 0.0 if self._places.locked() else REPLY_SECONDS
-            self._later(self._hand_back(session, pause))
+            asyncio.get_running_loop().call_later(pause, self._hand_back_next)
 
     def _take_ready(self) -> monty.AsyncMontySession | None:
         while self._ready:
@@ -95,9 +97,12 @@ class ReadySessions:
                 logger.warning("a worker had died while it was idle: %s", error)
         raise EngineCrashed("the engine's processes die as soon as they start")
 
-    async def _hand_back(self, session: monty.AsyncMontySession | None, pause: float) -> None:
+    def _hand_back_next(self) -> None:
+        if self._leaving:  # else the engine was closed meanwhile
+            self._later(self._hand_back(self._leaving.popleft()))
+
+    async def _hand_back(self, session: monty.AsyncMontySession | None) -> None:
         try:
-            await asyncio.sleep(pause)
             if session is not None:
                 await self._leave(session)
         finally:
@@ -137,6 +142,9 @@ class ReadySessions:
             task.cancel()
         while self._ready:
             await self._leave(self._ready.popleft())
+        while self._leaving:
+            if session := self._leaving.popleft():
+                await self._leave(session)
         if self._pool is not None:
             await self._pool.__aexit__(None, None, None)
             self._pool = None
