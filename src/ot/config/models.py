@@ -246,7 +246,7 @@ class ExactEngine(Settings):
     """The processes of the exact engine, and of the trusted one."""
 
     processes: int = Field(default=64, ge=1, le=1024, description="Programs that may run at the same time")
-    ready: int = Field(default=10, ge=0, le=64, description="Processes that wait, locked up, for the next programs")
+    ready: int = Field(default=6, ge=0, le=64, description="Processes that wait, locked up, for the next programs")
     queue_seconds: Seconds = Field(default=10.0, description="How long a run waits for a free process")
     require_layers: tuple[Literal["namespaces"], ...] = Field(
         default=(),

@@ -29,7 +29,7 @@ class ForkedEngine:
         *,
         check: Callable[[Locked], None] = lambda found: None,
         processes: int = 64,
-        ready: int = 10,
+        ready: int = 6,
         queue_seconds: float = 10.0,
     ) -> None:
         """Run at most *processes* programs at a time and keep *ready* children waiting; *check* every zygote."""
