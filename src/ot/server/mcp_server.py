@@ -16,6 +16,7 @@ os.environ.setdefault("FASTMCP_ENABLE_RICH_LOGGING", "false")
 
 from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ResourceError
+from fastmcp.server.dependencies import get_context
 from fastmcp.tools import ToolResult
 from fastmcp.tools.base import InputRequiredToolResult
 from mcp.server.request_state import RequestStateSecurity
@@ -149,8 +150,9 @@ def build_server(
         ),
         output_schema=None,
     )
-    async def run(command: str, ctx: Context, session: str = "") -> ToolResult:  # pyright: ignore[reportUnusedFunction] - registered
-        return await _answer(house, parked, partial(house.run, command, session=session), ctx)
+    async def run(command: str, session: str = "") -> ToolResult:  # pyright: ignore[reportUnusedFunction] - registered
+        # Asked for, not taken as a parameter: to fill that in would cost every run a tenth of a millisecond.
+        return await _answer(house, parked, partial(house.run, command, session=session), get_context())
 
     async def call(tool: Tool, arguments: Mapping[str, Any], ctx: Context) -> ToolResult:
         return await _answer(house, parked, partial(house.call, tool.pack, tool.name, arguments), ctx)

@@ -61,7 +61,7 @@ def jail_commands(control_fd: int, *, namespaces: bool = True, packages: Package
 
 def trusted_command(control_fd: int) -> ZygoteCommand:
     """Return how to start a zygote without a jail, in the server's own environment."""
-    script = _script(_root(), control_fd)
+    script = _script(_root(), control_fd, "from ot.runtime.engines.jail.zygote import main")
     return ZygoteCommand((sys.executable, "-P", "-B", "-X", "utf8", "-W", "ignore", "-c", script), namespaces=False)
 
 
@@ -123,13 +123,16 @@ def _python() -> str:
 
 
 def _interpreter(python: str, root: str, control_fd: int) -> tuple[str, ...]:
-    return (python, *FLAGS, "-c", _script(root, control_fd))
+    imports = (
+        "from ot.runtime.engines.jail.fork_hooks import without_fork_hooks\n"
+        "with without_fork_hooks(): from ot.runtime.engines.jail.zygote import main"
+    )
+    return (python, *FLAGS, "-c", _script(root, control_fd, imports))
 
 
-def _script(root: str, control_fd: int) -> str:
+def _script(root: str, control_fd: int, imports: str) -> str:
     return (
-        f"import sys; sys.path.insert(0, {root!r}); from ot.runtime.engines.jail.zygote import main; "
-        f"sys.path.remove({root!r}); main({control_fd})"
+        f"import sys; sys.path.insert(0, {root!r})\n{imports}\nsys.path.remove({root!r}); main({control_fd})"
         # By this a zygote that has outlived its server is known.
         f" # of server {os.getpid()}"
     )

@@ -20,6 +20,9 @@ MOST_STARTS = 5
 PAUSE_SECONDS = 0.015
 """While runs follow each other, those that are ready serve them: a fork would take the processor from them."""
 
+MOST_FORKS = 4
+"""On their way at a time, when runs wait for them; else one, for whoever runs meanwhile."""
+
 
 @dataclass(frozen=True)
 class Room:
@@ -49,8 +52,12 @@ class ReadyChildren:
         self._zygote: ZygoteProcess | None = None
         self._starting = asyncio.Lock()
         self._ready: deque[Child] = deque()
+        self._wanted: deque[tuple[Room, asyncio.Future[Child]]] = deque()
+        """Runs that found none ready: the next that comes is theirs."""
         self._room = Room(0, 0)
-        self._filling: asyncio.Task[None] | None = None
+        self._fillers: set[asyncio.Task[None]] = set()
+        self._coming = 0
+        self._pausing: asyncio.TimerHandle | None = None
         self._starts: deque[float] = deque(maxlen=MOST_STARTS)
         self._taken = 0.0
         self._closed = False
@@ -130,7 +137,7 @@ class ReadyChildren:
                 self._room = room
                 self._drop_ready()
             self._taken = time.monotonic()
-            child = self._take_ready() or await self._fork()
+            child = self._take_ready() or await self._next(room)
             yield child
         finally:
             self.running -= 1
@@ -148,6 +155,18 @@ class ReadyChildren:
             child.kill()
         return None
 
+    async def _next(self, room: Room) -> Child:
+        """Return the next child that comes, which may have been on its way already."""
+        wanted: asyncio.Future[Child] = asyncio.get_running_loop().create_future()
+        self._wanted.append((room, wanted))
+        self._fill_later()
+        try:
+            return await wanted
+        except asyncio.CancelledError:
+            if wanted.done() and not wanted.cancelled() and not wanted.exception():
+                wanted.result().kill()
+            raise
+
     async def fork_apart(self, room: Room) -> Child:
         """Return a child that whoever asks keeps and kills; it takes no run's place.
 
@@ -156,33 +175,75 @@ class ReadyChildren:
         """
         return await self._fork(room)
 
-    async def _fork(self, room: Room | None = None) -> Child:
+    async def _fork(self, room: Room) -> Child:
         for _ in range(2):
             await self.open()
             assert self._zygote is not None
             try:
-                wanted = room or self._room
-                return await self._zygote.fork(wanted.memory_bytes, wanted.cpu_seconds)
+                return await self._zygote.fork(room.memory_bytes, room.cpu_seconds)
             except EngineCrashed as error:
                 logger.warning("no child could be forked: %s", error)
         raise EngineCrashed("the engine's processes die as soon as they start")
 
     def _fill_later(self) -> None:
-        if not self._closed and (self._filling is None or self._filling.done()):
-            self._filling = asyncio.ensure_future(self._fill())
-            self._filling.add_done_callback(_log_failure)
+        if self._pausing is not None:
+            self._pausing.cancel()
+        if len(self._fillers) >= (MOST_FORKS if self._wanted else 1) or self._missing() is None or self._pause():
+            return
+        filling = asyncio.ensure_future(self._fill())
+        self._fillers.add(filling)
+        filling.add_done_callback(self._filled)
+
+    def _filled(self, filling: asyncio.Task[None]) -> None:
+        self._fillers.discard(filling)
+        if not filling.cancelled() and (error := filling.exception()):
+            logger.warning("no child is ready: %s", error)
 
     async def _fill(self) -> None:
-        while len(self._ready) < self._ahead and not self._closed:
-            if self._ready and (pause := self._taken + PAUSE_SECONDS - time.monotonic()) > 0:
-                await asyncio.sleep(pause)
-                continue
-            room = self._room
-            child = await self._fork()
-            if room == self._room and not self._closed:
-                self._ready.append(child)
-            else:
-                child.kill()
+        try:
+            while (room := self._missing()) is not None and not self._pause():
+                self._arrived(room, await self._counted_fork(room))
+        except EngineCrashed as error:
+            self._fail(error)
+            raise
+
+    async def _counted_fork(self, room: Room) -> Child:
+        self._coming += 1
+        try:
+            return await self._fork(room)
+        finally:
+            self._coming -= 1
+
+    def _pause(self) -> bool:
+        """Return whether forks have to wait, and see to it that they do not wait for ever."""
+        left = self._taken + PAUSE_SECONDS - time.monotonic()
+        if self._wanted or not self._ready or left <= 0:
+            return False
+        self._pausing = asyncio.get_running_loop().call_later(left, self._fill_later)
+        return True
+
+    def _missing(self) -> Room | None:
+        """Return what the next child should be able to use, if one is needed beside those that are coming."""
+        while self._wanted and self._wanted[0][1].done():
+            self._wanted.popleft()
+        if self._closed:
+            return None
+        if len(self._wanted) > self._coming:
+            return self._wanted[self._coming][0]
+        spare = len(self._ready) + self._coming - len(self._wanted)
+        return self._room if spare < self._ahead else None
+
+    def _arrived(self, room: Room, child: Child) -> None:
+        for wanted_room, wanted in self._wanted:
+            if wanted_room == room and not wanted.done():
+                return wanted.set_result(child)
+        return self._ready.append(child) if room == self._room and not self._closed else child.kill()
+
+    def _fail(self, error: EngineCrashed) -> None:
+        while self._wanted:
+            _, wanted = self._wanted.popleft()
+            if not wanted.done():
+                wanted.set_exception(EngineCrashed(str(error)))
 
     def _drop_ready(self) -> None:
         while self._ready:
@@ -191,14 +252,12 @@ class ReadyChildren:
     async def aclose(self) -> None:
         """End the zygote and every child."""
         self._closed = True
-        if self._filling is not None:
-            self._filling.cancel()
+        if self._pausing is not None:
+            self._pausing.cancel()
+        for filling in self._fillers:
+            filling.cancel()
         self._drop_ready()
+        self._fail(EngineCrashed("the engine was closed"))
         if self._zygote is not None:
             await self._zygote.aclose()
             self._zygote = None
-
-
-def _log_failure(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()):
-        logger.warning("no child is ready: %s", error)

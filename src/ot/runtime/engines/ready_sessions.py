@@ -22,6 +22,9 @@ NO_SLEEP_CAP: monty.OSPolicy = {"sleep_system_max": float("inf")}
 AHEAD = 2
 """Entering a session is half of a small run; this many wait ready."""
 
+REPLY_SECONDS = 0.001
+"""By then the reply is on its way: what makes the next run quick should not make this one slow."""
+
 
 class ReadySessions:
     """Hands out fresh sessions, each used once, at most *processes* at a time."""
@@ -34,6 +37,7 @@ class ReadySessions:
         self._starting = asyncio.Lock()
         self._places = asyncio.Semaphore(processes)
         self._ready: deque[monty.AsyncMontySession] = deque()
+        self._leaving: deque[monty.AsyncMontySession | None] = deque()
         self._limits: dict[str, Any] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -69,8 +73,10 @@ class ReadySessions:
             yield session
         finally:
             self.running -= 1
-            # Leaving hands the worker back, or buries it; the reply does not wait for that.
-            self._later(self._hand_back(session))
+            # Leaving hands the worker back, or buries it; the reply does not wait for that, unless another run does.
+            self._leaving.append(session)
+            pause = 0.0 if self._places.locked() else REPLY_SECONDS
+            asyncio.get_running_loop().call_later(pause, self._hand_back_next)
 
     def _take_ready(self) -> monty.AsyncMontySession | None:
         while self._ready:
@@ -90,6 +96,10 @@ class ReadySessions:
             except monty.MontyCrashedError as error:
                 logger.warning("a worker had died while it was idle: %s", error)
         raise EngineCrashed("the engine's processes die as soon as they start")
+
+    def _hand_back_next(self) -> None:
+        if self._leaving:  # else the engine was closed meanwhile
+            self._later(self._hand_back(self._leaving.popleft()))
 
     async def _hand_back(self, session: monty.AsyncMontySession | None) -> None:
         try:
@@ -132,6 +142,9 @@ class ReadySessions:
             task.cancel()
         while self._ready:
             await self._leave(self._ready.popleft())
+        while self._leaving:
+            if session := self._leaving.popleft():
+                await self._leave(session)
         if self._pool is not None:
             await self._pool.__aexit__(None, None, None)
             self._pool = None

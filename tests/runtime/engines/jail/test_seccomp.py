@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import struct
 
 import pytest
 
 from ot.runtime.engines.jail.seccomp import ALLOW, ERRNO, KILL, THREAD_FLAGS, assemble
-from ot.runtime.engines.jail.syscalls import ALLOWED, AUDIT_ARCH, number
+from ot.runtime.engines.jail.syscalls import ALLOWED, AUDIT_ARCH, CHECKED, number
 
 MACHINES = sorted(AUDIT_ARCH)
 REFUSED = ERRNO | errno.EPERM
@@ -55,11 +56,16 @@ FORBIDDEN = {
 
 def verdict(machine: str, call: int, *arguments: int, arch: int | None = None) -> int:
     """Return what the filter answers to a call."""
+    return walked(machine, call, *arguments, arch=arch)[0]
+
+
+def walked(machine: str, call: int, *arguments: int, arch: int | None = None) -> tuple[int, int]:
+    """Return what the filter answers to a call, and in how many steps."""
     given = (*arguments, 0, 0, 0, 0, 0, 0)[:6]
     data = struct.pack("=iIQ6Q", call, AUDIT_ARCH[machine] if arch is None else arch, 0, *given)
     steps = list(struct.iter_unpack("=HBBI", assemble(machine)))
     held, place = 0, 0
-    while True:
+    for taken in itertools.count(1):
         code, then, otherwise, constant = steps[place]
         place += 1
         match code:
@@ -72,9 +78,10 @@ def verdict(machine: str, call: int, *arguments: int, arch: int | None = None) -
             case 0x45:
                 place += then if held & constant else otherwise
             case 0x06:
-                return constant
+                return constant, taken
             case _:
                 raise AssertionError(f"no such step: {code:#x}")
+    raise AssertionError("never reached")
 
 
 def numbered(pair: tuple[int | None, int | None], machine: str) -> int | None:
@@ -103,6 +110,19 @@ def test_only_what_is_named_is_allowed(machine: str) -> None:
     }  # they allow a call of nothing but zeros
     passing = {call for call in range(1024) if verdict(machine, call) == ALLOW}
     assert passing <= named | checked | {number("fcntl", machine)}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_every_number_that_is_not_named_is_refused_whatever_its_arguments(machine: str) -> None:
+    named = {number(name, machine) for name in (*ALLOWED, *CHECKED)}
+    for call in (*range(1024), 2**30 - 1):
+        assert call in named or verdict(machine, call, 15, 15, 15) == REFUSED, call
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_verdict_takes_few_steps_for_the_kernel_walks_them_all_for_every_child(machine: str) -> None:
+    for call in range(512):
+        assert walked(machine, call)[1] < 24, call
 
 
 @pytest.mark.parametrize("machine", MACHINES)

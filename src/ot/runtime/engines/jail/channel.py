@@ -63,9 +63,9 @@ class Channel:
         self._send(number, message)
         return future
 
-    def has_message(self) -> bool:
-        """Return whether the server has sent something that is not read yet."""
-        return bool(self._select([self._fd], [], [], 0)[0])
+    def has_message(self, within_seconds: float = 0) -> bool:
+        """Return whether the server has sent something that is not read yet, or does so *within_seconds*."""
+        return bool(self._select([self._fd], [], [], within_seconds)[0])
 
     def receive(self) -> tuple[int, bytes]:
         """Return the server's next message: for the child's own start, before any program."""

@@ -24,6 +24,9 @@ RECURSION = 1000 + 20
 RESERVE_BYTES = 1 << 20
 MAGIC = {"format": "__format__", "sanitize": "__sanitize__"}
 NO_VALUE = object()
+LEAST_TOUCH = "1"
+LEISURE_SECONDS = 0.01
+"""A child that has waited so long is in no hurry: it touches also what fewer programs need."""
 TOUCH = """
 import math
 class Row:
@@ -46,28 +49,31 @@ def serve_one(fd: int) -> None:
     """Read one program from *fd*, run it and end, or those of one session; the process is locked up already."""
     channel = Channel(fd)
     random.seed()
-    if not channel.has_message():  # else somebody waits already
-        touch_ahead()
-    _, payload = channel.receive()
     main = types.ModuleType("__main__")
+    reserve = [bytes(RESERVE_BYTES)]
+    if not channel.has_message():  # else somebody waits already
+        touch_ahead(LEAST_TOUCH)
+        if not channel.has_message(LEISURE_SECONDS):
+            touch_ahead()
+    _, payload = channel.receive()
     while True:
         start: Mapping[str, Any] = loads(payload.decode())
         channel.allow(start["most_bytes"])
-        reserve = [bytes(RESERVE_BYTES)]
         ending = run_program(channel, start, reserve, main)
         reserve.clear()
         _tell(channel, ending)
         if not start["keep"]:
             channel.wait_to_be_ended()
         payload = channel.next_program()
+        reserve = [bytes(RESERVE_BYTES)]
 
 
-def touch_ahead() -> None:
+def touch_ahead(source: str = TOUCH) -> None:
     """Run a small program, so that the pages which any program writes to are this process's own already."""
     silent = Channel(fd=-1)
     silent.notify = lambda message: None  # the prints of this program go nowhere
     start: Mapping[str, Any] = {
-        "source": TOUCH,
+        "source": source,
         "awaited": [],
         "packs": [],
         "called": {},

@@ -16,7 +16,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ot.runtime.engines.jail import lockdown
-from ot.runtime.engines.jail.child import serve_one
+from ot.runtime.engines.jail.child import serve_one, touch_ahead
+from ot.runtime.engines.jail.fork_hooks import without_fork_hooks
 from ot.runtime.engines.jail.lockdown import ChildLimits
 from ot.runtime.engines.jail.seccomp import LEAST_STACK, Filter
 from ot.runtime.engines.jail.self_test import probe
@@ -31,7 +32,10 @@ OFTEN_IMPORTED = (
     "difflib", "unicodedata", "struct", "secrets", "traceback", "concurrent.futures.thread", "queue", "pprint",
     "zoneinfo", "json", "ast", "inspect", "linecache", "types", "abc", "numbers", "zlib", "_strptime",
 )  # fmt: skip
-M_ARENA_MAX = -8
+REHEARSALS = 20
+"""By then the interpreter has adapted its code to what it does, which each child would begin anew otherwise."""
+M_ARENA_MAX, M_MMAP_THRESHOLD = -8, -3
+LARGE_BYTES = 128 << 10
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 """Threads do not survive a fork: libraries that compute with several must not start them before."""
 
@@ -110,10 +114,13 @@ class Zygote:
     def _get_warmer(self) -> float | None:
         """Import one more module that programs often import; return how long to wait before the next."""
         if self._to_load:
-            importlib.import_module(self._to_load.pop())
+            with without_fork_hooks() if self._jailed else contextlib.nullcontext():
+                importlib.import_module(self._to_load.pop())
             return 0.0
         if self._to_load is not None:
             self._to_load = None
+            for _ in range(REHEARSALS):
+                touch_ahead()
             self.freeze()
             # The children that wait have none of it yet.
             self._control.send(json.dumps({"warm": True}).encode())
@@ -184,13 +191,17 @@ def import_packages(paths: Sequence[str], names: Sequence[str]) -> None:
 
 
 def _tune_memory() -> None:
-    """Keep threads cheap in addresses: one heap for all, and stacks of half a mebibyte."""
+    """Keep threads cheap in addresses: one heap for all, and stacks of half a mebibyte.
+
+    What is large is mapped by itself, always: taken from the heap, a child would have to write all of it.
+    """
     import threading  # noqa: PLC0415 - beside what it is for
 
     from ot.runtime.engines.jail.kernel import LIBC  # noqa: PLC0415 - as above
 
     threading.stack_size(LEAST_STACK)
     LIBC.mallopt(M_ARENA_MAX, 1)
+    LIBC.mallopt(M_MMAP_THRESHOLD, LARGE_BYTES)
 
 
 def _add_quitters() -> None:

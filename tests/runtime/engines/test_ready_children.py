@@ -1,0 +1,80 @@
+"""Children that wait for runs, and runs that wait for children."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+
+from ot.errors import EngineCrashed
+from ot.runtime.engines.jail_command import trusted_command
+from ot.runtime.engines.ready_children import ReadyChildren, Room
+from ot.runtime.engines.zygote_process import ZygoteProcess
+
+pytestmark = pytest.mark.anyio
+
+ROOM = Room(64 << 20, 5)
+SECONDS = 20.0
+
+
+@asynccontextmanager
+async def children_of(ready: int) -> AsyncGenerator[ReadyChildren]:
+    def start() -> ZygoteProcess:
+        return ZygoteProcess(lambda fd: [trusted_command(fd)], {}, jailed=False)
+
+    children = ReadyChildren(start, lambda found: None, processes=16, ready=ready, queue_seconds=SECONDS)
+    try:
+        await children.open()
+        await children.prepare(ROOM)
+        yield children
+    finally:
+        await children.aclose()
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(SECONDS):
+        while not holds():  # noqa: ASYNC110 - what it waits for is a number, no event
+            await asyncio.sleep(0.01)
+
+
+async def test_runs_that_find_none_ready_get_one_each() -> None:
+    async with children_of(ready=0) as children, AsyncExitStack() as stack:
+        places = [children.child(ROOM, time.monotonic() + SECONDS) for _ in range(9)]
+        got = await asyncio.gather(*(stack.enter_async_context(place) for place in places))
+        assert len({child.pid for child in got}) == 9
+        assert children.running == 9
+
+
+async def test_a_run_that_gives_up_waiting_harms_no_other() -> None:
+    async with children_of(ready=0) as children:
+
+        async def use() -> int:
+            async with children.child(ROOM, time.monotonic() + SECONDS) as child:
+                return child.pid
+
+        leaving, staying = asyncio.ensure_future(use()), asyncio.ensure_future(use())
+        await asyncio.sleep(0)
+        leaving.cancel()
+        assert await asyncio.wait_for(staying, SECONDS) > 0
+        await until(lambda: children.running == 0)
+
+
+async def test_while_runs_follow_each_other_those_that_are_ready_serve_them() -> None:
+    async with children_of(ready=2) as children:
+        await until(lambda: children.waiting == 2)
+        async with children.child(ROOM, time.monotonic() + SECONDS):
+            pass
+        assert children.waiting == 1  # nothing was forked at once
+        await until(lambda: children.waiting == 2)
+
+
+async def test_a_run_that_waits_when_the_engine_is_closed_is_told() -> None:
+    async with children_of(ready=0) as children:
+        waiting = asyncio.ensure_future(children.child(ROOM, time.monotonic() + SECONDS).__aenter__())
+        await asyncio.sleep(0)
+        await children.aclose()
+        with pytest.raises(EngineCrashed):
+            await asyncio.wait_for(waiting, SECONDS)
