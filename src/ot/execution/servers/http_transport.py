@@ -63,8 +63,10 @@ async def _on_request(request: httpx2.Request) -> None:
 
 async def _on_response(response: httpx2.Response) -> None:
     trace = current_trace.get()
-    if trace is not None and response.status_code >= 400:
-        trace.status = response.status_code
+    # Only what was sent counts: the library also asks for the rest of a stream that broke off, and says goodbye.
+    if trace is not None and response.request.method == "POST":
+        trace.taken = trace.taken or response.is_success
+        trace.status = response.status_code if response.is_error else 0
     # A stream of events has its own bound; a plain reply has none.
     if not response.headers.get("content-type", "").startswith("text/event-stream"):
         response.stream = _Bounded(response.stream)

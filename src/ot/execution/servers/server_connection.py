@@ -95,7 +95,7 @@ class ServerConnection:
         lost = Lost("")
         for _ in range(2):
             live = await self.ready()
-            trace.sent, trace.status = False, 0
+            trace.sent, trace.taken, trace.status = False, False, 0
             try:
                 answer = await live.ask(trace, work)
             except Exception as error:  # noqa: BLE001 - the server's, the network's or the library's doing
