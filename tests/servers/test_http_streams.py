@@ -68,6 +68,25 @@ async def test_a_call_whose_stream_broke_off_is_not_sent_again_though_its_sessio
         assert caught.value.unknown
 
 
+def event(size: int) -> str:
+    """Return an answer of *size* characters as one event."""
+    result = {"content": [{"type": "text", "text": "x" * size}]}
+    return f"data: {json.dumps({'jsonrpc': '2.0', 'id': 0, 'result': result})}\n\n"
+
+
+async def test_an_answer_of_two_mebibytes_comes_through_a_stream_of_events():
+    async with served(RawServer(event(2 << 20))) as url, door_to(http_spec(url)) as door:
+        assert len(await door.call("buy")) == 2 << 20
+
+
+async def test_an_event_that_is_too_large_fails_its_call(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ot.execution.servers.http_transport.MAX_REPLY_BYTES", 200_000)
+    async with served(RawServer(event(300_000))) as url, door_to(http_spec(url)) as door:
+        with pytest.raises(ServerUnavailable, match="200000") as caught:
+            await door.call("buy")
+        assert caught.value.unknown
+
+
 async def test_a_server_that_cannot_list_is_quoted_whatever_it_said_before():
     error = {"code": -32603, "message": "the database is down"}
     server = RawServer("", {"error": error})
