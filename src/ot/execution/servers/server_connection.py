@@ -220,6 +220,11 @@ class ServerConnection:
         if self._leaving:
             await asyncio.wait(list(self._leaving), timeout=5.0)
 
+    async def leave_unused(self) -> None:
+        """Let go of the connection unless a call has come meanwhile."""
+        if not self.in_flight:
+            await self.leave()
+
     async def aclose(self, drain: float = 0.0) -> None:
         """Take no more calls, wait at most *drain* seconds for those under way, then let go."""
         self.closing = True
