@@ -153,6 +153,7 @@ class ServerConnection:
 
     async def _started(self) -> LiveSession:
         self._set("starting")
+        self._stale = False
         seconds = self.spec.start_seconds
         try:
             async with asyncio.timeout(seconds):
@@ -172,6 +173,8 @@ class ServerConnection:
             self._set("connected")
             if live.process:
                 self._task(self._watch(live))
+            if self._stale:  # the server said so while it was being listed
+                self._on_change()
             return live
         raise self._unavailable()
 
