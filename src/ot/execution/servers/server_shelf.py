@@ -10,6 +10,7 @@ from dataclasses import asdict
 
 from ot.execution.servers.server_pool import ServerPool
 from ot.execution.servers.server_spec import ServerSpec
+from ot.registry.definition_limits import within_limits
 from ot.registry.definition_pins import DefinitionPins
 from ot.registry.learned_shapes import LearnedShapes
 from ot.registry.proxied_source import proxied_pack
@@ -75,6 +76,8 @@ class ServerShelf:
             self._known[spec.endpoint] = definitions
             self.stale = True
             self._catalogue.write(spec.name, spec.endpoint, definitions)
+            # At once: the call that is about to be made is held to it, and not only the next run.
+            self._pins.observe(spec.name, spec.pack, spec.endpoint, within_limits(definitions)[0])
 
     def unknown(self) -> list[ServerSpec]:
         """Return the servers of which nothing is known."""
