@@ -318,7 +318,7 @@ async def test_a_storm_of_new_lists_hardly_slows_the_server(tmp_path: Path, faul
 
 
 def blocking(word: Path) -> dict[str, Any]:
-    """Return a configuration in which a changed definition is refused, and a server whose definitions *word* changes."""
+    """Return a configuration that refuses changed definitions, with a server that has those of the file *word*."""
     return {**config(fake=fake(f"word={word}")), "policy": {"changed_definitions": "block"}}
 
 
