@@ -73,6 +73,8 @@ async def test_structured_content_is_the_value_and_a_wrapped_one_is_unwrapped():
 async def test_a_failure_of_the_server_carries_its_words():
     with pytest.raises(ToolFailed, match="no such file"):
         tool_value("t", result(words("no such file"), isError=True), None)
+    with pytest.raises(ToolFailed, match='"code":"QUOTA"'):
+        tool_value("t", result(structuredContent={"code": "QUOTA"}, isError=True), None)
     with pytest.raises(ToolFailed, match="not why"):
         tool_value("t", result(isError=True), None)
 
