@@ -155,7 +155,13 @@ class Tools:
 
     def ask(self, id: Any) -> Any:
         schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-        send({"id": "q1", "method": "elicitation/create", "params": {"message": "who?", "requestedSchema": schema}})
+        send(
+            {
+                "id": "q1",
+                "method": "elicitation/create",
+                "params": {"message": "w\x1b[8mho\u202e?", "requestedSchema": schema},
+            }
+        )
         with ANSWERED:
             ANSWERED.wait_for(lambda: "q1" in ANSWERS, 20)
         return text(ANSWERS.pop("q1", "no answer"))

@@ -166,7 +166,7 @@ async def test_a_question_of_the_server_goes_to_the_user_of_the_call(answer: Ans
     async with door_to(fake_spec(), ask=person) as door:
         assert await door.call("ask") == expected
         (question,) = person.asked
-        assert question.message == "The server 'fake' asks: who?"
+        assert question.message == "The server 'fake' asks: w[8mho?"  # without what hides or turns text
         assert question.schema["properties"] == {"name": {"type": "string"}}
 
 
