@@ -13,6 +13,7 @@ from ot.config.clients.found_server import FoundServer, Surroundings
 from ot.config.clients.json_with_comments import read_json
 from ot.config.clients.take_over import CLIENTS, Plan, plan_of
 from ot.config.models import Server
+from ot.registry.clean_text import identifier
 
 TOKEN = "ghp_abcdefghijklmnopqrstuvwx0123"
 
@@ -76,6 +77,24 @@ def test_claude_codes_permissions_become_patterns(around: Surroundings) -> None:
     assert set(plan(around, "claude-code").rules) == {
         ("allow", "git_hub.search"), ("ask", "git_hub.*"), ("deny", "git_hub.drop"), ("allow", "git_hub.read_it")
     }  # fmt: skip
+
+
+def test_a_rule_is_about_the_server_of_its_own_client(around: Surroundings) -> None:
+    write(around.home / ".cursor" / "mcp.json", '{"mcpServers": {"hub": {"command": "a"}, "db": {"command": "b"}}}')
+    write(around.home / ".claude.json", '{"mcpServers": {"hub": {"command": "c"}}}')
+    rules = '{"allow": ["mcp__hub__read", "mcp__db__drop"], "deny": ["mcp__db__wipe", "mcp__hub__rm"]}'
+    write(around.home / ".claude" / "settings.json", f'{{"permissions": {rules}}}')
+    assert set(plan(around, "cursor", "claude-code").rules) == {
+        ("allow", "hub_claude_code.read"), ("deny", "hub_claude_code.rm"), ("deny", "db.wipe")
+    }  # fmt: skip
+
+
+def test_a_rule_names_a_tool_as_its_pack_does(around: Surroundings) -> None:
+    write(around.cwd / ".mcp.json", '{"mcpServers": {"hub": {"command": "x"}}}')
+    rules = '{"deny": ["mcp__hub__import", "mcp__hub__2fa", "mcp__hub__drop-*", "mcp__hub__lösche"]}'
+    write(around.home / ".claude" / "settings.json", f'{{"permissions": {rules}}}')
+    names = [pattern.partition(".")[2] for _, pattern in plan(around, "claude-code").rules]
+    assert names == [identifier("import"), identifier("2fa"), "drop_*", identifier("lösche")]
 
 
 @pytest.mark.parametrize(
