@@ -65,6 +65,17 @@ def test_claude_codes_servers_come_with_secrets_apart(around: Surroundings) -> N
     assert not [note for server in found.values() for note in server.notes if TOKEN in note or "verysecret" in note]
 
 
+def test_a_projects_server_that_was_refused_in_claude_code_is_not_used_here(around: Surroundings) -> None:
+    servers = ", ".join(f'"{name}": {{"command": "{name}"}}' for name in ("one", "two", "three", "four"))
+    write(around.cwd / ".mcp.json", f'{{"mcpServers": {{{servers}}}}}')
+    local = '{"disabledMcpjsonServers": ["one"]}'
+    write(around.home / ".claude.json", f'{{"projects": {{"{around.cwd}": {local}}}}}')
+    write(around.home / ".claude" / "settings.json", '{"disabledMcpjsonServers": ["two"]}')
+    write(around.cwd / ".claude" / "settings.local.json", '{"disabledMcpjsonServers": ["three"]}')
+    found = by_name(plan(around, "claude-code"))
+    assert {name for name, server in found.items() if server.entry.get("enabled") is False} == {"one", "two", "three"}
+
+
 def test_claude_codes_permissions_become_patterns(around: Surroundings) -> None:
     write(around.cwd / ".mcp.json", '{"mcpServers": {"git-hub": {"command": "x"}}}')
     own = '{"permissions": {"allow": ["mcp__git-hub__search", "Bash(ls)", "mcp__gone__x"], "ask": ["mcp__git-hub"]}}'

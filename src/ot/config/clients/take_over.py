@@ -55,19 +55,36 @@ def plan_of(
     files: list[Path] = []
     said: list[tuple[str, FoundRule]] = []
     for client in (CLIENTS[name] for name in names):
+        of_client: list[Found] = []
         for place in client.places(around):
             data, problem = _read(place)
             if data is not None:
                 files.append(place.file)
-                found.append(_understood(client, data, place, around))
-                said += [(client.name, rule) for rule in found[-1].rules]
+                of_client.append(_understood(client, data, place, around))
             elif problem:
-                found.append(Found(problems=(problem,)))
+                of_client.append(Found(problems=(problem,)))
+        found += _switched_off(of_client)
+        said += [(client.name, rule) for file in of_client for rule in file.rules]
     all_found = [_placed(server, secrets) for file in found for server in file.servers]
     servers = tuple(_without_clashes(all_found, known))
     servers = tuple(_with_own_secrets(servers, {scope: dict(kept) for scope, kept in secrets.items()}))
     rules = tuple(_patterns(said, servers, known))
     return Plan(servers, rules, tuple(files), tuple(problem for file in found for problem in file.problems))
+
+
+def _switched_off(found: Sequence[Found]) -> Iterator[Found]:
+    """Yield what a client's files say, with the servers off that any of them switches off."""
+    off = {own_name(name) for file in found for name in file.off}
+    for file in found:
+        yield replace(file, servers=tuple(_off(server) if server.name in off else server for server in file.servers))
+
+
+def _off(server: FoundServer) -> FoundServer:
+    if not server.entry:
+        return server
+    return replace(
+        server, entry={**server.entry, "enabled": False}, notes=(*server.notes, "disabled there, and here too")
+    )
 
 
 def _placed(server: FoundServer, kept: Collection[Scope]) -> FoundServer:
