@@ -369,3 +369,13 @@ async def test_other_limits_of_a_server_count_from_the_next_call_on():
         assert "within 0.2 s" in (await failure_of(door, "echo")).why
         patient = Door(fake_spec("delay=0.6", start_seconds=20), door.pool)
         assert await patient.call("echo", text="here") == "here"
+
+
+async def test_a_pool_that_is_closed_while_a_server_starts_has_ended_it_when_it_returns():
+    async with door_to(fake_spec("mute", "junk=1")) as door:
+        starting = asyncio.ensure_future(door.call("echo"))
+        await until(lambda: bool(door.pool.states()) and "Welcome" in door.state["noise"])
+        await door.pool.aclose()
+        assert not below_this()
+        with pytest.raises(ServerUnavailable, match="ending"):
+            await starting

@@ -31,6 +31,7 @@ Work = Callable[["Client[Any]"], Awaitable[Any]]
 
 MAX_WAITING = 256
 ENDING_SECONDS = 1.0
+LEAVE_SECONDS = 5.0
 RELIST_SECONDS = 0.5
 """How often a list is fetched at most, however often a server says that it is new."""
 
@@ -217,11 +218,13 @@ class ServerConnection:
         starting, live, self._live = self._starting, self._live, None
         if starting:
             starting.cancel()
+            # Only when it has ended is it known what it leaves to be cleaned up.
+            await asyncio.wait((starting,), timeout=LEAVE_SECONDS)
         if live:
             self._set("idle")
             await live.close()
         if self._leaving:
-            await asyncio.wait(list(self._leaving), timeout=5.0)
+            await asyncio.wait(list(self._leaving), timeout=LEAVE_SECONDS)
 
     async def leave_unused(self) -> None:
         """Let go of the connection unless a call has come meanwhile."""
