@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import replace
 
 from ot.execution.servers.server_pool import ServerPool
 from ot.execution.servers.server_spec import ServerSpec
@@ -115,4 +115,5 @@ class ServerShelf:
 
 
 def _differs(one: ServerDefinitions, other: ServerDefinitions) -> bool:
-    return {**asdict(one), "listed_at": 0} != {**asdict(other), "listed_at": 0}
+    # Nothing is copied: the event loop waits while a list of thousands of tools is compared.
+    return replace(one, listed_at=0.0) != replace(other, listed_at=0.0)
