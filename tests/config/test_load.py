@@ -336,6 +336,12 @@ def test_each_side_expands_with_its_own_secrets(desk: Desk) -> None:
         ("security: {sanitize: never}\n", 1, "'opt-in', 'untrusted' or 'always', not the text 'never'"),
         ("policy: {deny: vault}\n", 1, "policy.deny must be a list, not the text 'vault'"),
         ("policy:\n  deny:\n    - a.b\n    - vault\n", 4, "'vault' matches no tool: write 'vault.*'"),
+        (
+            "policy:\n  deny:\n    - git-hub.drop-*\n",
+            3,
+            "matches no tool: names have '_' for any other sign: write 'git_hub.drop_*'",
+        ),
+        ("policy:\n  deny:\n    - git.hub.*\n", 3, "write 'git_hub.*'"),
         ("policy: {deny: [1]}\n", 1, "policy.deny.0 must be text, not 1"),
         ("limits: 5\n", 1, "limits must be keys with values, not 5"),
         ("limits: [a]\n", 1, "limits must be keys with values, not a list"),

@@ -77,7 +77,8 @@ def test_resources_and_prompts_are_tools_where_the_server_has_them() -> None:
     assert ProxyTarget.of(found["prompts"].target).tool == "prompts"
     assert ProxyTarget.of(found["resource"].target) == ProxyTarget("git-hub", method="resources/read")
     assert signature_text(found["resource"]) == "gh.resource(uri: str) -> Any"
-    assert signature_text(found["prompt"]) == "gh.prompt(name: str, arguments: dict[str, str] = {}) -> list[dict]"
+    filled = "{description: str, messages: list[{role: str, content: str | dict}]}"
+    assert signature_text(found["prompt"]) == f"gh.prompt(name: str, arguments: dict[str, str] = {{}}) -> {filled}"
     assert found["resources"].read_only
 
 

@@ -98,3 +98,8 @@ def test_no_more_parameters_are_made_than_a_call_could_have() -> None:
     parameters, _ = parameters_of_schema({"properties": {f"p{n}": {} for n in range(2000)}})
     assert len(parameters) == 500
     assert parameters[0] == Parameter("p0", "keyword", "Any", "'...'")
+
+
+def test_a_required_name_that_is_described_nowhere_is_a_parameter() -> None:
+    found, _ = parameters_of_schema({"type": "object", "properties": {"a": {}}, "required": ["a", "b"]})
+    assert [(parameter.name, parameter.required) for parameter in found] == [("a", True), ("b", True)]

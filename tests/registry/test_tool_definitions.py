@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from ot.execution.arguments import bind_arguments
 from ot.registry.annotation_schema import schema_of_annotation
+from ot.registry.proxied_source import tool_of_definition
 from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_definitions import ToolDefinitions, parameters_schema, run_definition
 from ot.registry.tool_loader import tools_of_functions
@@ -143,6 +145,24 @@ def test_a_tool_s_own_schema_is_used_without_what_providers_refuse() -> None:
         "$defs": {"x": {}},
     }
     assert parameters_schema(Tool("p", "t", input_schema={})) == {"type": "object", "properties": {}}
+
+
+def test_a_server_s_tool_is_defined_with_the_names_that_the_door_takes() -> None:
+    named = {"max-results": {"type": "integer"}, "from": {"type": "string"}}
+    schema = {"type": "object", "properties": named, "required": ["from"]}
+    tool = tool_of_definition("web", "web", "find", {"name": "find", "inputSchema": schema})
+    found = parameters_schema(tool)
+    assert found["required"] == ["from_"]
+    assert bind_arguments(tool, (), dict.fromkeys(found["properties"], 1)) == {"max_results": 1, "from_": 1}
+
+
+def test_parameters_that_only_parts_of_a_schema_name_are_told_of() -> None:
+    by_id, by_name = ({"properties": {name: {"type": "string"}}, "required": [name]} for name in ("id", "name"))
+    schema = {"type": "object", "properties": {"all": {}}, "anyOf": [by_id, by_name], "$ref": "#/$defs/x"}
+    own = {**schema, "$defs": {"x": {"properties": {"deep": {}}, "required": ["deep"]}}}
+    found = parameters_schema(Tool("p", "t", input_schema=own))
+    assert list(found["properties"]) == ["all", "deep", "id", "name"]
+    assert found["required"] == ["deep"]
 
 
 def test_names_that_would_be_one_are_told_apart_whatever_the_order() -> None:

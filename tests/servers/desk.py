@@ -158,15 +158,21 @@ async def http_server(
     mcp: FastMCP, port: int = 0, json_response: bool = False, **options: Any
 ) -> AsyncGenerator[tuple[str, Gate]]:
     """Yield the address of a real server on loopback, and the gate before it."""
-    port = port or free_port()
     gate = Gate(mcp.http_app(json_response=json_response))
-    config = uvicorn.Config(gate, host="127.0.0.1", port=port, log_level="error", lifespan="on", **options)
-    server = uvicorn.Server(config)
+    async with served(gate, port, lifespan="on", **options) as url:
+        yield url, gate
+
+
+@asynccontextmanager
+async def served(app: Any, port: int = 0, **options: Any) -> AsyncGenerator[str]:
+    """Yield the address of an app on loopback."""
+    port = port or free_port()
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error", **options))
     serving = asyncio.create_task(server.serve())
     await until(lambda: server.started, 20)
     scheme = "https" if options.get("ssl_keyfile") else "http"
     try:
-        yield f"{scheme}://127.0.0.1:{port}/mcp", gate
+        yield f"{scheme}://127.0.0.1:{port}/mcp"
     finally:
         server.should_exit = server.force_exit = True
         await asyncio.wait((serving,), timeout=10)

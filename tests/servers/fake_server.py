@@ -4,7 +4,9 @@
 
 Options of its start: ``delay`` (seconds), ``exit`` (a code, at once), ``mute`` (answers nothing), ``junk`` (lines
 before all else), ``strict`` (exits unless the first message is initialize), ``list`` (a file: its words are
-more tools), ``print`` (writes a line of plain text before every answer). What its tools do, their functions say.
+more tools), ``late`` (has a tool ``late`` from the moment on when its prompts are listed, and says so then),
+``word`` (a file: its text is in every description), ``print`` (writes a line of plain text before every answer).
+What its tools do, their functions say.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from typing import Any
 OPTIONS: dict[str, str] = {key: value for key, _, value in (argument.partition("=") for argument in sys.argv[1:])}
 LOCK = threading.Lock()
 CANCELLED: list[Any] = []
+LATE: list[str] = []
 ANSWERS: dict[Any, Any] = {}
 ANSWERED = threading.Condition()
 PNG = "iVBORw0KGgo="
@@ -152,7 +155,13 @@ class Tools:
 
     def ask(self, id: Any) -> Any:
         schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-        send({"id": "q1", "method": "elicitation/create", "params": {"message": "who?", "requestedSchema": schema}})
+        send(
+            {
+                "id": "q1",
+                "method": "elicitation/create",
+                "params": {"message": "w\x1b[8mho\u202e?", "requestedSchema": schema},
+            }
+        )
         with ANSWERED:
             ANSWERED.wait_for(lambda: "q1" in ANSWERS, 20)
         return text(ANSWERS.pop("q1", "no answer"))
@@ -166,12 +175,20 @@ class Tools:
 
 
 def names() -> list[str]:
-    own = [name for name in vars(Tools) if not name.startswith("_")]
+    own = [name for name in vars(Tools) if not name.startswith("_")] + LATE
     try:
         with open(OPTIONS.get("list", ""), encoding="utf-8") as file:  # noqa: PTH123 - no pathlib here
             return own + file.read().split()
     except OSError:
         return own
+
+
+def word() -> str:
+    try:
+        with open(OPTIONS.get("word", ""), encoding="utf-8") as file:  # noqa: PTH123 - no pathlib here
+            return file.read()
+    except OSError:
+        return ""
 
 
 def definition(name: str) -> dict[str, Any]:
@@ -180,7 +197,7 @@ def definition(name: str) -> dict[str, Any]:
     properties: dict[str, Any] = {"text" if parameter == "text_" else parameter: {} for parameter in found}
     return {
         "name": name,
-        "description": f"The tool {name}.",
+        "description": f"The tool {name}.{word()}",
         "inputSchema": {"type": "object", "properties": properties},
         "annotations": {"readOnlyHint": True},
     }
@@ -199,13 +216,17 @@ def handle(message: dict[str, Any]) -> None:
             ANSWERS[id] = message.get("result") or message.get("error")
             ANSWERED.notify_all()
     elif method == "initialize":
-        capabilities = {"tools": {"listChanged": True}}
+        capabilities = {"tools": {"listChanged": True}, **({"prompts": {}} if "late" in OPTIONS else {})}
         info = {"name": "fake", "version": "1"}
         version = params["protocolVersion"]
         result = {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info, "instructions": "hi"}
         send({"id": id, "result": result})
     elif method == "tools/list":
         send({"id": id, "result": {"tools": [definition(name) for name in names()]}})
+    elif method == "prompts/list" and "late" in OPTIONS:
+        LATE[:] = ["late"]
+        notify("notifications/tools/list_changed")
+        send({"id": id, "result": {"prompts": []}})
     elif method == "tools/call":
         threading.Thread(target=call, args=(id, params["name"], params.get("arguments") or {}), daemon=True).start()
     elif method == "notifications/cancelled":

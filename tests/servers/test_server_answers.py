@@ -73,6 +73,8 @@ async def test_structured_content_is_the_value_and_a_wrapped_one_is_unwrapped():
 async def test_a_failure_of_the_server_carries_its_words():
     with pytest.raises(ToolFailed, match="no such file"):
         tool_value("t", result(words("no such file"), isError=True), None)
+    with pytest.raises(ToolFailed, match='"code":"QUOTA"'):
+        tool_value("t", result(structuredContent={"code": "QUOTA"}, isError=True), None)
     with pytest.raises(ToolFailed, match="not why"):
         tool_value("t", result(isError=True), None)
 
@@ -164,7 +166,7 @@ async def test_a_question_of_the_server_goes_to_the_user_of_the_call(answer: Ans
     async with door_to(fake_spec(), ask=person) as door:
         assert await door.call("ask") == expected
         (question,) = person.asked
-        assert question.message == "The server 'fake' asks: who?"
+        assert question.message == "The server 'fake' asks: w[8mho?"  # without what hides or turns text
         assert question.schema["properties"] == {"name": {"type": "string"}}
 
 

@@ -13,7 +13,7 @@ import pytest
 from mcp_wire import process_stat
 from ot.errors import ServerUnavailable, ToolFailed
 from ot.execution.servers.server_spec import ServerSpec
-from servers.desk import answered_later, below_this, counted, door_to, fake_spec, lines_of, until
+from servers.desk import Door, answered_later, below_this, counted, door_to, fake_spec, lines_of, until
 from workers.process_watch import assert_gone
 
 pytestmark = pytest.mark.anyio
@@ -343,3 +343,39 @@ async def test_only_allowed_variables_and_those_of_its_settings_reach_a_server(m
         assert "OWN" in names
         assert "PATH" in names
         assert "AWS_SECRET_ACCESS_KEY" not in names
+
+
+# ---------------------------------------------------------------- moments
+
+
+async def test_a_call_that_comes_at_the_moment_its_server_would_be_let_go_keeps_it():
+    async with door_to(fake_spec()) as door:
+        await door.call("echo")
+        (connection,) = door.pool._connections.values()  # pyright: ignore[reportPrivateUsage] - its time must be over
+        connection.last_used -= 10_000
+        calling = asyncio.ensure_future(door.call("sleep", seconds=0.1))
+        door.pool.reap_idle()
+        assert await calling == "slept"
+
+
+async def test_a_new_list_that_is_announced_while_the_server_is_listed_is_read():
+    async with door_to(fake_spec("late")) as door:
+        await door.call("echo")
+        await until(lambda: any(tool["name"] == "late" for tool in door.lists[-1].tools))
+
+
+async def test_other_limits_of_a_server_count_from_the_next_call_on():
+    async with door_to(fake_spec("delay=0.6", start_seconds=0.2)) as door:
+        assert "within 0.2 s" in (await failure_of(door, "echo")).why
+        patient = Door(fake_spec("delay=0.6", start_seconds=20), door.pool)
+        assert await patient.call("echo", text="here") == "here"
+
+
+async def test_a_pool_that_is_closed_while_a_server_starts_has_ended_it_when_it_returns():
+    async with door_to(fake_spec("mute", "junk=1")) as door:
+        starting = asyncio.ensure_future(door.call("echo"))
+        await until(lambda: bool(door.pool.states()) and "Welcome" in door.state["noise"])
+        await door.pool.aclose()
+        assert not below_this()
+        with pytest.raises(ServerUnavailable, match="ending"):
+            await starting

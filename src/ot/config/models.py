@@ -97,6 +97,11 @@ def _tool_pattern(pattern: str) -> str:
     # Matched against pack.tool, a bare name would match nothing and seem to protect.
     if "." not in pattern and "*" not in pattern:
         raise ValueError(f"'{pattern}' matches no tool: write '{pattern or '<pack>'}.*' for all tools of a pack")
+    literal = re.sub(r"\[[^]]+\]", "", pattern)
+    if literal.count(".") > 1 or re.search(r"[^\w.*?]", literal):
+        pack, dot, tool = pattern.rpartition(".")
+        better = re.sub(r"[^\w*?]", "_", pack) + dot + re.sub(r"[^\w*?]", "_", tool)
+        raise ValueError(f"'{pattern}' matches no tool: names have '_' for any other sign: write '{better}'")
     return pattern
 
 

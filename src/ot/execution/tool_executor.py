@@ -99,6 +99,9 @@ class ToolExecutor:
             arguments = await self._allowed(tool, args, kwargs, context)
             # Installing and starting have deadlines of their own; the call's time begins when the tool can be called.
             await self._backends[tool.backend].prepare(tool, context)
+            if self._require_approved:
+                # A server that was connected just now may define the tool in another way.
+                self._require_approved(tool)
             started = time.monotonic()
             value = await self._carry_out(tool, arguments, context)
             if context.receive is None:

@@ -34,11 +34,12 @@ PROMPT = (
     Parameter("name", "keyword", "str", description="Its name, as prompts() lists it."),
     Parameter("arguments", "keyword", "dict[str, str]", default="{}", description="What it asks for."),
 )
+FILLED = "{description: str, messages: list[{role: str, content: str | dict}]}"
 METHODS: Mapping[str, tuple[str, tuple[Parameter, ...], str, str]] = {
     "resources": ("resources/list", (), "list[dict]", "List the resources that the server offers."),
     "resource": ("resources/read", (TEXT,), "Any", "Read a resource of the server."),
     "prompts": ("prompts/list", (), "list[dict]", "List the prompts that the server offers."),
-    "prompt": ("prompts/get", PROMPT, "list[dict]", "Fill in a prompt of the server, and return its messages."),
+    "prompt": ("prompts/get", PROMPT, FILLED, "Fill in a prompt of the server, and return its messages."),
 }
 """Tools for what a server has beside tools: method, parameters, return type and description."""
 

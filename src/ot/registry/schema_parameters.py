@@ -20,7 +20,9 @@ PLACEHOLDER = "'...'"
 def parameters_of_schema(schema: Any) -> tuple[tuple[Parameter, ...], Mapping[str, str]]:
     """Return the parameters, required ones first, and the original names of those that had to be renamed."""
     merged = merged_object(schema, schema)
-    properties: dict[str, Any] = dict(list(merged["properties"].items())[:MAX_PARAMETERS])
+    # A name may be required and described nowhere: without a parameter, no call would ever fit.
+    bare = {name: True for name in merged["required"] if name not in merged["properties"]}
+    properties: dict[str, Any] = dict(list({**merged["properties"], **bare}.items())[:MAX_PARAMETERS])
     names = unique_identifiers([str(name) for name in properties])
     required = [name for name in properties if name in merged["required"]]
     optional = [name for name in properties if name not in merged["required"]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
@@ -41,7 +40,7 @@ class ServerCatalogue:
         path = server_file(self._directory, server, "tools", endpoint)
         try:
             usable, _ = within_limits(definitions)
-            write_json(path, {"version": VERSION, "server": server, "definitions": asdict(usable)})
+            write_json(path, {"version": VERSION, "server": server, "definitions": vars(usable)})
         except (OSError, TypeError, ValueError) as error:
             logger.warning("the definitions of %s could not be remembered: %s", server, error)
 

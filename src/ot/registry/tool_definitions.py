@@ -14,6 +14,8 @@ from functools import cached_property
 from typing import Any
 
 from ot.registry.annotation_schema import Schema, schema_of_annotation
+from ot.registry.proxy_target import PROXY, ProxyTarget
+from ot.registry.schema_types import merged_object
 from ot.registry.signature import signature_text
 from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_registry import ToolRegistry
@@ -21,7 +23,7 @@ from ot.registry.tool_registry import ToolRegistry
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024
 MARKED = re.compile(r"_[0-9a-f]{12}$")
-COMBINING = ("anyOf", "oneOf", "allOf", "not")
+REFUSED = ("anyOf", "oneOf", "allOf", "not", "$ref")
 """Words that providers refuse at the top of a schema."""
 
 
@@ -82,8 +84,7 @@ def run_definition(description: str) -> ToolDefinition:
 def parameters_schema(tool: Tool) -> Schema:
     """Return the JSON schema of a tool's arguments: its own, or one made from its signature."""
     if tool.input_schema is not None:
-        own = {key: value for key, value in tool.input_schema.items() if key not in COMBINING}
-        return {**own, "type": "object", "properties": own.get("properties", {})}
+        return _own_schema(tool, tool.input_schema)
     named = [parameter for parameter in tool.parameters if parameter.kind not in ("args", "kwargs")]
     described = _described(tool)
     return {
@@ -92,6 +93,20 @@ def parameters_schema(tool: Tool) -> Schema:
         "required": [parameter.name for parameter in named if parameter.required],
         "additionalProperties": any(parameter.kind == "kwargs" for parameter in tool.parameters),
     }
+
+
+def _own_schema(tool: Tool, schema: Mapping[str, Any]) -> Schema:
+    """Return *schema* as providers take it, with the names of its parameters by which the door knows them."""
+    names: Mapping[str, str] = ProxyTarget.of(tool.target).names if tool.source.startswith(PROXY) else {}
+    known = {original: name for name, original in names.items()}
+    own = {key: value for key, value in schema.items() if key not in REFUSED}
+    # What the words that are left out say about parameters is said here.
+    merged = merged_object(schema, schema)
+    own |= {
+        "type": "object",
+        "properties": {known.get(name, name): part for name, part in merged["properties"].items()},
+    }
+    return own | ({"required": [known.get(name, name) for name in merged["required"]]} if merged["required"] else {})
 
 
 def _fits(tool: Tool, pattern: str) -> bool:

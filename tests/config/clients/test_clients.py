@@ -13,6 +13,7 @@ from ot.config.clients.found_server import FoundServer, Surroundings
 from ot.config.clients.json_with_comments import read_json
 from ot.config.clients.take_over import CLIENTS, Plan, plan_of
 from ot.config.models import Server
+from ot.registry.clean_text import identifier
 
 TOKEN = "ghp_abcdefghijklmnopqrstuvwx0123"
 
@@ -64,6 +65,17 @@ def test_claude_codes_servers_come_with_secrets_apart(around: Surroundings) -> N
     assert not [note for server in found.values() for note in server.notes if TOKEN in note or "verysecret" in note]
 
 
+def test_a_projects_server_that_was_refused_in_claude_code_is_not_used_here(around: Surroundings) -> None:
+    servers = ", ".join(f'"{name}": {{"command": "{name}"}}' for name in ("one", "two", "three", "four"))
+    write(around.cwd / ".mcp.json", f'{{"mcpServers": {{{servers}}}}}')
+    local = '{"disabledMcpjsonServers": ["one"]}'
+    write(around.home / ".claude.json", f'{{"projects": {{"{around.cwd}": {local}}}}}')
+    write(around.home / ".claude" / "settings.json", '{"disabledMcpjsonServers": ["two"]}')
+    write(around.cwd / ".claude" / "settings.local.json", '{"disabledMcpjsonServers": ["three"]}')
+    found = by_name(plan(around, "claude-code"))
+    assert {name for name, server in found.items() if server.entry.get("enabled") is False} == {"one", "two", "three"}
+
+
 def test_claude_codes_permissions_become_patterns(around: Surroundings) -> None:
     write(around.cwd / ".mcp.json", '{"mcpServers": {"git-hub": {"command": "x"}}}')
     own = '{"permissions": {"allow": ["mcp__git-hub__search", "Bash(ls)", "mcp__gone__x"], "ask": ["mcp__git-hub"]}}'
@@ -76,6 +88,24 @@ def test_claude_codes_permissions_become_patterns(around: Surroundings) -> None:
     assert set(plan(around, "claude-code").rules) == {
         ("allow", "git_hub.search"), ("ask", "git_hub.*"), ("deny", "git_hub.drop"), ("allow", "git_hub.read_it")
     }  # fmt: skip
+
+
+def test_a_rule_is_about_the_server_of_its_own_client(around: Surroundings) -> None:
+    write(around.home / ".cursor" / "mcp.json", '{"mcpServers": {"hub": {"command": "a"}, "db": {"command": "b"}}}')
+    write(around.home / ".claude.json", '{"mcpServers": {"hub": {"command": "c"}}}')
+    rules = '{"allow": ["mcp__hub__read", "mcp__db__drop"], "deny": ["mcp__db__wipe", "mcp__hub__rm"]}'
+    write(around.home / ".claude" / "settings.json", f'{{"permissions": {rules}}}')
+    assert set(plan(around, "cursor", "claude-code").rules) == {
+        ("allow", "hub_claude_code.read"), ("deny", "hub_claude_code.rm"), ("deny", "db.wipe")
+    }  # fmt: skip
+
+
+def test_a_rule_names_a_tool_as_its_pack_does(around: Surroundings) -> None:
+    write(around.cwd / ".mcp.json", '{"mcpServers": {"hub": {"command": "x"}}}')
+    rules = '{"deny": ["mcp__hub__import", "mcp__hub__2fa", "mcp__hub__drop-*", "mcp__hub__lösche"]}'
+    write(around.home / ".claude" / "settings.json", f'{{"permissions": {rules}}}')
+    names = [pattern.partition(".")[2] for _, pattern in plan(around, "claude-code").rules]
+    assert names == [identifier("import"), identifier("2fa"), "drop_*", identifier("lösche")]
 
 
 @pytest.mark.parametrize(

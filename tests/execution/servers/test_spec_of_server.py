@@ -107,8 +107,18 @@ def test_what_can_be_known_without_starting_is_said(tmp_path: Path) -> None:
     assert why_not_startable(ServerSpec("s", "s", command="sh", cwd=str(tmp_path))) == ""
     assert "no program 'no-such-program'" in why_not_startable(ServerSpec("s", "s", command="no-such-program"))
     assert "cwd is no directory" in why_not_startable(ServerSpec("s", "s", command="sh", cwd=str(tmp_path / "gone")))
+    assert "no program './sh'" in why_not_startable(ServerSpec("s", "s", command="./sh", cwd=str(tmp_path)))
     assert why_not_startable(ServerSpec("s", "s", problem="why")) == "why"
     assert why_not_startable(ServerSpec("s", "s", url="https://h/")) == ""
+
+
+def test_a_program_that_would_be_found_beside_the_path_can_be_started(tmp_path: Path) -> None:
+    found = tmp_path / ".local" / "bin" / "uvx-of-mine"
+    found.parent.mkdir(parents=True)
+    found.write_text("#!/bin/sh\n")
+    found.chmod(0o755)
+    environ = {"PATH": "/nowhere", "HOME": str(tmp_path)}
+    assert why_not_startable(ServerSpec("s", "s", command="uvx-of-mine", cwd=str(tmp_path)), environ) == ""
 
 
 # ---------------------------------------------------------------- from files

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, get_args
 
-from ot.config.clients.found_server import Client, Found, FoundRule, FoundServer, Place, Rule, Surroundings
+from ot.config.clients.found_server import Client, Found, FoundRule, Place, Rule, Surroundings
 from ot.config.clients.json_with_comments import read_json, table, texts
 from ot.config.clients.mcp_servers import approvals_of, servers_of
 
+OFF = ("disabledMcpServers", "disabledMcpjsonServers")
 PERMISSION = re.compile(r"mcp__(.+?)(?:__(.+))?")
 
 
@@ -29,18 +29,18 @@ def places(around: Surroundings) -> tuple[Place, ...]:
 def read(data: bytes, place: Place, around: Surroundings) -> Found:
     """Return what one of its files says."""
     content = read_json(data)
-    if place.file.name.startswith("settings"):
-        return Found(rules=tuple(_rules(content, place)))
     local = table(table(content.get("projects")).get(str(around.cwd)))
+    off = frozenset(name for part in (content, local) for key in OFF for name in texts(part.get(key)))
+    if place.file.name.startswith("settings"):
+        return Found(rules=tuple(_rules(content, place)), off=off)
     own = Place(place.file, "project")
     servers = [
         *servers_of(local.get("mcpServers"), CLIENT.name, own, around),
         *servers_of(content.get("mcpServers"), CLIENT.name, place, around),
     ]
-    off = {*texts(local.get("disabledMcpServers")), *texts(local.get("disabledMcpjsonServers"))}
     given = {**table(content.get("mcpServers")), **table(local.get("mcpServers"))}
     rules = approvals_of(given, place) if place.scope == "user" else ()
-    return Found(tuple(_switched_off(server, off) for server in servers), tuple(rules))
+    return Found(tuple(servers), tuple(rules), off)
 
 
 def _rules(content: dict[str, Any], place: Place) -> Iterator[FoundRule]:
@@ -52,14 +52,6 @@ def _rules(content: dict[str, Any], place: Place) -> Iterator[FoundRule]:
         for text in texts(permissions.get(rule)):
             if found := PERMISSION.fullmatch(text):
                 yield FoundRule(rule, found[1], found[2] or "*", place)
-
-
-def _switched_off(server: FoundServer, off: set[str]) -> FoundServer:
-    if server.name not in off or not server.entry:
-        return server
-    return replace(
-        server, entry={**server.entry, "enabled": False}, notes=(*server.notes, "disabled there, and here too")
-    )
 
 
 CLIENT = Client("claude-code", "Claude Code", places, read)

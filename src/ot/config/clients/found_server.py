@@ -66,6 +66,8 @@ class Found:
 
     servers: tuple[FoundServer, ...] = ()
     rules: tuple[FoundRule, ...] = ()
+    off: frozenset[str] = frozenset()
+    """Servers that are switched off, in whichever file of the client they stand."""
     problems: tuple[str, ...] = ()
 
 

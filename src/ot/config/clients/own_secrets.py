@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain, count
 from typing import Any
 
 from ot.config.clients.literal_secrets import upper_name
@@ -12,8 +13,18 @@ def with_own_secrets(
     server: str, entry: Mapping[str, Any], secrets: Mapping[str, str], kept: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return *entry* and its *secrets*, those renamed that are *kept* already with another value."""
-    names = {name: upper_name(f"{server}_{name}") for name, value in secrets.items() if kept.get(name, value) != value}
+    names: dict[str, str] = {}
+    taken = {**kept, **{name: value for name, value in secrets.items() if kept.get(name, value) == value}}
+    for name, value in secrets.items():
+        if taken.get(name, value) != value:
+            names[name] = _free(upper_name(f"{server}_{name}"), value, taken)
+            taken[names[name]] = value
     return _renamed(entry, names), {names.get(name, name): value for name, value in secrets.items()}
+
+
+def _free(name: str, value: str, taken: Mapping[str, str]) -> str:
+    numbered = (f"{name}_{number}" for number in count(2))
+    return next(free for free in chain([name], numbered) if taken.get(free, value) == value)
 
 
 def _renamed(value: Any, names: Mapping[str, str]) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import keyword
 import os
+import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -51,19 +53,38 @@ def plan_of(
     """
     found: list[Found] = []
     files: list[Path] = []
+    said: list[tuple[str, FoundRule]] = []
     for client in (CLIENTS[name] for name in names):
+        of_client: list[Found] = []
         for place in client.places(around):
             data, problem = _read(place)
             if data is not None:
                 files.append(place.file)
-                found.append(_understood(client, data, place, around))
+                of_client.append(_understood(client, data, place, around))
             elif problem:
-                found.append(Found(problems=(problem,)))
+                of_client.append(Found(problems=(problem,)))
+        found += _switched_off(of_client)
+        said += [(client.name, rule) for file in of_client for rule in file.rules]
     all_found = [_placed(server, secrets) for file in found for server in file.servers]
     servers = tuple(_without_clashes(all_found, known))
     servers = tuple(_with_own_secrets(servers, {scope: dict(kept) for scope, kept in secrets.items()}))
-    rules = tuple(_patterns([rule for file in found for rule in file.rules], servers, known))
+    rules = tuple(_patterns(said, servers, known))
     return Plan(servers, rules, tuple(files), tuple(problem for file in found for problem in file.problems))
+
+
+def _switched_off(found: Sequence[Found]) -> Iterator[Found]:
+    """Yield what a client's files say, with the servers off that any of them switches off."""
+    off = {own_name(name) for file in found for name in file.off}
+    for file in found:
+        yield replace(file, servers=tuple(_off(server) if server.name in off else server for server in file.servers))
+
+
+def _off(server: FoundServer) -> FoundServer:
+    if not server.entry:
+        return server
+    return replace(
+        server, entry={**server.entry, "enabled": False}, notes=(*server.notes, "disabled there, and here too")
+    )
 
 
 def _placed(server: FoundServer, kept: Collection[Scope]) -> FoundServer:
@@ -126,15 +147,33 @@ def _with_own_secrets(servers: Iterable[FoundServer], kept: Mapping[Scope, dict[
 
 
 def _patterns(
-    rules: Iterable[FoundRule], servers: Collection[FoundServer], known: Collection[str]
+    rules: Iterable[tuple[str, FoundRule]], servers: Collection[FoundServer], known: Collection[str]
 ) -> Iterator[tuple[Rule, str]]:
     """Yield the rules about servers that are here afterwards, each pattern once and the strictest first."""
-    packs = {pack_name(server.name) for server in servers if not server.skipped} | {pack_name(name) for name in known}
     order: Sequence[Rule] = ("deny", "ask", "allow")
     seen: set[str] = set()
-    for rule in sorted(rules, key=lambda found: order.index(found.rule)):
-        pack = pack_name(own_name(rule.server))
-        pattern = f"{pack}.{'*' if rule.tool == '*' else pack_name(rule.tool)}"
-        if pack in packs and pattern not in seen:
+    for client, rule in sorted(rules, key=lambda found: order.index(found[1].rule)):
+        server = _meant(client, rule, servers, known)
+        pattern = f"{pack_name(server)}.{_tool_name(rule.tool)}"
+        if server and pattern not in seen:
             seen.add(pattern)
             yield rule.rule, pattern
+
+
+def _meant(client: str, rule: FoundRule, servers: Collection[FoundServer], known: Collection[str]) -> str:
+    """Return what the server that *client* says something about is called here, or nothing when it is not here."""
+    name = own_name(rule.server)
+    taken = [server for server in servers if not server.skipped]
+    for server in (server for server in servers if server.client == client and server.entry):
+        is_here = not server.skipped or any(_same(server, other) for other in taken)
+        if is_here and server.name in (name, f"{name}-{client}"):
+            return server.name
+    # Another client's server of the same name is another one: what is allowed there is not allowed here.
+    others = [] if rule.rule == "allow" else [server.name for server in taken]
+    return name if pack_name(name) in {pack_name(other) for other in (*known, *others)} else ""
+
+
+def _tool_name(tool: str) -> str:
+    """Return what a tool, or a pattern of tools, is called in its pack."""
+    name = re.sub(r"[^\w*]", "_", tool)
+    return f"_{name}" if name[0].isdigit() else f"{name}_" if keyword.iskeyword(name) else name

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from ot.errors import ServerUnavailable, ToolError, ToolFailed
 from ot.execution.servers.call_trace import CallTrace
-from ot.execution.servers.connect_failure import failure_words
+from ot.execution.servers.connect_failure import REFUSED, failure_words, refusal_words
 
 if TYPE_CHECKING:
     from ot.execution.servers.live_session import LiveSession
@@ -36,9 +36,9 @@ def call_failure(error: Exception, tool: str, trace: CallTrace, live: LiveSessio
     if isinstance(error, ToolError):
         return error
     if trace.status in STALE or (trace.status == 400 and _code(error) in (CONNECTION_CLOSED, SESSION_NOT_FOUND)):
-        return Lost(f"it answered HTTP {trace.status}: the session is over")
-    if trace.status in (401, 403):
-        return ServerUnavailable(live.spec.name, f"it refuses us: HTTP {trace.status}; check its headers")
+        return Lost(f"it answered HTTP {trace.status}: the session is over", sent=trace.taken)
+    if trace.status in REFUSED:
+        return ServerUnavailable(live.spec.name, refusal_words(trace.status), unknown=trace.taken)
     if trace.status >= 500 and _code(error) != CONNECTION_CLOSED and "error response" in str(error):
         return Lost(f"it answered HTTP {trace.status}", sent=True)
     if live.over or isinstance(error, httpx2.HTTPError):

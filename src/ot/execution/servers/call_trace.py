@@ -10,10 +10,12 @@ from ot.execution.call_context import CallContext
 
 @dataclass(slots=True)
 class CallTrace:
-    """Whether any of it was written out, and with which HTTP status it was refused; transports fill it in."""
+    """Whether any of it was written out or taken, and the HTTP status of the last refusal; transports fill it in."""
 
     context: CallContext | None = None
     sent: bool = False
+    taken: bool = False
+    """A part of it was answered: what is refused later, such as the rest of its answer, does not undo it."""
     status: int = 0
 
 

@@ -6,6 +6,12 @@ import ssl
 from collections.abc import Iterator
 
 MAX_TEXT = 600
+REFUSED = (401, 403)
+
+
+def refusal_words(status: int) -> str:
+    """Return what the status of a refusal means, and what to do."""
+    return f"it refuses us: HTTP {status}; check its headers"
 
 
 def failure_words(error: BaseException) -> str:

@@ -9,6 +9,7 @@ from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 from ot.errors import CannotAsk
 from ot.execution.ask_user import Question
 from ot.execution.call_context import CallContext
+from ot.registry.clean_text import clean_text
 
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
 MAX_MESSAGE = 4000
@@ -30,5 +31,5 @@ def _question(params: ElicitRequestParams, server: str) -> Question:
     # Who asks is said by us: a server could write as if it were OneTool.
     message = f"The server '{server}' asks: {params.message}"
     if isinstance(params, ElicitRequestFormParams):
-        return Question(message[:MAX_MESSAGE], params.requested_schema)
-    return Question(f"{message}\n{params.url}"[:MAX_MESSAGE], NOTHING)
+        return Question(clean_text(message, MAX_MESSAGE), params.requested_schema)
+    return Question(clean_text(f"{message}\n{params.url}", MAX_MESSAGE), NOTHING)

@@ -19,13 +19,15 @@ PLACES = (
 """Where uv, node and their kin are installed; clients that are started from a desktop do not look there."""
 
 
-def find_program(command: str, environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Return the program's path, and *environ* with a PATH on which it finds its own kin.
+def find_program(command: str, environ: Mapping[str, str], cwd: Path) -> tuple[str, dict[str, str]]:
+    """Return the program's path, from *cwd* on where it is one, and *environ* with a PATH for the program's own kin.
 
     Raises:
         FileNotFoundError: There is no such program.
     """
     path = environ.get("PATH", os.defpath)
+    if os.path.dirname(command):  # noqa: PTH120 - pathlib takes ./program for a bare name
+        command = str(cwd / command)
     if found := shutil.which(command, path=path):
         return found, dict(environ)
     home = environ.get("HOME", "~")

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
-from fastmcp.client.transports import StreamableHttpTransport
-from fastmcp.client.transports.base import SessionKwargs, TransportOptions
+from fastmcp.client.transports.base import ClientTransport, SessionKwargs, TransportOptions
 from mcp import ClientSession
+from mcp.client.streamable_http import streamable_http_client
 
 from ot.execution.servers.call_trace import current_trace
 from ot.execution.servers.passing_session import PassingSession
@@ -17,16 +17,13 @@ from ot.execution.servers.server_spec import ServerSpec
 
 MAX_REPLY_BYTES = 64 << 20
 READ_SECONDS = 300.0
-OPTIONS = TransportOptions(session_class=PassingSession, forward_incoming_headers=False)
 
 
-class HttpTransport(StreamableHttpTransport):
+class HttpTransport(ClientTransport):
     """Sends the headers of its spec and no others, and notes how far each request got."""
 
     def __init__(self, spec: ServerSpec, callbacks: SessionKwargs) -> None:
         """Reach the address of *spec*."""
-        factory: Any = self._client
-        super().__init__(spec.url, headers=dict(spec.headers), httpx_client_factory=factory)
         self._spec = spec
         self._callbacks = callbacks
 
@@ -36,14 +33,18 @@ class HttpTransport(StreamableHttpTransport):
     ) -> AsyncGenerator[ClientSession]:
         """Yield a session."""
         kwargs: Any = {**session_kwargs, **self._callbacks}
-        async with super().connect_session(transport_options=OPTIONS, **kwargs) as session:
+        async with (
+            self._client() as client,
+            # The library's own bound is 1 MiB an event: a picture is larger.
+            streamable_http_client(self._spec.url, http_client=client, max_sse_event_size=MAX_REPLY_BYTES) as streams,
+            PassingSession(*streams, **kwargs) as session,
+        ):
             yield session
 
-    def _client(self, *, headers: dict[str, str], auth: Any = None, **more: Any) -> httpx2.AsyncClient:
+    def _client(self) -> httpx2.AsyncClient:
         read = max(READ_SECONDS, (self._spec.call_seconds or 0) + 5)
         return httpx2.AsyncClient(
-            headers=headers,
-            auth=auth,
+            headers=dict(self._spec.headers),
             timeout=httpx2.Timeout(self._spec.start_seconds, read=read),
             event_hooks={"request": [_on_request], "response": [_on_response]},
         )
@@ -63,9 +64,11 @@ async def _on_request(request: httpx2.Request) -> None:
 
 async def _on_response(response: httpx2.Response) -> None:
     trace = current_trace.get()
-    if trace is not None and response.status_code >= 400:
-        trace.status = response.status_code
-    # A stream of events has its own bound; a plain reply has none.
+    # Only what was sent counts: the library also asks for the rest of a stream that broke off, and says goodbye.
+    if trace is not None and response.request.method == "POST":
+        trace.taken = trace.taken or response.is_success
+        trace.status = response.status_code if response.is_error else 0
+    # Events have a bound, each its own; a plain reply has none.
     if not response.headers.get("content-type", "").startswith("text/event-stream"):
         response.stream = _Bounded(response.stream)
 

@@ -31,6 +31,7 @@ Work = Callable[["Client[Any]"], Awaitable[Any]]
 
 MAX_WAITING = 256
 ENDING_SECONDS = 1.0
+LEAVE_SECONDS = 5.0
 RELIST_SECONDS = 0.5
 """How often a list is fetched at most, however often a server says that it is new."""
 
@@ -95,7 +96,7 @@ class ServerConnection:
         lost = Lost("")
         for _ in range(2):
             live = await self.ready()
-            trace.sent, trace.status = False, 0
+            trace.sent, trace.taken, trace.status = False, False, 0
             try:
                 answer = await live.ask(trace, work)
             except Exception as error:  # noqa: BLE001 - the server's, the network's or the library's doing
@@ -153,6 +154,7 @@ class ServerConnection:
 
     async def _started(self) -> LiveSession:
         self._set("starting")
+        self._stale = False
         seconds = self.spec.start_seconds
         try:
             async with asyncio.timeout(seconds):
@@ -172,6 +174,8 @@ class ServerConnection:
             self._set("connected")
             if live.process:
                 self._task(self._watch(live))
+            if self._stale:  # the server said so while it was being listed
+                self._on_change()
             return live
         raise self._unavailable()
 
@@ -214,11 +218,18 @@ class ServerConnection:
         starting, live, self._live = self._starting, self._live, None
         if starting:
             starting.cancel()
+            # Only when it has ended is it known what it leaves to be cleaned up.
+            await asyncio.wait((starting,), timeout=LEAVE_SECONDS)
         if live:
             self._set("idle")
             await live.close()
         if self._leaving:
-            await asyncio.wait(list(self._leaving), timeout=5.0)
+            await asyncio.wait(list(self._leaving), timeout=LEAVE_SECONDS)
+
+    async def leave_unused(self) -> None:
+        """Let go of the connection unless a call has come meanwhile."""
+        if not self.in_flight:
+            await self.leave()
 
     async def aclose(self, drain: float = 0.0) -> None:
         """Take no more calls, wait at most *drain* seconds for those under way, then let go."""

@@ -118,7 +118,7 @@ class ServerPool:
         for connection in self._connections.values():
             idle = now - connection.last_used >= connection.spec.idle_seconds
             if connection.state == "connected" and not connection.in_flight and idle:
-                self._later(connection.leave())
+                self._later(connection.leave_unused())
 
     def _later(self, work: Any) -> None:
         task = asyncio.ensure_future(work)

@@ -6,10 +6,11 @@ import asyncio
 import contextvars
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import replace
 
 from ot.execution.servers.server_pool import ServerPool
 from ot.execution.servers.server_spec import ServerSpec
+from ot.registry.definition_limits import within_limits
 from ot.registry.definition_pins import DefinitionPins
 from ot.registry.learned_shapes import LearnedShapes
 from ot.registry.proxied_source import proxied_pack
@@ -75,6 +76,8 @@ class ServerShelf:
             self._known[spec.endpoint] = definitions
             self.stale = True
             self._catalogue.write(spec.name, spec.endpoint, definitions)
+            # At once: the call that is about to be made is held to it, and not only the next run.
+            self._pins.observe(spec.name, spec.pack, spec.endpoint, within_limits(definitions)[0])
 
     def unknown(self) -> list[ServerSpec]:
         """Return the servers of which nothing is known."""
@@ -112,4 +115,5 @@ class ServerShelf:
 
 
 def _differs(one: ServerDefinitions, other: ServerDefinitions) -> bool:
-    return {**asdict(one), "listed_at": 0} != {**asdict(other), "listed_at": 0}
+    # Nothing is copied: the event loop waits while a list of thousands of tools is compared.
+    return replace(one, listed_at=0.0) != replace(other, listed_at=0.0)

@@ -11,7 +11,7 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class ServerSpec:
-    """A server's address with its secrets filled in; when that differs, it is another server.
+    """A server's address with its secrets filled in, and its limits; when that differs, it is another server.
 
     ``problem`` says why it cannot be started at all: a secret that is missing, for example.
     """
@@ -35,6 +35,8 @@ class ServerSpec:
     def key(self) -> str:
         """What tells this server from every other one; changed values of secrets count, and cannot be read from it."""
         parts = [self.name, self.command, self.args, dict(self.env), self.cwd, self.url, dict(self.headers)]
+        # A connection is made for these, too, and would not hear of other ones.
+        parts += [self.start_seconds, self.call_seconds, self.idle_seconds, self.concurrency]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     @property

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from ot.execution.servers.connect_failure import failure_words
+from ot.execution.servers.call_trace import CallTrace
+from ot.execution.servers.connect_failure import REFUSED, failure_words, refusal_words
 from ot.execution.servers.server_noise import ServerNoise
 from ot.execution.servers.server_spec import ServerSpec
 
@@ -40,14 +41,15 @@ class ServerStart:
         live = await self._opened(self.mode)
         if not live.modern:
             self.mode = "legacy"  # asking for the newer protocol again would only cost time
+        trace = CallTrace()
         try:
-            live.listed = await live.definitions()
+            live.listed = await live.ask(trace, lambda _: live.definitions())
         except asyncio.CancelledError:
             self._later(live.close())
             raise
         except Exception as error:
             self._later(live.close())
-            raise RuntimeError(_words(live, error)) from error
+            raise RuntimeError(_words(live, trace, error)) from error
         return live
 
     async def _opened(self, mode: str) -> LiveSession:
@@ -67,11 +69,13 @@ class ServerStart:
             if mode == "auto" and live.process and live.process.ended.is_set():
                 # Some servers of the older protocol exit when the first message is not the one that they know.
                 return await self._opened("legacy")
-            raise RuntimeError(_words(live, error)) from error
+            raise RuntimeError(_words(live, live.trace, error)) from error
         return live
 
 
-def _words(live: LiveSession, error: Exception) -> str:
+def _words(live: LiveSession, trace: CallTrace, error: Exception) -> str:
     if live.process and live.process.ending:
         return live.process.ending_words
-    return f"it answered HTTP {live.trace.status}" if live.trace.status else failure_words(error)
+    if trace.status in REFUSED:
+        return refusal_words(trace.status)
+    return (f"it answered HTTP {trace.status}: " if trace.status else "") + failure_words(error)

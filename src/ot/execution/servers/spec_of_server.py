@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from ot.config.expand import REFERENCE
 from ot.config.load import Loaded
 from ot.config.models import PackWorker, Server, pack_name, server_address
 from ot.config.secrets import PUBLIC, Secrets
+from ot.execution.servers.find_program import find_program
 from ot.execution.servers.foreign_references import foreign_reference
 from ot.execution.servers.server_spec import ServerSpec
 from ot.execution.workers.child_environ import launcher_environ, worker_environ
@@ -75,15 +75,14 @@ def why_not_startable(spec: ServerSpec, environ: Mapping[str, str] = os.environ)
     """Return what can be said against starting *spec* without starting it, or nothing."""
     if spec.problem or not spec.command:
         return spec.problem
-    path = spec.env.get("PATH") or worker_environ(environ).get("PATH")
     if spec.cwd and not Path(spec.cwd).is_dir():
         return f"servers.{spec.name}.cwd is no directory: {spec.cwd}"
-    place = Path(spec.cwd or ".") / spec.command if len(PurePath(spec.command).parts) > 1 else spec.command
-    if shutil.which(place, path=path):
-        return ""
-    return (
-        f"servers.{spec.name}.command: there is no program '{spec.command}' on the PATH: install it, or give its path"
-    )
+    try:
+        find_program(spec.command, {**worker_environ(environ), **spec.env}, Path(spec.cwd or "."))
+    except FileNotFoundError:
+        why = f"there is no program '{spec.command}' on the PATH: install it, or give its path"
+        return f"servers.{spec.name}.command: {why}"
+    return ""
 
 
 def _with_address_checked(spec: ServerSpec) -> ServerSpec:

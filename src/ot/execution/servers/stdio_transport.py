@@ -85,11 +85,12 @@ class StdioTransport(ClientTransport):
 
     async def _started(self) -> GuardedProcess:
         spec = self._spec
-        program, environ = find_program(spec.command, {**worker_environ(os.environ), **spec.env})
+        cwd = _place(spec.cwd)
+        program, environ = find_program(spec.command, {**worker_environ(os.environ), **spec.env}, cwd)
         return await GuardedProcess.start(
             [program, *spec.args],
             env=environ,
-            cwd=_place(spec.cwd),
+            cwd=cwd,
             processes=PROCESSES,
             on_line=self._on_line,
         )
@@ -112,4 +113,4 @@ class StdioTransport(ClientTransport):
 
 
 def _place(cwd: str) -> Path:
-    return Path(cwd or ".").expanduser()
+    return Path(cwd or ".").expanduser().absolute()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,9 +22,10 @@ def tool_value(tool: str, result: Mapping[str, Any], output_schema: Mapping[str,
         ToolFailed: The server says that the tool failed.
     """
     blocks: Sequence[Block] = result.get("content") or ()
-    if result.get("isError"):
-        raise ToolFailed(tool, "RuntimeError", _words(blocks) or "the server says that it failed, and not why")
     structured = result.get("structuredContent")
+    if result.get("isError"):
+        why = _words(blocks) or _written(structured) or "the server says that it failed, and not why"
+        raise ToolFailed(tool, "RuntimeError", why)
     if structured is not None:
         return _unwrapped(structured, result, output_schema)
     return one_or_all([block_value(block) for block in blocks])
@@ -81,3 +83,7 @@ def _size(data: str) -> int:
 def _words(blocks: Sequence[Block]) -> str:
     inner: list[Any] = [block.get("resource") or block for block in blocks]
     return "\n".join(part["text"] for part in inner if part.get("text"))
+
+
+def _written(structured: Any) -> str:
+    return json.dumps(structured, ensure_ascii=False, separators=(",", ":")) if structured else ""
