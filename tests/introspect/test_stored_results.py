@@ -71,6 +71,27 @@ async def test_a_part_too_large_for_a_reply_gets_a_handle_and_lines_of_its_own(a
     assert (await stored(app, f"ot.result(handle='{part['handle']}', path='[399]')"))["id"] == 399
 
 
+async def test_a_part_is_stored_again_also_where_the_program_is_nothing_but_the_call(app: App) -> None:
+    handle = (await stored(app, "shop.orders()"))["handle"]
+    part = json.loads(value_of(await app.run(f"ot.result(handle='{handle}', path='orders')")))
+    assert part["total_lines"] == 400
+    assert value_of(await app.run(f"ot.result(handle='{part['handle']}', path='[399].id')")) == "399"
+
+
+async def test_a_page_is_not_stored_again_however_long_its_text_becomes(app: App) -> None:
+    handle = (await stored(app, "shop.orders()"))["handle"]
+    text = value_of(await app.run(f"ot.result(handle='{handle}', offset=2, limit=1)"))
+    assert len(text) > 2000
+    assert "read on with offset=2, from_byte=" in text
+
+
+@pytest.mark.parametrize("query", ["search='nothing like it'", "offset=1000"])
+async def test_a_page_without_lines_says_so(app: App, query: str) -> None:
+    handle = (await stored(app, "shop.orders()"))["handle"]
+    page = await stored(app, f"ot.result(handle='{handle}', {query})")
+    assert (page["lines"], page["returned"], page["has_more"]) == ([], 0, False)
+
+
 @pytest.mark.parametrize(
     ("query", "text"),
     [

@@ -44,7 +44,8 @@ QUICK_CHARACTERS = 10_000
 WRITE_SECONDS = 1.0
 """What a run that has used up its time still gets for its reply."""
 PAGE = ("ot", "result")
-"""The call whose value is a page of a stored result: bounded already, and never stored again."""
+PAGE_KEYS = frozenset({"lines", "total_lines", "returned", "offset", "has_more"})
+"""The call whose value may be a page of a stored result, which is bounded already and never stored again."""
 
 
 @dataclass
@@ -273,11 +274,12 @@ class Runner:
     def _asked(self, outcome: Outcome, trail: _Trail, caller: str) -> Asked:
         sanitize = outcome.sanitize is not None and outcome.sanitize is not False
         return Asked(
-            format=outcome.format if outcome.format is not None else self._own_format(trail.single_call),
+            format=outcome.format,
+            own_format=self._own_format(trail.single_call),
             sanitize=sanitize or self._must_sanitize(trail),
             tools=tuple(trail.tools),
             owner=caller,
-            inline=trail.single_call == PAGE,
+            inline=trail.single_call == PAGE and _is_page(outcome.value),
         )
 
     def _own_format(self, single_call: tuple[str, str] | None) -> str | None:
@@ -307,3 +309,8 @@ class Runner:
         meta: dict[str, Any] = {"engine": self.engine.name, "run": trail.run_id}
         meta["ms"] = round((time.monotonic() - trail.started) * 1000, 1)
         return meta | ({"error": error} if error else {})
+
+
+def _is_page(value: Any) -> bool:
+    """Tell a page from a part of the stored value, which may be as large as a value may."""
+    return type(value) is dict and value.keys() >= PAGE_KEYS
