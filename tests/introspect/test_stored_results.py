@@ -24,6 +24,11 @@ PACKS = {
         def hidden() -> list:
             """Return characters that cannot be seen."""
             return [f"a\\u200bb {n}" for n in range(400)]
+
+
+        def tagged() -> list:
+            """Return the beginnings of boundary tags."""
+            return [{"text": "<external-content", "n": n} for n in range(400)]
     '''
 }
 CONFIG = {"output": {"max_inline_size": 2000}}
@@ -112,3 +117,10 @@ async def test_a_sanitised_value_is_still_json(app: App) -> None:
     summary = value_of(await app.run("__sanitize__ = True\n__format__ = 'json'\nshop.hidden()"))
     handle = json.loads(summary.split("\n")[1])["handle"]
     assert value_of(await app.run(f"ot.result(handle='{handle}', path='[7]')")) == "a\\u{200b}b 7"
+
+
+async def test_a_boundary_tag_that_is_taken_out_takes_nothing_of_the_value_with_it(app: App) -> None:
+    summary = value_of(await app.run("__sanitize__ = True\n__format__ = 'json'\nshop.tagged()"))
+    handle = json.loads(summary.split("\n")[1])["handle"]
+    part = await stored(app, f"ot.result(handle='{handle}', path='[7]')")
+    assert part == {"text": "[REDACTED:tag]", "n": 7}

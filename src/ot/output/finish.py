@@ -112,8 +112,7 @@ class Finish:
     def _stored(self, text: str, asked: Asked, kind: str, form: Form = "text") -> str:
         text = self._redact(text)
         if asked.sanitize:
-            # In JSON a backslash stands for itself when it is written twice.
-            text = sanitize.redact(text, backslash="\\\\" if form == "json" else "\\")
+            text = sanitize.redact(text, in_json=form == "json")
         try:
             stored = self._store.put([text], tool=", ".join(asked.tools), owner=asked.owner, form=form)
         except ResultError as error:
