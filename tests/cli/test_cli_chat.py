@@ -61,6 +61,30 @@ def test_standard_input_is_one_question_and_json_tells_everything(onetool: OneTo
     assert all(tool["function"]["name"].startswith("file_") for tool in wire.requests[0]["tools"])
 
 
+def test_a_server_that_was_never_asked_is_asked_for_its_tools(onetool: OneTool) -> None:
+    with serving_aside(text("ollama", "Hello.")) as wire:
+        configure(onetool, wire, provider="ollama")
+        serve = "from mcp_guide.main import main; main()"
+        settings = json.loads((onetool.user / "onetool.yaml").read_text())
+        settings["servers"] = {"notes": {"command": sys.executable, "args": ["-c", serve]}}
+        (onetool.user / "onetool.yaml").write_text(json.dumps(settings))
+        ended = onetool("chat", "--packs", "notes", "hello")
+    assert (ended.code, ended.out) == (0, "Hello.\n")
+    assert any(tool["function"]["name"].startswith("notes_") for tool in wire.requests[0]["tools"])
+
+
+def test_a_pack_that_cannot_be_offered_is_an_error_and_no_conversation_without_it(onetool: OneTool) -> None:
+    with serving_aside(text("ollama", "Hello.")) as wire:
+        configure(onetool, wire, provider="ollama")
+        settings = json.loads((onetool.user / "onetool.yaml").read_text())
+        settings["servers"] = {"notes": {"command": sys.executable, "args": ["-c", "raise SystemExit(3)"]}}
+        (onetool.user / "onetool.yaml").write_text(json.dumps(settings))
+        ended = onetool("chat", "--packs", "notes", "hello")
+    assert ended.code == 1
+    assert "notes cannot be offered" in ended.err
+    assert not wire.requests
+
+
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_refusal_is_told_without_the_key(onetool: OneTool, as_json: bool) -> None:
     body = json.dumps({"type": "error", "error": {"type": "authentication_error", "message": f"bad key {KEY}"}})

@@ -47,7 +47,8 @@ def chat(
     talks = question is None and sys.stdin.isatty() and not as_json
     asked = question if question is not None or talks else sys.stdin.read()
     with new_runner() as runner:
-        room = ChatRoom(provider, model, tuple(filter(None, packs.split(","))), shown=talks, trusted=trust_project)
+        chosen = tuple(filter(None, packs.split(",")))
+        room = runner.run(ChatRoom.open(provider, model, chosen, shown=talks, trusted=trust_project))
         try:
             ok = _talk(runner, room) if asked is None else runner.run(_one(room, asked.strip(), as_json))
         finally:

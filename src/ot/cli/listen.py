@@ -43,7 +43,8 @@ def listen(
     from ot.cli.event_loop import new_runner
 
     with new_runner() as runner:
-        room = ChatRoom(provider, model, tuple(filter(None, packs.split(","))), trusted=trust_project)
+        chosen = tuple(filter(None, packs.split(",")))
+        room = runner.run(ChatRoom.open(provider, model, chosen, trusted=trust_project))
         try:
             ok = runner.run(_listen(room, _chunks(file), _transcriber(orders, whisper)))
         finally:
