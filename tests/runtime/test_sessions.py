@@ -238,6 +238,20 @@ async def test_sessions_are_listed_cleared_and_saved(app: App) -> None:
     assert "NameError" in await fails(app, "rows")
 
 
+async def test_what_is_saved_is_a_value_to_read_by_path_and_holds_no_secret(tmp_path: Path) -> None:
+    secrets = tmp_path / "user" / "secrets.yaml"
+    secrets.parent.mkdir()
+    secrets.touch(0o600)
+    secrets.write_text("TOKEN: abcdef123456\n")
+    async with _app(tmp_path, "portable") as app:
+        await ask(app, "a = 'abcdef' + '123456'\nb = {'c': [1, 2]}")
+        saved = json.loads(value_of(await app.run("__format__ = 'json'\not.session(name='s', action='save')")))
+        assert value_of(await app.run(f"ot.result(handle='{saved['handle']}', path='b.c[1]')")) == "2"
+        file = app.picture.loaded.state_dir / "tmp" / f"result-{saved['handle']}.txt"
+        assert file.read_text() == '{"a":"[secret:TOKEN]",\n"b":{"c":[1,2]}}'
+        assert json.loads(file.with_suffix(".meta.json").read_text())["form"] == "json"
+
+
 async def test_a_session_is_not_cleared_or_saved_from_inside_one_of_its_own_runs(app: App) -> None:
     await ask(app, "x = 1")
     for action in ("clear", "save"):
