@@ -8,6 +8,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import anyio.to_thread
@@ -297,7 +298,10 @@ class Runner:
         return self._security.sanitize == "always"
 
     async def _failure(self, error: OneToolError, trail: _Trail, caller: str) -> Reply:
-        text = failure_text(error, trail.program, self.executor.registry)
+        explain = partial(failure_text, error, trail.program, self.executor.registry)
+        # What exists, for a name that does not, is told after a look at every pack: not on the event loop.
+        looks = isinstance(error, ProgramFailed) and error.kind == "NameError"
+        text = await anyio.to_thread.run_sync(explain, abandon_on_cancel=True) if looks else explain()
         text = text if len(text) <= MAX_ERROR_TEXT else text[:MAX_ERROR_TEXT] + "… [cut]"
         sanitize = self._must_sanitize(trail) or bool(trail.program and trail.program.asks_to_sanitize)
         asked = Asked(sanitize=sanitize, tools=tuple(trail.tools), owner=caller)
