@@ -22,6 +22,7 @@ from ot.execution.tool_executor import ToolExecutor
 from ot.log_span import log_span
 from ot.logs import current_run
 from ot.output.finish import Asked, Finish, NotPresentable
+from ot.output.result_pages import is_page
 from ot.runtime.aliases import expand_aliases
 from ot.runtime.engines.engine import NO_VALUE, Engine, Outcome
 from ot.runtime.failure_text import failure_text
@@ -45,7 +46,6 @@ QUICK_CHARACTERS = 10_000
 WRITE_SECONDS = 1.0
 """What a run that has used up its time still gets for its reply."""
 PAGE = ("ot", "result")
-PAGE_KEYS = frozenset({"lines", "total_lines", "returned", "offset", "has_more"})
 """The call whose value may be a page of a stored result, which is bounded already and never stored again."""
 
 
@@ -280,7 +280,7 @@ class Runner:
             sanitize=sanitize or self._must_sanitize(trail),
             tools=tuple(trail.tools),
             owner=caller,
-            inline=trail.single_call == PAGE and _is_page(outcome.value),
+            inline=trail.single_call == PAGE and is_page(outcome.value),
         )
 
     def _own_format(self, single_call: tuple[str, str] | None) -> str | None:
@@ -313,8 +313,3 @@ class Runner:
         meta: dict[str, Any] = {"engine": self.engine.name, "run": trail.run_id}
         meta["ms"] = round((time.monotonic() - trail.started) * 1000, 1)
         return meta | ({"error": error} if error else {})
-
-
-def _is_page(value: Any) -> bool:
-    """Tell a page from a part of the stored value, which may be as large as a value may."""
-    return type(value) is dict and value.keys() >= PAGE_KEYS
