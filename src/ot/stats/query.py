@@ -39,6 +39,8 @@ def _empty() -> sqlite3.Connection:
 
 def _figures(connection: sqlite3.Connection, window: Window, tool: str) -> Figures:
     connection.row_factory = sqlite3.Row
+    # All questions see one moment: what servers write meanwhile must not be in some of the answers alone.
+    connection.execute("BEGIN")
     ask = _Ask(connection, window, tool)
     times = ask.times()
     runs = ask.runs()
