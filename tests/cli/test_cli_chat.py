@@ -13,6 +13,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -45,6 +46,17 @@ def test_one_question_is_answered_with_the_tool_run(onetool: OneTool, provider: 
     assert (told["function"] if provider == "ollama" else told)["name"] == "run"
     assert "45" in json.dumps(wire.requests[1]["messages"])
     assert (KEY in wire.headers[0]) == (provider == "anthropic")
+
+
+@pytest.mark.parametrize(("is_terminal", "shown"), [(True, "a]0;title b\n"), (False, "a\x1b]0;title\x07 b\n")])
+def test_an_answer_cannot_steer_the_terminal_that_it_is_printed_on(
+    onetool: OneTool, monkeypatch: pytest.MonkeyPatch, is_terminal: bool, shown: str
+) -> None:
+    monkeypatch.setattr("ot.cli.chat_screen.sys", SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: is_terminal)))
+    with serving_aside(text("ollama", "a\x1b]0;title\x07 b")) as wire:
+        configure(onetool, wire, provider="ollama")
+        ended = onetool("chat", "hello")
+    assert (ended.code, ended.out) == (0, shown)
 
 
 def test_standard_input_is_one_question_and_json_tells_everything(onetool: OneTool) -> None:

@@ -57,6 +57,7 @@ def chat(
 
 
 async def _one(room: ChatRoom, question: str, as_json: bool) -> bool:
+    from ot.cli.chat_screen import printed
     from ot.errors import ChatError
 
     if not question:
@@ -69,7 +70,8 @@ async def _one(room: ChatRoom, question: str, as_json: bool) -> bool:
         else:
             typer.echo(f"onetool: {room.redact(str(error))}", err=True)
         return False
-    typer.echo(json.dumps({"answer": answer.text, "turns": answer.turns, **room.facts()}) if as_json else answer.text)
+    found = {"answer": answer.text, "turns": answer.turns, **room.facts()}
+    typer.echo(json.dumps(found) if as_json else printed(answer.text))
     return True
 
 

@@ -65,8 +65,10 @@ async def _listen(room: ChatRoom, chunks: AsyncIterator[bytes], transcriber: Tra
 
 
 def _tell(heard: Heard, error: str) -> None:
+    from ot.cli.chat_screen import printed
+
     typer.echo(f"> {heard.question}")
-    typer.echo(f"onetool: {error}" if error else heard.answer, err=bool(error))
+    typer.echo(f"onetool: {error}" if error else printed(heard.answer), err=bool(error))
 
 
 def _chunks(file: Path | None) -> AsyncIterator[bytes]:
