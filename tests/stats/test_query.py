@@ -118,3 +118,18 @@ def test_what_is_written_while_questions_are_asked_is_in_all_answers_or_in_none(
     found = read_figures(file, "all", NOW + 1)
     one.close()
     assert (found.runs["calls"], sum(tool.calls for tool in found.tools), sum(found.run_calls.values())) == (1, 1, 1)
+
+
+def test_packs_whose_names_differ_in_case_alone_are_two(tmp_path: Path) -> None:
+    file = tmp_path / "stats.db"
+    one = sink(file)
+    one.write([call_row(NOW, "web.get"), call_row(NOW, "Web.get"), call_row(NOW, "web_get.x"), call_row(NOW, "we%.x")])
+    one.close()
+    for name, tools in {
+        "web": ["web.get"],
+        "Web": ["Web.get"],
+        "WEB": [],
+        "we%": ["we%.x"],
+        "web.get": ["web.get"],
+    }.items():
+        assert [found.tool for found in read_figures(file, "all", NOW, tool=name).tools] == tools

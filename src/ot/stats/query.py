@@ -76,9 +76,9 @@ class _Ask:
     def _of_tool(self, statement: str, column: str = "tool") -> list[dict[str, Any]]:
         if not self._tool:
             return self._rows(statement.format(window="{window}", tool="1"))
-        named = f"({column} = ? OR {column} LIKE ? ESCAPE '\\')"
-        escaped = self._tool.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        return self._rows(statement.format(window="{window}", tool=named), self._tool, f"{escaped}.%")
+        # Not LIKE, to which Web and web are one pack.
+        named, beginning = f"({column} = ? OR substr({column}, 1, ?) = ?)", f"{self._tool}."
+        return self._rows(statement.format(window="{window}", tool=named), self._tool, len(beginning), beginning)
 
     def first(self) -> float:
         (row,) = self._rows("SELECT min(start) AS first FROM run_sums WHERE {window}")
