@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from ot.cli.logs import _text as shown_entry  # pyright: ignore[reportPrivateUsage] - the command's own lines
 from ot.log_file import LogFile
 from ot.log_span import LogSpan, SpanMessage, cut_arguments
 from ot.logs import LOGGERS, BatchedHandler, configure_logs, current_run, json_line, text_line
@@ -148,6 +149,7 @@ def test_a_full_file_makes_way_and_few_are_kept(tmp_path: Path) -> None:
 WRITE = """
 import sys
 from pathlib import Path
+from ot.cli.logs import _text as shown_entry  # pyright: ignore[reportPrivateUsage] - the command's own lines
 from ot.log_file import LogFile
 file = LogFile(Path(sys.argv[1]), max_bytes=20_000, files=50)
 for number in range(400):
@@ -203,3 +205,34 @@ def test_a_json_line_is_one_line_of_json() -> None:
     record = logging.LogRecord("ot", logging.INFO, "", 0, "a\nb", None, None)
     assert json.loads(json_line(record, "r"))["message"] == "a\nb"
     assert "\n" not in json_line(record, "r")
+
+
+def test_a_secret_is_known_as_one_also_where_a_text_is_cut() -> None:
+    secret = "s3cr3t-token-of-forty-characters-or-so-xx"
+    span = SpanMessage("tool.call", 1.0, "ValueError", "x" * 290 + secret, {"url": "y" * 110 + secret, "calls": 2})
+    record = logging.LogRecord("ot", logging.INFO, "", 0, span, None, None)
+    for line in (json_line, text_line):
+        text = line(record, "", lambda text: text.replace(secret, "[secret:TOKEN]"))
+        assert secret[:5] not in text
+        assert "[secret:" in text
+
+
+@pytest.mark.parametrize("raised", ["", "ValueError: x\n2026-01-01 00:00:00,000 ERROR ot: forged \x1b[2J"])
+def test_what_is_logged_cannot_look_like_another_line_nor_steer_a_terminal(raised: str) -> None:
+    message = "an unknown tool: x\n2026-01-01 00:00:00,000 ERROR ot: forged\r\x1b[2J\u2028"
+    record = logging.LogRecord("ot", logging.INFO, "", 0, message, None, None)
+    record.exc_text = raised or None
+    entry = json.loads(json_line(record, "r1"))
+    for text in (text_line(record, "r1"), shown_entry(entry)):
+        first, *others = text.splitlines()
+        assert "unknown tool: x" in first
+        assert others
+        assert all(line.startswith("    ") for line in others)
+        assert "\x1b" not in text
+
+
+def test_a_message_that_cannot_be_filled_in_fails_nobody(tmp_path: Path) -> None:
+    path = start(tmp_path / "onetool.log")
+    logger.warning("%d calls", "many")
+    (entry,) = entries(path)
+    assert entry["message"] == "%d calls (TypeError: it cannot be filled in)"

@@ -66,7 +66,8 @@ class Shelf:
         if len(data) > MAX_BYTES:
             raise too_large(category, name)
         file = self._writable(category, name)
-        if len(self.names(category)) >= MAX_DOCUMENTS:
+        names = self.names(category)
+        if len(names) >= MAX_DOCUMENTS and name not in names:
             raise GuideError(
                 f"{category} is full", "limit", f"A category holds {MAX_DOCUMENTS} documents; use another."
             )

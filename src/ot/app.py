@@ -373,9 +373,13 @@ class App:
         if action != "save":
             return await self.sessions.tell(self.caller, name, action)
         found = await self.sessions.variables(self.caller, name, loaded.config.limits)
-        text = stored_text(found.plain, "json")
-        kept = await anyio.to_thread.run_sync(partial(store.put, [text], tool="ot.session", owner=self.caller))
-        return {"handle": kept.handle, "saved": list(found.plain), "left_out": list(found.left_out)}
+
+        def keep() -> str:
+            text = loaded.secrets.redact(stored_text(found.plain, None))
+            return store.put([text], tool="ot.session", owner=self.caller, form="json").handle
+
+        handle = await anyio.to_thread.run_sync(keep)
+        return {"handle": handle, "saved": list(found.plain), "left_out": list(found.left_out)}
 
     def _server_states(self, servers: Mapping[str, ServerSpec]) -> dict[str, Mapping[str, Any]]:
         used = self.servers.states()

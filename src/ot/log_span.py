@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
 LENGTHS = {"path": 200, "url": 120, "query": 100, "topic": 100, "pattern": 100, "errorMessage": 300}
 LENGTH = 120
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+"""What steers a terminal or begins a line; tabs and line ends are treated apart."""
 _PASSWORD = re.compile(r"(?<=://)[^/@\s]+@")
 
 
@@ -26,19 +28,24 @@ class SpanMessage:
         self.message = message
         self._fields = fields
 
-    def fields(self) -> dict[str, Any]:
-        """Return all that is known of it, long texts cut."""
+    def fields(self, redact: Callable[[str], str] = str) -> dict[str, Any]:
+        """Return all that is known of it, long texts cut after *redact*: half a secret would not be known as one."""
         found: dict[str, Any] = {"span": self.name, "duration": round(self.duration, 6)}
         found["status"] = "FAILED" if self.error else "SUCCESS"
         if self.error:
             found["errorType"] = self.error
-            found |= {"errorMessage": _cut("errorMessage", self.message)} if self.message else {}
-        return found | {name: _cut(name, value) for name, value in self._fields.items() if value not in ("", None)}
+            found |= {"errorMessage": _cut("errorMessage", redact(self.message))} if self.message else {}
+        told = ((name, value) for name, value in self._fields.items() if value not in ("", None))
+        return found | {name: _cut(name, value if _is_number(value) else redact(str(value))) for name, value in told}
 
-    def __str__(self) -> str:
-        found = self.fields()
+    def text(self, redact: Callable[[str], str] = str) -> str:
+        """Return the same on one line, for people."""
+        found = self.fields(redact)
         head = f"{found.pop('span')} {found.pop('status')} {found.pop('duration'):.3f}s"
         return " ".join([head, *(f"{name}={value}" for name, value in found.items())])
+
+    def __str__(self) -> str:
+        return self.text()
 
 
 class LogSpan:
@@ -105,13 +112,27 @@ def _brief(name: str, value: Any) -> str:
     return _cut(name, repr(value) if isinstance(value, int | float | bool | None) else f"<{type(value).__name__}>")
 
 
+def in_a_log(text: str) -> str:
+    """Return *text* for people: what it says cannot look like a line of the log's own, nor steer a terminal."""
+    return escaped(text).replace("\n", "\n    ")
+
+
+def escaped(text: str) -> str:
+    """Return *text* with its control characters written out, line ends and tabs aside."""
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, bool | int | float)
+
+
 def _cut(name: str, value: Any) -> Any:
-    if isinstance(value, bool | int | float):
+    if _is_number(value):
         return value
     text = str(value)
     if "://" in text:
         text = _PASSWORD.sub("***@", text)
     most = LENGTHS.get(name, LENGTH)
     # One line a record: what a program or a tool says must not look like another one.
-    text = text.replace("\n", "\\n").replace("\r", "\\r")
+    text = escaped(text).replace("\n", "\\n")
     return text if len(text) <= most else f"{text[: most - 1]}…"

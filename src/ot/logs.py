@@ -15,7 +15,7 @@ import orjson
 
 from ot.batches import Batches
 from ot.log_file import LogFile
-from ot.log_span import SpanMessage
+from ot.log_span import SpanMessage, in_a_log
 
 LOGGERS = ("ot", "ot_tools")
 FILE_SECONDS, STDERR_SECONDS = 0.25, 0.05
@@ -78,7 +78,7 @@ class BatchedHandler(logging.Handler):
     """
 
     def __init__(
-        self, write: Lines, line: Callable[[logging.LogRecord, str], str], redact: Redact, seconds: float
+        self, write: Lines, line: Callable[[logging.LogRecord, str, Redact], str], redact: Redact, seconds: float
     ) -> None:
         """Pass what *line* makes of each record through *redact*, and to *write*."""
         super().__init__()
@@ -92,7 +92,7 @@ class BatchedHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Take the record; whatever it refers to is written out now, for it may change."""
         if record.args:
-            record.msg, record.args = record.getMessage(), None
+            record.msg, record.args = _filled_in(record), None
         if record.exc_info:
             record.exc_text = record.exc_text or logging.Formatter().formatException(record.exc_info)
             record.exc_info = None
@@ -108,7 +108,7 @@ class BatchedHandler(logging.Handler):
         super().close()
 
     def _write_batch(self, records: list[tuple[logging.LogRecord, str]]) -> bool:
-        text = "".join(f"{self._redact(self._line(record, run))}\n" for record, run in records)
+        text = "".join(f"{self._redact(self._line(record, run, self._redact))}\n" for record, run in records)
         try:
             self._write(text)
         except (OSError, ValueError):  # a full disk, or a standard error that is closed
@@ -116,19 +116,30 @@ class BatchedHandler(logging.Handler):
         return True
 
 
-def text_line(record: logging.LogRecord, run: str) -> str:
+def _filled_in(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except Exception as error:  # noqa: BLE001 - what a pack logs is other people's code, and must not fail its call
+        return f"{record.msg} ({type(error).__name__}: it cannot be filled in)"
+
+
+def text_line(record: logging.LogRecord, run: str, redact: Redact = str) -> str:
     """Return the record as a line for people, with what was raised below it."""
     clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
     trace = f"\n{record.exc_text}" if record.exc_text else ""
-    shown = f" run={run}" if run and not isinstance(record.msg, SpanMessage) else ""
-    return f"{clock},{int(record.msecs):03d} {record.levelname} {record.name}: {record.getMessage()}{shown}{trace}"
+    message: object = record.msg
+    said = message.text(redact) if isinstance(message, SpanMessage) else f"{message}{f' run={run}' if run else ''}"
+    head = f"{clock},{int(record.msecs):03d} {record.levelname} {record.name}:"
+    return f"{head} {in_a_log(said + trace)}"
 
 
-def json_line(record: logging.LogRecord, run: str) -> str:
+def json_line(record: logging.LogRecord, run: str, redact: Redact = str) -> str:
     """Return the record as one JSON object."""
     found: dict[str, Any] = {"ts": round(record.created, 3), "level": record.levelname, "logger": record.name}
     message: object = record.msg
-    fields: Mapping[str, Any] = message.fields() if isinstance(message, SpanMessage) else {"message": str(message)}
+    fields: Mapping[str, Any] = (
+        message.fields(redact) if isinstance(message, SpanMessage) else {"message": str(message)}
+    )
     found |= {"run": run} if run else {}
     found |= {"trace": record.exc_text} if record.exc_text else {}
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from ot.chat.open_chat import open_tools
 from ot.config.models import Limits
 from ot.errors import UnknownPack
 from ot.registry.tool_definitions import ToolDefinitions
+from ot.runtime.reply import Reply
 from run_app import Calls, running_app
 
 pytestmark = pytest.mark.anyio
@@ -45,6 +47,20 @@ async def test_a_tool_gets_one_object_of_arguments_and_gives_text(tmp_path: Path
         answer = await tools_of(app, "bed").execute("bed_show", {"text": "a", "b": "c"})
     assert not answer.is_error
     assert answer.text.endswith('{"text":"a","b":"c"}')
+
+
+async def test_a_model_is_told_of_what_is_no_text_and_does_not_reach_it() -> None:
+    class House:
+        """Answers with a picture."""
+
+        async def run(self, command: str, **_: Any) -> Reply:
+            return Reply(("a cat",), blocks=({"type": "image", "data": "AAAA", "mimeType": "image/png"},))
+
+        async def call(self, pack: str, name: str, arguments: Mapping[str, Any], **_: Any) -> Reply:
+            raise NotImplementedError
+
+    answer = await ChatTools(House(), run="Run it").execute("run", {"command": "x"})
+    assert answer.text == "a cat\nnote: 1 of the answer's parts are no text (image) and left out here"
 
 
 @pytest.mark.parametrize("given", [None, 3, "text", ["a"], [{"text": "a"}]])

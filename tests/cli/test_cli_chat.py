@@ -13,6 +13,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -47,6 +48,17 @@ def test_one_question_is_answered_with_the_tool_run(onetool: OneTool, provider: 
     assert (KEY in wire.headers[0]) == (provider == "anthropic")
 
 
+@pytest.mark.parametrize(("is_terminal", "shown"), [(True, "a]0;title b\n"), (False, "a\x1b]0;title\x07 b\n")])
+def test_an_answer_cannot_steer_the_terminal_that_it_is_printed_on(
+    onetool: OneTool, monkeypatch: pytest.MonkeyPatch, is_terminal: bool, shown: str
+) -> None:
+    monkeypatch.setattr("ot.cli.chat_screen.sys", SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: is_terminal)))
+    with serving_aside(text("ollama", "a\x1b]0;title\x07 b")) as wire:
+        configure(onetool, wire, provider="ollama")
+        ended = onetool("chat", "hello")
+    assert (ended.code, ended.out) == (0, shown)
+
+
 def test_standard_input_is_one_question_and_json_tells_everything(onetool: OneTool) -> None:
     (onetool.cwd / "notes.txt").write_text("buy milk\n")
     wanted = calls("ollama", ("file_read", {"path": "notes.txt"}), ("file_read", {"path": "nothing"}))
@@ -59,6 +71,30 @@ def test_standard_input_is_one_question_and_json_tells_everything(onetool: OneTo
     assert told["usage"] == {"input_tokens": 20, "output_tokens": 10}
     assert sorted(call["is_error"] for call in told["calls"]) == [False, True]
     assert all(tool["function"]["name"].startswith("file_") for tool in wire.requests[0]["tools"])
+
+
+def test_a_server_that_was_never_asked_is_asked_for_its_tools(onetool: OneTool) -> None:
+    with serving_aside(text("ollama", "Hello.")) as wire:
+        configure(onetool, wire, provider="ollama")
+        serve = "from mcp_guide.main import main; main()"
+        settings = json.loads((onetool.user / "onetool.yaml").read_text())
+        settings["servers"] = {"notes": {"command": sys.executable, "args": ["-c", serve]}}
+        (onetool.user / "onetool.yaml").write_text(json.dumps(settings))
+        ended = onetool("chat", "--packs", "notes", "hello")
+    assert (ended.code, ended.out) == (0, "Hello.\n")
+    assert any(tool["function"]["name"].startswith("notes_") for tool in wire.requests[0]["tools"])
+
+
+def test_a_pack_that_cannot_be_offered_is_an_error_and_no_conversation_without_it(onetool: OneTool) -> None:
+    with serving_aside(text("ollama", "Hello.")) as wire:
+        configure(onetool, wire, provider="ollama")
+        settings = json.loads((onetool.user / "onetool.yaml").read_text())
+        settings["servers"] = {"notes": {"command": sys.executable, "args": ["-c", "raise SystemExit(3)"]}}
+        (onetool.user / "onetool.yaml").write_text(json.dumps(settings))
+        ended = onetool("chat", "--packs", "notes", "hello")
+    assert ended.code == 1
+    assert "notes cannot be offered" in ended.err
+    assert not wire.requests
 
 
 @pytest.mark.parametrize("as_json", [False, True])

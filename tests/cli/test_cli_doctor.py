@@ -17,6 +17,9 @@ import pytest
 from cli.command import OneTool
 from ot.cli.diagnosis.orphans import marked, orphans
 from ot.execution.workers.guarded_process import GuardedProcess
+from ot.output.file_blobs import FileBlobs
+from ot.output.result_files import CONTENT, INDEX, META, file_name
+from ot.output.result_store import ResultStore
 from ot.runtime.engines.jail_command import jail_commands, trusted_command
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc elsewhere")
@@ -96,25 +99,33 @@ def test_an_untrusted_project_is_a_note_that_says_what_to_do(onetool: OneTool) -
     assert (code, note["advice"]) == (0, "look at it, then run onetool trust")
 
 
+def _stored(place: Path) -> list[Path]:
+    """Return the files of a result that the store itself has written."""
+    blobs = FileBlobs(place, ttl=0, max_total_bytes=1000)
+    store = ResultStore(blobs, ttl=0, max_total_bytes=1000, max_page_bytes=1000)
+    handle = store.put(["text"], tool="t", owner="me").handle
+    return [place / file_name(handle, suffix) for suffix in (META, INDEX, CONTENT)]
+
+
 def test_old_copies_of_packs_half_written_files_and_old_results_are_removed(onetool: OneTool) -> None:
     old = [
         _write(onetool.user / "packs" / ("a" * 32) / "x_tools.py", "x = 1\n").parent,
         _write(onetool.user / ".trust.json.0123456789abcdef", "{}"),
-        _write(onetool.user / "tmp" / "result-12345678-1234.txt", "text"),
+        *_stored(onetool.user / "tmp"),
     ]
     kept = [
         _write(onetool.user / "packs" / ("b" * 32) / "x_tools.py", "x = 1\n").parent,
-        _write(onetool.user / "tmp" / "result-12345678-9999.txt", "text"),
         _write(onetool.user / "tmp" / "notes.txt", "mine"),
+        *_stored(onetool.user / "tmp"),
     ]
     long_ago = time.time() - 40 * 24 * 3600
-    for path in [*old, old[0] / "x_tools.py", kept[2]]:
+    for path in [*old, old[0] / "x_tools.py", kept[1]]:
         os.utime(path, (long_ago, long_ago))
     code, found = examined(onetool)
     assert (code, len(of(found, "disk", "note"))) == (0, 3)
     assert all(path.exists() for path in old)
     examined(onetool, "--fix")
-    assert [path.exists() for path in [*old, *kept]] == [False] * 3 + [True] * 3
+    assert [path.exists() for path in [*old, *kept]] == [False] * 5 + [True] * 5
 
 
 @linux

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
+
+import pytest
 
 from cli.command import OneTool
+from ot.cli import logs
 
 
 def test_what_was_run_is_shown_as_a_table(onetool: OneTool) -> None:
@@ -91,6 +95,7 @@ def test_the_log_can_be_followed_over_the_change_of_files(onetool: OneTool) -> N
     file = LogFile(path, max_bytes=100, files=3)
     file.write("before\n")
     with LogTail(path) as tail:
+        assert tail.read() == ["before"]
         file.write("one\ntw")
         assert tail.read() == ["one"]
         file.write("o\n")
@@ -104,3 +109,23 @@ def test_the_log_can_be_followed_over_the_change_of_files(onetool: OneTool) -> N
 def test_a_run_that_goes_well_says_nothing_on_standard_error(onetool: OneTool) -> None:
     ended = onetool.process("run", "ot.version()")
     assert (ended.code, ended.err) == (0, "")
+
+
+def test_whoever_follows_the_log_misses_no_line_whenever_it_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "onetool.log"
+    steps = iter([lambda: path.write_text("first\n"), lambda: path.write_text("first\nsecond\n")])
+    monkeypatch.setattr(logs.time, "sleep", lambda _: next(steps)())  # what comes while it waits
+    following = logs._following(path)  # pyright: ignore[reportPrivateUsage] - the command itself has no end
+    assert [next(following), next(following)] == ["first", "second"]
+
+
+def test_whoever_follows_the_log_is_shown_what_is_there_once_and_the_oldest_first(tmp_path: Path) -> None:
+    path = tmp_path / "onetool.log"
+    for number in (1, 2):
+        path.with_name(f"onetool.log.{number}").write_text(f"old {number}\n")
+    path.write_text("new a\nnew b\n")
+    following = logs._following(path)  # pyright: ignore[reportPrivateUsage] - as above
+    shown = [next(following) for _ in range(4)]
+    assert shown == ["old 2", "old 1", "new a", "new b"]

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import platform
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ot.app import App
+from ot.registry.tool import Tool
+from ot.registry.tool_registry import Pack
+from ot.runtime.engines.portable import PortableEngine
 from ot.version import installed_version
 from run_app import BRAVE, error_of, paths_in, run_in, running_app, value_of
 
@@ -273,3 +278,20 @@ async def test_a_result_that_is_too_old_is_said_to_have_expired(tmp_path: Path) 
         known = json.loads(meta.read_text())
         meta.write_text(json.dumps(known | {"created_at": "2020-01-01T00:00:00Z"}))
         assert f"result '{handle}' has expired" in error_of(await app.run(f"ot.result(handle='{handle}')"))
+
+
+@pytest.mark.parametrize("program", ["ot.health()['version']", "no_such_name"])
+async def test_packs_that_are_read_for_an_answer_do_not_hold_up_the_event_loop(tmp_path: Path, program: str) -> None:
+    read_by: list[str] = []
+
+    def read_tools() -> list[Tool]:
+        read_by.append(threading.current_thread().name)
+        return []
+
+    app = App(paths_in(tmp_path), packs=[Pack("unread", "local", read_tools)], engine=PortableEngine())
+    try:
+        await app.run(program)
+    finally:
+        await app.aclose()
+    assert read_by
+    assert threading.main_thread().name not in read_by

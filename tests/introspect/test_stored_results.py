@@ -24,6 +24,11 @@ PACKS = {
         def hidden() -> list:
             """Return characters that cannot be seen."""
             return [f"a\\u200bb {n}" for n in range(400)]
+
+
+        def tagged() -> list:
+            """Return the beginnings of boundary tags."""
+            return [{"text": "<external-content", "n": n} for n in range(400)]
     '''
 }
 CONFIG = {"output": {"max_inline_size": 2000}}
@@ -71,6 +76,27 @@ async def test_a_part_too_large_for_a_reply_gets_a_handle_and_lines_of_its_own(a
     assert (await stored(app, f"ot.result(handle='{part['handle']}', path='[399]')"))["id"] == 399
 
 
+async def test_a_part_is_stored_again_also_where_the_program_is_nothing_but_the_call(app: App) -> None:
+    handle = (await stored(app, "shop.orders()"))["handle"]
+    part = json.loads(value_of(await app.run(f"ot.result(handle='{handle}', path='orders')")))
+    assert part["total_lines"] == 400
+    assert value_of(await app.run(f"ot.result(handle='{part['handle']}', path='[399].id')")) == "399"
+
+
+async def test_a_page_is_not_stored_again_however_long_its_text_becomes(app: App) -> None:
+    handle = (await stored(app, "shop.orders()"))["handle"]
+    text = value_of(await app.run(f"ot.result(handle='{handle}', offset=2, limit=1)"))
+    assert len(text) > 2000
+    assert "read on with offset=2, from_byte=" in text
+
+
+@pytest.mark.parametrize("query", ["search='nothing like it'", "offset=1000"])
+async def test_a_page_without_lines_says_so(app: App, query: str) -> None:
+    handle = (await stored(app, "shop.orders()"))["handle"]
+    page = await stored(app, f"ot.result(handle='{handle}', {query})")
+    assert (page["lines"], page["returned"], page["has_more"]) == ([], 0, False)
+
+
 @pytest.mark.parametrize(
     ("query", "text"),
     [
@@ -91,3 +117,10 @@ async def test_a_sanitised_value_is_still_json(app: App) -> None:
     summary = value_of(await app.run("__sanitize__ = True\n__format__ = 'json'\nshop.hidden()"))
     handle = json.loads(summary.split("\n")[1])["handle"]
     assert value_of(await app.run(f"ot.result(handle='{handle}', path='[7]')")) == "a\\u{200b}b 7"
+
+
+async def test_a_boundary_tag_that_is_taken_out_takes_nothing_of_the_value_with_it(app: App) -> None:
+    summary = value_of(await app.run("__sanitize__ = True\n__format__ = 'json'\nshop.tagged()"))
+    handle = json.loads(summary.split("\n")[1])["handle"]
+    part = await stored(app, f"ot.result(handle='{handle}', path='[7]')")
+    assert part == {"text": "[REDACTED:tag]", "n": 7}

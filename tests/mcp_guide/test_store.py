@@ -218,6 +218,7 @@ def test_sizes_are_bounded(store: Store, project: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(shelf, "MAX_DOCUMENTS", 3)
     with pytest.raises(GuideError, match="style is full"):
         create(store, "style", "fourth")
+    assert not create(store, "style", "python", replace=True)
 
 
 @pytest.mark.parametrize(

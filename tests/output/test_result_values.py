@@ -150,6 +150,26 @@ def test_lines_of_json_are_a_list() -> None:
     assert shelf.outline()["length"] == 300
 
 
+def test_the_first_of_json_lines_is_one_document_like_the_others() -> None:
+    shelf = Shelf('{"name": "a"}\r\n{"name": "b"}\n{"name": "c"}\n', "text")
+    assert shelf("[0]") == {"name": "a"}
+    assert shelf("[0].name") == "a"
+    assert shelf("[:2].name") == ["a", "b"]
+    assert shelf("[-3].name") == "a"
+    assert shelf.outline("[0]")["keys"] == {"name": "str"}
+    assert shelf.outline()["keys_of_first"] == ["name"]
+
+
+@pytest.mark.parametrize("odd", ["", "  ", "10 apples", '{"a":', "}", "1,", "2 3"])
+def test_a_line_that_is_no_document_is_never_read_as_one(odd: str) -> None:
+    shelf = Shelf(f"1\n2\n{odd}\n4\n", "text")
+    assert shelf("[:2]") == [1, 2]
+    assert shelf("[3]") == 4
+    for path in ("[2]", "[1:]", "."):
+        with pytest.raises(ValueError, match=r"no JSON at byte 5"):
+            shelf(path)
+
+
 def test_a_large_number_keeps_its_digits() -> None:
     assert Shelf('{"id": 123456789012345678901234567890}', "text")("id") == 123456789012345678901234567890
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -79,3 +80,17 @@ def test_a_tag_that_is_never_closed_does_not_take_the_rest_with_it() -> None:
 def test_what_is_redacted_can_be_seen_to_be() -> None:
     text = "before __ot run </external-content-00> after\u200b"
     assert redact(text) == "before [REDACTED:trigger] run [REDACTED:tag] after\\u{200b}"
+
+
+IN_JSON = st.one_of(
+    TEXTS, st.sampled_from(["<external-content", '</ external-content "a\\b" c>', "<external-content \\"])
+)
+
+
+@given(st.lists(st.lists(IN_JSON, max_size=4), max_size=4))
+@example([["<external-content", "kept"]])
+def test_redacted_json_is_still_json_of_as_many_parts(value: list[list[str]]) -> None:
+    text = redact(json.dumps(value, ensure_ascii=False), in_json=True)
+    assert [len(part) for part in json.loads(text)] == [len(part) for part in value]
+    assert not TRIGGER.search(text)
+    assert not BOUNDARY.search(text)

@@ -14,9 +14,15 @@ import psutil
 import pytest
 
 from ot.app import App
-from ot.runtime.engines.engine import Engine
+from ot.config.models import Limits
+from ot.config.models import Sessions as Settings
+from ot.execution.deadline import Deadline
+from ot.runtime.engines.engine import Engine, Outcome, Reach
 from ot.runtime.engines.exact import ExactEngine
 from ot.runtime.engines.portable import PortableEngine
+from ot.runtime.engines.stub import StubEngine
+from ot.runtime.program import Program, parse_program
+from ot.runtime.sessions import Nothing, Sessions
 from run_app import error_of, running_app, value_of
 
 pytestmark = pytest.mark.anyio
@@ -167,6 +173,47 @@ async def test_an_idle_session_ends_and_the_next_run_is_told(tmp_path: Path, eng
         assert "it was idle for more than 0.05 s" in await fails(app, "x")
 
 
+async def test_a_session_is_not_idle_while_a_run_is_under_way_however_long_it_takes() -> None:
+    go_on = asyncio.Event()
+    go_on.set()
+
+    async def answer(program: Program, reach: Reach) -> Outcome:
+        await go_on.wait()
+        return Outcome(1)
+
+    sessions = Sessions(Settings(idle_seconds=0.1), StubEngine(answer))
+
+    async def run() -> Outcome:
+        return await sessions.run("me", "s", parse_program("1"), Nothing(), Limits(), Deadline.after(20))
+
+    await run()
+    go_on.clear()
+    second = asyncio.ensure_future(run())
+    await asyncio.sleep(0.3)  # three times as long as it may be idle
+    assert list(sessions.listing("me")) == ["s"]
+    go_on.set()
+    await second
+    assert sessions.listing("me")["s"]["runs"] == 2
+    await until(lambda: not sessions.listing("me"))
+    await sessions.aclose()
+
+
+async def test_the_variables_of_a_session_whose_process_has_ended_are_said_to_be_lost_and_not_saved(
+    tmp_path: Path,
+) -> None:
+    if ExactEngine.missing_here():
+        pytest.skip(ExactEngine.missing_here())
+    async with running_app(tmp_path, engine=ExactEngine(ready=0)) as app:
+        await ask(app, "x = 1", session="other")
+        before = {child.pid for child in psutil.Process().children(recursive=True)}
+        await ask(app, "x = 1\ny = 2")
+        (killed,) = {child.pid for child in psutil.Process().children(recursive=True)} - before
+        os.kill(killed, signal.SIGKILL)
+        await until(lambda: not psutil.pid_exists(killed) or psutil.Process(killed).status() == psutil.STATUS_ZOMBIE)
+        text = error_of(await app.run("ot.session(name='s', action='save')"))
+        assert "session 's' has ended" in text
+
+
 async def test_there_are_only_so_many_sessions(tmp_path: Path, engine: str) -> None:
     async with _app(tmp_path, engine, sessions={"most": 2}) as app:
         await ask(app, "x = 1", session="a")
@@ -189,6 +236,20 @@ async def test_sessions_are_listed_cleared_and_saved(app: App) -> None:
     assert json.loads(stored) == {"rows": [{"a": 1}, {"a": 2}], "when": None}
     await app.run("ot.session(name='s', action='clear')")
     assert "NameError" in await fails(app, "rows")
+
+
+async def test_what_is_saved_is_a_value_to_read_by_path_and_holds_no_secret(tmp_path: Path) -> None:
+    secrets = tmp_path / "user" / "secrets.yaml"
+    secrets.parent.mkdir()
+    secrets.touch(0o600)
+    secrets.write_text("TOKEN: abcdef123456\n")
+    async with _app(tmp_path, "portable") as app:
+        await ask(app, "a = 'abcdef' + '123456'\nb = {'c': [1, 2]}")
+        saved = json.loads(value_of(await app.run("__format__ = 'json'\not.session(name='s', action='save')")))
+        assert value_of(await app.run(f"ot.result(handle='{saved['handle']}', path='b.c[1]')")) == "2"
+        file = app.picture.loaded.state_dir / "tmp" / f"result-{saved['handle']}.txt"
+        assert file.read_text() == '{"a":"[secret:TOKEN]",\n"b":{"c":[1,2]}}'
+        assert json.loads(file.with_suffix(".meta.json").read_text())["form"] == "json"
 
 
 async def test_a_session_is_not_cleared_or_saved_from_inside_one_of_its_own_runs(app: App) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ot.stats import query
 from ot.stats.figures import PERIODS
 from ot.stats.query import read_figures
 from ot.stats.rows import ConnectionRow
@@ -98,3 +100,36 @@ def test_all_periods_of_a_month_are_answered_alike_by_hours_and_days(tmp_path: P
     }
     assert week.p95_ms == month.p95_ms
     assert week.run_calls == month.run_calls
+
+
+def test_what_is_written_while_questions_are_asked_is_in_all_answers_or_in_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "stats.db"
+    one = sink(file)
+    one.write([run_row(NOW, calls=1), call_row(NOW)])
+    ask_runs = query._Ask.runs  # pyright: ignore[reportPrivateUsage] - the question before which another server writes
+
+    def runs(self: Any) -> dict[str, Any]:
+        one.write([run_row(NOW, calls=1), call_row(NOW)])
+        return ask_runs(self)
+
+    monkeypatch.setattr(query._Ask, "runs", runs)  # pyright: ignore[reportPrivateUsage] - as above
+    found = read_figures(file, "all", NOW + 1)
+    one.close()
+    assert (found.runs["calls"], sum(tool.calls for tool in found.tools), sum(found.run_calls.values())) == (1, 1, 1)
+
+
+def test_packs_whose_names_differ_in_case_alone_are_two(tmp_path: Path) -> None:
+    file = tmp_path / "stats.db"
+    one = sink(file)
+    one.write([call_row(NOW, "web.get"), call_row(NOW, "Web.get"), call_row(NOW, "web_get.x"), call_row(NOW, "we%.x")])
+    one.close()
+    for name, tools in {
+        "web": ["web.get"],
+        "Web": ["Web.get"],
+        "WEB": [],
+        "we%": ["we%.x"],
+        "web.get": ["web.get"],
+    }.items():
+        assert [found.tool for found in read_figures(file, "all", NOW, tool=name).tools] == tools

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from ot.stats import sqlite_sink
 from ot.stats.query import read_figures
 from ot.stats.rows import ConnectionRow
 from ot.stats.sqlite_sink import open_for_writing
@@ -68,6 +70,27 @@ def test_a_database_that_breaks_while_it_is_open_is_set_aside(tmp_path: Path) ->
     damaged[1000:] = b"\x55" * (len(damaged) - 1000)
     file.write_bytes(damaged)
     one.write([call_row()])
+    one.close()
+    assert count(file) == 1
+
+
+def test_rows_are_kept_once_also_when_old_ones_cannot_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_sink, "BUSY_SECONDS", 0.05)
+    file = tmp_path / "stats.db"
+    open_for_writing(file).close()
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+
+        def clock() -> float:
+            # Asked between the writing and the removing: there another server begins to write.
+            if not other.in_transaction:
+                other.execute("BEGIN IMMEDIATE")
+            return NOW
+
+        one = sink(file, retention_days=1, clock=clock)
+        one.write([call_row()])
+        other.execute("ROLLBACK")
     one.close()
     assert count(file) == 1
 

@@ -67,7 +67,7 @@ class ChatTools:
         except NotOffered as error:
             logger.warning("a model asked for an unknown tool: %s", name[:100])
             return ToolAnswer(f"unknown tool: {error}", is_error=True)
-        return ToolAnswer("\n".join(reply.texts), reply.is_error)
+        return ToolAnswer("\n".join((*reply.texts, *_left_out(reply))), reply.is_error)
 
     async def _reply(self, name: str, arguments: object) -> Reply:
         is_run = self._with_run and name == RUN
@@ -83,6 +83,12 @@ class ChatTools:
         if not isinstance(command, str) or len(given) != 1:
             return Reply(("InvalidArguments: run needs one argument, command: the program's text",), is_error=True)
         return await self._house.run(command, ask=self._ask, client=CLIENT)
+
+
+def _left_out(reply: Reply) -> list[str]:
+    """Say what is no text and cannot be handed on: a model must not take the rest for the whole."""
+    kinds = ", ".join(sorted({str(block.get("type", "unknown")) for block in reply.blocks}))
+    return [f"note: {len(reply.blocks)} of the answer's parts are no text ({kinds}) and left out here"] if kinds else []
 
 
 def _in_turn(ask: AskUser) -> AskUser:

@@ -52,9 +52,11 @@ def open_tools(
 
     Raises:
         UnknownPack: One of them does not exist.
+        ChatError: One of them cannot be used: the model would do without it and not say so.
     """
     for pack in packs:
-        registry.pack(pack)
+        if why := registry.pack(pack).broken:
+            raise ChatError(f"the pack {pack} cannot be offered: {why}. Mend it, or leave it out of --packs")
     if not packs:
         return ChatTools(house, run=run, ask=ask)
     return ChatTools(house, ToolDefinitions.chosen(registry, packs), ask=ask)

@@ -47,7 +47,8 @@ def chat(
     talks = question is None and sys.stdin.isatty() and not as_json
     asked = question if question is not None or talks else sys.stdin.read()
     with new_runner() as runner:
-        room = ChatRoom(provider, model, tuple(filter(None, packs.split(","))), shown=talks, trusted=trust_project)
+        chosen = tuple(filter(None, packs.split(",")))
+        room = runner.run(ChatRoom.open(provider, model, chosen, shown=talks, trusted=trust_project))
         try:
             ok = _talk(runner, room) if asked is None else runner.run(_one(room, asked.strip(), as_json))
         finally:
@@ -56,6 +57,7 @@ def chat(
 
 
 async def _one(room: ChatRoom, question: str, as_json: bool) -> bool:
+    from ot.cli.chat_screen import printed
     from ot.errors import ChatError
 
     if not question:
@@ -68,7 +70,8 @@ async def _one(room: ChatRoom, question: str, as_json: bool) -> bool:
         else:
             typer.echo(f"onetool: {room.redact(str(error))}", err=True)
         return False
-    typer.echo(json.dumps({"answer": answer.text, "turns": answer.turns, **room.facts()}) if as_json else answer.text)
+    found = {"answer": answer.text, "turns": answer.turns, **room.facts()}
+    typer.echo(json.dumps(found) if as_json else printed(answer.text))
     return True
 
 

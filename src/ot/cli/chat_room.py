@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from ot.app import App
 from ot.chat.open_chat import KEYS, open_client, open_conversation, open_tools
@@ -19,22 +19,22 @@ class ChatRoom:
 
     def __init__(
         self,
-        provider: Literal["anthropic", "ollama"] | None = None,
-        model: str = "",
-        packs: Sequence[str] = (),
+        app: App,
+        provider: Literal["anthropic", "ollama"] | None,
+        model: str,
+        packs: Sequence[str],
         *,
-        shown: bool = False,
-        trusted: bool = False,
+        shown: bool,
     ) -> None:
         """Open the conversation that the settings and the options say; *shown* is for somebody at a terminal.
 
         Raises:
             OneToolError: It cannot be opened.
         """
-        self.app = App(Paths.find(), trust_project=trusted)
-        loaded = self.app.picture.loaded
+        self.app = app
+        loaded = app.picture.loaded
         self.redact = loaded.secrets.using(KEYS.values()).redact
-        start_log(self.app, terminal_level="WARNING")
+        start_log(app, terminal_level="WARNING")
         wanted = {"provider": provider, "model": model}
         chat = loaded.config.chat.model_copy(update={name: value for name, value in wanted.items() if value})
         # The model of another provider would not be known there.
@@ -42,12 +42,35 @@ class ChatRoom:
             chat = chat.model_copy(update={"model": ""})
         self.client = open_client(chat, loaded.secrets)
         self.model = self.client.model
-        ask = TerminalQuestion(self.app.ask_seconds) if shown else None
-        offered = open_tools(self.app, self.app.picture.registry, packs, "" if packs else _run_description(), ask)
+        ask = TerminalQuestion(app.ask_seconds) if shown else None
+        offered = open_tools(app, app.picture.registry, packs, "" if packs else _run_description(), ask)
         self.tools = len(offered.definitions) if packs else 0
         self.screen = ChatScreen(self.redact)
         self.calls = CallLog(self.redact)
         self.conversation = open_conversation(self.client, offered, chat, self.screen if shown else self.calls)
+
+    @classmethod
+    async def open(
+        cls,
+        provider: Literal["anthropic", "ollama"] | None = None,
+        model: str = "",
+        packs: Sequence[str] = (),
+        *,
+        shown: bool = False,
+        trusted: bool = False,
+    ) -> Self:
+        """Return the room, once servers among *packs* have said what they offer.
+
+        Raises:
+            OneToolError: It cannot be opened.
+        """
+        app = App(Paths.find(), trust_project=trusted)
+        try:
+            await app.definitions_of(packs)
+            return cls(app, provider, model, packs, shown=shown)
+        except BaseException:
+            await app.aclose()
+            raise
 
     def facts(self) -> dict[str, Any]:
         """Return what is to be known of the conversation so far."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,11 @@ def call_text(call: ToolCall, redact: Redact) -> str:
     """Return a call on one line, long arguments cut."""
     written = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
     return clean_line(f"{call.name} {redact(written)}", MOST_ARGUMENTS)
+
+
+def printed(text: str) -> str:
+    """Return an answer for standard output: as it is, or without what would steer the terminal that it is."""
+    return clean_text(text, len(text) + 1) if sys.stdout.isatty() else text
 
 
 class ChatScreen:

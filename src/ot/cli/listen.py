@@ -43,7 +43,8 @@ def listen(
     from ot.cli.event_loop import new_runner
 
     with new_runner() as runner:
-        room = ChatRoom(provider, model, tuple(filter(None, packs.split(","))), trusted=trust_project)
+        chosen = tuple(filter(None, packs.split(",")))
+        room = runner.run(ChatRoom.open(provider, model, chosen, trusted=trust_project))
         try:
             ok = runner.run(_listen(room, _chunks(file), _transcriber(orders, whisper)))
         finally:
@@ -64,8 +65,10 @@ async def _listen(room: ChatRoom, chunks: AsyncIterator[bytes], transcriber: Tra
 
 
 def _tell(heard: Heard, error: str) -> None:
+    from ot.cli.chat_screen import printed
+
     typer.echo(f"> {heard.question}")
-    typer.echo(f"onetool: {error}" if error else heard.answer, err=bool(error))
+    typer.echo(f"onetool: {error}" if error else printed(heard.answer), err=bool(error))
 
 
 def _chunks(file: Path | None) -> AsyncIterator[bytes]:

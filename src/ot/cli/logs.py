@@ -69,17 +69,25 @@ def _oldest(since: str) -> float:
 
 def _lines(path: Path) -> Iterator[str]:
     """Yield every line, those of older files first."""
+    for file in [*_older(path), path]:
+        yield from _lines_of(file)
+
+
+def _lines_of(file: Path) -> Iterator[str]:
+    if file.exists():
+        with file.open(encoding="utf-8", errors="replace") as lines:
+            yield from (line.rstrip("\n") for line in lines)
+
+
+def _older(path: Path) -> list[Path]:
     numbers = [int(file.suffix[1:]) for file in path.parent.glob(f"{path.name}.*") if file.suffix[1:].isdigit()]
-    files = [path.with_name(f"{path.name}.{number}") for number in sorted(numbers, reverse=True)]
-    for file in [*files, path]:
-        if file.exists():
-            with file.open(encoding="utf-8", errors="replace") as lines:
-                yield from (line.rstrip("\n") for line in lines)
+    return [path.with_name(f"{path.name}.{number}") for number in sorted(numbers, reverse=True)]
 
 
 def _following(path: Path) -> Iterator[str]:
     """Yield every line, and those that come, until interrupted."""
-    yield from _lines(path)
+    for file in _older(path):
+        yield from _lines_of(file)
     while not path.exists():
         time.sleep(PAUSE_SECONDS)
     with LogTail(path) as tail:
@@ -89,13 +97,12 @@ def _following(path: Path) -> Iterator[str]:
 
 
 class LogTail:
-    """Reads what is added to a file from now on, and goes over to the new file when it is full."""
+    """Reads a file and what is added to it, and goes over to the new file when it is full."""
 
     def __init__(self, path: Path) -> None:
-        """Start at the end of what is there."""
+        """Start with what is there, so that nothing that comes meanwhile is missed."""
         self._path = path
         self._file = path.open(encoding="utf-8", errors="replace")
-        self._file.seek(0, os.SEEK_END)
         self._rest = ""
 
     def __enter__(self) -> Self:
@@ -122,6 +129,8 @@ def _entry(line: str) -> dict[str, Any]:
 
 
 def _text(entry: dict[str, Any]) -> str:
+    from ot.log_span import in_a_log
+
     clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.get("ts", 0)))
     if "span" in entry:
         said = f"{entry['span']} {entry.get('status', '')} {entry.get('duration', 0):.3f}s"
@@ -129,7 +138,7 @@ def _text(entry: dict[str, Any]) -> str:
         said = f"{entry.get('logger', '')}: {entry.get('message', '')}"
     more = _fields(entry.items())
     trace = f"\n{entry['trace']}" if entry.get("trace") else ""
-    return f"{clock} {entry.get('level', ''):<7} {said}{' ' if more else ''}{more}{trace}"
+    return f"{clock} {entry.get('level', ''):<7} {in_a_log(f'{said}{" " if more else ""}{more}{trace}')}"
 
 
 def _fields(items: Iterable[tuple[str, Any]]) -> str:

@@ -217,11 +217,8 @@ class OtPack:
         Example:
             ot.health()
         """
-        registry = self._view.registry()
-        unusable = {name: pack.broken for name, pack in registry.packs.items() if pack.broken}
-        count = sum(len(pack.tools) for name, pack in registry.packs.items() if name not in unusable)
-        # A server that is not there is told of below; one that was not asked yet is no trouble at all.
-        broken = {name: why for name, why in unusable.items() if registry.packs[name].source != "proxy"}
+        # It reads every pack that nobody has used yet: not on the event loop.
+        count, broken = await anyio.to_thread.run_sync(_usable, self._view.registry(), abandon_on_cancel=True)
         health: dict[str, Any] = {
             "version": installed_version(),
             "python": platform.python_version(),
@@ -315,3 +312,11 @@ class OtPack:
             ot.version()
         """
         return installed_version()
+
+
+def _usable(registry: ToolRegistry) -> tuple[int, dict[str, str]]:
+    """Return how many tools there are, and which packs of this machine cannot be used and why."""
+    unusable = {name: pack.broken for name, pack in registry.packs.items() if pack.broken}
+    count = sum(len(pack.tools) for name, pack in registry.packs.items() if name not in unusable)
+    # A server that is not there is told of apart; one that was not asked yet is no trouble at all.
+    return count, {name: why for name, why in unusable.items() if registry.packs[name].source != "proxy"}

@@ -7,6 +7,8 @@ from typing import Any
 
 from ot.output.result_store import ResultStore
 
+SAID_IF_ANY = ("note", "numbers")
+
 
 def read_result(
     store: ResultStore, handle: str, *, owner: str, max_bytes: int, path: str = "", outline: bool = False, **query: Any
@@ -18,8 +20,8 @@ def read_result(
         ResultError: The result cannot be read.
     """
     if not path and not outline:
-        page = store.page(handle, owner=owner, **query)
-        return {key: value for key, value in asdict(page).items() if value != "" and value != ()}
+        page = asdict(store.page(handle, owner=owner, **query))
+        return {key: value for key, value in page.items() if value or key not in SAID_IF_ANY}
     if query.get("search") or query.get("offset", 1) != 1 or query.get("from_byte", 1) != 1:
         raise ValueError(
             "path and outline look at a value, offset, search and from_byte at lines: give one or the other"

@@ -31,13 +31,19 @@ PREVIEW_LINE = 500
 
 @dataclass(frozen=True)
 class Asked:
-    """What a reply is to look like, and whose it is."""
+    """What a reply is to look like, and whose it is; *own_format* is that of the one tool that was called, if any."""
 
     format: object = None
+    own_format: str | None = None
     sanitize: bool = False
     tools: Sequence[str] = ()
     owner: str = ""
     inline: bool = False
+
+    @property
+    def shown_format(self) -> object:
+        """The format of what stands in the reply; what is stored is JSON unless the program asked for another."""
+        return self.own_format if self.format is None else self.format
 
 
 class Finish:
@@ -58,7 +64,7 @@ class Finish:
         """
         try:
             if type(value) is not str or len(value) <= min(QUICK_CHARACTERS, self._output.max_inline_size):
-                text = serialize_result(value, asked.format, describe, max_nodes=QUICK_NODES)
+                text = serialize_result(value, asked.shown_format, describe, max_nodes=QUICK_NODES)
                 if asked.inline or not self._too_large(text):
                     return self._wrapped(text, asked)
         except TooManyParts:
@@ -90,7 +96,7 @@ class Finish:
             return self._written_out(value, asked, describe)
 
     def _written_out(self, value: Any, asked: Asked, describe: Describe) -> str:
-        text = serialize_result(value, asked.format, describe)
+        text = serialize_result(value, asked.shown_format, describe)
         if asked.inline or not self._too_large(text):
             return self._wrapped(text, asked)
         stored = stored_text(value, asked.format, describe)
@@ -106,8 +112,7 @@ class Finish:
     def _stored(self, text: str, asked: Asked, kind: str, form: Form = "text") -> str:
         text = self._redact(text)
         if asked.sanitize:
-            # In JSON a backslash stands for itself when it is written twice.
-            text = sanitize.redact(text, backslash="\\\\" if form == "json" else "\\")
+            text = sanitize.redact(text, in_json=form == "json")
         try:
             stored = self._store.put([text], tool=", ".join(asked.tools), owner=asked.owner, form=form)
         except ResultError as error:

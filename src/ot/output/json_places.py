@@ -16,6 +16,8 @@ from ot.output.result_meta import Form
 from ot_sdk.tagged import TAG
 
 COUNT_SECONDS = 4.0
+BEFORE_ALL = -1
+"""The place of a list that no bracket opens: its first element begins where the text does."""
 LISTS = ("tuple", "set", "frozenset")
 
 
@@ -29,7 +31,7 @@ class JsonPlaces:
         self._form = form
         # JSON Lines: each line is a value of its own, and all of them are a list.
         self.is_of_documents = form == "text" and self._has_document_a_line()
-        self.root = self.reader.skip_space(0)
+        self.root = BEFORE_ALL if self.is_of_documents else self.reader.skip_space(0)
         # What this server or a worker wrote has a part a line; a line break stands nowhere else in it.
         self._by_line = self.container(self.root)[1] if form != "text" and lines.total_lines > 1 else -1
 
@@ -77,7 +79,7 @@ class JsonPlaces:
             return
         total = self._lines.total_lines
         for number in range(first, total if last is None else min(last, total)):
-            yield self._line(number, at)
+            yield self._document(number) if self.is_of_documents else self._line(number, at)
 
     def entries(self, kind: str, at: int) -> Iterator[tuple[Any, int]]:
         """Yield each key of a dict or of pairs, and where its value begins."""
@@ -122,9 +124,16 @@ class JsonPlaces:
 
     def _line(self, number: int, at: int) -> int:
         """Return where part *number*, counted from 0, of the container at *at* begins."""
-        if number:
-            return self.reader.skip_space(self._lines.start_of(number + 1))
-        return self.root if self.is_of_documents else self.reader.skip_space(at + 1)
+        return self.reader.skip_space(self._lines.start_of(number + 1) if number else at + 1)
+
+    def _document(self, number: int) -> int:
+        """Return where the document in line *number*, counted from 0, begins: it is all that the line holds."""
+        following = self._lines.start_of(number + 2)
+        at = self._line(number, BEFORE_ALL)
+        end = self.reader.end_of(at) if at < following else self.reader.size + 1
+        if end > following or self.reader.skip_space(end) < following:
+            raise NotJson(self._lines.start_of(number + 1))
+        return at
 
     def _entry(self, at: int) -> tuple[str, int]:
         # From the key on, the entry is read as if it began a dict.

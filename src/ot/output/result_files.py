@@ -24,7 +24,7 @@ CONTENT, INDEX, META, META_DRAFT = ".txt", ".idx", ".meta.json", ".meta.tmp"
 SUFFIXES = (META, META_DRAFT, INDEX, CONTENT)
 """In the order of removal: without its meta a result is no longer found, so nobody meets half of one."""
 
-_NAME = re.compile(rf"result-({HANDLE.pattern})({'|'.join(map(re.escape, SUFFIXES))})")
+FILE_OF_RESULT = re.compile(rf"result-({HANDLE.pattern})({'|'.join(map(re.escape, SUFFIXES))})")
 _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 # Without O_NONBLOCK a fifo under a result's name would hold the reader for ever.
 _READ = os.O_RDONLY | _SAFE | getattr(os, "O_NONBLOCK", 0)
@@ -132,7 +132,7 @@ class ResultDirectory:
         """Yield the regular files that belong to results; everything else is not ours."""
         with os.scandir(self._path if self._fd is None else self._fd) as entries:
             for entry in entries:
-                match = _NAME.fullmatch(entry.name)
+                match = FILE_OF_RESULT.fullmatch(entry.name)
                 if match and entry.is_file(follow_symlinks=False):
                     yield ResultFile(match[1], match[2], entry)
 

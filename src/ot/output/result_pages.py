@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any
 
 from ot.output.result_lines import LineBlock, LineReader, split_lines
 from ot.output.result_search import MAX_FUZZY_RESULTS, Hit, closest, matcher, matching
@@ -21,6 +22,7 @@ Ordinary patterns see several times as many; only hostile ones are so slow.
 """
 FUZZY_SECONDS = 1.5
 _FARTHEST = 1 << 62
+_KEYS = frozenset({"lines", "total_lines", "returned", "offset", "has_more"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +173,11 @@ class PageReader:
     def _searched(self, query: PageQuery, lines: list[str], numbers: list[int], *, has_more: bool) -> Page:
         total = self._lines.total_lines
         return Page(tuple(lines), total, len(lines), query.offset, has_more, numbers=tuple(numbers))
+
+
+def is_page(value: Any) -> bool:
+    """Tell a page that a program was given from a part of the stored value, which may be as large as a value may."""
+    return type(value) is dict and value.keys() >= _KEYS
 
 
 class _Deadline:

@@ -53,7 +53,8 @@ def parse_path(path: object) -> tuple[Step, ...]:
         raise TypeError(f"path must be text, got {type(path).__name__}")
     if len(path) > MAX_PATH_LENGTH:
         raise ValueError(f"path is too long: at most {MAX_PATH_LENGTH} characters, got {len(path)}")
-    text = path.removeprefix("$")
+    # As JSONPath writes the whole; a key may begin so, too: "$ref".
+    text = path[1:] if path == "$" or path.startswith(("$.", "$[")) else path
     steps: list[Step] = []
     place = 0
     while place < len(text) and text != ".":

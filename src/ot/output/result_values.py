@@ -122,7 +122,7 @@ class ResultValues:
         if at != self._places.root:
             return reader.end_within(at, self._room)
         # The root's end is known, whatever it holds.
-        if reader.size - at > self._room:
+        if reader.size - max(at, 0) > self._room:
             raise TooFar
         return reader.size
 

@@ -8,6 +8,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import anyio.to_thread
@@ -21,6 +22,7 @@ from ot.execution.tool_executor import ToolExecutor
 from ot.log_span import log_span
 from ot.logs import current_run
 from ot.output.finish import Asked, Finish, NotPresentable
+from ot.output.result_pages import is_page
 from ot.runtime.aliases import expand_aliases
 from ot.runtime.engines.engine import NO_VALUE, Engine, Outcome
 from ot.runtime.failure_text import failure_text
@@ -44,7 +46,7 @@ QUICK_CHARACTERS = 10_000
 WRITE_SECONDS = 1.0
 """What a run that has used up its time still gets for its reply."""
 PAGE = ("ot", "result")
-"""The call whose value is a page of a stored result: bounded already, and never stored again."""
+"""The call whose value may be a page of a stored result, which is bounded already and never stored again."""
 
 
 @dataclass
@@ -273,11 +275,12 @@ class Runner:
     def _asked(self, outcome: Outcome, trail: _Trail, caller: str) -> Asked:
         sanitize = outcome.sanitize is not None and outcome.sanitize is not False
         return Asked(
-            format=outcome.format if outcome.format is not None else self._own_format(trail.single_call),
+            format=outcome.format,
+            own_format=self._own_format(trail.single_call),
             sanitize=sanitize or self._must_sanitize(trail),
             tools=tuple(trail.tools),
             owner=caller,
-            inline=trail.single_call == PAGE,
+            inline=trail.single_call == PAGE and is_page(outcome.value),
         )
 
     def _own_format(self, single_call: tuple[str, str] | None) -> str | None:
@@ -295,7 +298,10 @@ class Runner:
         return self._security.sanitize == "always"
 
     async def _failure(self, error: OneToolError, trail: _Trail, caller: str) -> Reply:
-        text = failure_text(error, trail.program, self.executor.registry)
+        explain = partial(failure_text, error, trail.program, self.executor.registry)
+        # What exists, for a name that does not, is told after a look at every pack: not on the event loop.
+        looks = isinstance(error, ProgramFailed) and error.kind == "NameError"
+        text = await anyio.to_thread.run_sync(explain, abandon_on_cancel=True) if looks else explain()
         text = text if len(text) <= MAX_ERROR_TEXT else text[:MAX_ERROR_TEXT] + "… [cut]"
         sanitize = self._must_sanitize(trail) or bool(trail.program and trail.program.asks_to_sanitize)
         asked = Asked(sanitize=sanitize, tools=tuple(trail.tools), owner=caller)

@@ -79,6 +79,8 @@ class Sessions:
         key = (caller, name)
         kept = await self._open(key)
         kept.waiting += 1
+        if kept.idle is not None:
+            kept.idle.cancel()  # it is not idle any more, however long this run takes
         try:
             return await self._in_turn(key, kept, program, reach, limits, deadline)
         finally:
@@ -119,8 +121,6 @@ class Sessions:
 
     def _watch(self, key: Key, kept: Kept) -> None:
         """Let the session end when it has been idle for long; one that is lost holds nothing any more."""
-        if kept.idle is not None:
-            kept.idle.cancel()
         if self._kept.get(key) is kept and not kept.busy:
             if why := kept.variables.lost:
                 self._end(key, kept, why)
@@ -201,7 +201,7 @@ class Sessions:
         program = parse_program(f"[type({variable}).__name__, {variable}]", max_bytes=limits.command_bytes)
         try:
             outcome = await self.run(caller, name, program, Nothing(), limits, deadline)
-        except LimitExceeded:
+        except (LimitExceeded, SessionLost):
             raise
         except RunError:
             return None  # never assigned, deleted, or without a form outside the program

@@ -39,6 +39,8 @@ def _empty() -> sqlite3.Connection:
 
 def _figures(connection: sqlite3.Connection, window: Window, tool: str) -> Figures:
     connection.row_factory = sqlite3.Row
+    # All questions see one moment: what servers write meanwhile must not be in some of the answers alone.
+    connection.execute("BEGIN")
     ask = _Ask(connection, window, tool)
     times = ask.times()
     runs = ask.runs()
@@ -74,9 +76,9 @@ class _Ask:
     def _of_tool(self, statement: str, column: str = "tool") -> list[dict[str, Any]]:
         if not self._tool:
             return self._rows(statement.format(window="{window}", tool="1"))
-        named = f"({column} = ? OR {column} LIKE ? ESCAPE '\\')"
-        escaped = self._tool.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        return self._rows(statement.format(window="{window}", tool=named), self._tool, f"{escaped}.%")
+        # Not LIKE, to which Web and web are one pack.
+        named, beginning = f"({column} = ? OR substr({column}, 1, ?) = ?)", f"{self._tool}."
+        return self._rows(statement.format(window="{window}", tool=named), self._tool, len(beginning), beginning)
 
     def first(self) -> float:
         (row,) = self._rows("SELECT min(start) AS first FROM run_sums WHERE {window}")

@@ -83,7 +83,11 @@ class SqliteSink:
                 connection.execute("INSERT INTO losses VALUES (?, ?)", (self._clock(), lost))
         if self._clock() >= self._clean_at:
             self._clean_at = self._clock() + CLEAN_SECONDS
-            self._clean(connection)
+            try:
+                self._clean(connection)
+            except sqlite3.Error as error:
+                # The rows are kept: told of it, whoever wrote them would write them again, and they would count twice.
+                logger.warning("old statistics could not be removed, which is tried again in an hour: %s", error)
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is not None and self._file == _identity(self._path):

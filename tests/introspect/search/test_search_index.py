@@ -53,6 +53,15 @@ def test_beginnings_and_slips_are_understood(query: str, first: str) -> None:
     assert found(query)[0] == first
 
 
+@pytest.mark.parametrize("query", ["créer", "Créer", "müßig", "задача", "löschen", "文件"])
+def test_words_with_letters_of_other_languages_are_found_whole(query: str) -> None:
+    texts = ["Créer un fichier", "müßig", "Новая задача", "Datei löschen", "文件"]
+    index = SearchIndex([f"t.{number}" for number in range(5)], [[Field(text, 5.5, 10)] for text in texts])
+    found = index.find(query)
+    assert query.casefold() in texts[found.hits[0][0]].casefold()
+    assert found.unmatched == ()
+
+
 def test_words_that_no_document_has_are_named_as_they_were_written() -> None:
     assert index().find("fetch Zebra quokkas").unmatched == ("Zebra", "quokkas")
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from ot.app import App
 from ot.cli.diagnosis.finding import Finding
+from ot.output.result_files import FILE_OF_RESULT
 
 DAY = 24 * 3600.0
 PACK_DAYS = 30
 UNFINISHED_SECONDS = 3600.0
 PACK_DIRECTORY = re.compile(r"[0-9a-f]{32}\Z")
 HALF_WRITTEN = re.compile(r"\..+\.[0-9a-f]{16}\Z")
-RESULT = re.compile(r"result-[0-9a-f-]+\.(txt|meta\.json)\Z")
 
 
 def leftover_findings(app: App) -> Iterator[Finding]:
@@ -63,7 +63,7 @@ def _half_written(place: Path) -> list[Path]:
 
 
 def _expired(place: Path, ttl: float) -> list[Path]:
-    found = [path for path in _entries(place) if RESULT.match(path.name)]
+    found = [path for path in _entries(place) if FILE_OF_RESULT.fullmatch(path.name)]
     return [path for path in found if ttl and _age(path) > ttl + UNFINISHED_SECONDS]
 
 
