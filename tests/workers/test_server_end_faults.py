@@ -58,7 +58,7 @@ def test_a_server_killed_while_idle_leaves_nothing(wire: WireServer, fault: Faul
 
 @fault("W24", repetitions=1)
 def test_a_server_killed_in_a_call_leaves_nothing(place: WorkerPlace, fault: Fault) -> None:
-    assert max(killed_in_a_call(place) for _ in range(10)) <= GONE_SECONDS
+    assert max(killed_in_a_call(place) for _ in range(5)) <= GONE_SECONDS
 
 
 @pytest.mark.soak
@@ -138,7 +138,7 @@ def killed_while_starting(place: WorkerPlace, after: float) -> None:
 @fault("W49", repetitions=1)
 def test_a_server_killed_while_it_starts_a_worker_leaves_nothing(place: WorkerPlace, fault: Fault) -> None:
     chance = random.Random(49)
-    for _ in range(20):
+    for _ in range(8):
         killed_while_starting(place, chance.uniform(0.0, 0.15))
 
 
