@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,18 @@ async def test_a_program_imports_what_was_installed_and_cannot_change_it(
         write = "import six\ntry:\n    open(six.__file__, 'a')\nexcept OSError as error:\n    r = error.errno\nr"
         assert await result(engine, write) in (1, 13, 30)
         assert await result(engine, "import os\nlist(os.environ)") == []
+    finally:
+        await engine.aclose()
+
+
+async def test_random_numbers_are_others_in_every_run(environments: PackEnvironments) -> None:
+    packages = await AnalysisPackages(["numpy"], environments).installed()
+    # As pandas has it: the generator of the whole module is there before the first child.
+    engine = ExactEngine(packages=replace(packages, imports=(*packages.imports, "numpy.random")))
+    try:
+        assert await result(engine, "import sys\n'numpy.random' in sys.modules") is True
+        drawn = [await result(engine, "import numpy, random\n[numpy.random.rand(), random.random()]") for _ in range(3)]
+        assert len({number for pair in drawn for number in pair}) == 6
     finally:
         await engine.aclose()
 

@@ -48,7 +48,7 @@ print(*found, sep=", ")
 def serve_one(fd: int) -> None:
     """Read one program from *fd*, run it and end, or those of one session; the process is locked up already."""
     channel = Channel(fd)
-    random.seed()
+    _seed()
     main = types.ModuleType("__main__")
     reserve = [bytes(RESERVE_BYTES)]
     if not channel.has_message():  # else somebody waits already
@@ -66,6 +66,13 @@ def serve_one(fd: int) -> None:
             channel.wait_to_be_ended()
         payload = channel.next_program()
         reserve = [bytes(RESERVE_BYTES)]
+
+
+def _seed() -> None:
+    """Begin random numbers anew: the zygote's own would be the same in every run."""
+    random.seed()
+    if numpy := sys.modules.get("numpy.random"):
+        numpy.seed()
 
 
 def touch_ahead(source: str = TOUCH) -> None:
