@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ot.cli.diagnosis.finding import Finding
 
-ZYGOTE = re.compile(r"from ot\.runtime\.engines\.jail\.zygote import main.* # of server (\d+)\Z")
+ZYGOTE = re.compile(r"from ot\.runtime\.engines\.jail\.zygote import main.* # of server (\d+)\Z", re.DOTALL)
 GUARD = "/ot/execution/workers/guard.py"
 GUARD_SERVER = 3
 """The place of the server's number among the guard's arguments."""
