@@ -18,6 +18,7 @@ from typing import Any
 from ot.runtime.engines.jail import lockdown
 from ot.runtime.engines.jail.child import serve_one, touch_ahead
 from ot.runtime.engines.jail.fork_hooks import without_fork_hooks
+from ot.runtime.engines.jail.immortal import make_immortal
 from ot.runtime.engines.jail.lockdown import ChildLimits
 from ot.runtime.engines.jail.seccomp import LEAST_STACK, Filter
 from ot.runtime.engines.jail.self_test import probe
@@ -121,6 +122,7 @@ class Zygote:
             self._to_load = None
             for _ in range(REHEARSALS):
                 touch_ahead()
+            make_immortal()
             self.freeze()
             # The children that wait have none of it yet.
             self._control.send(json.dumps({"warm": True}).encode())
@@ -176,6 +178,7 @@ def main(control_fd: int) -> None:
     zygote.freeze()
     control.send(json.dumps(report).encode())
     zygote.serve()
+    os._exit(0)  # an interpreter whose objects never die has nothing to tidy up
 
 
 def import_packages(paths: Sequence[str], names: Sequence[str]) -> None:
