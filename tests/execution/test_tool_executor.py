@@ -262,6 +262,18 @@ async def test_observers_learn_of_every_call_but_never_its_content() -> None:
     assert "secret" not in repr(one.records)
 
 
+async def test_a_backend_that_breaks_while_it_prepares_is_told_as_a_failure() -> None:
+    class Breaking(StubBackend):
+        async def prepare(self, tool: Tool, context: CallContext) -> None:
+            raise RuntimeError("broken")
+
+    calls = Calls()
+    registry = ToolRegistry([Pack("t", "local", lambda: TOOLS)])
+    with pytest.raises(RuntimeError, match="broken"):
+        await call(ToolExecutor(registry, {"in_process": Breaking({})}, observers=[calls]), "free")
+    assert [(record.tool, record.error) for record in calls.records] == [("t.free", "RuntimeError")]
+
+
 async def test_an_absurd_name_is_cut_before_it_is_told() -> None:
     calls = Calls()
     with pytest.raises(UnknownTool):

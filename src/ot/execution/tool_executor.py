@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import anyio
 
-from ot.errors import NotApproved, OneToolError, ToolDenied, ToolError, ToolFailed, ToolTimeout
+from ot.errors import NotApproved, ToolDenied, ToolError, ToolFailed, ToolTimeout
 from ot.execution.arguments import bind_arguments
 from ot.execution.backends.backend import Backend, CallContext
 from ot.execution.consent import how_to_allow
@@ -111,9 +111,9 @@ class ToolExecutor:
         except asyncio.CancelledError:
             error = "Cancelled"
             raise
-        except OneToolError as failure:
+        except Exception as failure:
             error = failure.kind if isinstance(failure, ToolFailed) else type(failure).__name__
-            message = str(failure)
+            message = str(failure)[:MAX_MESSAGE]
             raise
         finally:
             seconds = time.monotonic() - started
