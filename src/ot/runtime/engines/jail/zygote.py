@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,8 @@ from ot.runtime.engines.jail.self_test import probe
 MAX_REQUEST = 1 << 16
 IDLE_SECONDS = 0.05
 """Without requests for so long, the modules that some programs import are loaded, one by one."""
+COLD_SECONDS = 2.0
+"""After so long they are loaded between requests, however close these follow each other."""
 OFTEN_IMPORTED = (
     "asyncio", "datetime", "decimal", "collections", "itertools", "functools", "math", "re", "random", "statistics",
     "string", "textwrap", "hashlib", "base64", "csv", "io", "dataclasses", "typing", "enum", "contextlib", "heapq",
@@ -99,6 +102,7 @@ class Zygote:
 
     def serve(self) -> None:
         """Answer requests until the server goes away; while it asks for nothing, get warmer."""
+        late = time.monotonic() + COLD_SECONDS
         idle: float | None = IDLE_SECONDS
         while True:
             self._control.settimeout(idle)
@@ -110,7 +114,7 @@ class Zygote:
             if not request:
                 return
             self._fork(json.loads(request))
-            idle = None if self._to_load is None else IDLE_SECONDS
+            idle = None if self._to_load is None else IDLE_SECONDS if time.monotonic() < late else 0.0
 
     def _get_warmer(self) -> float | None:
         """Import one more module that programs often import; return how long to wait before the next."""
