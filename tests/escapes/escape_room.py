@@ -26,7 +26,7 @@ REPLY_SECONDS = 12.0
 MORE_TRIES = 2
 TIMING = ("wall_over_s", "stall_ms_over")
 CONFIG = """\
-limits: {run_seconds: 2, call_seconds: 2, cpu_seconds: 2}
+limits: {run_seconds: 2, call_seconds: 2, cpu_seconds: 1}
 aliases: {ws: brave.search}
 snippets: {hello: {body: '"hello {{ name }}"'}}
 policy: {deny: [vault.wipe]}

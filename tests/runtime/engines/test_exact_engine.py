@@ -16,7 +16,7 @@ import anyio
 import exact_attacks
 import psutil
 import pytest
-from exact_ways import SOURCE, WAYS, attacked
+from exact_ways import EACH_WAY, SOURCE, attacked
 
 from ot.config.models import Engines, Limits
 from ot.errors import EngineCrashed, EngineUnavailable
@@ -30,7 +30,7 @@ from ot.runtime.program import parse_program
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", EACH_WAY)
 def test_no_attack_succeeds_and_nothing_is_inherited(way: str) -> None:
     found = attacked(way)
     assert found["succeeded"] == []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import linux_probes
 import pytest
-from exact_ways import WAYS, attacked
+from exact_ways import EACH_WAY, attacked
 
 from ot.runtime.engines.jail.syscalls import ALLOWED, AUDIT_ARCH, CHECKED, number
 
@@ -23,7 +23,7 @@ def test_no_call_that_is_tried_is_on_the_list_of_those_allowed(machine: str) -> 
     assert {name.partition(":")[0] for name in tried if ":" in name} | {"mmap"} == CHECKED.keys()
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", EACH_WAY)
 def test_every_call_is_refused_by_the_filter(way: str) -> None:
     found = attacked(way)["probes"]["calls"]
     assert found.keys() == linux_probes.calls(os.uname().machine).keys()
@@ -31,7 +31,7 @@ def test_every_call_is_refused_by_the_filter(way: str) -> None:
     assert found == expected
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", EACH_WAY)
 def test_no_path_of_the_system_can_be_opened(way: str) -> None:
     found = attacked(way)["probes"]["paths"]
     reasons = {errno.EACCES, errno.ENOENT, errno.EPERM, errno.ENXIO, errno.ENODEV}

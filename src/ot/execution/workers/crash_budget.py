@@ -37,7 +37,8 @@ class CrashBudget:
         self._deaths.append(now)
         while self._deaths and now - self._deaths[0] > WINDOW_SECONDS:
             self._deaths.popleft()
-        if len(self._deaths) >= self._most:
+        # Long pauses leave few deaths within a minute: only a quiet one ends them, see worked().
+        if len(self._deaths) >= self._most or self._pause > FIRST_PAUSE:
             # Full jitter keeps several servers from trying again at the same moment.
             self._closed_until = now + self._pause * random.uniform(0.5, 1.0)
             self._pause = min(self._pause * 2, LONGEST_PAUSE)
