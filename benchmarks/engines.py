@@ -1,6 +1,7 @@
 """Measures run("1+1") in each engine against bare FastMCP: request by request in turns, spaced and back to back.
 
 python benchmarks/engines.py [--rounds 200] [--json]
+python benchmarks/engines.py --bombs    how much longer small runs take beside programs that never stop
 """
 
 from __future__ import annotations
@@ -22,6 +23,30 @@ INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo":
 BARS = {"exact": {"spaced": 1.8, "back to back": 2.5}, "portable": {"spaced": 1.3, "back to back": 1.3}}
 SPACE_SECONDS = 0.05
 RUN, CALL = "1+1", "demo.echo(text='x')"
+BOMBS = {
+    "processes and threads": """
+import os, threading
+while True:
+    try:
+        os.fork()
+    except OSError:
+        pass
+    try:
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+    except (RuntimeError, MemoryError):
+        pass
+""",
+    "memory": """
+held = []
+while True:
+    try:
+        held.append(bytearray(1 << 20))
+    except MemoryError:
+        held.clear()
+""",
+    "an endless loop": "while True: pass",
+}
+"""Each is held and ended by its limits in the exact engine; never run one elsewhere."""
 
 
 class Server:
@@ -57,6 +82,11 @@ class Server:
                 return answer
         raise RuntimeError("the server went away")
 
+    def leave_running(self, command: str) -> None:
+        """Begin a run, and wait for no answer."""
+        params = {"name": "run", "arguments": {"command": command}}
+        self._send({"jsonrpc": "2.0", "id": f"left {next(self._ids)}", "method": "tools/call", "params": params})
+
     def run(self, command: str) -> float:
         """Return how long a run took."""
         started = time.perf_counter()
@@ -85,12 +115,45 @@ def measure(servers: dict[str, Server], command: str, rounds: int, space: float)
     return times
 
 
+def bombs(rounds: int) -> str:
+    """Return the p95 of small runs alone and beside each bomb, and beside all of them, as a table."""
+    lines = ["| beside | p95 alone, ms | p95 beside, ms | times |", "|---|---|---|---|"]
+    with tempfile.TemporaryDirectory() as directory:
+        for name, programs in {
+            **{name: [program] for name, program in BOMBS.items()},
+            "all": [*BOMBS.values()],
+        }.items():
+            server = Server("our_server.py", Path(directory) / name, "exact")
+            try:
+                _p95(server, 40)
+                alone = _p95(server, rounds)
+                for program in programs:
+                    server.leave_running(program)
+                beside = _p95(server, rounds)
+            finally:
+                server.close()
+            lines.append(f"| {name} | {alone * 1000:.1f} | {beside * 1000:.1f} | {beside / alone:.2f} |")
+    return "\n".join(lines) + "\n"
+
+
+def _p95(server: Server, rounds: int) -> float:
+    times: list[float] = []
+    for number in range(rounds):
+        time.sleep(0.02)
+        times.append(server.run(f"sum(range({number}))"))
+    return statistics.quantiles(times, n=20)[-1]
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--bombs", action="store_true")
     options = parser.parse_args()
+    if options.bombs:
+        sys.stdout.write(bombs(options.rounds))
+        return
     with tempfile.TemporaryDirectory() as directory:
         homes = Path(directory)
         servers = {
