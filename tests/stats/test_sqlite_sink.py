@@ -33,6 +33,8 @@ def test_rows_and_their_sums_are_there_together(tmp_path: Path) -> None:
         assert ask(file, f"SELECT sum(runs), sum(chars_out), sum(calls) FROM run_sums {where}") == ask(
             file, "SELECT count(*), sum(chars_out), sum(calls) FROM runs"
         )
+    for span in (3600, 86_400, 30 * 86_400):
+        where = f"WHERE span = {span}"
         assert ask(file, f"SELECT sum(count) FROM times {where} AND tool = ''") == [(count(file, "runs"),)]
     assert ask(file, "SELECT sum(flat_chars) FROM connection_sums WHERE span = 3600") == ask(
         file, "SELECT sum(flat_chars) FROM connections"
@@ -174,3 +176,15 @@ def test_old_rows_go_and_sums_stay_as_long_as_they_are_to(tmp_path: Path) -> Non
     last.write([])
     last.close()
     assert read_figures(file, "all", NOW).tools[0].calls == 1
+    assert ask(file, f"SELECT count(*) FROM times WHERE start < {NOW - 80 * DAY}") == [(0,)]
+
+
+def test_times_of_all_days_are_those_of_every_row(tmp_path: Path) -> None:
+    file = tmp_path / "stats.db"
+    one = sink(file)
+    one.write([call_row(NOW - day * DAY, duration_ms=100.0 if day < 80 else 5000.0) for day in range(100)])
+    one.close()
+    for period, p95 in (("month", 100.0), ("all", 5000.0)):
+        (tool,) = read_figures(file, period, NOW).tools
+        assert tool.p50_ms == pytest.approx(100.0, rel=0.1)
+        assert tool.p95_ms == pytest.approx(p95, rel=0.1)

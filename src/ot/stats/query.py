@@ -10,7 +10,7 @@ from typing import Any
 
 from ot.stats.figures import Figures, ToolFigures, Window
 from ot.stats.histogram import percentile
-from ot.stats.schema import TABLES
+from ot.stats.schema import MONTH, TABLES
 from ot.stats.sqlite_sink import open_for_reading
 
 
@@ -103,10 +103,13 @@ class _Ask:
 
     def times(self) -> defaultdict[str, dict[int, int]]:
         found: defaultdict[str, dict[int, int]] = defaultdict(dict)
-        for row in self._rows(
-            "SELECT tool, bucket, sum(count) AS count FROM times WHERE {window} GROUP BY tool, bucket"
-        ):
-            found[row["tool"]][row["bucket"]] = row["count"]
+        span, start = self._window
+        rows = self._connection.execute(
+            "SELECT tool, bucket, sum(count) FROM times WHERE span = ? AND start >= ? GROUP BY tool, bucket",
+            (span if start else MONTH, start),
+        )
+        for tool, bucket, count in rows:
+            found[tool][bucket] = count
         return found
 
     def tools(self, times: defaultdict[str, dict[int, int]]) -> list[ToolFigures]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 VERSION = 1
 HOUR, DAY = 3600, 86_400
+MONTH = 30 * DAY
 SPANS = (HOUR, DAY)
 """The lengths, in seconds, over which sums are kept."""
+SPANS_OF_TIMES = (*SPANS, MONTH)
+"""Of times there are many more sums: those of all days ever would take seconds to read."""
 
 TABLES = """
 CREATE TABLE runs (ts REAL, client TEXT, run TEXT, chars_in INTEGER, chars_out INTEGER, duration_ms REAL,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ot.config.safe_file import locked
 from ot.stats.rows import CallRow, ConnectionRow, RunRow, StatsRow
-from ot.stats.schema import ADD, DAY, DETAILS, HOUR, INSERT, SUMS, TABLES, VERSION
+from ot.stats.schema import ADD, DAY, DETAILS, HOUR, INSERT, MONTH, SUMS, TABLES, VERSION
 from ot.stats.sums import Sums
 
 logger = logging.getLogger(__name__)
@@ -110,6 +110,8 @@ class SqliteSink:
                 if self._retention_days:
                     before = now - self._retention_days * DAY
                     connection.execute(f"DELETE FROM {table} WHERE span = ? AND start < ?", (DAY, before))
+                    # One goes when the last of its days has gone.
+                    connection.execute(f"DELETE FROM {table} WHERE span = ? AND start < ?", (MONTH, before - MONTH))
 
 
 def open_for_writing(path: Path) -> sqlite3.Connection:

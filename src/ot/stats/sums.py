@@ -7,7 +7,7 @@ from typing import Any
 
 from ot.stats.histogram import bucket_of
 from ot.stats.rows import CallRow, ConnectionRow, RunRow, StatsRow
-from ot.stats.schema import HOUR, SPANS
+from ot.stats.schema import HOUR, SPANS, SPANS_OF_TIMES
 
 MOST_CALLS = 1000
 """Runs of more calls are counted with those of this many."""
@@ -34,11 +34,12 @@ class Sums:
                 self._connection(start, row)
 
     def of(self, table: str) -> list[Sequence[Any]]:
-        """Return what is to be added to *table*: each hour's sums to that hour, and to its day."""
+        """Return what is to be added to *table*: each hour's sums to that hour, to its day and so on."""
+        spans = SPANS_OF_TIMES if table == "times" else SPANS
         return [
             (span, start // span * span, *key, *figures)
             for (start, *key), figures in self._tables.get(table, {}).items()
-            for span in SPANS
+            for span in spans
         ]
 
     def _run(self, start: int, row: RunRow) -> None:
