@@ -19,20 +19,23 @@ def listeners() -> Iterator[Listeners]:
 
 ROOMS = {
     "portable": [],
-    "no-refusal": ["--no-refusal"],
     "exact": ["--exact"],
     # The weakest jail that there is: nothing but what needs no package, for a user whose files are the server's.
     "exact-as-user-no-namespaces": ["--exact", "--no-namespaces", "--as-user"],
 }
-SOAKED = {"exact-no-namespaces": ["--exact", "--no-namespaces"], "exact-as-user": ["--exact", "--as-user"]}
-"""The ways between the strongest and the weakest."""
+SOAKED = {
+    "exact-no-namespaces": ["--exact", "--no-namespaces"],
+    "exact-as-user": ["--exact", "--as-user"],
+    "no-refusal": ["--no-refusal"],
+}
+"""The ways between the strongest and the weakest, and the portable engine without its look at a program's text."""
 
 
 @pytest.fixture(scope="module", params=[*ROOMS, *(pytest.param(name, marks=pytest.mark.soak) for name in SOAKED)])
 def room(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, listeners: Listeners
 ) -> Iterator[EscapeRoom]:
-    """A server with each engine, the portable one also without its look at a program's text."""
+    """A server with each engine, and in each way of running it."""
     found = EscapeRoom(tmp_path_factory.mktemp("escape"), listeners, *(ROOMS | SOAKED)[request.param])
     yield found
     found.server.close()
