@@ -1,7 +1,8 @@
 """Measures run("1+1") in each engine against bare FastMCP: request by request in turns, spaced and back to back.
 
-python benchmarks/engines.py [--rounds 200] [--json]
-python benchmarks/engines.py --bombs    how much longer small runs take beside programs that never stop
+python benchmarks/engines.py [--rounds 200] [--row 10] [--json]
+python benchmarks/engines.py --bombs        how much longer small runs take beside programs that never stop
+python benchmarks/engines.py --statistics   how much longer runs take with statistics than without
 """
 
 from __future__ import annotations
@@ -19,45 +20,26 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "tests"))
+
+from runtime.engines.bombs import BOMBS  # noqa: E402 - the tests' own
+
 INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
 BARS = {"exact": {"spaced": 1.8, "back to back": 2.5}, "portable": {"spaced": 1.3, "back to back": 1.3}}
-SPACE_SECONDS = 0.05
+PACES = {"spaced": 0.05, "back to back": 0.0}
+"""The seconds between runs."""
 RUN, CALL = "1+1", "demo.echo(text='x')"
-BOMBS = {
-    "processes and threads": """
-import os, threading
-while True:
-    try:
-        os.fork()
-    except OSError:
-        pass
-    try:
-        threading.Thread(target=threading.Event().wait, daemon=True).start()
-    except (RuntimeError, MemoryError):
-        pass
-""",
-    "memory": """
-held = []
-while True:
-    try:
-        held.append(bytearray(1 << 20))
-    except MemoryError:
-        held.clear()
-""",
-    "an endless loop": "while True: pass",
-}
-"""Each is held and ended by its limits in the exact engine; never run one elsewhere."""
 
 
 class Server:
     """One server process, spoken to over its standard input and output."""
 
-    def __init__(self, script: str, home: Path, engine: str = "") -> None:
-        """Start *script*, with *engine* in the configuration of *home*."""
+    def __init__(self, script: str, home: Path, engine: str = "", more: str = "") -> None:
+        """Start *script*, with *engine* and *more* in the configuration of *home*."""
         settings = home / ".onetool"
         settings.mkdir(parents=True)
         if engine:
-            (settings / "onetool.yaml").write_text(f"engines: {{use: {engine}}}\n")
+            (settings / "onetool.yaml").write_text(f"engines: {{use: {engine}}}\n{more}")
         self._ids = itertools.count(1)
         self._process = subprocess.Popen(
             [sys.executable, str(HERE / script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -102,10 +84,10 @@ class Server:
         self._process.wait(10)
 
 
-def measure(servers: dict[str, Server], command: str, rounds: int, space: float) -> dict[str, list[float]]:
-    """Return the times of each server: in turns when spaced, in rows of ten when back to back."""
+def measure(servers: dict[str, Server], command: str, rounds: int, space: float, row: int) -> dict[str, list[float]]:
+    """Return the times of each server: in turns when spaced, in rows when back to back."""
     times: dict[str, list[float]] = {name: [] for name in servers}
-    in_a_row = 1 if space else 10
+    in_a_row = 1 if space else row
     for turn in range(rounds // in_a_row):
         names = list(servers)
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
@@ -113,6 +95,29 @@ def measure(servers: dict[str, Server], command: str, rounds: int, space: float)
                 time.sleep(space)
                 times[name].append(servers[name].run(command))
     return times
+
+
+def with_statistics(rounds: int, row: int) -> str:
+    """Return what recording adds to ``run("1+1")``, as a table."""
+    lines = ["| pace | with statistics to without | of best tenths |", "|---|---|---|"]
+    with tempfile.TemporaryDirectory() as directory:
+        servers = {
+            name: Server("our_server.py", Path(directory) / name, "portable", f"stats: {{enabled: {name}}}\n")
+            for name in ("true", "false")
+        }
+        try:
+            for server in servers.values():
+                for _ in range(20):
+                    server.run(RUN)
+            for pace, space in PACES.items():
+                times = measure(servers, RUN, rounds, space, row)
+                ratio = statistics.median(times["true"]) / statistics.median(times["false"])
+                best = _best_tenth(times["true"]) / _best_tenth(times["false"])
+                lines.append(f"| {pace} | {ratio:.3f} | {best:.3f} |")
+        finally:
+            for server in servers.values():
+                server.close()
+    return "\n".join(lines) + "\n"
 
 
 def bombs(rounds: int) -> str:
@@ -149,10 +154,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--row", type=int, default=10)
     parser.add_argument("--bombs", action="store_true")
+    parser.add_argument("--statistics", action="store_true")
     options = parser.parse_args()
     if options.bombs:
         sys.stdout.write(bombs(options.rounds))
+        return
+    if options.statistics:
+        sys.stdout.write(with_statistics(options.rounds, options.row))
         return
     with tempfile.TemporaryDirectory() as directory:
         homes = Path(directory)
@@ -162,21 +172,21 @@ def main() -> None:
             "exact": Server("our_server.py", homes / "exact", "exact"),
         }
         try:
-            found = figures(servers, options.rounds)
+            found = figures(servers, options.rounds, options.row)
         finally:
             for server in servers.values():
                 server.close()
     sys.stdout.write(json.dumps(found) + "\n" if options.json else table(found))
 
 
-def figures(servers: dict[str, Server], rounds: int) -> list[dict[str, Any]]:
+def figures(servers: dict[str, Server], rounds: int, row: int) -> list[dict[str, Any]]:
     """Return the ratio of medians to the bare server, for each engine, command and pace."""
     for server in servers.values():
         for _ in range(20):
             server.run(RUN)
     found: list[dict[str, Any]] = []
-    for command, (pace, space) in itertools.product((RUN, CALL), (("spaced", SPACE_SECONDS), ("back to back", 0.0))):
-        times = measure(servers, command, rounds, space)
+    for command, (pace, space) in itertools.product((RUN, CALL), PACES.items()):
+        times = measure(servers, command, rounds, space, row)
         floor = statistics.median(times["bare"])
         for name in ("portable", "exact"):
             bar = BARS[name].get(pace) if command == RUN else None
@@ -184,8 +194,8 @@ def figures(servers: dict[str, Server], rounds: int) -> list[dict[str, Any]]:
             # On a busy machine the best tenth of both sides says more than the middle.
             best = _best_tenth(times[name]) / _best_tenth(times["bare"])
             p95 = statistics.quantiles(times[name], n=20)[-1] * 1000
-            row = {"engine": name, "command": command, "pace": pace, "ratio": ratio, "best": best, "bar": bar}
-            found.append(row | {"p95_ms": p95})
+            found_row = {"engine": name, "command": command, "pace": pace, "ratio": ratio, "best": best, "bar": bar}
+            found.append(found_row | {"p95_ms": p95})
     return found
 
 

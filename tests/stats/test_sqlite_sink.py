@@ -184,6 +184,27 @@ def test_times_of_all_days_are_those_of_every_row(tmp_path: Path) -> None:
     one = sink(file)
     one.write([call_row(NOW - day * DAY, duration_ms=100.0 if day < 80 else 5000.0) for day in range(100)])
     one.close()
+    check_times(file)
+
+
+def test_times_of_a_database_without_sums_by_month_are_found_and_then_summed(tmp_path: Path) -> None:
+    file = tmp_path / "stats.db"
+    one = sink(file)
+    one.write([call_row(NOW - day * DAY, duration_ms=100.0 if day < 80 else 5000.0) for day in range(100)])
+    one.close()
+    with closing(sqlite3.connect(file)) as old:
+        old.executescript(f"DELETE FROM times WHERE span = {30 * DAY}; PRAGMA user_version = 1")
+    check_times(file)
+    two = sink(file)
+    two.write([call_row(NOW, duration_ms=100.0)])
+    two.close()
+    assert ask(file, "PRAGMA user_version") == [(2,)]
+    assert ask(file, f"SELECT sum(count) FROM times WHERE span = {30 * DAY}") == [(101,)]
+    check_times(file)
+
+
+def check_times(file: Path) -> None:
+    """Hold the times of a month, which were all short, and those of all days, some of which were long."""
     for period, p95 in (("month", 100.0), ("all", 5000.0)):
         (tool,) = read_figures(file, period, NOW).tools
         assert tool.p50_ms == pytest.approx(100.0, rel=0.1)

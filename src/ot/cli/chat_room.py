@@ -66,7 +66,7 @@ class ChatRoom:
         """
         app = App(Paths.find(), trust_project=trusted)
         try:
-            await app.definitions_of(packs)
+            await app.definitions_of(packs)  # a server among them is asked now what it offers
             return cls(app, provider, model, packs, shown=shown)
         except BaseException:
             await app.aclose()

@@ -11,7 +11,7 @@ from typing import Any
 from ot.stats.figures import Figures, ToolFigures, Window
 from ot.stats.histogram import percentile
 from ot.stats.schema import MONTH, TABLES
-from ot.stats.sqlite_sink import open_for_reading
+from ot.stats.sqlite_sink import open_for_reading, version_of
 
 
 def read_figures(path: Path, period: str, now: float, *, tool: str = "") -> Figures:
@@ -106,7 +106,7 @@ class _Ask:
         span, start = self._window
         rows = self._connection.execute(
             "SELECT tool, bucket, sum(count) FROM times WHERE span = ? AND start >= ? GROUP BY tool, bucket",
-            (span if start else MONTH, start),
+            (MONTH if not start and version_of(self._connection) > 1 else span, start),
         )
         for tool, bucket, count in rows:
             found[tool][bucket] = count

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-VERSION = 1
+VERSION = 2
 HOUR, DAY = 3600, 86_400
 MONTH = 30 * DAY
 SPANS = (HOUR, DAY)
@@ -33,6 +33,11 @@ CREATE TABLE connection_sums (span INTEGER, start INTEGER, client TEXT, connecti
     flat_chars INTEGER, our_chars INTEGER, PRIMARY KEY (span, start, client)) WITHOUT ROWID;
 """
 """In ``times`` and ``error_sums`` an empty tool stands for whole runs."""
+
+MONTHS_OF_DAYS = f"""INSERT OR REPLACE INTO times
+    SELECT {MONTH}, start / {MONTH} * {MONTH}, tool, bucket, sum(count) FROM times
+    WHERE span = {DAY} GROUP BY 2, 3, 4"""
+"""Version 1 had no sums of times by month."""
 
 DETAILS = ("runs", "calls", "connections", "losses")
 SUMS = ("run_sums", "call_sums", "error_sums", "times", "run_calls", "connection_sums")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ot.config.safe_file import locked
 from ot.stats.rows import CallRow, ConnectionRow, RunRow, StatsRow
-from ot.stats.schema import ADD, DAY, DETAILS, HOUR, INSERT, MONTH, SUMS, TABLES, VERSION
+from ot.stats.schema import ADD, DAY, DETAILS, HOUR, INSERT, MONTH, MONTHS_OF_DAYS, SUMS, TABLES, VERSION
 from ot.stats.sums import Sums
 
 logger = logging.getLogger(__name__)
@@ -138,7 +138,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     """
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
     try:
-        _check_version(connection)
+        version_of(connection)
     except BaseException:
         connection.close()
         raise
@@ -178,19 +178,26 @@ def transaction(connection: sqlite3.Connection) -> Generator[None]:
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
-    if _check_version(connection):
+    if version_of(connection) == VERSION:
         return
     with transaction(connection):
-        if _check_version(connection):
-            return  # another process was first
-        for statement in TABLES.split(";"):
-            connection.execute(statement)
-        for table in DETAILS:
-            connection.execute(f"CREATE INDEX {table}_by_time ON {table} (ts)")
+        found = version_of(connection)  # another process may have been first
+        if found == 0:
+            for statement in TABLES.split(";"):
+                connection.execute(statement)
+            for table in DETAILS:
+                connection.execute(f"CREATE INDEX {table}_by_time ON {table} (ts)")
+        elif found < VERSION:
+            connection.execute(MONTHS_OF_DAYS)
         connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _check_version(connection: sqlite3.Connection) -> int:
+def version_of(connection: sqlite3.Connection) -> int:
+    """Return the version of the tables, 0 when there are none.
+
+    Raises:
+        sqlite3.Error: It is one that we do not know.
+    """
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > VERSION:
         raise sqlite3.NotSupportedError(f"it was made by a newer release of OneTool (version {version})")

@@ -9,6 +9,7 @@ import time
 
 import exact_attacks
 import pytest
+from bombs import BOMBS
 
 from ot.config.models import Limits
 from ot.errors import RunError
@@ -19,31 +20,6 @@ from ot.runtime.program import parse_program
 pytestmark = pytest.mark.anyio
 
 LIMITS = Limits(cpu_seconds=2, memory_mb=128)
-BOMBS = {
-    "processes": """
-import os, threading
-made = 0
-while made < 1_000_000:
-    try:
-        os.fork()
-    except OSError:
-        pass
-    try:
-        threading.Thread(target=threading.Event().wait, daemon=True).start()
-    except (RuntimeError, MemoryError):
-        pass
-    made += 1
-""",
-    "memory": """
-held = []
-while True:
-    try:
-        held.append(bytearray(1 << 20))
-    except MemoryError:
-        held.clear()
-""",
-    "endless loop": "while True: pass",
-}  # fmt: skip
 ROUNDS = 80
 MOST_TIMES_SLOWER = 5.0
 """A bound for machines that do other things too; the goal is 2, and what was measured is on the page on engines."""

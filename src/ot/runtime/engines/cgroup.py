@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ot.runtime.engines.cgroup_places import Place, Places, own_places
+from ot.runtime.engines.cgroup_places import Place, Places, own_places, text_of
 from ot.runtime.engines.cgroup_tree import make_group, remove_group
 
 logger = logging.getLogger(__name__)
@@ -94,7 +94,7 @@ class JailGroup:
 
     def report(self, pid: int) -> GroupReport:
         """Return what limits the process: it says itself which groups it is in."""
-        inside = _text(Path(f"/proc/{pid}/cgroup")).splitlines()
+        inside = text_of(Path(f"/proc/{pid}/cgroup")).splitlines()
         held: list[str] = []
         why_not = dict(self._why_not)
         for group, place in self._made:
@@ -114,7 +114,7 @@ class JailGroup:
             return
         self._each = memory_bytes
         if group := self._of("memory"):
-            used = int(_text(group / "memory.current") or _text(group / "memory.usage_in_bytes") or 0)
+            used = int(text_of(group / "memory.current") or text_of(group / "memory.usage_in_bytes") or 0)
             wanted = used + BASE_BYTES + self._programs * memory_bytes
             with contextlib.suppress(OSError):  # then the limit that it has stays
                 _limit_memory(group, min(wanted, most_memory(group.parent)))
@@ -150,7 +150,7 @@ def most_memory(own: Path) -> int:
     """Return how much of the machine, or of what the server's own group may use, programs get at most."""
     found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     for group in (own, *own.parents):
-        found += [int(text) for text in [_text(group / "memory.max").strip()] if text.isdigit()]
+        found += [int(text) for text in [text_of(group / "memory.max").strip()] if text.isdigit()]
     found += [_number(own, "hierarchical_memory_limit", "memory.stat") or found[0]]
     return int(min(found) * SHARE_OF_MACHINE)
 
@@ -178,15 +178,8 @@ def _is_of(line: str, place: Place) -> bool:
 
 
 def _number(group: Path, key: str, *files: str) -> int:
-    for line in (line for name in files for line in _text(group / name).splitlines()):
+    for line in (line for name in files for line in text_of(group / name).splitlines()):
         name, _, value = line.partition(" ")
         if name == key:
             return int(value)
     return 0
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""

@@ -94,7 +94,7 @@ def _why_not(directory: Path, root: Path, run: Path) -> str:
 def _is_delegated_scope(directory: Path, run: Path) -> bool:
     """Whether the user's own systemd was asked to hand over the group when it was made."""
     unit = run / "user" / str(os.getuid()) / "systemd" / "transient" / directory.name
-    return directory.suffix in (".scope", ".service") and DELEGATE.search(_text(unit)) is not None
+    return directory.suffix in (".scope", ".service") and DELEGATE.search(text_of(unit)) is not None
 
 
 def _is_marked(directory: Path) -> bool:
@@ -109,13 +109,13 @@ def _is_marked(directory: Path) -> bool:
 
 def _own_groups(proc: Path) -> Iterator[tuple[frozenset[str], str]]:
     """Yield the controllers and the path of each group of this process; the unified hierarchy names none."""
-    for line in _text(proc / "self" / "cgroup").splitlines():
+    for line in text_of(proc / "self" / "cgroup").splitlines():
         _, names, path = line.split(":", 2)
         yield frozenset(names.split(",")) - {""}, path
 
 
 def _mounts(proc: Path) -> Iterator[_Mount]:
-    for line in _text(proc / "self" / "mountinfo").splitlines():
+    for line in text_of(proc / "self" / "mountinfo").splitlines():
         before, _, after = line.partition(" - ")
         fields, (kind, _, options) = before.split(" "), after.split(" ", 2)
         if kind in ("cgroup", "cgroup2"):
@@ -128,10 +128,11 @@ def _plain(path: str) -> str:
 
 
 def _words(path: Path) -> list[str]:
-    return _text(path).split()
+    return text_of(path).split()
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """Return what a file of the kernel's says, or nothing where it says nothing to us."""
     try:
         return path.read_text()
     except OSError:

@@ -48,10 +48,7 @@ def builtins_as_items(names: Names) -> Iterator[Gap]:
         (node, target)
         for node in names.nodes.of(ast.comprehension)
         for target in ast.walk(node.target)
-        if isinstance(target, ast.Name)
-        and target.id != "_"
-        and hasattr(python_builtins, target.id)
-        and target.id not in BUILTINS
+        if isinstance(target, ast.Name) and target.id in PYTHONS_OWN and target.id not in BUILTINS
     ]
     functions = [part for kind in _FUNCTIONS for part in names.nodes.of(kind)] if found else []
     inside = {id(node) for function in functions for node in ast.walk(function)}
