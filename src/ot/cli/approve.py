@@ -42,7 +42,7 @@ def approve(
     if as_json:
         typer.echo(json.dumps({"approved": approving, "changes": [_plain(change) for change in changes]}))
     else:
-        _print(changes)
+        _print(found)
     for book, some in found if approving else ():
         pins.approve(book, _tools(book, some))
     if not as_json:
@@ -86,11 +86,11 @@ def _plain(change: Change) -> dict[str, Any]:
     }
 
 
-def _print(changes: Sequence[Change]) -> None:
+def _print(found: Sequence[tuple[PinBook, Sequence[Change]]]) -> None:
     from ot.config.snapshot import printable
 
-    for change in changes:
-        typer.echo(printable(str(change)))
+    for book, change in ((book, change) for book, changes in found for change in changes):
+        typer.echo(printable(f"{change}{f'  (of {book.owner})' if book.owner else ''}"))
         for line in _diff(change.old or {}, change.new or {}):
             typer.echo(f"  {printable(line)}")
 

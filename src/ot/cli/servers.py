@@ -58,7 +58,7 @@ def server_rows(loaded: Loaded, paths: Paths) -> list[dict[str, Any]]:
     catalogue = ServerCatalogue(paths.global_dir / FOLDER)
 
     def count(name: str) -> int | None:
-        known = catalogue.read(name, specs[name].endpoint) if name in specs else None
+        known = catalogue.read(specs[name].identity) if name in specs else None
         return len(known.tools) if known else None
 
     return [

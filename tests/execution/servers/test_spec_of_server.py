@@ -14,13 +14,14 @@ from ot.execution.servers.server_spec import ServerSpec
 from ot.execution.servers.spec_of_server import spec_of_server, specs_of_servers, why_not_startable
 
 CWD = Path("/srv/work")
+PROJECT = CWD / ".onetool"
 SECRETS = Secrets({"MINE": "my-secret"}, {"THEIRS": "project-secret"}, {"HOME": "/home/me", "FROM_ENV": "env-secret"})
 
 
 def spec(
-    of_project: bool = False, granted: tuple[str, ...] = (), secrets: Secrets = SECRETS, **given: Any
+    project: Path | None = None, granted: tuple[str, ...] = (), secrets: Secrets = SECRETS, **given: Any
 ) -> ServerSpec:
-    return spec_of_server("s", Server.model_validate(given), secrets, CWD, of_project, granted=granted)
+    return spec_of_server("s", Server.model_validate(given), secrets, CWD, project, granted=granted)
 
 
 def test_references_are_filled_in_everywhere() -> None:
@@ -64,19 +65,19 @@ def test_another_clients_reference_is_not_passed_on_as_text() -> None:
 
 
 def test_a_projects_server_gets_the_projects_secrets_alone() -> None:
-    assert spec(True, command="x", env={"A": "${THEIRS}", "H": "${HOME}"}).env == {
+    assert spec(PROJECT, command="x", env={"A": "${THEIRS}", "H": "${HOME}"}).env == {
         "A": "project-secret",
         "H": "/home/me",
     }
     for name in ("MINE", "FROM_ENV"):
-        made = spec(True, command="x", env={"A": f"${{{name}}}"})
+        made = spec(PROJECT, command="x", env={"A": f"${{{name}}}"})
         assert made.env["A"] == ""
         assert f"needs {name}" in made.problem
         assert "workers.packs.<pack>.secrets" in made.problem
 
 
 def test_a_projects_server_gets_what_the_user_granted() -> None:
-    made = spec(True, ("MINE", "FROM_ENV"), command="x", env={"A": "${MINE}", "B": "${FROM_ENV}"})
+    made = spec(PROJECT, ("MINE", "FROM_ENV"), command="x", env={"A": "${MINE}", "B": "${FROM_ENV}"})
     assert (made.env, made.problem) == ({"A": "my-secret", "B": "env-secret"}, "")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ot.config.expand import REFERENCE
@@ -15,6 +15,7 @@ from ot.execution.servers.find_program import find_program
 from ot.execution.servers.foreign_references import foreign_reference
 from ot.execution.servers.server_spec import ServerSpec
 from ot.execution.workers.child_environ import launcher_environ, worker_environ
+from ot.registry.server_identity import ServerIdentity, former_hash
 
 
 def specs_of_servers(loaded: Loaded, cwd: Path) -> dict[str, ServerSpec]:
@@ -26,7 +27,7 @@ def specs_of_servers(loaded: Loaded, cwd: Path) -> dict[str, ServerSpec]:
             server,
             loaded.secrets,
             cwd,
-            name in loaded.servers_of_project,
+            loaded.project.root if loaded.project and name in loaded.servers_of_project else None,
             granted=packs.get(server.pack or pack_name(name), PackWorker()).secrets,
             secrets_files=loaded.secret_files,
         )
@@ -40,17 +41,17 @@ def spec_of_server(
     server: Server,
     secrets: Secrets,
     cwd: Path,
-    of_project: bool = False,
+    project: Path | None = None,
     *,
     granted: Collection[str] = (),
     secrets_files: tuple[Path, ...] = (),
 ) -> ServerSpec:
     """Return *server* ready to be started, or with the ``problem`` that it cannot be.
 
-    The user's own server has the user's secrets, and its ``env`` also what the environment holds. A project's server
-    has those that the project brought, and of the user's only those in *granted*.
+    The user's own server has the user's secrets, and its ``env`` also what the environment holds. The server of a
+    *project* has those that the project brought, and of the user's only those in *granted*.
     """
-    filling = _Filling(name, secrets, of_project, frozenset(granted), secrets_files)
+    filling = _Filling(name, secrets, project is not None, frozenset(granted), secrets_files)
     command = filling.text("command", server.command)
     spec = ServerSpec(
         name=name,
@@ -68,6 +69,8 @@ def spec_of_server(
         tools=server.tools,
         problem="; ".join(filling.problems),
     )
+    former_cwd = str(cwd / Path(filling.text("cwd", server.cwd)).expanduser()) if command else ""
+    spec = replace(spec, written=_identity(spec, server, project, former_cwd))
     return spec if spec.problem else _with_address_checked(spec)
 
 
@@ -91,8 +94,22 @@ def _with_address_checked(spec: ServerSpec) -> ServerSpec:
         server_address(spec.url)
     except ValueError:
         text = f"servers.{spec.name}.url is not an address that can be used once its secrets are filled in"
-        return ServerSpec(name=spec.name, pack=spec.pack, url=spec.url, problem=text)
+        return ServerSpec(name=spec.name, pack=spec.pack, url=spec.url, problem=text, written=spec.written)
     return spec
+
+
+def _identity(spec: ServerSpec, server: Server, project: Path | None, former_cwd: str) -> ServerIdentity:
+    return ServerIdentity.of(
+        spec.name,
+        command=server.command,
+        args=server.args,
+        url=server.url,
+        cwd=server.cwd,
+        env=server.env,
+        headers=server.headers,
+        owner=str(project or ""),
+        former=former_hash(spec.command, spec.args, former_cwd, spec.url),
+    )
 
 
 @dataclass(slots=True)
