@@ -136,6 +136,7 @@ def _spec(paths: Paths, name: str, entry: dict[str, Any], secrets: dict[str, str
     """Return the server ready to be started, also where the project around it is not trusted."""
     from ot.config.load import load_config
     from ot.config.models import Server
+    from ot.config.paths import FOLDER
     from ot.config.trust import Trust
     from ot.execution.servers.spec_of_server import spec_of_server
 
@@ -145,7 +146,8 @@ def _spec(paths: Paths, name: str, entry: dict[str, Any], secrets: dict[str, str
         known, **({"user": {**known.user, **secrets}} if use_global else {"project": {**known.project, **secrets}})
     )
     server = Server.model_validate(entry)
-    spec = spec_of_server(name, server, known, paths.cwd, not use_global, secrets_files=loaded.secret_files)
+    project = None if use_global else paths.cwd / FOLDER
+    spec = spec_of_server(name, server, known, paths, project, secrets_files=loaded.secret_files)
     return replace(spec, start_seconds=max(spec.start_seconds, FIRST_START_SECONDS)), known.redact
 
 
