@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from escapes.house import House
-from escapes.launchers import Launched, launched
+from escapes.launchers import PYTHON_SERVER, Launched, launched
 from mcp_wire import WireServer
 
 NAMES = ("npx", "uvx", "uv", "module", "node", "shell")
@@ -84,3 +85,39 @@ def test_a_server_of_the_user_runs_nothing_that_a_program_wrote_in_the_home_dire
     reply = server.run(f"{PACK.format(name)}.where()", timeout=60)
     assert not servers[name].mark.exists()
     assert reply.is_error is not servers[name].starts
+
+
+@pytest.fixture(scope="module")
+def trusted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[House, WireServer]]:
+    """A trusted project whose server is a script of the project that starts elsewhere, and a server of the user."""
+    house = House.build(tmp_path_factory.mktemp("trusted"))
+    module = launched(house.outside)["module"]
+    (house.work / "server.py").write_text(PYTHON_SERVER)
+    script = {"command": sys.executable, "args": [str(house.work / "server.py")], "cwd": "/"}
+    house.project_file(json.dumps({"servers": {"theirs": script}}))
+    house.trust()
+    with _serving(house, {"module": module}, house.work) as server:
+        yield house, server
+
+
+@pytest.mark.parametrize("name", ["server.py", "json.py", "encodings/__init__.py"])
+def test_a_program_does_not_write_what_the_server_of_a_trusted_project_executes(
+    trusted: tuple[House, WireServer], name: str
+) -> None:
+    house, server = trusted
+    mark = house.outside / "escaped"
+    reply = server.run(f"file.write(path={name!r}, content={f'open({str(mark)!r}, "w")'!r})")
+    assert "the server 'theirs' executes it" in reply.text
+    assert server.run("theirs.where()").text == "/"
+    assert not mark.exists()
+
+
+def test_a_program_reads_the_private_directory_of_a_server_and_does_not_write_it(
+    trusted: tuple[House, WireServer],
+) -> None:
+    _, server = trusted
+    pack = PACK.format("module")
+    assert "package.json" in server.run(f"[entry['path'] for entry in file.list(path={pack}.where())]").text
+    assert "private" in server.run(f"file.read(path={pack}.where() + '/package.json')").text
+    assert "PermissionError" in server.run(f"file.write(path={pack}.where() + '/x.py', content='')").text
+    assert "PermissionError" in server.run(f"file.read(path={pack}.where() + '/../../onetool.yaml')").text

@@ -20,6 +20,9 @@ NODE = (".js", ".cjs", ".mjs", ".jsx", ".ts", ".cts", ".mts", ".tsx", ".node", "
 BESIDE = {**dict.fromkeys((".py", ".pyw"), PYTHON), **dict.fromkeys(NODE[:-1], NODE)}
 """By the ending of a script, the endings of what it may import from beside it."""
 
+PROJECT = (*PYTHON, *NODE, *(f"/{name}" for name in LAUNCHER_FILES))
+"""What runs of a directory that is a project."""
+
 DIRECTORY_OPTIONS = frozenset(
     [
         "--directory",
@@ -36,38 +39,55 @@ DIRECTORY_OPTIONS = frozenset(
 )
 """Options of launchers whose value is a directory with a project to run."""
 LAUNCHERS = re.compile(r"(?:python|pypy)[\d.]*w?|node|bun|bunx|deno|tsx|ts-node|npx|uvx|pnpx|pipx|go|ruby|php|perl")
-SEARCHED = ("PYTHONPATH", "NODE_PATH")
+SEARCHED = {"PYTHONPATH": PYTHON, "NODE_PATH": NODE}
+"""Variables with directories of modules."""
 
 
 def executed_by(spec: ServerSpec) -> Iterator[Locked]:
     """Yield what no program may write because *spec* executes it; a directory that is mere data is not among it."""
     why = f"the server '{spec.name}' executes it"
-    cwd = Path(spec.cwd or spec.workspace or ".")
-    words = [word for text in (spec.command, *spec.args) for word in _words(text)]
-    named = [cwd / Path(word).expanduser() for word in [*words, *_environment(spec)] if _may_be_path(word)]
-    for file in (path for path in named if not path.is_dir()):
+    words = list(_placed_words(spec))
+    named = [base / Path(word).expanduser() for base, word in words if _may_be_path(word)]
+    for file in (path for path in [*named, *_of_environment(spec)] if not path.is_dir()):
         for path in dict.fromkeys((_beside_links(file), file.resolve())):
             yield Locked(path, why)
             if endings := BESIDE.get(path.suffix.lower()):
                 yield _modules(path.parent, endings, why)
-    for directory in _directories(spec, words, cwd):
-        yield _modules(directory, (*PYTHON, *NODE, *(f"/{name}" for name in LAUNCHER_FILES)), why)
+    for directory, endings in _directories(spec, words):
+        yield _modules(directory, endings, why)
 
 
-def _directories(spec: ServerSpec, words: list[str], cwd: Path) -> Iterator[Path]:
+def _placed_words(spec: ServerSpec) -> Iterator[tuple[Path, str]]:
+    """Yield the words of the command line, each with the directory from which it would be a path."""
+    for text in (spec.command, *spec.args):
+        base, before = Path(spec.cwd or spec.workspace or "."), ""
+        for word in _words(text):
+            yield base, word
+            base = base / Path(word).expanduser() if before == "cd" else base
+            before = word
+
+
+def _directories(spec: ServerSpec, words: list[tuple[Path, str]]) -> Iterator[tuple[Path, tuple[str, ...]]]:
     """Yield the directories whose modules run: where a module is started, what an option names, ``node DIRECTORY``."""
-    if not spec.private and runs_modules(spec.command, spec.args):
-        yield cwd
-    for name in SEARCHED:
-        yield from (cwd / place for place in spec.env.get(name, "").split(os.pathsep) if place)
-    for option, value in pairwise(words):
-        if option in DIRECTORY_OPTIONS or option == "cd":
-            yield cwd / Path(value).expanduser()
-    if LAUNCHERS.fullmatch(PurePath(words[0]).stem if words else ""):
+    command, *args = [word for _, word in words] or [""]
+    start = words[-1][0] if words else Path()
+    # Below a directory that holds the whole workspace no module is found by a name that anybody imports.
+    if runs_modules(command, args) and start not in Path(spec.workspace).parents and str(start) not in _private(spec):
+        yield start, PYTHON
+    for name, endings in SEARCHED.items():
+        yield from ((start / place, endings) for place in spec.env.get(name, "").split(os.pathsep) if place)
+    for (_, option), (base, value) in pairwise(words):
+        if option in DIRECTORY_OPTIONS:
+            yield base / Path(value).expanduser(), PROJECT
+    if LAUNCHERS.fullmatch(PurePath(command).stem):
         # Only the first: what follows it is the server's own, and mere data.
-        first = next((word for word in words[1:] if not word.startswith("-")), "")
-        if first and (cwd / Path(first).expanduser()).is_dir():
-            yield cwd / Path(first).expanduser()
+        first = next((base / Path(word).expanduser() for base, word in words[1:] if not word.startswith("-")), None)
+        if first and first.is_dir():
+            yield first, PROJECT
+
+
+def _private(spec: ServerSpec) -> tuple[str, ...]:
+    return (spec.cwd,) if spec.private else ()
 
 
 def _modules(directory: Path, endings: Iterable[str], why: str) -> Locked:
@@ -84,9 +104,9 @@ def _words(text: str) -> list[str]:
     return [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word]) if part]
 
 
-def _environment(spec: ServerSpec) -> Iterator[str]:
-    for value in spec.env.values():
-        yield from (word for word in _words(value) if PurePath(word).is_absolute() and Path(word).is_file())
+def _of_environment(spec: ServerSpec) -> Iterator[Path]:
+    words = (word for value in spec.env.values() for word in _words(value))
+    yield from (Path(word) for word in words if PurePath(word).is_absolute() and Path(word).is_file())
 
 
 def _may_be_path(word: str) -> bool:

@@ -62,9 +62,10 @@ def server_here(server: Server, directory: Path, project: Path | None) -> Server
 
 def runs_modules(command: str, args: Sequence[str]) -> bool:
     """Return whether this starts a Python that looks for modules in its working directory."""
-    at = next((n for n, word in enumerate(args) if MODULE.match(word)), None)
-    before = [PurePath(command).stem, *(PurePath(word).name for word in args[:at])]
-    return at is not None and (before[0] in RUNNERS or any(PYTHON.fullmatch(word) for word in before))
+    pythons = [at for at, word in enumerate(args) if PYTHON.fullmatch(PurePath(word).name)]
+    runs = PYTHON.fullmatch(PurePath(command).name) or PurePath(command).stem in RUNNERS
+    first = -1 if runs else min(pythons, default=len(args))
+    return any(MODULE.match(word) for word in args[first + 1 :])
 
 
 def _in_workspace(written: str, cwd: str, directory: str, paths: Paths, project: Path | None) -> bool:
