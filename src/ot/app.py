@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,8 +27,10 @@ from ot.execution.backends.in_process import InProcessBackend
 from ot.execution.backends.mcp_proxy import McpProxyBackend
 from ot.execution.backends.worker import WorkerBackend
 from ot.execution.consent import AllowAlways, Consent
+from ot.execution.locked_places import locked_places, pack_places
 from ot.execution.path_guard import PathGuard
 from ot.execution.policy import Policy
+from ot.execution.servers.executed_files import executed_by
 from ot.execution.servers.server_pool import ServerPool
 from ot.execution.servers.server_shelf import ServerShelf
 from ot.execution.servers.server_spec import ServerSpec
@@ -298,21 +299,24 @@ class App:
         # What a worker is given of the environment is a secret from now on, in every text that leaves.
         given = [name for spec in specs.values() for name in spec.secrets]
         loaded = replace(loaded, secrets=loaded.secrets.using(given))
-        servers = specs_of_servers(loaded, self.paths.cwd)
+        servers = specs_of_servers(loaded, self.paths, trusted=self._trust_project)
         redact = loaded.secrets.redact
         projects = ProjectProxy(config.projects, redact)
         registry_box: list[ToolRegistry] = []
         snippets = Snippets(config.snippets, self._renderer)
         ot = OtPack(self._view(loaded, store, registry_box, servers, snippets))
         live = {"ot": ot.functions(), project_proxy.PACK: projects.functions}
-        packs = [*self._shelf.packs(servers), *installed_packs(), *BUNDLED.packs(), *self._more_packs]
+        installed = installed_packs()
+        packs = [*self._shelf.packs(servers), *installed, *BUNDLED.packs(), *self._more_packs]
         registry = ToolRegistry([*packs, *(extension.pack() for extension in extensions.values()), *_live_packs(live)])
         registry_box.append(registry)
         bound = {f"{pack}:{name}": function for pack, functions in live.items() for name, function in functions.items()}
         executor = ToolExecutor(
             registry,
             {
-                "in_process": InProcessBackend(_contexts(loaded, self.paths, registry), bound),
+                "in_process": InProcessBackend(
+                    _contexts(loaded, self.paths, registry, servers, extensions.values(), installed), bound
+                ),
                 "worker": WorkerBackend(self.pool, specs, partial(_store_file, store)),
                 "mcp_proxy": McpProxyBackend(self.servers, servers, self.shapes.learn_from),
             },
@@ -463,27 +467,33 @@ def _store(loaded: Loaded) -> ResultStore:
     return ResultStore(blobs, ttl=ttl, max_total_bytes=most, max_page_bytes=output.max_inline_size or 1 << 20)
 
 
-def _contexts(loaded: Loaded, paths: Paths, registry: ToolRegistry) -> Any:
+def _contexts(
+    loaded: Loaded,
+    paths: Paths,
+    registry: ToolRegistry,
+    servers: Mapping[str, ServerSpec],
+    extensions: Iterable[Extension],
+    installed: Iterable[Pack],
+) -> Any:
     config = loaded.config
     roots = (paths.cwd, *(Path(root).expanduser() for root in config.security.roots))
     results = loaded.state_dir / config.output.result_store_dir
     hidden = (paths.global_dir, results, *loaded.secret_files)
-    guard = PathGuard(roots, hidden=hidden, read_only=_own_code(paths.cwd))
+    homes = tuple(Path(spec.cwd) for spec in servers.values() if spec.private)
+    code = Path(ot_tools.__file__).parent, Path(__file__).parent
+    own = ((extension.name, extension.directory) for extension in extensions)
+    locked = (
+        *locked_places(paths, roots, code),
+        *(place for spec in servers.values() for place in executed_by(spec)),
+        *pack_places(own, ((pack.name, pack.origin) for pack in installed)),
+    )
+    guard = PathGuard(roots, hidden=hidden, locked=locked, shown=homes)
 
     def context(pack: str) -> ToolContext:
         log = logging.getLogger(f"ot_tools.{pack}")
         return ToolContext(guard, paths.cwd, config.tools.get(pack, {}), log, registry, config)
 
     return context
-
-
-def _own_code(cwd: Path) -> tuple[Path, ...]:
-    """Return where the server's code comes from: what is written there would run in it."""
-    packages = Path(ot_tools.__file__).parent, Path(__file__).parent
-    environment = (sys.prefix,) if sys.prefix != sys.base_prefix else ()
-    imported = [Path(entry).absolute() for entry in (*sys.path, *environment) if entry]
-    # A working directory inside one of them must stay usable.
-    return (*packages, *(path for path in imported if not cwd.is_relative_to(path)))
 
 
 def _notice(loaded: Loaded) -> str:

@@ -48,10 +48,14 @@ def test_servers_go_where_they_came_from_and_secrets_apart(onetool: OneTool) -> 
         "policy": {"allow": ["github.search"], "deny": ["github.drop"]},
     }
     assert (onetool.user / "secrets.yaml").stat().st_mode & 0o777 == 0o600
-    assert yaml.safe_load((onetool.project / "onetool.yaml").read_text())["servers"] == {"db": {"command": "sh"}}
+    assert yaml.safe_load((onetool.project / "onetool.yaml").read_text())["servers"] == {
+        "db": {"command": "sh", "cwd": "${workspace}"}
+    }
     found = json.loads(onetool("check", "--json").out)
     assert (found["ok"], found["project"], len(found["servers"])) == (True, "trusted", 2)
-    assert not [row for row in found["servers"] if row["problem"]]
+    problems = {row["name"]: row["problem"] for row in found["servers"] if row["problem"]}
+    assert list(problems) == ["db"]
+    assert "is not trusted for this server: look at it, then run 'onetool trust'" in problems["db"]
 
 
 def test_a_second_time_changes_nothing(onetool: OneTool) -> None:

@@ -73,9 +73,18 @@ def test_add_of_a_server_that_fails_says_why_without_its_secret(onetool: OneTool
 
 
 def test_add_of_a_program_that_is_not_there_is_told_before_it_is_tried(onetool: OneTool) -> None:
-    ended = onetool("add", "gone", "./no-such-program", "--flag")
+    ended = onetool("add", "gone", "/no/such-program", "--flag")
     assert ended.code == 5
-    assert "there is no program './no-such-program'" in ended.out
+    assert "there is no program '/no/such-program'" in ended.out
+
+
+def test_add_of_a_program_below_the_directory_where_one_stands_says_that_it_is_not_sought_there(
+    onetool: OneTool,
+) -> None:
+    ended = onetool("add", "here", "./server", "--flag")
+    assert ended.code == 5
+    assert "'./server' is a relative path" in ended.out
+    assert "write it in full" in ended.out
 
 
 def test_a_name_is_given_once(onetool: OneTool) -> None:

@@ -96,7 +96,10 @@ def test_untrust_forgets(onetool: OneTool, project: Path) -> None:
 def test_there_must_be_a_project(onetool: OneTool) -> None:
     ended = onetool("trust", "--yes")
     assert (ended.code, ended.out) == (3, "")
-    assert ended.err == f"onetool: {onetool.cwd} has no .onetool directory of its own\n"
+    assert (
+        ended.err
+        == f"onetool: {onetool.cwd} has no .onetool directory of its own, and no server of yours starts in it\n"
+    )
 
 
 def test_what_cannot_be_trusted_is_said_and_not_trusted(onetool: OneTool, project: Path) -> None:

@@ -25,6 +25,10 @@ class Desk:
         return self.cwd / ".onetool"
 
     @property
+    def paths(self) -> Paths:
+        return Paths.of(self.cwd, self.user)
+
+    @property
     def trust(self) -> Trust:
         return Trust(self.user)
 
@@ -38,8 +42,7 @@ class Desk:
         self.trust.trust(take_inventory(self.project))
 
     def load(self, trust: Trust | None = None, *, trust_project: bool = False) -> Loaded:
-        paths = Paths.of(self.cwd, self.user)
-        return load_config(paths, trust or self.trust, trust_project=trust_project, environment=self.environment)
+        return load_config(self.paths, trust or self.trust, trust_project=trust_project, environment=self.environment)
 
 
 def write(path: Path, text: str | bytes) -> Path:

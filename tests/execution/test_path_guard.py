@@ -447,7 +447,6 @@ ORDINARY = [
     ".github/workflows/ci.yml",
     ".gitignore",
     ".env",
-    ".envrc",
     "git/x",
     "AGENTS.md",
     ".config/app/x",

@@ -38,6 +38,16 @@ async def welcome(ctx: Context) -> Any:
     return InputRequiredResult(input_requests={"who": question})
 
 
+@mcp.tool
+async def rooms(ctx: Context) -> Any:
+    from mcp_types import InputRequiredResult, ListRootsRequest
+
+    answers: Any = ctx.input_responses
+    if answers:
+        return [[str(root.uri), root.name] for root in answers["where"].roots]
+    return InputRequiredResult(input_requests={"where": ListRootsRequest()})
+
+
 @mcp.resource("hall://motto", mime_type="text/plain")
 def motto() -> str:
     return "plain words"

@@ -38,7 +38,7 @@ class Person:
 @pytest.fixture(scope="module")
 async def hall() -> AsyncGenerator[Door]:
     """A real server of the newer protocol over standard input and output."""
-    spec = ServerSpec("hall", "hall", command=sys.executable, args=(str(HALL),))
+    spec = ServerSpec("hall", "hall", command=sys.executable, args=(str(HALL),), workspace="/srv/work")
     async with door_to(spec, ask=Person(Answer("accept", {"name": "Ada"}))) as door:
         yield door
 
@@ -175,8 +175,12 @@ async def test_a_question_when_nobody_can_be_asked_is_cancelled():
         assert await door.call("ask") == '{"action": "cancel"}'
 
 
-async def test_roots_are_none_and_sampling_is_refused():
-    async with door_to(fake_spec()) as door:
+async def test_the_workspace_is_a_servers_root_and_sampling_is_refused():
+    async with door_to(fake_spec(workspace="/srv/my work")) as door:
         answers = await door.call("roots")
-        assert '"r1": {"roots": []}' in answers
+        assert '"r1": {"roots": [{"uri": "file:///srv/my%20work", "name": "my work"}]}' in answers
         assert "Sampling not supported" in answers
+
+
+async def test_the_workspace_is_a_servers_root_in_the_newer_protocol_too(hall: Door):
+    assert await hall.call("rooms") == '[["file:///srv/work","work"]]'

@@ -147,7 +147,7 @@ def _spec(paths: Paths, name: str, entry: dict[str, Any], secrets: dict[str, str
     )
     server = Server.model_validate(entry)
     project = None if use_global else paths.cwd / FOLDER
-    spec = spec_of_server(name, server, known, paths.cwd, project, secrets_files=loaded.secret_files)
+    spec = spec_of_server(name, server, known, paths, project, secrets_files=loaded.secret_files)
     return replace(spec, start_seconds=max(spec.start_seconds, FIRST_START_SECONDS)), known.redact
 
 

@@ -54,7 +54,7 @@ def server_rows(loaded: Loaded, paths: Paths) -> list[dict[str, Any]]:
     from ot.registry.server_catalogue import ServerCatalogue
     from ot.registry.server_files import FOLDER
 
-    specs = specs_of_servers(loaded, paths.cwd)
+    specs = specs_of_servers(loaded, paths)
     catalogue = ServerCatalogue(paths.global_dir / FOLDER)
 
     def count(name: str) -> int | None:

@@ -30,7 +30,8 @@ def trust(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a project's .onetool/ would run, and allow it as it is now."""
+    """Show what a project's .onetool/ would run, and which servers would start here; allow it as it is now."""
+    from ot.cli.trust_workspace import ServersHere
     from ot.config.inventory import render_inventory, take_inventory
     from ot.config.load import load_config
     from ot.config.trust import Trust
@@ -40,19 +41,27 @@ def trust(
     if show_list:
         _print_list(book, as_json)
         return
-    inventory = take_inventory(_project(paths))
-    if not as_json:
+    inventory = take_inventory(paths.project_dir) if paths.project_dir else None
+    if inventory and not as_json:
         typer.echo("\n".join(render_inventory(inventory)))
     # A configuration that could not be used is told now, not at the server's next start.
-    load_config(paths, book, trust_project=True)
+    here = ServersHere.of(load_config(paths, book, trust_project=True), paths)
+    if inventory is None and not here.servers:
+        _nothing_to_trust(paths)
+    if not as_json:
+        typer.echo("\n".join(here.render()), nl=bool(here.servers))
     if not yes and not _agreed():
         typer.echo("Nothing was trusted.", err=True)
         raise typer.Exit(4)
-    book.trust(inventory)
+    if inventory:
+        book.trust(inventory)
+    here.record(book)
+    trusted = str(inventory.root if inventory else paths.cwd)
     if as_json:
-        typer.echo(json.dumps({"trusted": str(inventory.root), "files": dict(inventory.hashes)}))
+        files = dict(inventory.hashes) if inventory else {}
+        typer.echo(json.dumps({"trusted": trusted, "files": files, "servers": sorted(here.servers)}))
     else:
-        typer.echo(f"Trusted {inventory.root}. Any change to it has to be trusted again.")
+        typer.echo(f"Trusted {trusted}. Any change to it has to be trusted again.")
 
 
 def untrust(directory: Directory = None, as_json: AsJson = False) -> None:
@@ -77,11 +86,10 @@ def _paths(directory: Path | None) -> Paths:
     return Paths.of(directory.absolute(), here.global_dir) if directory else here
 
 
-def _project(paths: Paths) -> Path:
-    if paths.project_dir is None:
-        typer.echo(f"onetool: {paths.ignored or f'{paths.cwd} has no .onetool directory of its own'}", err=True)
-        raise typer.Exit(3)
-    return paths.project_dir
+def _nothing_to_trust(paths: Paths) -> None:
+    why = f"{paths.cwd} has no .onetool directory of its own, and no server of yours starts in it"
+    typer.echo(f"onetool: {paths.ignored or why}", err=True)
+    raise typer.Exit(3)
 
 
 def _agreed() -> bool:
@@ -92,15 +100,15 @@ def _agreed() -> bool:
 
 
 def _print_list(book: Trust, as_json: bool) -> None:
-    entries = book.list()
+    rows = [
+        *((path, found.time, {"files": len(found.files)}) for path, found in book.list().items()),
+        *((path, found.time, {"servers": sorted(found.servers)}) for path, found in book.list_workspaces().items()),
+    ]
     if as_json:
-        rows = [
-            {"directory": str(path), "time": record.time, "files": len(record.files)}
-            for path, record in entries.items()
-        ]
-        typer.echo(json.dumps(rows))
+        typer.echo(json.dumps([{"directory": str(path), "time": time, **what} for path, time, what in rows]))
         return
-    for path, record in entries.items():
-        typer.echo(f"{path}  {len(record.files)} files, trusted {record.time}")
-    if not entries:
+    for path, time, what in rows:
+        text = f"{what['files']} files" if "files" in what else f"servers that start there: {what['servers']}"
+        typer.echo(f"{path}  {text}, trusted {time}")
+    if not rows:
         typer.echo("Nothing is trusted.", err=True)

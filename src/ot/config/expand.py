@@ -11,14 +11,22 @@ from ot.config.problems import Problem, refuse
 
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
+WORKSPACE = "workspace"
+"""``${workspace}`` in a server's settings is the working directory: a word of ours, and never a secret."""
+
 type Lookup = Callable[[str], str | None]
 
 
 def references(node: Node) -> frozenset[str]:
     """Return every name that a text in *node* refers to."""
     below = [*node.entries.values(), *node.items]
-    own = [found.group(1) for found in REFERENCE.finditer(node.value)] if isinstance(node.value, str) else []
-    return frozenset(own).union(*(references(entry) for entry in below))
+    own = names_in(node.value) - {WORKSPACE} if isinstance(node.value, str) else frozenset[str]()
+    return own.union(*(references(entry) for entry in below))
+
+
+def names_in(text: str) -> frozenset[str]:
+    """Return every name that *text* refers to."""
+    return frozenset(found.group(1) for found in REFERENCE.finditer(text))
 
 
 def expand(layer: Node, *, attrs: Lookup, tools: Lookup, advice: str) -> tuple[Node, frozenset[str]]:

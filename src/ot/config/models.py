@@ -317,13 +317,18 @@ class Server(Settings):
         default=None, description="stdio with a command, http with a url; found out when not given"
     )
     command: str = Field(default="", description="The program to start; ${NAME} takes a secret")
-    args: tuple[str, ...] = Field(default=(), strict=False, repr=False, description="Its arguments; as command")
+    args: tuple[str, ...] = Field(
+        default=(), strict=False, repr=False, description="Its arguments; as command, and ${workspace}"
+    )
     env: Mapping[str, str] = Field(
         default_factory=dict,
         repr=False,
-        description="Its environment beside the few variables every child has; ${NAME} takes a secret or a variable",
+        description="Its environment beside the few variables every child has; ${NAME} takes a secret or a variable, "
+        "${workspace} is the working directory",
     )
-    cwd: str = Field(default="", description="Where it is started; empty is the working directory")
+    cwd: str = Field(
+        default="", description="Where it is started; empty is a private directory, ${workspace} has to be trusted"
+    )
     url: str = Field(default="", description="The address of a streamable HTTP server, used as written")
     headers: Mapping[str, str] = Field(
         default_factory=dict, repr=False, description="Headers of every request; ${NAME} takes a secret"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ot.config.inventory import Inventory
 from ot.config.safe_file import FileRead, locked, read_regular, write_private
-from ot.config.snapshot import Snapshot, printable, take_snapshot
+from ot.config.snapshot import Snapshot, take_snapshot
+from ot.config.workspace_trust import changes
 from ot.errors import TrustError
 
 TRUST_FILE = "trust.json"
@@ -42,11 +43,30 @@ class Record(BaseModel):
     files: Mapping[str, str]
 
 
+class ServerHere(BaseModel):
+    """One server that may be started in a directory: the sum of what was written of it, and of what it obeys there."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    written: str
+    files: Mapping[str, str]
+
+
+class Workspace(BaseModel):
+    """The servers that the user lets start in one directory, and since when."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    time: str
+    servers: Mapping[str, ServerHere]
+
+
 class _Book(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     version: Literal[1] = 1
     projects: Mapping[str, Record] = Field(default_factory=dict)
+    workspaces: Mapping[str, Workspace] = Field(default_factory=dict)
 
 
 class Trust:
@@ -63,8 +83,8 @@ class Trust:
         if record is None:
             return Verdict("untrusted", (), warnings)
         snapshot = take_snapshot(project_dir)
-        changes = (*snapshot.problems, *_changes(record.files, snapshot.hashes))
-        return Verdict("changed" if changes else "trusted", changes, warnings, snapshot)
+        different = (*snapshot.problems, *changes(record.files, snapshot.hashes))
+        return Verdict("changed" if different else "trusted", different, warnings, snapshot)
 
     def for_this_run(self, project_dir: Path) -> Verdict:
         """Return that *project_dir* may be used as it is now, and record nothing: for CI.
@@ -85,20 +105,38 @@ class Trust:
         _refuse(inventory.root, inventory.problems)
         record = Record(time=self._now(), files=dict(inventory.hashes))
         with locked(self._file):
-            self._write({**self._read()[0].projects, _real(inventory.root): record})
+            book = self._read()[0]
+            self._write(book.model_copy(update={"projects": {**book.projects, _real(inventory.root): record}}))
+
+    def servers_in(self, workspace: Path) -> Mapping[str, ServerHere]:
+        """Return the servers that may be started in *workspace*, by name."""
+        found = self._read()[0].workspaces.get(_real(workspace))
+        return found.servers if found else {}
+
+    def trust_servers_in(self, workspace: Path, servers: Mapping[str, ServerHere]) -> None:
+        """Let *servers* start in *workspace* while what they obey there is as it was shown, and no others."""
+        record = Workspace(time=self._now(), servers=servers)
+        with locked(self._file):
+            book = self._read()[0]
+            self._write(book.model_copy(update={"workspaces": {**book.workspaces, _real(workspace): record}}))
 
     def untrust(self, project_dir: Path) -> bool:
-        """Forget *project_dir*, and say whether it was known."""
+        """Forget *project_dir* and the servers that may start beside it, and say whether either was known."""
         with locked(self._file):
-            projects = dict(self._read()[0].projects)
-            known = projects.pop(_real(project_dir), None)
-            if known:
-                self._write(projects)
-        return known is not None
+            book = self._read()[0]
+            projects, workspaces = dict(book.projects), dict(book.workspaces)
+            known = projects.pop(_real(project_dir), None), workspaces.pop(_real(project_dir.parent), None)
+            if any(known):
+                self._write(book.model_copy(update={"projects": projects, "workspaces": workspaces}))
+        return any(known)
 
     def list(self) -> Mapping[Path, Record]:
         """Return what is trusted, by directory."""
         return {Path(directory): record for directory, record in sorted(self._read()[0].projects.items())}
+
+    def list_workspaces(self) -> Mapping[Path, Workspace]:
+        """Return where servers may be started, by directory."""
+        return {Path(directory): record for directory, record in sorted(self._read()[0].workspaces.items())}
 
     def _read(self) -> tuple[_Book, tuple[str, ...]]:
         try:
@@ -117,8 +155,8 @@ class Trust:
         except ValidationError:
             return _Book(), (f"{self._file} is damaged, so no project is trusted: run 'onetool trust' again",)
 
-    def _write(self, projects: Mapping[str, Record]) -> None:
-        write_private(self._file, _Book(projects=projects).model_dump_json(indent=1) + "\n")
+    def _write(self, book: _Book) -> None:
+        write_private(self._file, book.model_dump_json(indent=1) + "\n")
 
     def _now(self) -> str:
         return datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
@@ -131,13 +169,3 @@ def _real(directory: Path) -> str:
 def _refuse(directory: Path, problems: Sequence[str]) -> None:
     if problems:
         raise TrustError("\n".join([f"{directory} cannot be trusted", *problems]))
-
-
-def _changes(trusted: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]:
-    for name in sorted(trusted.keys() | found.keys()):
-        if name not in found:
-            yield f"{printable(name)} was removed"
-        elif name not in trusted:
-            yield f"{printable(name)} was added"
-        elif trusted[name] != found[name]:
-            yield f"{printable(name)} was changed"

@@ -10,7 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import BinaryIO, Literal, Self
 
-from ot.execution.protected_paths import ProtectedPaths, fold
+from ot.execution.protected_names import ENVIRONMENT, fold
+from ot.execution.protected_paths import ProtectedPaths
 
 FileType = Literal["file", "directory", "link", "other"]
 
@@ -18,6 +19,10 @@ FileType = Literal["file", "directory", "link", "other"]
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0) | _NO_FOLLOW
 _PASS_THROUGH = _DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)
+_REPOSITORIES = frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"})
+"""What makes git take a directory for a repository, folded."""
+_NAMES_OF_GIT = {"head": "HEAD", "objects": "objects", "refs": "refs", "commondir": "commondir"}
+_WHY_GIT = "with it git would take the directory for a repository, whose settings run commands"
 # Without O_NONBLOCK, opening a FIFO that was put in a file's place would hang for ever.
 _FILE = _NO_FOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
@@ -73,15 +78,30 @@ class GuardedDirectory:
             NotADirectoryError: It is something else, or a link.
             PermissionError: It may not be read.
         """
-        folded = self._path_of(name)
-        _refuse(self._protected.why_not_read(folded))
-        return GuardedDirectory(os.open(name, _PASS_THROUGH, dir_fd=self._fd), folded, self._protected)
+        _refuse(self._protected.why_not_read(self._path_of(name)))
+        return self.on_the_way(name)
+
+    def on_the_way(self, name: str) -> GuardedDirectory:
+        """Return the directory *name*, on the way to a root: what may be read there is for the root to say."""
+        return GuardedDirectory(os.open(name, _PASS_THROUGH, dir_fd=self._fd), self._path_of(name), self._protected)
 
     def make_child(self, name: str, below: Sequence[str]) -> None:
         """Create the directory *name*, if what is to come *below* it may be written too."""
         _refuse(self._protected.why_not_write((*self._path_of(name), *map(fold, below))))
+        _refuse(self._makes_repository(name))
         with suppress(FileExistsError):
             os.mkdir(name, dir_fd=self._fd)
+            if why := self._makes_repository(name):
+                # Another program made the rest meanwhile.
+                os.rmdir(name, dir_fd=self._fd)
+                raise PermissionError(why)
+
+    def refuse_code(self, *, environments: bool) -> None:
+        """See that this is neither a repository nor one of the virtual *environments*, whatever it is called."""
+        if environments and any(map(self._has, ("pyvenv.cfg", "conda-meta"))):
+            raise PermissionError(ENVIRONMENT)
+        if any(all(self._has(_NAMES_OF_GIT[name]) for name in names) for names in _REPOSITORIES):
+            raise PermissionError("nothing is written to a git repository: its hooks and settings run commands")
 
     def link_target(self, name: str) -> str | None:
         """Return what the link *name* says, or nothing when it is no link."""
@@ -138,6 +158,10 @@ class GuardedDirectory:
                 yield file
                 _settle(file, before)
             os.rename(temporary, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+            if before is None and (why := self._makes_repository(name)):
+                # Another program made the rest meanwhile.
+                os.unlink(name, dir_fd=self._fd)
+                raise PermissionError(why)
         except BaseException:
             with suppress(OSError):
                 os.unlink(temporary, dir_fd=self._fd)
@@ -153,6 +177,7 @@ class GuardedDirectory:
         flags = _FILE | os.O_WRONLY | os.O_APPEND | os.O_CREAT
         file = os.fdopen(os.open(name, flags, 0o666, dir_fd=self._fd), "ab")
         try:
+            _refuse(self._makes_repository(name))
             found = _check_regular(os.fstat(file.fileno()))
             _refuse("it has other names (hard links); write it whole instead" if found.st_nlink > 1 else "")
         except OSError:
@@ -162,6 +187,19 @@ class GuardedDirectory:
 
     def _path_of(self, name: str) -> tuple[str, ...]:
         return self._folded if name == "." else (*self._folded, fold(name))
+
+    def _has(self, name: str) -> bool:
+        try:
+            self._stat(name)
+        except OSError:
+            return False
+        return True
+
+    def _makes_repository(self, name: str) -> str:
+        """Return why *name* may not be made here: it is the last that git wants to see."""
+        new = fold(name)
+        wanted = [names - {new} for names in _REPOSITORIES if new in names]
+        return _WHY_GIT if any(all(self._has(_NAMES_OF_GIT[other]) for other in names) for names in wanted) else ""
 
     def _stat(self, name: str) -> os.stat_result:
         return os.stat(name, dir_fd=self._fd, follow_symlinks=False)
@@ -176,6 +214,7 @@ class GuardedDirectory:
         try:
             found = self._stat(name)
         except FileNotFoundError:
+            _refuse(self._makes_repository(name))
             return None
         _refuse("it is a symbolic link; write to the file that it points at" if stat.S_ISLNK(found.st_mode) else "")
         return _check_regular(found)

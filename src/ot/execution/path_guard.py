@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from ot.execution.guarded_directory import GuardedDirectory, Status
-from ot.execution.protected_paths import ProtectedPaths
+from ot.execution.protected_paths import Locked, ProtectedPaths
 
 MAX_PATH_BYTES = 4095
 MAX_NAME_BYTES = 255
@@ -29,8 +29,8 @@ class PathGuard:
 
     A path is walked name by name in open directories, and no step follows a link by itself, so that what was checked
     is what is opened. A link is read, and its target walked under the same rule. Relative paths start at the first
-    root. What is ``hidden`` can be neither read nor written, and what is ``read_only`` not written, whatever root it
-    lies in.
+    root. What is ``hidden`` can be neither read nor written, and what is ``locked`` not written, whatever root it
+    lies in; what is ``shown`` can be read, wherever it lies, and not written.
 
     Every method raises ValueError for text that cannot be a path, and PermissionError, FileNotFoundError,
     IsADirectoryError, NotADirectoryError or another OSError with the path as it was given and the reason.
@@ -38,15 +38,17 @@ class PathGuard:
 
     roots: tuple[Path, ...]
     hidden: tuple[Path, ...] = ()
-    read_only: tuple[Path, ...] = ()
+    locked: tuple[Locked, ...] = ()
+    shown: tuple[Path, ...] = ()
     _bounds: _Bounds = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Resolve the roots now: a link put in a root's place later is not followed."""
         if not self.roots:
             raise ValueError("a path guard needs at least one root")
-        places = tuple(_Root(root.absolute().parts[1:], Path(os.path.realpath(root)).parts[1:]) for root in self.roots)
-        object.__setattr__(self, "_bounds", _Bounds(places, ProtectedPaths(self.hidden, self.read_only)))
+        locked = (*self.locked, *(Locked(path, "it belongs to a server") for path in self.shown))
+        protected = ProtectedPaths(self.roots, self.hidden, self.shown, locked)
+        object.__setattr__(self, "_bounds", _Bounds(_real(self.roots), _real(self.shown), protected))
 
     def open_for_reading(self, path: str | os.PathLike[str]) -> BinaryIO:
         """Return the regular file at *path*, open for reading bytes."""
@@ -100,16 +102,21 @@ class _Root:
     real: tuple[str, ...]
 
 
+def _real(paths: tuple[Path, ...]) -> tuple[_Root, ...]:
+    return tuple(_Root(path.absolute().parts[1:], Path(os.path.realpath(path)).parts[1:]) for path in paths)
+
+
 @dataclass(frozen=True)
 class _Bounds:
     """Knows which root an absolute path belongs to."""
 
     roots: tuple[_Root, ...]
+    shown: tuple[_Root, ...]
     protected: ProtectedPaths
 
     def locate(self, parts: tuple[str, ...]) -> tuple[_Root, tuple[str, ...]]:
-        """Return the outermost root that holds the path, and the path below it."""
-        for root in sorted(self.roots, key=lambda root: len(root.real)):
+        """Return the root that holds the path, and the path below it: what is shown goes first, then the outermost."""
+        for root in (*self.shown, *sorted(self.roots, key=lambda root: len(root.real))):
             for start in (root.given, root.real):
                 if parts[: len(start)] == start:
                     return root, parts[len(start) :]
@@ -141,6 +148,7 @@ class _Walk:
             if name == "..":
                 self._up()
             elif last and write:
+                self._refuse_code()
                 return self._way[-1], name
             elif (target := self._way[-1].link_target(name)) is not None:
                 todo.extendleft(reversed(self._follow(target)))
@@ -157,9 +165,15 @@ class _Walk:
         directory = GuardedDirectory.top(self._bounds.protected)
         for name in root.real:
             with directory:
-                directory = directory.child(name)
+                directory = directory.on_the_way(name) if root in self._bounds.shown else directory.child(name)
         self._way.append(directory)
         return below
+
+    def _refuse_code(self) -> None:
+        """See that no directory on the way is a repository or an environment by what it holds."""
+        for depth, directory in enumerate(self._way):
+            # A working directory that is itself an environment must stay usable.
+            directory.refuse_code(environments=depth > 0)
 
     def _follow(self, target: str) -> tuple[str, ...]:
         self._links += 1

@@ -4,92 +4,67 @@ from __future__ import annotations
 
 import os
 import re
-import unicodedata
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 
-CODE_DIRECTORIES = {
-    ".onetool": "its packs and settings decide what runs",
-    ".git": "its hooks and settings run commands",
-}
-"""Folders, or a worktree's file ``.git``, in which a write would become code that runs outside the engine."""
-
-CLIENT_DIRECTORIES = frozenset(
-    {".amazonq", ".claude", ".codeium", ".codex", ".continue", ".copilot", ".cursor", ".gemini"}
-    | {".junie", ".kiro", ".opencode", ".roo", ".vscode", ".windsurf", ".zed"}
-)
-"""Folders where clients keep servers to start, permissions and commands to run.
-
-All of ``.vscode`` is meant: its settings can switch off the question before a tool call, its tasks run by themselves.
-Not listed on purpose: ``.envrc``, because direnv asks again after every change; ``AGENTS.md`` and its kin, because
-they are prose that people let models write.
-"""
-
-CLIENT_FILES = frozenset(
-    {".mcp.json", "mcp.json", "mcp_config.json", "mcp-config.json", ".claude.json", "claude_desktop_config.json"}
-    | {"opencode.json", "opencode.jsonc"}
-)
-"""Files that name servers for a client to start."""
-
-SETTINGS_DIRECTORIES = frozenset({".config", "application support", "roaming"})
-SETTINGS_OF_CLIENTS = frozenset({"claude", "code", "cursor", "goose", "opencode", "windsurf", "zed"})
-"""Folders of clients below the user's settings, for those who allow their whole home directory."""
+from ot.execution.protected_names import fold, why_protected
 
 PRIVATE_STATE = frozenset({"sessions", "stats", "tmp"})
 """Folders below ``.onetool`` whose content belongs to single callers, who reach it by handle."""
 
-_SHORT_NAME = re.compile(r"([^.~]{1,6})~\d")
-_SHORT_FORMS = {
-    name.lstrip(".").split(".")[0][:6]: name for name in (*CODE_DIRECTORIES, *CLIENT_DIRECTORIES, *CLIENT_FILES)
-}
+type Names = tuple[str, ...]
 
 
-def fold(name: str) -> str:
-    """Return *name* as the most forgiving file system would compare it.
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """A place that is not written, and why; with a pattern, only what lies below it by a path that begins so."""
 
-    Some systems take ``.GIT``, ``.git.``, ``.g\u200cit``, ``.git::$DATA`` or ``GIT~1`` for ``.git``.
-    """
-    plain = name.lower() if name.isascii() else _visible(unicodedata.normalize("NFKC", name).casefold())
-    plain = plain.split(":", 1)[0].rstrip(" .")
-    short = _SHORT_NAME.match(plain)
-    return _SHORT_FORMS.get(short[1], plain) if short else plain
+    path: Path
+    why: str
+    below: str = ""
 
-
-def _visible(text: str) -> str:
-    return "".join(character for character in text if unicodedata.category(character) != "Cf")
+    @property
+    def names(self) -> Names:
+        """The real place, in the form that is compared."""
+        return _names(self.path)
 
 
 @dataclass(frozen=True)
 class ProtectedPaths:
-    """Answers, for a real path whose names are folded, why it may not be written or read; an empty answer allows it."""
+    """Answers, for a real path whose names are folded, why it may not be written or read; an empty answer allows it.
 
+    What is ``hidden`` can be neither read nor written, but for what is ``shown`` below it; what is ``locked`` cannot be
+    written. Of the ``roots``, in which programs may write at all, the innermost counts.
+    """
+
+    roots: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
-    read_only: tuple[Path, ...] = ()
-    _hidden_names: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
-    _read_only_names: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
+    shown: tuple[Path, ...] = ()
+    locked: tuple[Locked, ...] = ()
+    _roots: tuple[Names, ...] = field(init=False, repr=False, compare=False)
+    _hidden: tuple[Names, ...] = field(init=False, repr=False, compare=False)
+    _shown: tuple[Names, ...] = field(init=False, repr=False, compare=False)
+    _locked: tuple[tuple[Names, Locked], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Resolve what is protected, because real places are compared."""
-        for name in ("hidden", "read_only"):
-            real = [Path(os.path.realpath(path)) for path in getattr(self, name)]
-            object.__setattr__(self, name, tuple(real))
-            object.__setattr__(self, f"_{name}_names", tuple(tuple(map(fold, path.parts[1:])) for path in real))
+        for name in ("roots", "hidden", "shown"):
+            object.__setattr__(self, f"_{name}", tuple(_names(path) for path in getattr(self, name)))
+        object.__setattr__(self, "_locked", tuple((entry.names, entry) for entry in self.locked))
 
-    def why_not_write(self, folded: tuple[str, ...]) -> str:
+    def why_not_write(self, folded: Names) -> str:
         """Return why nothing may be written at this path."""
-        for name, why in CODE_DIRECTORIES.items():
-            if name in folded:
-                return f"nothing is written below {name}: {why}"
-        if _of_client(folded):
-            return "it is part of a client's configuration, which no program may change"
-        if any(folded[: len(path)] == path for path in self._read_only_names):
-            return "the server's own code lives there"
+        root = max((len(names) for names in self._roots if folded[: len(names)] == names), default=0)
+        if why := why_protected(folded, root):
+            return why
+        for names, entry in self._locked:
+            if folded[: len(names)] == names and re.match(entry.below, "/".join(folded[len(names) :])):
+                return entry.why
         return self.why_not_read(folded)
 
-    def why_not_read(self, folded: tuple[str, ...]) -> str:
+    def why_not_read(self, folded: Names) -> str:
         """Return why this path may not be read."""
-        if any(folded[: len(path)] == path for path in self._hidden_names):
+        if _is_below(folded, self._hidden) and not _is_below(folded, self._shown):
             return "it is private to the server"
         if ".onetool" not in folded:
             return ""
@@ -104,21 +79,16 @@ class ProtectedPaths:
         return status.st_nlink > 1 and any(_is_at(path, status) for path in self.hidden)
 
 
+def _names(path: Path) -> Names:
+    return tuple(map(fold, Path(os.path.realpath(path)).parts[1:]))
+
+
+def _is_below(folded: Names, places: tuple[Names, ...]) -> bool:
+    return any(folded[: len(place)] == place for place in places)
+
+
 def _is_at(path: Path, status: os.stat_result) -> bool:
     try:
         return os.path.samestat(status, path.stat())
     except OSError:
         return False
-
-
-def _of_client(folded: tuple[str, ...]) -> bool:
-    if not CLIENT_FILES.isdisjoint(folded):
-        return True
-    return any(_client_directory(name, below) for name, below in pairwise((*folded, "")))
-
-
-def _client_directory(name: str, below: str) -> bool:
-    if name in SETTINGS_DIRECTORIES:
-        return below in SETTINGS_OF_CLIENTS
-    # Checkouts that a client keeps for its own parallel work hold source, not settings.
-    return name in CLIENT_DIRECTORIES and below != "worktrees"

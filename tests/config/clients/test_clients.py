@@ -160,7 +160,12 @@ def test_vs_codes_inputs_become_secrets(around: Surroundings) -> None:
         }""",
     )
     server = only(plan(around, "vscode"))
-    assert server.entry == {"command": "npx", "args": ["-y", "server-fs", "./docs"], "env": {"KEY": "${API_KEY}"}}
+    assert server.entry == {
+        "command": "npx",
+        "args": ["-y", "server-fs", "${workspace}/docs"],
+        "env": {"KEY": "${API_KEY}"},
+        "cwd": "${workspace}",
+    }
     assert any("add API_KEY to the secrets file" in note for note in server.notes)
     assert "left out: dev" in server.notes
 

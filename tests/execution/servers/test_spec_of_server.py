@@ -9,26 +9,30 @@ import pytest
 
 from config.desk import Desk
 from ot.config.models import Server
+from ot.config.paths import Paths
 from ot.config.secrets import Secrets
 from ot.execution.servers.server_spec import ServerSpec
 from ot.execution.servers.spec_of_server import spec_of_server, specs_of_servers, why_not_startable
 
-CWD = Path("/srv/work")
-PROJECT = CWD / ".onetool"
+PATHS = Paths.of(Path("/srv/work"), Path("/home/me/.onetool"))
 SECRETS = Secrets({"MINE": "my-secret"}, {"THEIRS": "project-secret"}, {"HOME": "/home/me", "FROM_ENV": "env-secret"})
 
 
 def spec(
-    project: Path | None = None, granted: tuple[str, ...] = (), secrets: Secrets = SECRETS, **given: Any
+    of_project: bool = False, granted: tuple[str, ...] = (), secrets: Secrets = SECRETS, **given: Any
 ) -> ServerSpec:
-    return spec_of_server("s", Server.model_validate(given), secrets, CWD, project, granted=granted)
+    project = PATHS.cwd / ".onetool" if of_project else None
+    return spec_of_server("s", Server.model_validate(given), secrets, PATHS, project, granted=granted)
 
 
 def test_references_are_filled_in_everywhere() -> None:
     made = spec(
-        command="${MINE}", args=["a-${MINE}-b", "${NONE:-text}"], cwd="sub", env={"A": "${MINE}", "B": "${FROM_ENV}"}
+        command="${MINE}",
+        args=["a-${MINE}-b", "${NONE:-text}"],
+        cwd="/sub/${MINE}",
+        env={"A": "${MINE}", "B": "${FROM_ENV}"},
     )
-    assert (made.command, made.args, made.cwd) == ("my-secret", ("a-my-secret-b", "text"), "/srv/work/sub")
+    assert (made.command, made.args, made.cwd) == ("my-secret", ("a-my-secret-b", "text"), "/sub/my-secret")
     assert made.env == {"A": "my-secret", "B": "env-secret"}
     assert made.problem == ""
     http = spec(url="https://h/${MINE}", headers={"Authorization": "Bearer ${MINE}"})
@@ -65,19 +69,19 @@ def test_another_clients_reference_is_not_passed_on_as_text() -> None:
 
 
 def test_a_projects_server_gets_the_projects_secrets_alone() -> None:
-    assert spec(PROJECT, command="x", env={"A": "${THEIRS}", "H": "${HOME}"}).env == {
+    assert spec(True, command="x", env={"A": "${THEIRS}", "H": "${HOME}"}).env == {
         "A": "project-secret",
         "H": "/home/me",
     }
     for name in ("MINE", "FROM_ENV"):
-        made = spec(PROJECT, command="x", env={"A": f"${{{name}}}"})
+        made = spec(True, command="x", env={"A": f"${{{name}}}"})
         assert made.env["A"] == ""
         assert f"needs {name}" in made.problem
         assert "workers.packs.<pack>.secrets" in made.problem
 
 
 def test_a_projects_server_gets_what_the_user_granted() -> None:
-    made = spec(PROJECT, ("MINE", "FROM_ENV"), command="x", env={"A": "${MINE}", "B": "${FROM_ENV}"})
+    made = spec(True, ("MINE", "FROM_ENV"), command="x", env={"A": "${MINE}", "B": "${FROM_ENV}"})
     assert (made.env, made.problem) == ({"A": "my-secret", "B": "env-secret"}, "")
 
 
@@ -136,12 +140,12 @@ def test_disabled_servers_are_left_out_and_grants_are_the_users(desk: Desk) -> N
     desk.write_user("servers: {mine: {command: sh, env: {T: '${TOKEN}'}}, off: {command: sh, enabled: false}}\n")
     desk.write_project("servers: {theirs: {command: sh, env: {T: '${TOKEN}'}}}\n")
     desk.trust_project()
-    made = specs_of_servers(desk.load(), desk.cwd)
+    made = specs_of_servers(desk.load(), desk.paths)
     assert made.keys() == {"mine", "theirs"}
     assert made["mine"].env["T"] == "environment-token"
     assert "needs TOKEN" in made["theirs"].problem
     desk.write_user("workers: {packs: {theirs: {secrets: [TOKEN]}}}\n")
-    assert specs_of_servers(desk.load(), desk.cwd)["theirs"].env["T"] == "environment-token"
+    assert specs_of_servers(desk.load(), desk.paths)["theirs"].env["T"] == "environment-token"
 
 
 def test_what_a_server_is_given_is_redacted(desk: Desk) -> None:
@@ -155,6 +159,6 @@ def test_a_projects_server_takes_nothing_from_yours_of_the_same_name(desk: Desk)
     desk.write_project("servers: {gh: {url: 'https://evil/'}}\n")
     desk.trust_project()
     loaded = desk.load()
-    made = specs_of_servers(loaded, desk.cwd)["gh"]
+    made = specs_of_servers(loaded, desk.paths)["gh"]
     assert (made.url, made.headers) == ("https://evil/", {})
     assert "the project's server 'gh' stands in for yours of that name" in loaded.warnings

@@ -12,7 +12,8 @@ from pydantic import ValidationError
 from ot.config.clients.found_server import FoundServer, Place, Surroundings
 from ot.config.clients.json_with_comments import table, texts
 from ot.config.clients.literal_secrets import SecretsTaken, upper_name
-from ot.config.expand import REFERENCE
+from ot.config.clients.workspace_paths import cwd_here, words_here
+from ot.config.expand import REFERENCE, WORKSPACE
 from ot.config.models import RESERVED, Server, pack_name
 
 OURSELVES = ("onetool", "onetool-run")
@@ -122,14 +123,18 @@ class _Taking:
             self._notes.append("the command line was split into command and args")
         env = self._secrets.env(self._texts("env", given.get("env"), of_environment=True)) | self._env_file(given)
         entry: dict[str, Any] = {"command": self._text("command", words)}
-        more = {"args": self._secrets.args(args), "env": env, "cwd": self._text("cwd", str(given.get("cwd") or ""))}
+        cwd = cwd_here(self._text("cwd", str(given.get("cwd") or "")), self._place.scope, self._notes)
+        if self._place.scope == "user":
+            args = words_here(entry["command"], args, self._around.cwd, self._notes)
+        more = {"args": self._secrets.args(args), "env": env, "cwd": cwd}
         return entry | {key: value for key, value in more.items() if value}
 
     def _env_file(self, given: Mapping[str, Any]) -> dict[str, str]:
         name = given.get("envFile")
         if not isinstance(name, str):
             return {}
-        file = self._around.cwd / Path(self._text("envFile", name)).expanduser()
+        written = self._text("envFile", name).replace(f"${{{WORKSPACE}}}", str(self._around.cwd))
+        file = self._around.cwd / Path(written).expanduser()
         try:
             lines = file.read_bytes()[:MAX_ENV_FILE].decode().splitlines()
         except (OSError, UnicodeDecodeError):
@@ -164,8 +169,8 @@ class _Taking:
             self._notes.append(f"{key}: {found[0]} is asked for there; here add {name} to the secrets file")
             return f"${{{name}}}"
         if kind in ("workspaceFolder", "workspaceRoot"):
-            self._notes.append(f"{key}: {found[0]} became '.', the working directory")
-            return "."
+            self._notes.append(f"{key}: {found[0]} became ${{{WORKSPACE}}}")
+            return f"${{{WORKSPACE}}}"
         plain = {
             "userHome": str(self._around.home),
             "workspaceFolderBasename": self._around.cwd.name,
@@ -178,7 +183,7 @@ class _Taking:
         return found[0]
 
     def _note_reference(self, key: str, name: str, default: str | None, *, of_environment: bool) -> None:
-        known = name in self._secrets.taken or name in self._asked_for
+        known = name in (WORKSPACE, *self._secrets.taken) or name in self._asked_for
         if default is not None or known or (of_environment and self._place.scope == "user"):
             return
         if value := self._around.environ.get(name):

@@ -14,4 +14,6 @@ def foreign_reference(text: str) -> str:
         return ""
     if found.group(1):
         return f"{found.group()} is not read here: write ${{{found.group(2)}}}"
+    if found.group(3).startswith("workspace"):
+        return f"{found.group()} is not read here: write ${{workspace}}"
     return f"{found.group()} is not read here: put the value into secrets.yaml and write ${{NAME}}"

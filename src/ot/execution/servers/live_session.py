@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 # Its rich log handler blocks the whole server for seconds on a long text; it must be off before the import.
@@ -19,6 +20,7 @@ from fastmcp.client.transports.base import SessionKwargs
 from mcp import MCPError
 from mcp.client.subscriptions import listen
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import FileUrl
 
 from ot.execution.servers.call_trace import CallTrace, current_trace
 from ot.execution.servers.elicitation import answer_elicitation
@@ -61,7 +63,7 @@ class LiveSession:
         self._listening: asyncio.Task[None] | None = None
         callbacks: SessionKwargs = {
             "elicitation_callback": self._elicit,
-            "list_roots_callback": _no_roots,
+            "list_roots_callback": self._roots,
             "logging_callback": _logged(spec.name),
             "message_handler": self._hear,
             "client_info": types.Implementation(name="onetool", version=installed_version()),
@@ -166,6 +168,9 @@ class LiveSession:
             trace = self._traces[-1] if self._traces else self.trace
         return await answer_elicitation(trace.context, params, self.spec.name)
 
+    async def _roots(self, context: Any) -> types.ListRootsResult:
+        return types.ListRootsResult(roots=[_root(self.spec.workspace)] if self.spec.workspace else [])
+
     async def _hear(self, message: Any) -> None:
         if isinstance(message, types.ToolListChangedNotification):
             self._on_change()
@@ -198,8 +203,8 @@ def _wire(model: Any) -> dict[str, Any]:
     return model.model_dump(by_alias=True, mode="json", exclude_unset=True)
 
 
-async def _no_roots(context: Any) -> types.ListRootsResult:
-    return types.ListRootsResult(roots=[])
+def _root(directory: str) -> types.Root:
+    return types.Root(uri=FileUrl(Path(directory).as_uri()), name=Path(directory).name)
 
 
 def _logged(server: str) -> Any:

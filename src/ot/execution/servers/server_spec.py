@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from ot.config.workspace_trust import Seal
 from ot.registry.server_identity import ServerIdentity
 
 
@@ -34,6 +35,14 @@ class ServerSpec:
     problem: str = ""
     written: ServerIdentity | None = None
     """What its user wrote, where it came from a configuration: filled in and placed, it is another text."""
+    workspace: str = ""
+    """The directory that its client works in, which it is told as its root."""
+    in_workspace: bool = False
+    """Whether ``cwd`` is in the workspace, which has to be trusted for it."""
+    private: bool = False
+    """Whether ``cwd`` is its own private directory, made when it is started."""
+    seal: Seal | None = field(default=None, repr=False)
+    """What must be unchanged in ``cwd`` when it is started."""
 
     @cached_property
     def key(self) -> str:
@@ -41,6 +50,7 @@ class ServerSpec:
         parts = [self.name, self.command, self.args, dict(self.env), self.cwd, self.url, dict(self.headers)]
         # A connection is made for these, too, and would not hear of other ones.
         parts += [self.start_seconds, self.call_seconds, self.idle_seconds, self.concurrency]
+        parts += [self.workspace, dict(self.seal.files) if self.seal else None]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     @property

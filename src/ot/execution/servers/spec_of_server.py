@@ -7,32 +7,49 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ot.config.expand import REFERENCE
+from ot.config.expand import REFERENCE, WORKSPACE, names_in
 from ot.config.load import Loaded
 from ot.config.models import PackWorker, Server, pack_name, server_address
+from ot.config.paths import Paths
 from ot.config.secrets import PUBLIC, Secrets
+from ot.config.trust import ServerHere
 from ot.execution.servers.find_program import find_program
 from ot.execution.servers.foreign_references import foreign_reference
+from ot.execution.servers.server_place import ServerPlace, place_of_server, runs_modules, server_here
 from ot.execution.servers.server_spec import ServerSpec
 from ot.execution.workers.child_environ import launcher_environ, worker_environ
 from ot.registry.server_identity import ServerIdentity, former_hash
 
 
-def specs_of_servers(loaded: Loaded, cwd: Path) -> dict[str, ServerSpec]:
-    """Return the servers in use by name, each with the secrets that it may have."""
+def specs_of_servers(loaded: Loaded, paths: Paths, *, trusted: bool = False) -> dict[str, ServerSpec]:
+    """Return the servers in use by name, each with the secrets that it may have.
+
+    With *trusted*, a server may start in the workspace for this once.
+    """
     packs = loaded.config.workers.packs
     return {
         name: spec_of_server(
             name,
             server,
             loaded.secrets,
-            cwd,
-            loaded.project.root if loaded.project and name in loaded.servers_of_project else None,
+            paths,
+            _project_of(loaded, name),
             granted=packs.get(server.pack or pack_name(name), PackWorker()).secrets,
             secrets_files=loaded.secret_files,
+            trusted=trusted,
         )
         for name, server in loaded.config.servers.items()
         if server.enabled
+    }
+
+
+def servers_here(loaded: Loaded, paths: Paths) -> dict[str, ServerHere]:
+    """Return the servers that would be started in the workspace, with what each obeys there."""
+    specs = specs_of_servers(loaded, paths, trusted=True)
+    return {
+        name: server_here(loaded.config.servers[name], Path(spec.cwd), _project_of(loaded, name))
+        for name, spec in specs.items()
+        if spec.in_workspace
     }
 
 
@@ -40,26 +57,35 @@ def spec_of_server(
     name: str,
     server: Server,
     secrets: Secrets,
-    cwd: Path,
+    paths: Paths,
     project: Path | None = None,
     *,
     granted: Collection[str] = (),
     secrets_files: tuple[Path, ...] = (),
+    trusted: bool = False,
 ) -> ServerSpec:
     """Return *server* ready to be started, or with the ``problem`` that it cannot be.
 
     The user's own server has the user's secrets, and its ``env`` also what the environment holds. The server of a
     *project* has those that the project brought, and of the user's only those in *granted*.
     """
-    filling = _Filling(name, secrets, project is not None, frozenset(granted), secrets_files)
+    filling = _Filling(name, secrets, project is not None, frozenset(granted), secrets_files, str(paths.cwd))
     command = filling.text("command", server.command)
+    cwd, identity = filling.text("cwd", server.cwd), _identity(name, server, project)
+    place = place_of_server(identity, server, cwd, paths, project, trusted=trusted)
+    if command and (why := _wrong_command(server.command, place, project)):
+        filling.problems.append(f"servers.{name}.{why}")
     spec = ServerSpec(
         name=name,
         pack=server.pack or pack_name(name),
         command=command,
         args=tuple(filling.text(f"args.{n}", text) for n, text in enumerate(server.args)),
-        env={**launcher_environ(command, secrets.environment), **filling.texts("env", server.env)},
-        cwd=str(cwd / Path(filling.text("cwd", server.cwd)).expanduser()) if command else "",
+        env={
+            **launcher_environ(command, secrets.environment),
+            **_python_environ(server, place),
+            **filling.texts("env", server.env),
+        },
+        cwd=place.cwd if command else "",
         url=filling.text("url", server.url),
         headers=filling.texts("headers", server.headers),
         start_seconds=server.start_seconds,
@@ -67,10 +93,15 @@ def spec_of_server(
         idle_seconds=server.idle_seconds,
         concurrency=server.concurrency,
         tools=server.tools,
-        problem="; ".join(filling.problems),
+        problem="; ".join([*filling.problems, *([place.problem] if place.problem and command else [])]),
+        workspace=str(paths.cwd),
+        in_workspace=place.in_workspace and bool(command),
+        private=place.private and bool(command),
+        seal=place.seal,
     )
-    former_cwd = str(cwd / Path(filling.text("cwd", server.cwd)).expanduser()) if command else ""
-    spec = replace(spec, written=_identity(spec, server, project, former_cwd))
+    former_cwd = str(paths.cwd / Path(cwd).expanduser()) if command else ""
+    former = former_hash(spec.command, spec.args, former_cwd, spec.url)
+    spec = replace(spec, written=replace(identity, former=former))
     return spec if spec.problem else _with_address_checked(spec)
 
 
@@ -78,7 +109,7 @@ def why_not_startable(spec: ServerSpec, environ: Mapping[str, str] = os.environ)
     """Return what can be said against starting *spec* without starting it, or nothing."""
     if spec.problem or not spec.command:
         return spec.problem
-    if spec.cwd and not Path(spec.cwd).is_dir():
+    if spec.cwd and not spec.private and not Path(spec.cwd).is_dir():
         return f"servers.{spec.name}.cwd is no directory: {spec.cwd}"
     try:
         find_program(spec.command, {**worker_environ(environ), **spec.env}, Path(spec.cwd or "."))
@@ -86,6 +117,28 @@ def why_not_startable(spec: ServerSpec, environ: Mapping[str, str] = os.environ)
         why = f"there is no program '{spec.command}' on the PATH: install it, or give its path"
         return f"servers.{spec.name}.command: {why}"
     return ""
+
+
+def _project_of(loaded: Loaded, name: str) -> Path | None:
+    return loaded.project.root if loaded.project and name in loaded.servers_of_project else None
+
+
+def _python_environ(server: Server, place: ServerPlace) -> dict[str, str]:
+    """Return what keeps a Python from modules that only lie where it is started."""
+    if place.in_workspace:
+        # Compiled modules beside the sources are not part of what is trusted, so they must not be what runs.
+        return {"PYTHONPYCACHEPREFIX": f"{place.home}/pycache"}
+    return {"PYTHONSAFEPATH": "1"} if place.private and runs_modules(server.command, server.args) else {}
+
+
+def _wrong_command(command: str, place: ServerPlace, project: Path | None) -> str:
+    """Return what is wrong with a *command* that would be sought where the client happens to stand."""
+    if WORKSPACE in names_in(command) and project is None:
+        return "command: a server of yours cannot be a program of the workspace: write its full path"
+    is_path = bool(os.path.dirname(command)) and not Path(command).expanduser().is_absolute()  # noqa: PTH120 - pathlib takes ./program for a bare name
+    if not is_path or not (place.private or (place.in_workspace and project is None)):
+        return ""
+    return f"command: '{command}' is a relative path, and the server does not start where you stand: write it in full"
 
 
 def _with_address_checked(spec: ServerSpec) -> ServerSpec:
@@ -98,9 +151,9 @@ def _with_address_checked(spec: ServerSpec) -> ServerSpec:
     return spec
 
 
-def _identity(spec: ServerSpec, server: Server, project: Path | None, former_cwd: str) -> ServerIdentity:
+def _identity(name: str, server: Server, project: Path | None) -> ServerIdentity:
     return ServerIdentity.of(
-        spec.name,
+        name,
         command=server.command,
         args=server.args,
         url=server.url,
@@ -108,7 +161,6 @@ def _identity(spec: ServerSpec, server: Server, project: Path | None, former_cwd
         env=server.env,
         headers=server.headers,
         owner=str(project or ""),
-        former=former_hash(spec.command, spec.args, former_cwd, spec.url),
     )
 
 
@@ -121,6 +173,7 @@ class _Filling:
     of_project: bool
     granted: frozenset[str]
     secrets_files: tuple[Path, ...]
+    workspace: str
     problems: list[str] = field(default_factory=list[str])
 
     def texts(self, key: str, given: Mapping[str, str]) -> dict[str, str]:
@@ -136,6 +189,8 @@ class _Filling:
         return whole + text[rest:]
 
     def _value(self, key: str, name: str, default: str | None) -> str:
+        if name == WORKSPACE:
+            return self.workspace
         value = self._lookup(name, of_environment=key.startswith("env.")) or default
         if value is None:
             self.problems.append(

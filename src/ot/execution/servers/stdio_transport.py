@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 from fastmcp.client.transports.base import ClientTransport, SessionKwargs, TransportOptions
 from mcp import ClientSession
 
@@ -18,7 +19,9 @@ from ot.execution.servers.find_program import find_program
 from ot.execution.servers.line_reader import LineReader
 from ot.execution.servers.message_streams import MessageReader, MessageWriter
 from ot.execution.servers.passing_session import PassingSession
+from ot.execution.servers.server_home import make_home
 from ot.execution.servers.server_noise import ServerNoise
+from ot.execution.servers.server_place import ADVICE, changed_words
 from ot.execution.servers.server_spec import ServerSpec
 from ot.execution.workers.child_environ import worker_environ
 from ot.execution.workers.ending import Ending
@@ -85,7 +88,7 @@ class StdioTransport(ClientTransport):
 
     async def _started(self) -> GuardedProcess:
         spec = self._spec
-        cwd = _place(spec.cwd)
+        cwd = await anyio.to_thread.run_sync(_place, spec)
         program, environ = find_program(spec.command, {**worker_environ(os.environ), **spec.env}, cwd)
         return await GuardedProcess.start(
             [program, *spec.args],
@@ -112,5 +115,11 @@ class StdioTransport(ClientTransport):
         self.ended.set()
 
 
-def _place(cwd: str) -> Path:
-    return Path(cwd or ".").expanduser().absolute()
+def _place(spec: ServerSpec) -> Path:
+    """Return where to start, which is made or looked at now: much may have happened since the settings were read."""
+    cwd = Path(spec.cwd or ".").expanduser().absolute()
+    if spec.private:
+        make_home(cwd)
+    if spec.seal and (changed := spec.seal.changes()):
+        raise PermissionError(f"{cwd} {changed_words(changed)}: {ADVICE}")
+    return cwd

@@ -1,0 +1,80 @@
+"""The places of this machine and this configuration that no program may write, because what lies there is executed."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from ot.config.paths import Paths
+from ot.config.workspace_trust import LAUNCHER_FILES, LAUNCHER_TREES
+from ot.execution.protected_names import fold
+from ot.execution.protected_paths import Locked
+from ot.execution.servers.server_home import HOMES
+
+OWN = "the server's own code lives there"
+STARTED = "programs are started from there"
+SETTINGS = "programs read their settings there, and many run what those name"
+ABOVE = "npx, uv and their kin look there for a project to obey, above the servers' own directories"
+
+
+def locked_places(paths: Paths, roots: Iterable[Path], code: Iterable[Path]) -> list[Locked]:
+    """Return what is locked whatever the servers and packs are; *code* is where the server's own packages lie."""
+    working = [Path(os.path.realpath(root)) for root in roots]
+    return [
+        *(Locked(path, OWN) for path in code),
+        *_unless_worked_in(_imported(), OWN, working),
+        *_unless_worked_in(_on_path(), STARTED, working),
+        _settings(working),
+        *_above(paths.global_dir / HOMES),
+    ]
+
+
+def pack_places(directories: Iterable[tuple[str, Path]], modules: Iterable[tuple[str, str]]) -> Iterator[Locked]:
+    """Yield where packs are executed from: their *directories* by name, and the *modules* of those installed."""
+    for name, directory in directories:
+        yield Locked(directory, f"the pack '{name}' is executed from there")
+    for name, module in modules:
+        for place in _module_places(re.split(r"[.:]", module)[0]):
+            yield Locked(Path(place), f"the pack '{name}' is executed from there")
+
+
+def _module_places(module: str) -> list[str]:
+    try:
+        found = find_spec(module)
+    except (ImportError, ValueError):
+        return []
+    if found is None:
+        return []
+    return list(found.submodule_search_locations or ()) or [found.origin or os.devnull]
+
+
+def _imported() -> Iterator[Path]:
+    environment = (sys.prefix,) if sys.prefix != sys.base_prefix else ()
+    yield from (Path(entry).absolute() for entry in (*sys.path, *environment) if entry)
+
+
+def _on_path() -> Iterator[Path]:
+    yield from (Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep) if os.path.isabs(entry))  # noqa: PTH117 - a Path for each costs more
+
+
+def _unless_worked_in(places: Iterable[Path], why: str, working: list[Path]) -> Iterator[Locked]:
+    """Yield the *places*, but for one that holds an allowed directory, which must stay usable."""
+    for place in dict.fromkeys(Path(os.path.realpath(place)) for place in places):
+        if not any(root.is_relative_to(place) for root in working):
+            yield Locked(place, why)
+
+
+def _settings(working: list[Path]) -> Locked:
+    home = Path(os.path.realpath(Path.home()))
+    usable = {fold(root.relative_to(home).parts[0]) for root in working if root != home and root.is_relative_to(home)}
+    exceptions = "|".join(re.escape(name) for name in sorted(usable)) or "(?!)"
+    return Locked(home, SETTINGS, rf"(?!(?:{exceptions})(?:/|$))\.")
+
+
+def _above(homes: Path) -> Iterator[Locked]:
+    names = "|".join(re.escape("/".join(map(fold, name.split("/")))) for name in (*LAUNCHER_FILES, *LAUNCHER_TREES))
+    yield from (Locked(directory, ABOVE, rf"(?:{names})(?:/|$)") for directory in Path(os.path.realpath(homes)).parents)

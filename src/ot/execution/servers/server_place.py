@@ -1,0 +1,98 @@
+"""Decides where a server is started: in a private directory, or where its user wrote, if that may be."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from ot.config.expand import WORKSPACE, names_in
+from ot.config.models import Server
+from ot.config.paths import Paths
+from ot.config.trust import ServerHere, Trust
+from ot.config.workspace_trust import Seal, launcher_files
+from ot.execution.servers.server_home import server_home
+from ot.registry.server_identity import ServerIdentity
+
+PYTHON = re.compile(r"(?:python|pypy)[\d.]*w?")
+RUNNERS = frozenset({"uv", "uvx", "pipx", "poetry", "pdm", "hatch", "rye"})
+MODULE = re.compile(r"-[bBdEiIOPqsSuvx]*[mc]")
+"""How python is told to run a module or a text: its first import is then sought in the working directory."""
+CHANGES_SHOWN = 5
+ADVICE = "look at it, then run 'onetool trust'"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPlace:
+    """Where a server is started; ``seal`` is what must be there unchanged, ``problem`` why it may not start."""
+
+    home: str
+    cwd: str
+    private: bool = False
+    in_workspace: bool = False
+    seal: Seal | None = None
+    problem: str = ""
+
+
+def place_of_server(
+    identity: ServerIdentity, server: Server, cwd: str, paths: Paths, project: Path | None, *, trusted: bool = False
+) -> ServerPlace:
+    """Return where *server* is started, whose ``cwd`` with everything filled in is *cwd*.
+
+    In the workspace it is only started while the user trusts that directory for it, or is *trusted* for this once.
+    """
+    home = str(server_home(paths.global_dir, identity))
+    if not server.cwd:
+        return ServerPlace(home, home, private=True)
+    directory = os.path.normpath(paths.cwd / Path(cwd).expanduser())
+    if not _in_workspace(server.cwd, cwd, directory, paths, project):
+        return ServerPlace(home, directory)
+    seal, problem = (None, "") if trusted else _sealed(identity.server, server, directory, paths, project)
+    return ServerPlace(home, directory, in_workspace=True, seal=seal, problem=problem)
+
+
+def server_here(server: Server, directory: Path, project: Path | None) -> ServerHere:
+    """Return what is to be trusted for *server* to start in *directory*."""
+    files = launcher_files(directory, modules=runs_modules(server.command, server.args))
+    return ServerHere(written=_written(server, project), files=files)
+
+
+def runs_modules(command: str, args: Sequence[str]) -> bool:
+    """Return whether this starts a Python that looks for modules in its working directory."""
+    pythons = [at for at, word in enumerate(args) if PYTHON.fullmatch(PurePath(word).name)]
+    runs = PYTHON.fullmatch(PurePath(command).name) or PurePath(command).stem in RUNNERS
+    first = -1 if runs else min(pythons, default=len(args))
+    return any(MODULE.match(word) for word in args[first + 1 :])
+
+
+def _in_workspace(written: str, cwd: str, directory: str, paths: Paths, project: Path | None) -> bool:
+    if WORKSPACE in names_in(written) or not Path(cwd).expanduser().is_absolute():
+        return True
+    # What the user wrote out is the user's choice. A project that wrote its own path would leave its files unchecked.
+    return project is not None and Path(os.path.realpath(directory)).is_relative_to(os.path.realpath(paths.cwd))
+
+
+def _sealed(name: str, server: Server, directory: str, paths: Paths, project: Path | None) -> tuple[Seal | None, str]:
+    known = Trust(paths.global_dir).servers_in(paths.cwd).get(name)
+    if known is None:
+        return None, f"servers.{name}.cwd is {directory}, which is not trusted for this server: {ADVICE}"
+    if known.written != _written(server, project):
+        return None, f"servers.{name}.cwd is {directory}, which was trusted for other settings of this server: {ADVICE}"
+    seal = Seal(directory, runs_modules(server.command, server.args), known.files)
+    changed = seal.changes(trees=False)
+    return seal, f"servers.{name}.cwd is {directory}, which {changed_words(changed)}: {ADVICE}" if changed else ""
+
+
+def changed_words(changed: Sequence[str]) -> str:
+    """Return what *changed*, with the first few by name."""
+    more = ["and more"] if len(changed) > CHANGES_SHOWN else []
+    return f"has changed since it was trusted ({'; '.join([*changed[:CHANGES_SHOWN], *more])})"
+
+
+def _written(server: Server, project: Path | None) -> str:
+    parts = [server.command, server.args, dict(server.env), server.cwd, str(project or "")]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
