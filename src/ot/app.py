@@ -30,6 +30,7 @@ from ot.execution.consent import AllowAlways, Consent
 from ot.execution.locked_places import locked_places, pack_places
 from ot.execution.path_guard import PathGuard
 from ot.execution.policy import Policy
+from ot.execution.servers.client_roots import ClientRoots
 from ot.execution.servers.executed_files import executed_by
 from ot.execution.servers.server_pool import ServerPool
 from ot.execution.servers.server_shelf import ServerShelf
@@ -56,6 +57,7 @@ from ot.registry.freshness import Freshness
 from ot.registry.installed_source import installed_packs
 from ot.registry.learned_shapes import LearnedShapes
 from ot.registry.server_catalogue import ServerCatalogue
+from ot.registry.server_definitions import ServerDefinitions
 from ot.registry.server_files import FOLDER as SERVERS
 from ot.registry.tool_definitions import ToolDefinitions
 from ot.registry.tool_loader import ToolLoader, tools_of_functions
@@ -130,7 +132,8 @@ class App:
         self.pool = WorkerPool(paths.global_dir)
         self.pins = DefinitionPins(paths.global_dir / SERVERS)
         self.shapes = LearnedShapes(paths.global_dir / SERVERS)
-        self.servers = ServerPool(lambda server, definitions: self._shelf.learned(server, definitions))
+        self.roots = ClientRoots()
+        self.servers = ServerPool(self._learned, roots=self.roots)
         self._shelf = ServerShelf(self.servers, ServerCatalogue(paths.global_dir / SERVERS), self.pins, self.shapes)
         loaded = self._load()
         self.recorder = Recorder(stats_place(loaded))
@@ -206,6 +209,9 @@ class App:
         if self._shelf.stale:
             # With the old stamps: what changed on disk meanwhile is still to be noticed.
             self.picture = replace(self._picture(self.picture.loaded), freshness=self.picture.freshness)
+
+    def _learned(self, server: str, definitions: ServerDefinitions) -> None:
+        self._shelf.learned(server, definitions)
 
     async def definitions_of(self, packs: Sequence[str]) -> ToolDefinitions:
         """Define the tools of *packs* one by one; a server among them is asked what it offers.

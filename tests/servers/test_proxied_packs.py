@@ -18,6 +18,7 @@ from fastmcp import Client
 
 from faults.faults_corpus import CORPUS
 from ot.app import App
+from ot.execution.servers.client_roots import ClientRoots, Roots
 from ot.server.mcp_server import build_server
 from run_app import error_of, paths_in, running_app, value_of
 from servers.desk import below_this, fake, until
@@ -215,6 +216,47 @@ async def test_blocks_reach_the_client_with_all_that_they_carry(tmp_path: Path, 
         assert image.annotations.audience == ["user"]
         assert image.meta == {"k": "v"}
         assert (result.meta or {})["onetool"]["tools"] == [{"tool": "fake.picture", "meta": {"cost": 3}}]
+
+
+# ---------------------------------------------------------------- roots
+
+
+@pytest.mark.parametrize(
+    ("roots", "mode", "expected"),
+    [
+        (["file:///srv/one", "file:///srv/two"], "legacy", ["file:///srv/one", "file:///srv/two"]),
+        ([], "legacy", ["{cwd}"]),
+        (None, "legacy", ["{cwd}"]),
+        (["file:///srv/one"], "auto", ["{cwd}"]),
+    ],
+    ids=["the client's", "the client has none", "the client offers none", "the newer protocol"],
+)
+async def test_a_server_is_told_the_clients_roots_or_the_working_directory(
+    tmp_path: Path, roots: Any, mode: str, expected: list[str]
+):
+    async with (
+        running_app(tmp_path, config=config(fake=fake())) as app,
+        Client(build_server(app, "1"), mode=mode, roots=roots) as client,
+    ):
+        result = await client.call_tool("run", {"command": "import json\njson.loads(fake.roots())['r1']['roots']"})
+        block: Any = result.content[0]
+        wanted = [uri.format(cwd=app.paths.cwd.as_uri()) for uri in expected]
+        assert [root["uri"] for root in json.loads(block.text)] == wanted
+
+
+async def test_a_client_that_does_not_tell_its_roots_is_asked_once_and_holds_up_nobody():
+    asked: list[str] = []
+
+    async def silent() -> Roots:
+        asked.append("asked")
+        await asyncio.Event().wait()
+        return ()
+
+    roots = ClientRoots()
+    for _ in range(3):
+        roots.offer(silent)
+        assert await roots.of("/srv/work") == [("file:///srv/work", "work")]
+    assert asked == ["asked"]
 
 
 async def test_too_many_blocks_are_left_out_and_said_to_be(tmp_path: Path):

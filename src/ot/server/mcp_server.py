@@ -25,11 +25,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from ot.errors import OneToolError
 from ot.execution.ask_user import AskUser, Question
+from ot.execution.servers.client_roots import ClientRoots
 from ot.registry.tool import Tool
 from ot.registry.tool_definitions import ToolDefinitions
 from ot.runtime.pack_proxy import Progress, TellProgress
 from ot.runtime.reply import Reply
 from ot.server.classic_tools import classic_tools
+from ot.server.client_roots import way_to_list_roots
 from ot.server.elicitation import answer_of, can_ask, input_required, is_modern, way_to_ask
 from ot.server.parked_runs import NotParked, ParkedRun, ParkedRuns
 
@@ -80,6 +82,11 @@ class House(Protocol):
     @property
     def caller(self) -> str:
         """Who the client is."""
+        ...
+
+    @property
+    def roots(self) -> ClientRoots:
+        """What proxied servers are told of the client's roots."""
         ...
 
     @property
@@ -217,6 +224,7 @@ def _ending(parked: ParkedRuns) -> Any:
 async def _answer(house: House, parked: ParkedRuns, work: Work, ctx: Context) -> ToolResult:
     """Return what *work* comes to, or the question that it asks the user first."""
     named = partial(work, client=_client_name(ctx))
+    house.roots.offer(way_to_list_roots(ctx))
     if is_modern(ctx) and (ctx.request_state is not None or can_ask(ctx)):
         return await _leg(house, parked, named, ctx)
     ask = way_to_ask(ctx, house.ask_seconds)

@@ -35,6 +35,17 @@ def test_what_is_nowhere_is_named(tmp_path: Path) -> None:
         find_program("nothing-of-this-name", {"PATH": "", "HOME": str(tmp_path)}, tmp_path)
 
 
+@pytest.mark.parametrize("path", ["", ".", "bin", "./bin"])
+def test_a_relative_entry_of_the_path_leads_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    for file in (tmp_path / "git-of-mine", tmp_path / "bin" / "git-of-mine"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("#!/bin/sh\n")
+        file.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        find_program("git-of-mine", {"PATH": f"/nowhere:{path}", "HOME": str(tmp_path / "home")}, tmp_path)
+
+
 def test_a_path_is_meant_from_where_the_server_is_started(tmp_path: Path) -> None:
     wanted = program(tmp_path / "server" / "run.sh")
     environ = {"PATH": "/nowhere", "HOME": str(tmp_path)}

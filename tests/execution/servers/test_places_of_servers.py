@@ -186,7 +186,7 @@ def test_a_launchers_file_that_appears_changes_or_goes_ends_the_trust(desk: Desk
 
 
 def test_modules_beside_count_for_a_python_that_runs_a_module(desk: Desk) -> None:
-    module = {"command": sys.executable, "args": ["-m", "tiny"], "cwd": "."}
+    module: dict[str, Any] = {"command": sys.executable, "args": ["-m", "tiny"], "cwd": "."}
     spec(desk, **module)
     trust_here(desk)
     (desk.cwd / "asyncio.py").write_text("")
@@ -201,7 +201,7 @@ def test_modules_beside_count_for_a_python_that_runs_a_module(desk: Desk) -> Non
 @pytest.mark.anyio
 async def test_a_change_since_the_settings_were_read_is_found_when_the_server_starts(desk: Desk, change: str) -> None:
     write(desk.cwd / "node_modules" / "x" / "index.js", "1")
-    fake = {"command": sys.executable, "args": [str(FAKE)], "cwd": "."}
+    fake: dict[str, Any] = {"command": sys.executable, "args": [str(FAKE)], "cwd": "."}
     spec(desk, **fake)
     trust_here(desk)
     made = spec(desk, **fake)

@@ -25,7 +25,9 @@ def find_program(command: str, environ: Mapping[str, str], cwd: Path) -> tuple[s
     Raises:
         FileNotFoundError: There is no such program.
     """
-    path = environ.get("PATH", os.defpath)
+    # A relative entry would be sought where the client happens to stand.
+    entries = environ.get("PATH", os.defpath).split(os.pathsep)
+    path = os.pathsep.join(entry for entry in entries if Path(entry).is_absolute())
     if os.path.dirname(command):  # noqa: PTH120 - pathlib takes ./program for a bare name
         command = str(cwd / command)
     if found := shutil.which(command, path=path):

@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 # Its rich log handler blocks the whole server for seconds on a long text; it must be off before the import.
@@ -23,6 +22,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import FileUrl
 
 from ot.execution.servers.call_trace import CallTrace, current_trace
+from ot.execution.servers.client_roots import ClientRoots
 from ot.execution.servers.elicitation import answer_elicitation
 from ot.execution.servers.http_transport import HttpTransport
 from ot.execution.servers.server_noise import ServerNoise
@@ -47,7 +47,9 @@ class _PlainClient(Client[Any]):
 class LiveSession:
     """A connected client, and the calls that are on it."""
 
-    def __init__(self, spec: ServerSpec, noise: ServerNoise, changed: Callable[[], None], mode: str) -> None:
+    def __init__(
+        self, spec: ServerSpec, noise: ServerNoise, changed: Callable[[], None], mode: str, roots: ClientRoots
+    ) -> None:
         """Prepare a connection in *mode*: ``auto`` tries the newer protocol first; *changed* hears of new lists."""
         self.spec = spec
         self.trace = CallTrace()
@@ -60,6 +62,7 @@ class LiveSession:
         self._idle = asyncio.Event()
         self._idle.set()
         self._changed = changed
+        self._client_roots = roots
         self._listening: asyncio.Task[None] | None = None
         callbacks: SessionKwargs = {
             "elicitation_callback": self._elicit,
@@ -169,7 +172,8 @@ class LiveSession:
         return await answer_elicitation(trace.context, params, self.spec.name)
 
     async def _roots(self, context: Any) -> types.ListRootsResult:
-        return types.ListRootsResult(roots=[_root(self.spec.workspace)] if self.spec.workspace else [])
+        found = await self._client_roots.of(self.spec.workspace)
+        return types.ListRootsResult(roots=[types.Root(uri=FileUrl(uri), name=name or None) for uri, name in found])
 
     async def _hear(self, message: Any) -> None:
         if isinstance(message, types.ToolListChangedNotification):
@@ -201,10 +205,6 @@ async def _listed(listing: Awaitable[list[Any]]) -> list[Any]:
 
 def _wire(model: Any) -> dict[str, Any]:
     return model.model_dump(by_alias=True, mode="json", exclude_unset=True)
-
-
-def _root(directory: str) -> types.Root:
-    return types.Root(uri=FileUrl(Path(directory).as_uri()), name=Path(directory).name)
 
 
 def _logged(server: str) -> Any:

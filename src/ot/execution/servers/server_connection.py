@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ot.errors import ServerUnavailable, ToolBusy, ToolError
 from ot.execution.servers.call_trace import CallTrace
+from ot.execution.servers.client_roots import ClientRoots
 from ot.execution.servers.connect_failure import failure_words
 from ot.execution.servers.server_backoff import ServerBackoff
 from ot.execution.servers.server_noise import ServerNoise
@@ -40,7 +41,11 @@ class ServerConnection:
     """A server's state, its one connection, and the calls that wait for it."""
 
     def __init__(
-        self, spec: ServerSpec, changed: Callable[[str, ServerDefinitions], None], backoff: ServerBackoff | None = None
+        self,
+        spec: ServerSpec,
+        changed: Callable[[str, ServerDefinitions], None],
+        backoff: ServerBackoff | None = None,
+        roots: ClientRoots | None = None,
     ) -> None:
         """Connect nothing yet; *changed* gets what the server offers whenever it was listed."""
         self.spec = spec
@@ -58,7 +63,7 @@ class ServerConnection:
         self._starting: asyncio.Task[LiveSession] | None = None
         self._relisting: asyncio.Task[None] | None = None
         self._stale = False
-        self._start = ServerStart(spec, self.noise, self._on_change, self._task, self._later)
+        self._start = ServerStart(spec, self.noise, self._on_change, self._task, self._later, roots or ClientRoots())
         self._places = asyncio.Semaphore(spec.concurrency)
         self._idle = asyncio.Event()
         self._idle.set()

@@ -9,6 +9,7 @@ from typing import Any
 
 from ot.errors import ServerUnavailable
 from ot.execution.servers.call_trace import CallTrace
+from ot.execution.servers.client_roots import ClientRoots
 from ot.execution.servers.server_backoff import ServerBackoff
 from ot.execution.servers.server_connection import ServerConnection, Work
 from ot.execution.servers.server_spec import ServerSpec
@@ -25,8 +26,15 @@ NewBackoff = Callable[[], ServerBackoff]
 class ServerPool:
     """All connections, by what they were made of."""
 
-    def __init__(self, changed: Changed | None = None, *, backoff: NewBackoff = ServerBackoff) -> None:
-        """Start nothing; *changed* gets a server's lists whenever they were fetched."""
+    def __init__(
+        self,
+        changed: Changed | None = None,
+        *,
+        backoff: NewBackoff = ServerBackoff,
+        roots: ClientRoots | None = None,
+    ) -> None:
+        """Start nothing; *changed* gets a server's lists whenever they were fetched, *roots* tell it what it is for."""
+        self._roots = roots or ClientRoots()
         self._connections: dict[str, ServerConnection] = {}
         self._tools: dict[str, Mapping[str, Mapping[str, Any]]] = {}
         self._changed = changed
@@ -58,7 +66,7 @@ class ServerPool:
             raise ServerUnavailable(spec.name, "OneTool is ending")
         connection = self._connections.get(spec.key)
         if connection is None:
-            connection = ServerConnection(spec, self._take, self._new_backoff())
+            connection = ServerConnection(spec, self._take, self._new_backoff(), self._roots)
             self._connections[spec.key] = connection
         if self._reaper is None or self._reaper.done():
             self._reaper = asyncio.ensure_future(self._reap())

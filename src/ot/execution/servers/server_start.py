@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from ot.execution.servers.call_trace import CallTrace
+from ot.execution.servers.client_roots import ClientRoots
 from ot.execution.servers.connect_failure import REFUSED, failure_words, refusal_words
 from ot.execution.servers.server_noise import ServerNoise
 from ot.execution.servers.server_spec import ServerSpec
@@ -22,7 +23,13 @@ class ServerStart:
     """Connects one server as often as it is needed, and remembers which protocol it speaks."""
 
     def __init__(
-        self, spec: ServerSpec, noise: ServerNoise, changed: Callable[[], None], spawn: Spawn, later: Later
+        self,
+        spec: ServerSpec,
+        noise: ServerNoise,
+        changed: Callable[[], None],
+        spawn: Spawn,
+        later: Later,
+        roots: ClientRoots,
     ) -> None:
         """Start *spec*; work goes into tasks made by *spawn*, and what has to be cleaned up to *later*."""
         self.mode = "auto"
@@ -31,6 +38,7 @@ class ServerStart:
         self._changed = changed
         self._spawn = spawn
         self._later = later
+        self._roots = roots
 
     async def connected(self) -> LiveSession:
         """Return a connection that knows what its server offers; the caller sets the time for it.
@@ -55,7 +63,7 @@ class ServerStart:
     async def _opened(self, mode: str) -> LiveSession:
         from ot.execution.servers.live_session import LiveSession  # noqa: PLC0415 - imports the protocol's library
 
-        live = LiveSession(self._spec, self._noise, self._changed, mode)
+        live = LiveSession(self._spec, self._noise, self._changed, mode, self._roots)
         # A task of its own: how long the library takes to clean up after a deadline must not delay the deadline.
         opening = self._spawn(live.open())
         try:
