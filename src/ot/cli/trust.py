@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ot.cli.terminal import confirm, echo
+
 if TYPE_CHECKING:
     from ot.config.paths import Paths
     from ot.config.trust import Trust
@@ -42,17 +44,17 @@ def trust(
         return
     inventory = take_inventory(_project(paths))
     if not as_json:
-        typer.echo("\n".join(render_inventory(inventory)))
+        echo("\n".join(render_inventory(inventory)))
     # A configuration that could not be used is told now, not at the server's next start.
     load_config(paths, book, trust_project=True)
     if not yes and not _agreed():
-        typer.echo("Nothing was trusted.", err=True)
+        echo("Nothing was trusted.", err=True)
         raise typer.Exit(4)
     book.trust(inventory)
     if as_json:
-        typer.echo(json.dumps({"trusted": str(inventory.root), "files": dict(inventory.hashes)}))
+        echo(json.dumps({"trusted": str(inventory.root), "files": dict(inventory.hashes)}))
     else:
-        typer.echo(f"Trusted {inventory.root}. Any change to it has to be trusted again.")
+        echo(f"Trusted {inventory.root}. Any change to it has to be trusted again.")
 
 
 def untrust(directory: Directory = None, as_json: AsJson = False) -> None:
@@ -64,9 +66,9 @@ def untrust(directory: Directory = None, as_json: AsJson = False) -> None:
     project = paths.cwd / FOLDER
     known = Trust(paths.global_dir).untrust(project)
     if as_json:
-        typer.echo(json.dumps({"untrusted": str(project), "known": known}))
+        echo(json.dumps({"untrusted": str(project), "known": known}))
     else:
-        typer.echo(f"{project} is no longer trusted." if known else f"{project} was not trusted.")
+        echo(f"{project} is no longer trusted." if known else f"{project} was not trusted.")
     raise typer.Exit(0 if known else 3)
 
 
@@ -79,16 +81,16 @@ def _paths(directory: Path | None) -> Paths:
 
 def _project(paths: Paths) -> Path:
     if paths.project_dir is None:
-        typer.echo(f"onetool: {paths.ignored or f'{paths.cwd} has no .onetool directory of its own'}", err=True)
+        echo(f"onetool: {paths.ignored or f'{paths.cwd} has no .onetool directory of its own'}", err=True)
         raise typer.Exit(3)
     return paths.project_dir
 
 
 def _agreed() -> bool:
     if not sys.stdin.isatty():
-        typer.echo("Not asking without a terminal: add --yes to trust it.", err=True)
+        echo("Not asking without a terminal: add --yes to trust it.", err=True)
         return False
-    return typer.confirm("Trust this, as it is now?", err=True)
+    return confirm("Trust this, as it is now?")
 
 
 def _print_list(book: Trust, as_json: bool) -> None:
@@ -98,9 +100,9 @@ def _print_list(book: Trust, as_json: bool) -> None:
             {"directory": str(path), "time": record.time, "files": len(record.files)}
             for path, record in entries.items()
         ]
-        typer.echo(json.dumps(rows))
+        echo(json.dumps(rows))
         return
     for path, record in entries.items():
-        typer.echo(f"{path}  {len(record.files)} files, trusted {record.time}")
+        echo(f"{path}  {len(record.files)} files, trusted {record.time}")
     if not entries:
-        typer.echo("Nothing is trusted.", err=True)
+        echo("Nothing is trusted.", err=True)
