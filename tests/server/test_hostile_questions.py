@@ -127,7 +127,7 @@ def test_a_servers_question_says_who_asks_and_cannot_look_like_ours(talk: AskedT
     [
         {"type": "object", "properties": {"na\nme": {"type": "string"}}},
         {"type": "object", "properties": {"name": {"type": "string", "enum": ["a", "b\u202e"]}}},
-        {"type": "object", "properties": {f"n{n}": {"type": "string"} for n in range(60)}},
+        {"type": "object", "properties": {f"n{n}": {"type": "string"} for n in range(600)}},
     ],
 )
 def test_a_form_that_cannot_be_shown_as_it_is_is_not_put_before_anybody(talk: AskedTalk, schema: Any) -> None:

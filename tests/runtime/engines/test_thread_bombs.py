@@ -1,4 +1,4 @@
-"""Threads that a program makes without Python, on small stacks of its own, are counted where anything can count them."""
+"""Threads that a program makes without Python, on small stacks of its own, are counted wherever they can be."""
 
 from __future__ import annotations
 

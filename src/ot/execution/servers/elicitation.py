@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
 MAX_MESSAGE, MAX_WORDS, MAX_DATA = 4000, 500, 2000
-MAX_FIELDS, MAX_DEPTH = 50, 8
+MAX_PARTS = 500
 DATA = frozenset({"enum", "const", "default", "required", "pattern"})
 """Parts of a form that are no words to a person but what an answer is made of."""
 
@@ -51,19 +51,26 @@ def _question(params: ElicitRequestParams, server: str) -> Question:
 
 def _clean_form(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return a form whose words show all that they hold; what is sent back as an answer stays as it is."""
-    if len(schema.get("properties") or ()) > MAX_FIELDS:
-        raise CannotAsk(f"its form has more than {MAX_FIELDS} fields")
-    return _clean(schema, 0)
+    _require_small(schema)
+    return _clean(schema)
 
 
-def _clean(part: Any, depth: int, is_data: bool = False) -> Any:
-    if depth > MAX_DEPTH:
-        raise CannotAsk("its form is nested too deeply")
+def _require_small(schema: Mapping[str, Any]) -> None:
+    waiting: list[Any] = [schema]
+    for _ in range(MAX_PARTS):
+        if not waiting:
+            return
+        part = waiting.pop()
+        waiting += part.values() if isinstance(part, Mapping) else part if isinstance(part, list) else ()
+    raise CannotAsk(f"its form has more than {MAX_PARTS} parts")
+
+
+def _clean(part: Any, is_data: bool = False) -> Any:
     if isinstance(part, Mapping):
         entries = cast("Mapping[Any, Any]", part).items()
-        return {_data(key): _clean(value, depth + 1, key in DATA) for key, value in entries}
+        return {_data(key): _clean(value, key in DATA) for key, value in entries}
     if isinstance(part, list):
-        return [_clean(value, depth + 1, is_data) for value in cast("list[Any]", part)]
+        return [_clean(value, is_data) for value in cast("list[Any]", part)]
     if isinstance(part, str):
         return _data(part) if is_data else clean_line(part, MAX_WORDS)
     return part
