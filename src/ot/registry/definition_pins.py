@@ -11,7 +11,7 @@ from typing import Any
 
 from ot.config.safe_file import locked
 from ot.errors import DefinitionChanged
-from ot.registry.definition_diff import pinned_part, words_of_change
+from ot.registry.definition_diff import pinned_part, with_strictest_hints, words_of_change
 from ot.registry.freshness import Stamp, stamp_of
 from ot.registry.proxy_target import PROXY, ProxyTarget
 from ot.registry.server_definitions import ServerDefinitions
@@ -75,8 +75,7 @@ class PinBook:
             return []
         known = self.approved.get(written)
         found = [Change(self.server, "", (MOVED if self.approved else DAMAGED,))] if known is None else []
-        # Of a server that moved, what it offers is compared with what it offered before.
-        base: Tools = known if known is not None else list(self.approved.values())[-1] if self.approved else {}
+        base = self.base(written)
         for name, new in tools.items():
             old = base.get(name)
             if old is None and self.approved:
@@ -84,6 +83,11 @@ class PinBook:
             elif old is not None and old != new:
                 found.append(Change(self.server, name, words_of_change(old, new), old, new))
         return found
+
+    def base(self, written: str) -> Tools:
+        """Return what is approved of the server so *written*; of one that moved, what was approved before."""
+        known = self.approved.get(written)
+        return known if known is not None else list(self.approved.values())[-1] if self.approved else {}
 
     def pending_changes(self) -> list[Change]:
         """Return what waits to be approved."""
@@ -117,7 +121,7 @@ class DefinitionPins:
         self._directory = directory
         self._lock = threading.Lock()
         self._seen: dict[str, tuple[ServerIdentity, Tools]] = {}
-        self._changes: dict[str, tuple[Stamp, list[Change]]] = {}
+        self._held: dict[str, tuple[Stamp, list[Change], Tools]] = {}
 
     def observe(self, identity: ServerIdentity, pack: str, definitions: ServerDefinitions) -> list[Change]:
         """Take note of what a server offers now, and return what of it is not approved."""
@@ -127,7 +131,7 @@ class DefinitionPins:
             is_new = self._seen.get(server) != (identity, tools)
             if is_new:
                 self._seen[server] = (identity, tools)
-                self._changes.pop(server, None)
+                self._held.pop(server, None)
                 self._try_to_record(identity, pack, tools)
         changes = self.changed(server)
         for change in changes if is_new else ():
@@ -137,15 +141,17 @@ class DefinitionPins:
     def changed(self, server: str) -> list[Change]:
         """Return what is not approved of what the server offers now; another process may approve it meanwhile."""
         with self._lock:
-            if server not in self._seen:
-                return []
-            identity, tools = self._seen[server]
-            stamp = stamp_of(self._file(server, identity.owner))
-            kept = self._changes.get(server)
-            if kept is None or kept[0] != stamp:
-                kept = (stamp, self._book(identity).changes(identity.written, tools))
-                self._changes[server] = kept
-            return kept[1]
+            return self._compared(server)[0] if server in self._seen else []
+
+    def _compared(self, server: str) -> tuple[list[Change], Tools]:
+        """Return what is not approved of what was seen last, and what is approved."""
+        identity, tools = self._seen[server]
+        stamp = stamp_of(self._file(server, identity.owner))
+        kept = self._held.get(server)
+        if kept is None or kept[0] != stamp:
+            book = self._book(identity)
+            kept = self._held[server] = (stamp, book.changes(identity.written, tools), book.base(identity.written))
+        return kept[1:]
 
     def all_changed(self) -> dict[str, list[Change]]:
         """Return what is not approved, by server."""
@@ -163,6 +169,18 @@ class DefinitionPins:
         for change in self.changed(server):
             if change.tool in ("", ProxyTarget.of(tool.target).tool):
                 raise DefinitionChanged(tool.full_name, server, change.what)
+
+    def as_approved(self, tool: Tool) -> Tool:
+        """Return *tool* with the strictest of the hints that were approved, that its server gives now, and its own."""
+        own = ProxyTarget.of(tool.target).tool if tool.source.startswith(PROXY) else ""
+        server = tool.source.removeprefix(PROXY)
+        with self._lock:
+            if not own or server not in self._seen:
+                return tool
+            approved = self._compared(server)[1].get(own, {})
+            # What is gone from the list cannot say anything less strict either.
+            now = self._seen[server][1].get(own, approved)
+        return with_strictest_hints(tool, approved, now)
 
     # ---------------------------------------------------------------- what the user approves
 

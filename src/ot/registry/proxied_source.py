@@ -12,7 +12,7 @@ from typing import Any
 
 from ot.errors import ToolUnavailable
 from ot.registry.clean_text import clean_text, identifier, unique_identifiers
-from ot.registry.definition_diff import definition_hash
+from ot.registry.definition_diff import definition_hash, hints_of
 from ot.registry.definition_limits import outside_reference, within_limits
 from ot.registry.definition_pins import DefinitionPins
 from ot.registry.learned_shapes import LearnedShapes
@@ -144,8 +144,7 @@ def tool_of_definition(identity: ServerIdentity, pack: str, name: str, definitio
     """Return one tool as a program calls it."""
     schema = as_schema(definition.get("inputSchema"))
     parameters, renamed = parameters_of_schema(schema)
-    hints = as_schema(definition.get("annotations"))
-    read_only = hints.get("readOnlyHint")
+    read_only, destructive = hints_of(definition)
     return Tool(
         pack=pack,
         name=name,
@@ -155,8 +154,8 @@ def tool_of_definition(identity: ServerIdentity, pack: str, name: str, definitio
         source=f"{PROXY}{identity.server}",
         backend=BACKEND,
         target=ProxyTarget(identity.server, identity.written, str(definition["name"]), names=renamed).text(),
-        destructive=hints.get("destructiveHint") is True,
-        read_only=read_only if isinstance(read_only, bool) else None,
+        destructive=destructive,
+        read_only=read_only,
         input_schema=schema,
         definition=definition_hash(definition),
     )
