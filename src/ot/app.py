@@ -367,6 +367,7 @@ class App:
             session=partial(self._session, loaded, store),
             changed=self.pins.all_changed,
             statistics=self._statistics(loaded),
+            project_dir=self.paths.project_dir,
         )
 
     async def _session(self, loaded: Loaded, store: ResultStore, name: str, action: str) -> Any:
@@ -390,7 +391,8 @@ class App:
             from ot.stats.query import read_figures  # noqa: PLC0415 - the database's library is for those who ask
 
             self.recorder.flush()
-            return read_figures(stats_place(loaded).file, period, time.time(), tool=tool)
+            place = stats_place(loaded)
+            return read_figures(place.file, period, time.time(), tool=tool, below=place.below)
 
         stats = loaded.config.stats
         return Statistics(stats.enabled, stats.round_trip_ms, figures, self.recorder.health)
@@ -398,7 +400,7 @@ class App:
 
 def stats_place(loaded: Loaded) -> Place:
     """Return where the statistics of this configuration are kept."""
-    return Place(loaded.state_dir / "stats" / "stats.db", loaded.config.stats)
+    return Place(loaded.state_dir / "stats" / "stats.db", loaded.config.stats, loaded.below)
 
 
 def _engine(loaded: Loaded, paths: Paths) -> EngineChoice:
@@ -459,7 +461,8 @@ def _live_packs(live: Mapping[str, Mapping[str, Any]]) -> list[Pack]:
 def _store(loaded: Loaded) -> ResultStore:
     output = loaded.config.output
     ttl, most = output.result_ttl, output.max_total_bytes
-    blobs = FileBlobs(loaded.state_dir / output.result_store_dir, ttl=ttl, max_total_bytes=most)
+    directory = loaded.state_dir / output.result_store_dir
+    blobs = FileBlobs(directory, ttl=ttl, max_total_bytes=most, below=loaded.below)
     return ResultStore(blobs, ttl=ttl, max_total_bytes=most, max_page_bytes=output.max_inline_size or 1 << 20)
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ot.stats.figures import Figures, ToolFigures
+    from ot.stats.recorder import Place
 
 BARS = "▁▂▃▄▅▆▇█"
 POINTS = 24
@@ -43,7 +44,7 @@ def stats(
     if not place.settings.enabled:
         typer.echo("statistics are disabled: set 'stats: {enabled: true}' in onetool.yaml", err=True)
         raise typer.Exit(1)
-    figures = _figures(place.file, period, tool)
+    figures = _figures(place, period, tool)
     if html is not None or open_it:
         _write(html or place.file.with_name("report.html"), figures, place.settings.round_trip_ms, tool, app, open_it)
     if as_json:
@@ -55,11 +56,11 @@ def stats(
         _show(figures, place.settings.round_trip_ms, tool)
 
 
-def _figures(file: Path, period: str, tool: str) -> Figures:
+def _figures(place: Place, period: str, tool: str) -> Figures:
     from ot.stats.query import read_figures
 
     try:
-        return read_figures(file, period, time.time(), tool=tool)
+        return read_figures(place.file, period, time.time(), tool=tool, below=place.below)
     except OSError as error:
         typer.echo(f"onetool: {error}", err=True)
         raise typer.Exit(1) from None

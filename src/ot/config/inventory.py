@@ -48,7 +48,7 @@ class Inventory:
 
 def take_inventory(project_dir: Path) -> Inventory:
     """Return what *project_dir* would run; nothing in it is imported or started."""
-    snapshot = take_snapshot(project_dir)
+    snapshot = take_snapshot(project_dir, of_project=True)
     node, problems = _settings(snapshot)
     packs = {found["pack"]: name for name in snapshot.hashes if (found := PACK.fullmatch(name))}
     return Inventory(

@@ -62,7 +62,7 @@ class Trust:
         record = book.projects.get(_real(project_dir))
         if record is None:
             return Verdict("untrusted", (), warnings)
-        snapshot = take_snapshot(project_dir)
+        snapshot = take_snapshot(project_dir, of_project=True)
         changes = (*snapshot.problems, *_changes(record.files, snapshot.hashes))
         return Verdict("changed" if changes else "trusted", changes, warnings, snapshot)
 
@@ -72,7 +72,7 @@ class Trust:
         Raises:
             TrustError: The directory holds something that cannot be trusted.
         """
-        snapshot = take_snapshot(project_dir)
+        snapshot = take_snapshot(project_dir, of_project=True)
         _refuse(project_dir, snapshot.problems)
         return Verdict("trusted", snapshot=snapshot)
 
