@@ -18,7 +18,7 @@ import anyio.to_thread
 import ot_tools
 from ot.config.edit_config import edit_config
 from ot.config.load import Loaded, load_config
-from ot.config.models import Config
+from ot.config.models import Config, pack_name
 from ot.config.paths import CONFIG_FILE, FOLDER, PROMPTS_FILE, Paths
 from ot.config.policy_edit import with_pattern
 from ot.config.trust import Trust
@@ -139,7 +139,7 @@ class App:
         self.engine: Engine = engine or _engine(loaded, paths)
         self.sessions = Sessions(loaded.config.sessions, self.engine)
         self.picture = self._picture(loaded)
-        self._notice = _notice(loaded)
+        self._notice = _notice(self.picture.loaded)
 
     # ---------------------------------------------------------------- what the faces ask
 
@@ -293,7 +293,9 @@ class App:
     def _picture(self, loaded: Loaded) -> Picture:
         config = loaded.config
         store = _store(loaded)
-        extensions = {extension.name: extension for extension in self._find_extensions(loaded)}
+        found = list(self._find_extensions(loaded))
+        loaded = _with_replaced_packs(loaded, found)
+        extensions = {extension.name: extension for extension in found}
         specs = {name: spec_of(extension, config, loaded.secrets) for name, extension in extensions.items()}
         # What a worker is given of the environment is a secret from now on, in every text that leaves.
         given = [name for spec in specs.values() for name in spec.secrets]
@@ -426,6 +428,28 @@ def _extensions(paths: Paths, loaded: Loaded) -> list[Extension]:
     return [*extensions_of_user(paths.global_dir), *extensions_of_project(loaded.project)]
 
 
+def known_packs(loaded: Loaded, extensions: Iterable[Extension]) -> dict[str, str]:
+    """Return every pack that the project did not bring, with whose it is."""
+    servers = {
+        server.pack or pack_name(name): "the pack of your server"
+        for name, server in loaded.config.servers.items()
+        if name not in loaded.servers_of_project
+    }
+    installed = {pack.name: "the installed pack" for pack in installed_packs()}
+    bundled = {pack.name: "the bundled pack" for pack in BUNDLED.packs()}
+    own = {extension.name: "your pack" for extension in extensions if not extension.of_project}
+    return servers | installed | bundled | own
+
+
+def _with_replaced_packs(loaded: Loaded, extensions: Sequence[Extension]) -> Loaded:
+    """Return *loaded* saying which packs the project puts in another's place."""
+    brought = [extension.name for extension in extensions if extension.of_project]
+    known = known_packs(loaded, extensions) if brought else {}
+    said = [f"the project's pack '{name}' replaces {known[name]} '{name}'" for name in brought if name in known]
+    new = tuple(text for text in said if text not in loaded.replaced)
+    return replace(loaded, replaced=(*loaded.replaced, *new), warnings=(*loaded.warnings, *new))
+
+
 def _freshness(loaded: Loaded, paths: Paths, found: Iterable[Extension]) -> Freshness:
     """Watch the configuration and the directories of packs, and each pack's own files."""
     folders = [paths.global_dir / TOOLS, paths.cwd / FOLDER / TOOLS]
@@ -490,7 +514,9 @@ def _own_code(cwd: Path) -> tuple[Path, ...]:
 
 
 def _notice(loaded: Loaded) -> str:
-    return "" if loaded.project_state in ("none", "trusted") else f"note: {loaded.warnings[-1]}"
+    if loaded.project_state in ("none", "trusted"):
+        return f"note: {'; '.join(loaded.replaced)}" if loaded.replaced else ""
+    return f"note: {loaded.warnings[-1]}"
 
 
 async def serve(app: App, packs: Sequence[str] = ()) -> None:

@@ -13,10 +13,18 @@ from pathlib import Path
 import pytest
 
 from config.desk import Desk
-from ot.config.inventory import render_inventory, take_inventory
+from ot.cli.trust_screen import Known, lines_of, screen_of
+from ot.config.inventory import take_inventory
+from ot.config.models import Config
 from ot.config.snapshot import MAX_FILE_BYTES, MAX_FILES, take_snapshot
 from ot.config.trust import Trust, Verdict
 from ot.errors import ConfigError, TrustError
+
+
+def screen(desk: Desk) -> list[str]:
+    """Return what ``onetool trust`` shows of the project to a user who has nothing else."""
+    return lines_of(screen_of(take_inventory(desk.project), Known(Config(), {})))
+
 
 PACK = '"""Demo."""\n\npack = "demo"\n\n\ndef hi() -> str:\n    """Say hi."""\n    return "hi"\n'
 
@@ -274,7 +282,7 @@ def test_no_more_than_twenty_problems_are_gathered(desk: Desk) -> None:
 
 def test_a_name_cannot_steer_the_terminal(desk: Desk) -> None:
     desk.write_project("x", "tools/\x1b[2Jevil\u202e.py")
-    text = "\n".join(render_inventory(take_inventory(desk.project)))
+    text = "\n".join(screen(desk))
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert r"tools/\x1b[2Jevil\u202e.py" in text
@@ -294,7 +302,7 @@ def test_the_inventory_names_all_that_would_run(desk: Desk) -> None:
     found = take_inventory(desk.project)
     assert found.packs == {"demo": "tools/demo/demo_tools.py"}
     assert found.code == ("tools/demo/helper.py",)
-    assert found.snippets == {"hello": "description: Greets; body: demo.hi()"}
+    assert found.snippets == {"hello": {"description": "Greets", "body": "demo.hi()"}}
     assert found.settings == {
         "include.0": "more.yaml",
         "aliases.a": "x.y",
@@ -308,8 +316,7 @@ def test_the_inventory_names_all_that_would_run(desk: Desk) -> None:
 def test_the_inventory_reads_as_lines(desk: Desk) -> None:
     desk.write_project("aliases: {a: x.y}\n")
     desk.write_project(PACK, "tools/demo/demo_tools.py")
-    lines = render_inventory(take_inventory(desk.project))
-    assert lines[0] == str(desk.project)
+    lines = screen(desk)
     assert "packs (1)" in lines
     assert "  demo  tools/demo/demo_tools.py" in lines
     assert "servers (0)" in lines
@@ -321,7 +328,7 @@ def test_the_inventory_reads_as_lines(desk: Desk) -> None:
 def test_the_inventory_says_what_stands_in_the_way(desk: Desk) -> None:
     desk.write_project("version: 1\n")
     (desk.project / "x").symlink_to("/")
-    assert render_inventory(take_inventory(desk.project))[-2:] == ["cannot be trusted (1)", "  x is a symbolic link"]
+    assert screen(desk)[-2:] == ["cannot be trusted (1)", "  x is a symbolic link"]
 
 
 # ---------------------------------------------------------------- the record

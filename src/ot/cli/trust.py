@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
+    from ot.cli.trust_screen import Known
     from ot.config.paths import Paths
     from ot.config.trust import Trust
 
@@ -30,9 +32,11 @@ def trust(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a project's .onetool/ would run, and allow it as it is now."""
-    from ot.config.inventory import render_inventory, take_inventory
+    """Show what a project's .onetool/ would run, or what has changed in it, and allow it as it is now."""
+    from ot.cli.trust_screen import changes_of, lines_of, lines_of_changes, screen_of
+    from ot.config.inventory import take_inventory
     from ot.config.load import load_config
+    from ot.config.snapshot import printable
     from ot.config.trust import Trust
 
     paths = _paths(directory)
@@ -40,19 +44,27 @@ def trust(
     if show_list:
         _print_list(book, as_json)
         return
-    inventory = take_inventory(_project(paths))
-    if not as_json:
-        typer.echo("\n".join(render_inventory(inventory)))
+    inventory, before = take_inventory(_project(paths)), book.before(_project(paths))
+    known = _known(paths)
+    screen = screen_of(inventory, known)
+    changes = changes_of(inventory, before, known) if before else {}
+    # The difference says it all only where it can be told what would have run before.
+    lines = lines_of_changes(changes) if changes and changes["diff"] is not None else lines_of(screen)
+    # With --json a person who is asked must have seen it too.
+    typer.echo("\n".join([printable(str(inventory.root)), *lines]), err=as_json)
     # A configuration that could not be used is told now, not at the server's next start.
     load_config(paths, book, trust_project=True)
-    if not yes and not _agreed():
+    agreed = yes or _agreed()
+    if agreed:
+        book.trust(inventory)
+    if as_json:
+        told = {"trusted": str(inventory.root) if agreed else None, "directory": str(inventory.root), **screen}
+        typer.echo(json.dumps(told | {"since": changes or None}))
+    elif agreed:
+        typer.echo(f"Trusted {printable(str(inventory.root))}. Any change to it has to be trusted again.")
+    if not agreed:
         typer.echo("Nothing was trusted.", err=True)
         raise typer.Exit(4)
-    book.trust(inventory)
-    if as_json:
-        typer.echo(json.dumps({"trusted": str(inventory.root), "files": dict(inventory.hashes)}))
-    else:
-        typer.echo(f"Trusted {inventory.root}. Any change to it has to be trusted again.")
 
 
 def untrust(directory: Directory = None, as_json: AsJson = False) -> None:
@@ -75,6 +87,19 @@ def _paths(directory: Path | None) -> Paths:
 
     here = Paths.find()
     return Paths.of(directory.absolute(), here.global_dir) if directory else here
+
+
+def _known(paths: Paths) -> Known:
+    """Return what there is without the project, which it may stand in for."""
+    from ot.app import known_packs
+    from ot.cli.trust_screen import Known
+    from ot.config.load import load_config
+    from ot.config.trust import Trust
+    from ot.registry.extension_source import extensions_of_user
+
+    alone = replace(paths, project_dir=None)
+    loaded = load_config(alone, Trust(paths.global_dir))
+    return Known(loaded.config, known_packs(loaded, extensions_of_user(paths.global_dir)))
 
 
 def _project(paths: Paths) -> Path:

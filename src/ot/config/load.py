@@ -41,6 +41,8 @@ class Loaded:
     """Where secrets are kept, wherever that is: no program may read it."""
     servers_of_project: frozenset[str] = frozenset()
     """The servers that came with the project: the user's secrets are not theirs to have."""
+    replaced: tuple[str, ...] = ()
+    """What the project puts in the place of the user's or of a bundled pack, in words."""
     below: Path | None = None
     """The project's directory, where that holds the state: in it no link is followed."""
 
@@ -63,12 +65,14 @@ def load_config(
     config = validate(merged)
     refuse(clashing_packs(merged))
     state_dir = _state_dir(paths, verdict)
+    replaced = tuple(_stood_in_for(user, project))
     return Loaded(
         config=config,
         # What a server is given of the environment is a secret from now on, in every text that leaves.
         secrets=Secrets(user.secrets, project.secrets, environment).using(user.names | _given_to_servers(merged)),
         files=(*user.files, *project.files),
-        warnings=(*user.warnings, *_stood_in_for(user, project), *_project_warnings(paths, verdict), *project.warnings),
+        warnings=(*user.warnings, *replaced, *_project_warnings(paths, verdict), *project.warnings),
+        replaced=replaced,
         project_state=verdict.state if verdict else "none",
         state_dir=state_dir,
         below=state_dir if state_dir == paths.project_dir else None,

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ot.config.inventory import Inventory
 from ot.config.safe_file import FileRead, locked, read_regular, write_private
+from ot.config.seen_text import SeenText
 from ot.config.snapshot import Snapshot, printable, take_snapshot
 from ot.errors import TrustError
 
@@ -42,6 +43,14 @@ class Record(BaseModel):
     files: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Before:
+    """A directory as it was when it was trusted."""
+
+    time: str
+    snapshot: Snapshot = field(repr=False)
+
+
 class _Book(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -54,6 +63,7 @@ class Trust:
 
     def __init__(self, global_dir: Path, clock: Callable[[], float] = time.time) -> None:
         self._file = global_dir / TRUST_FILE
+        self._seen = SeenText(global_dir)
         self._clock = clock
 
     def state(self, project_dir: Path) -> Verdict:
@@ -63,7 +73,7 @@ class Trust:
         if record is None:
             return Verdict("untrusted", (), warnings)
         snapshot = take_snapshot(project_dir, of_project=True)
-        changes = (*snapshot.problems, *_changes(record.files, snapshot.hashes))
+        changes = (*snapshot.problems, *changes_between(record.files, snapshot.hashes))
         return Verdict("changed" if changes else "trusted", changes, warnings, snapshot)
 
     def for_this_run(self, project_dir: Path) -> Verdict:
@@ -85,6 +95,8 @@ class Trust:
         _refuse(inventory.root, inventory.problems)
         record = Record(time=self._now(), files=dict(inventory.hashes))
         with locked(self._file):
+            texts = inventory.snapshot.contents
+            self._seen.keep(_real(inventory.root), texts, without=inventory.secrets_file)
             self._write({**self._read()[0].projects, _real(inventory.root): record})
 
     def untrust(self, project_dir: Path) -> bool:
@@ -94,7 +106,16 @@ class Trust:
             known = projects.pop(_real(project_dir), None)
             if known:
                 self._write(projects)
+                self._seen.forget(_real(project_dir))
         return known is not None
+
+    def before(self, project_dir: Path) -> Before | None:
+        """Return *project_dir* as it was trusted last, as far as its texts were kept; nothing if it never was."""
+        directory = _real(project_dir)
+        record = self._read()[0].projects.get(directory)
+        if record is None:
+            return None
+        return Before(record.time, Snapshot(project_dir, record.files, self._seen.read(directory, record.files)))
 
     def list(self) -> Mapping[Path, Record]:
         """Return what is trusted, by directory."""
@@ -133,7 +154,8 @@ def _refuse(directory: Path, problems: Sequence[str]) -> None:
         raise TrustError("\n".join([f"{directory} cannot be trusted", *problems]))
 
 
-def _changes(trusted: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]:
+def changes_between(trusted: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]:
+    """Yield in words which files were removed, added or changed."""
     for name in sorted(trusted.keys() | found.keys()):
         if name not in found:
             yield f"{printable(name)} was removed"
