@@ -46,7 +46,7 @@ def stats(
         raise typer.Exit(1)
     figures = _figures(place, period, tool)
     if html is not None or open_it:
-        _write(html or place.file.with_name("report.html"), figures, place.settings.round_trip_ms, tool, app, open_it)
+        _write(html, place, figures, tool, app, open_it)
     if as_json:
         from ot.stats.summary import summary
 
@@ -66,11 +66,17 @@ def _figures(place: Place, period: str, tool: str) -> Figures:
         raise typer.Exit(1) from None
 
 
-def _write(file: Path, figures: Figures, round_trip_ms: int, tool: str, app: Any, open_it: bool) -> None:
+def _write(html: Path | None, place: Place, figures: Figures, tool: str, app: Any, open_it: bool) -> None:
+    from ot.config.safe_file import write_private
     from ot.stats.html_report import html_report
 
+    file = html or place.file.with_name("report.html")
+    text = html_report(figures, place.settings.round_trip_ms, tool=tool, tool_names=app.tool_names())
     try:
-        file.write_text(html_report(figures, round_trip_ms, tool=tool, tool_names=app.tool_names()), encoding="utf-8")
+        if html:
+            html.write_text(text, encoding="utf-8")
+        else:
+            write_private(file, text, below=place.below)
     except OSError as error:
         typer.echo(f"onetool: cannot write {file}: {error.strerror}", err=True)
         raise typer.Exit(1) from None

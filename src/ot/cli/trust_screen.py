@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, cast
 
 from ot.config.inventory import Inventory, inventory_of
-from ot.config.shown import leaves, server_words, shown
+from ot.config.shown import server_words, shown
 from ot.config.trust import Before, changes_between
 
 if TYPE_CHECKING:
@@ -109,8 +109,9 @@ def _section(title: str, entries: Any) -> Iterator[str]:
 def _entry(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
     file = entry.get("file")
     yield f"  {shown(name)}" + (f"  {shown(str(file))}" if file else "")
-    for key, text in leaves({key: value for key, value in entry.items() if key != "file"}):
-        yield f"    {shown(key)}: {shown(text)}"
+    for key, value in entry.items():
+        for text in cast("list[str]", value) if isinstance(value, list) else [str(value)]:
+            yield from () if key == "file" else (f"    {shown(key)}: {shown(text)}",)
 
 
 def _pack(inventory: Inventory, name: str, file: str, known: Known) -> dict[str, Any]:

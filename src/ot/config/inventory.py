@@ -65,7 +65,7 @@ def inventory_of(snapshot: Snapshot) -> Inventory:
         code=tuple(name for name in snapshot.hashes if _is_code(name) and name not in packs.values()),
         servers=settings.get("servers", {}),
         snippets={name: dict(leaves(entry)) for name, entry in settings.get("snippets", {}).items()},
-        settings=dict(leaves({key: value for key, value in settings.items() if key not in NAMED})) if settings else {},
+        settings=dict(leaves({key: value for key, value in settings.items() if key not in NAMED})),
         secrets_file=secrets_file,
         secrets=_names_of_secrets(snapshot, secrets_file),
         problems=(*snapshot.problems, *problems),

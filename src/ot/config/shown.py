@@ -27,7 +27,7 @@ def leaves(value: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]
         below = [(str(number), entry) for number, entry in enumerate(cast("list[Any]", value))]
     for key, entry in below:
         yield from leaves(entry, (*above, key))
-    if not below:
+    if above and not below:
         yield ".".join(above), _text(value)
 
 
