@@ -17,7 +17,7 @@ import anyio.to_thread
 import ot_tools
 from ot.config.edit_config import edit_config
 from ot.config.load import Loaded, load_config
-from ot.config.models import Config
+from ot.config.models import Config, pack_name
 from ot.config.paths import CONFIG_FILE, FOLDER, PROMPTS_FILE, Paths
 from ot.config.policy_edit import with_pattern
 from ot.config.trust import Trust
@@ -143,7 +143,7 @@ class App:
         self.engine: Engine = engine or _engine(loaded, paths)
         self.sessions = Sessions(loaded.config.sessions, self.engine)
         self.picture = self._picture(loaded)
-        self._notice = _notice(loaded)
+        self._notice = _notice(self.picture.loaded)
 
     # ---------------------------------------------------------------- what the faces ask
 
@@ -300,7 +300,9 @@ class App:
     def _picture(self, loaded: Loaded) -> Picture:
         config = loaded.config
         store = _store(loaded)
-        extensions = {extension.name: extension for extension in self._find_extensions(loaded)}
+        found = list(self._find_extensions(loaded))
+        loaded = _with_replaced_packs(loaded, found)
+        extensions = {extension.name: extension for extension in found}
         specs = {name: spec_of(extension, config, loaded.secrets) for name, extension in extensions.items()}
         # What a worker is given of the environment is a secret from now on, in every text that leaves.
         given = [name for spec in specs.values() for name in spec.secrets]
@@ -378,6 +380,7 @@ class App:
             session=partial(self._session, loaded, store),
             changed=self.pins.all_changed,
             statistics=self._statistics(loaded),
+            project_dir=self.paths.project_dir,
         )
 
     async def _session(self, loaded: Loaded, store: ResultStore, name: str, action: str) -> Any:
@@ -401,7 +404,8 @@ class App:
             from ot.stats.query import read_figures  # noqa: PLC0415 - the database's library is for those who ask
 
             self.recorder.flush()
-            return read_figures(stats_place(loaded).file, period, time.time(), tool=tool)
+            place = stats_place(loaded)
+            return read_figures(place.file, period, time.time(), tool=tool, below=place.below)
 
         stats = loaded.config.stats
         return Statistics(stats.enabled, stats.round_trip_ms, figures, self.recorder.health)
@@ -409,7 +413,7 @@ class App:
 
 def stats_place(loaded: Loaded) -> Place:
     """Return where the statistics of this configuration are kept."""
-    return Place(loaded.state_dir / "stats" / "stats.db", loaded.config.stats)
+    return Place(loaded.state_dir / "stats" / "stats.db", loaded.config.stats, loaded.below)
 
 
 def _engine(loaded: Loaded, paths: Paths) -> EngineChoice:
@@ -433,6 +437,28 @@ async def _allow_always(paths: Paths, pattern: str) -> None:
 def _extensions(paths: Paths, loaded: Loaded) -> list[Extension]:
     """Return the packs that users wrote: the user's own, and a project's, which replace them."""
     return [*extensions_of_user(paths.global_dir), *extensions_of_project(loaded.project)]
+
+
+def known_packs(loaded: Loaded, extensions: Iterable[Extension]) -> dict[str, str]:
+    """Return every pack that the project did not bring, with whose it is."""
+    servers = {
+        server.pack or pack_name(name): "the pack of your server"
+        for name, server in loaded.config.servers.items()
+        if name not in loaded.servers_of_project
+    }
+    installed = {pack.name: "the installed pack" for pack in installed_packs()}
+    bundled = {pack.name: "the bundled pack" for pack in BUNDLED.packs()}
+    own = {extension.name: "your pack" for extension in extensions if not extension.of_project}
+    return servers | installed | bundled | own
+
+
+def _with_replaced_packs(loaded: Loaded, extensions: Sequence[Extension]) -> Loaded:
+    """Return *loaded* saying which packs the project puts in another's place."""
+    brought = [extension.name for extension in extensions if extension.of_project]
+    known = known_packs(loaded, extensions) if brought else {}
+    said = [f"the project's pack '{name}' replaces {known[name]} '{name}'" for name in brought if name in known]
+    new = tuple(text for text in said if text not in loaded.replaced)
+    return replace(loaded, replaced=(*loaded.replaced, *new), warnings=(*loaded.warnings, *new))
 
 
 def _freshness(loaded: Loaded, paths: Paths, found: Iterable[Extension]) -> Freshness:
@@ -470,7 +496,8 @@ def _live_packs(live: Mapping[str, Mapping[str, Any]]) -> list[Pack]:
 def _store(loaded: Loaded) -> ResultStore:
     output = loaded.config.output
     ttl, most = output.result_ttl, output.max_total_bytes
-    blobs = FileBlobs(loaded.state_dir / output.result_store_dir, ttl=ttl, max_total_bytes=most)
+    directory = loaded.state_dir / output.result_store_dir
+    blobs = FileBlobs(directory, ttl=ttl, max_total_bytes=most, below=loaded.below)
     return ResultStore(blobs, ttl=ttl, max_total_bytes=most, max_page_bytes=output.max_inline_size or 1 << 20)
 
 
@@ -504,7 +531,9 @@ def _contexts(
 
 
 def _notice(loaded: Loaded) -> str:
-    return "" if loaded.project_state in ("none", "trusted") else f"note: {loaded.warnings[-1]}"
+    if loaded.project_state in ("none", "trusted"):
+        return f"note: {'; '.join(loaded.replaced)}" if loaded.replaced else ""
+    return f"note: {loaded.warnings[-1]}"
 
 
 async def serve(app: App, packs: Sequence[str] = ()) -> None:

@@ -27,7 +27,7 @@ def test_without_a_terminal_nothing_is_written_before_yes(onetool: OneTool) -> N
     fill(onetool)
     ended = onetool("init", "--from", "all")
     assert ended.code == 4
-    assert "+ github  from claude-code  to ~/.onetool  http  https://h/mcp" in ended.out
+    assert "+ github  from claude-code  to ~/.onetool\n    url: https://h/mcp\n" in ended.out
     assert "- onetool  from claude-code  left out: it is OneTool itself" in ended.out
     assert "add --yes to write it" in ended.err
     assert not (onetool.user / "onetool.yaml").exists()
@@ -51,11 +51,13 @@ def test_servers_go_where_they_came_from_and_secrets_apart(onetool: OneTool) -> 
     assert yaml.safe_load((onetool.project / "onetool.yaml").read_text())["servers"] == {
         "db": {"command": "sh", "cwd": "${workspace}"}
     }
+    assert "What came with the repository stays untrusted until you run onetool trust." in ended.out
+    assert "The project is not trusted and is not used: look at it, then run onetool trust." in ended.out
+    assert json.loads(onetool("check", "--json").out)["project"] == "untrusted"
+    assert onetool("trust", "--yes").code == 0
     found = json.loads(onetool("check", "--json").out)
     assert (found["ok"], found["project"], len(found["servers"])) == (True, "trusted", 2)
-    problems = {row["name"]: row["problem"] for row in found["servers"] if row["problem"]}
-    assert list(problems) == ["db"]
-    assert "is not trusted for this server: look at it, then run 'onetool trust'" in problems["db"]
+    assert not [row for row in found["servers"] if row["problem"]]
 
 
 def test_a_second_time_changes_nothing(onetool: OneTool) -> None:
@@ -68,12 +70,14 @@ def test_a_second_time_changes_nothing(onetool: OneTool) -> None:
     assert (onetool.user / "onetool.yaml").read_text() == before
 
 
-def test_global_takes_everything_to_the_user(onetool: OneTool) -> None:
+def test_global_takes_what_is_the_users_and_nothing_of_the_repository(onetool: OneTool) -> None:
     fill(onetool)
     ended = onetool("init", "--from", "all", "--global", "--yes", "--json")
     told = json.loads(ended.out)
     assert told["written"] == [str(onetool.user / "onetool.yaml")]
-    assert [server["name"] for server in told["servers"] if not server["skipped"]] == ["github", "db"]
+    assert [server["name"] for server in told["servers"] if not server["skipped"]] == ["github"]
+    (db,) = [server for server in told["servers"] if server["name"] == "db"]
+    assert db["skipped"] == "it is the repository's, which does not go into your own configuration"
     assert not onetool.project.exists()
 
 

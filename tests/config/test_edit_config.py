@@ -121,3 +121,71 @@ def test_a_pattern_is_in_one_list_only() -> None:
     assert denied.plain == {"policy": {"allow": ["c.d"], "deny": ["a.b"]}}
     assert with_pattern(denied, "deny", "a.b").text == denied.text
     assert with_pattern(denied, "allow", "a.b").plain == {"policy": {"allow": ["c.d", "a.b"], "deny": []}}
+
+
+# ---------------------------------------------------------------- a project whose settings are somebody else's
+
+REDIRECTS = ["~/.bash_profile", "../README.md", "../../elsewhere.yaml", "tmp/d/x.yaml", "other.yaml"]
+
+
+@pytest.mark.parametrize("to", REDIRECTS)
+def test_no_secret_is_written_where_an_untrusted_project_wants_it(desk: Desk, to: str, tmp_path: Path) -> None:
+    (desk.cwd / "README.md").write_text("read me\n")
+    desk.write_project(f"secrets_file: {to}\n")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(ConfigError):
+        edit(desk, use_global=False, secrets={"API_KEY": "value-1"})
+    after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert {path: data for path, data in after.items() if path.name != ".edit.lock"} == before
+    assert kept_secrets(Paths.of(desk.cwd, desk.user), use_global=False) == {}
+
+
+def test_a_trusted_project_chooses_its_secrets_file_and_stays_trusted(desk: Desk) -> None:
+    desk.write_project("secrets_file: private/mine.yaml\n")
+    desk.trust_project()
+    edited = edit(desk, use_global=False, secrets={"API_KEY": "value-1"})
+    assert (edited.secrets_file, edited.trusted) == (desk.project / "private" / "mine.yaml", True)
+    assert desk.load().secrets.project == {"API_KEY": "value-1"}
+
+
+@pytest.mark.parametrize("name", ["secrets.yaml", "onetool.yaml"])
+def test_nothing_is_read_or_written_through_a_link_of_a_project(desk: Desk, name: str, tmp_path: Path) -> None:
+    outside = tmp_path / "outside.yaml"
+    outside.write_text("version: 1\n")
+    desk.write_project("version: 1\n")
+    (desk.project / name).unlink(missing_ok=True)
+    (desk.project / name).symlink_to(outside)
+    with pytest.raises(ConfigError):
+        edit(desk, use_global=False, secrets={"API_KEY": "value-1"})
+    assert outside.read_text() == "version: 1\n"
+
+
+@pytest.mark.parametrize("name", ["$(cmd)_KEY", "a b", "ÄPI", "", "1A", "A\nB"])
+@pytest.mark.parametrize("use_global", [True, False])
+def test_a_secrets_name_is_letters_digits_and_underscores(desk: Desk, name: str, use_global: bool) -> None:
+    with pytest.raises(ConfigError, match="cannot be a secret's name"):
+        edit(desk, use_global=use_global, secrets={name: "value-1"})
+    assert not (desk.user / "secrets.yaml").exists()
+    assert not desk.project.exists()
+
+
+def test_what_came_from_a_repository_is_not_trusted_by_being_written(desk: Desk) -> None:
+    def change(text: YamlText) -> YamlText:
+        return text.put(("servers", "a"), {"command": "sh"})
+
+    paths = Paths.of(desk.cwd, desk.user)
+    assert edit_config(paths, change, use_global=False, from_repository=True).trusted is False
+    assert state(desk) == "untrusted"
+    desk.trust_project()
+    # What is there already, and trusted, stays so.
+    assert edit_config(paths, lambda text: text, use_global=False, from_repository=True).trusted is True
+    assert state(desk) == "trusted"
+
+
+@pytest.mark.parametrize("use_global", [True, False])
+def test_a_gitignore_that_is_a_link_to_nowhere_yet_makes_no_file_there(desk: Desk, use_global: bool) -> None:
+    place = desk.user if use_global else desk.project
+    place.mkdir(parents=True)
+    (place / ".gitignore").symlink_to(desk.cwd / "made")
+    edit(desk, use_global=use_global)
+    assert not (desk.cwd / "made").exists()

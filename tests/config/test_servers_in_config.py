@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from config.desk import Desk
-from ot.config.inventory import render_inventory, take_inventory
+from ot.cli.trust_screen import Known, lines_of, screen_of
+from ot.config.inventory import take_inventory
+from ot.config.models import Config
 from ot.errors import ConfigError
 
 
@@ -62,8 +64,9 @@ def test_trust_shows_the_whole_command_line(desk: Desk) -> None:
     desk.write_project(
         f"servers:\n  a: {{command: sh, args: [-c, 'rm it', {arguments}], env: {{A: '${{B}}'}}}}\n  b: {{url: 'https://h/'}}\n"
     )
-    lines = render_inventory(take_inventory(desk.project))
-    shown = lines[lines.index("servers (2)") + 1]
-    assert shown.startswith("  a  sh -c 'rm it' argument-0 argument-1")
-    assert shown.endswith("argument-39; env.A: ${B}")
-    assert "  b  https://h/" in lines
+    lines = lines_of(screen_of(take_inventory(desk.project), Known(Config(), {})))
+    start = lines.index("servers (2)")
+    assert lines[start + 1] == "  a"
+    assert lines[start + 2].startswith("    runs: sh -c 'rm it' argument-0 argument-1")
+    assert lines[start + 2].endswith("argument-39")
+    assert lines[start + 3 : start + 6] == ["    env.A: ${B}", "  b", "    url: https://h/"]

@@ -13,10 +13,18 @@ from pathlib import Path
 import pytest
 
 from config.desk import Desk
-from ot.config.inventory import render_inventory, take_inventory
+from ot.cli.trust_screen import Known, lines_of, screen_of
+from ot.config.inventory import take_inventory
+from ot.config.models import Config
 from ot.config.snapshot import MAX_FILE_BYTES, MAX_FILES, take_snapshot
 from ot.config.trust import Trust, Verdict
 from ot.errors import ConfigError, TrustError
+
+
+def screen(desk: Desk) -> list[str]:
+    """Return what ``onetool trust`` shows of the project to a user who has nothing else."""
+    return lines_of(screen_of(take_inventory(desk.project), Known(Config(), {})))
+
 
 PACK = '"""Demo."""\n\npack = "demo"\n\n\ndef hi() -> str:\n    """Say hi."""\n    return "hi"\n'
 
@@ -91,18 +99,37 @@ def test_a_change_taken_back_is_trusted_again(trusted: Desk) -> None:
     assert trusted.load().project_state == "trusted"
 
 
-def test_what_the_server_writes_and_the_secrets_may_change(trusted: Desk) -> None:
+def test_what_the_server_writes_may_change(trusted: Desk) -> None:
     for name in ("tmp/a.txt", "logs/a.log", "stats/s.db", "sessions/x"):
         trusted.write_project("x", name)
+    assert trusted.load().project_state == "trusted"
+
+
+def test_a_secrets_file_that_came_later_ends_trust_until_it_is_trusted_too(trusted: Desk) -> None:
     trusted.write_project("TOKEN: abcdef\n", "secrets.yaml")
     loaded = trusted.load()
-    assert (loaded.project_state, loaded.secrets.get("TOKEN")) == ("trusted", "abcdef")
+    assert (loaded.project_state, loaded.secrets.get("TOKEN")) == ("changed", None)
+    assert "secrets.yaml was added" in loaded.warnings[0]
+    trusted.trust_project()
+    assert trusted.load().secrets.get("TOKEN") == "abcdef"
+    trusted.write_project("TOKEN: ghijkl\n", "secrets.yaml")
+    assert "secrets.yaml was changed" in trusted.load().warnings[0]
 
 
-def test_the_secrets_file_cannot_be_included_as_settings(trusted: Desk) -> None:
+def test_a_secrets_file_that_is_included_is_a_setting_as_any_other(trusted: Desk) -> None:
     trusted.write_project("include: [secrets.yaml]\n")
     trusted.write_project("aliases: {a: evil.tool}\n", "secrets.yaml")
-    with pytest.raises(TrustError, match="no file 'secrets"):
+    assert take_inventory(trusted.project).settings["aliases.a"] == "evil.tool"
+    assert trusted.load().project_state == "changed"
+
+
+@pytest.mark.parametrize("name", ["tmp/d", "logs/a/b", "stats/stats.db", "sessions/x"])
+def test_a_link_in_a_folder_that_is_not_hashed_ends_trust_and_refuses_it(trusted: Desk, name: str) -> None:
+    (trusted.project / name).parent.mkdir(parents=True)
+    (trusted.project / name).symlink_to("/")
+    (warning,) = trusted.load().warnings
+    assert f"{name} is a symbolic link" in warning
+    with pytest.raises(TrustError, match=f"{name} is a symbolic link"):
         trusted.trust_project()
 
 
@@ -157,17 +184,19 @@ def test_what_is_loaded_are_the_bytes_that_were_checked(trusted: Desk) -> None:
     assert loaded.project.contents["tools/demo/demo_tools.py"] == PACK.encode()
 
 
-def test_a_secrets_file_exchanged_for_a_link_after_the_check_is_not_followed(trusted: Desk) -> None:
+def test_a_secrets_file_exchanged_after_the_check_is_not_used(trusted: Desk) -> None:
     class LinkedAfterTheCheck(Trust):
         def state(self, project_dir: Path) -> Verdict:
             verdict = super().state(project_dir)
+            (project_dir / "secrets.yaml").unlink()
             (project_dir / "secrets.yaml").symlink_to(trusted.user / "secrets.yaml")
             return verdict
 
+    trusted.write_project("TOKEN: projects-token\n", "secrets.yaml")
+    trusted.trust_project()
     trusted.write_user("TOKEN: users-token\n", "secrets.yaml")
     loaded = trusted.load(LinkedAfterTheCheck(trusted.user))
-    assert (loaded.project_state, loaded.secrets.project) == ("trusted", {})
-    assert "secrets.yaml cannot be read and was not used" in loaded.warnings[0]
+    assert (loaded.project_state, loaded.secrets.project) == ("trusted", {"TOKEN": "projects-token"})
 
 
 def test_what_is_trusted_is_what_was_shown(desk: Desk) -> None:
@@ -253,7 +282,7 @@ def test_no_more_than_twenty_problems_are_gathered(desk: Desk) -> None:
 
 def test_a_name_cannot_steer_the_terminal(desk: Desk) -> None:
     desk.write_project("x", "tools/\x1b[2Jevil\u202e.py")
-    text = "\n".join(render_inventory(take_inventory(desk.project)))
+    text = "\n".join(screen(desk))
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert r"tools/\x1b[2Jevil\u202e.py" in text
@@ -273,7 +302,7 @@ def test_the_inventory_names_all_that_would_run(desk: Desk) -> None:
     found = take_inventory(desk.project)
     assert found.packs == {"demo": "tools/demo/demo_tools.py"}
     assert found.code == ("tools/demo/helper.py",)
-    assert found.snippets == {"hello": "description: Greets; body: demo.hi()"}
+    assert found.snippets == {"hello": {"description": "Greets", "body": "demo.hi()"}}
     assert found.settings == {
         "include.0": "more.yaml",
         "aliases.a": "x.y",
@@ -287,8 +316,7 @@ def test_the_inventory_names_all_that_would_run(desk: Desk) -> None:
 def test_the_inventory_reads_as_lines(desk: Desk) -> None:
     desk.write_project("aliases: {a: x.y}\n")
     desk.write_project(PACK, "tools/demo/demo_tools.py")
-    lines = render_inventory(take_inventory(desk.project))
-    assert lines[0] == str(desk.project)
+    lines = screen(desk)
     assert "packs (1)" in lines
     assert "  demo  tools/demo/demo_tools.py" in lines
     assert "servers (0)" in lines
@@ -300,7 +328,7 @@ def test_the_inventory_reads_as_lines(desk: Desk) -> None:
 def test_the_inventory_says_what_stands_in_the_way(desk: Desk) -> None:
     desk.write_project("version: 1\n")
     (desk.project / "x").symlink_to("/")
-    assert render_inventory(take_inventory(desk.project))[-2:] == ["cannot be trusted (1)", "  x is a symbolic link"]
+    assert screen(desk)[-2:] == ["cannot be trusted (1)", "  x is a symbolic link"]
 
 
 # ---------------------------------------------------------------- the record

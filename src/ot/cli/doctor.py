@@ -67,7 +67,7 @@ async def _examine() -> list[Finding]:
         app = App(paths)
     except OneToolError as error:
         wrong = Finding("configuration", "problem", str(error))
-        secrets = secrets_findings(default_secrets(paths))
+        secrets = secrets_findings(default_secrets(paths), paths.project_dir)
         return [wrong, *secrets, *trust_findings(paths), *await engine_findings(Engines()), *processes]
     try:
         loaded = app.picture.loaded
@@ -79,7 +79,7 @@ async def _examine() -> list[Finding]:
                 for warning in loaded.warnings
                 if "onetool trust" not in warning
             ),
-            *secrets_findings({*default_secrets(paths), *loaded.secret_files}),
+            *secrets_findings({*default_secrets(paths), *loaded.secret_files}, paths.project_dir),
             *trust_findings(paths),
             *await engine_findings(loaded.config.engines),
             *await program_findings(app),

@@ -27,8 +27,9 @@ def init(
 ) -> None:
     """Write a commented .onetool/onetool.yaml with its schema, and trust what was written.
 
-    With --from, servers of other clients are added: those of a client's own file to ~/.onetool/, those of a project's
-    file to the project's. CLIENT is claude-code, claude-desktop, cursor, vscode, codex, windsurf, zed or all.
+    With --from, servers of other clients are added: those of a client's own file to ~/.onetool/, those of a
+    repository's file to the project's, which that does not trust. CLIENT is claude-code, claude-desktop, cursor,
+    vscode, codex, windsurf, zed or all.
     """
     if from_clients:
         from ot.cli.init_from import take_over

@@ -27,7 +27,7 @@ def take_over(names: Sequence[str], *, use_global: bool, yes: bool, as_json: boo
     plan = _plan(_chosen(names), paths, use_global)
     if not as_json:
         echo("\n".join(_lines(plan)))
-    if not plan.taken and not plan.rules:
+    if not plan.taken and not plan.rules and not plan.denied:
         _tell(plan, [], as_json)
         raise typer.Exit(0 if plan.servers else 3)
     if not yes and not _agreed():
@@ -52,13 +52,13 @@ def _chosen(names: Sequence[str]) -> list[str]:
 
 def _plan(names: Sequence[str], paths: Paths, use_global: bool) -> Plan:
     from ot.config.clients.take_over import plan_of, surroundings
-    from ot.config.edit_config import config_directory, config_text, kept_secrets
+    from ot.config.edit_config import config_text, files_of, kept_secrets
 
     scopes: dict[Scope, bool] = {"user": True} if use_global else {"user": True, "project": False}
     known: list[str] = []
     kept: dict[Scope, Mapping[str, str]] = {}
     for scope, is_global in scopes.items():
-        known += config_text(config_directory(paths, use_global=is_global)).get("servers") or {}
+        known += config_text(files_of(paths, use_global=is_global)).get("servers") or {}
         kept[scope] = kept_secrets(paths, use_global=is_global)
     return plan_of(names, surroundings(paths.cwd), known, kept)
 
@@ -67,16 +67,19 @@ def _write(plan: Plan, paths: Paths) -> list[Edited]:
     from ot.config.edit_config import edit_config
 
     edited: list[Edited] = []
-    for scope in ("user", "project"):
+    denied = [("deny", pattern) for pattern in plan.denied]
+    # The project first: where that is refused, nothing is written at all.
+    for scope, rules in (("project", denied), ("user", plan.rules)):
         servers = [server for server in plan.taken if server.place.scope == scope]
-        rules = plan.rules if scope == "user" else ()
         if servers or rules:
             secrets = {name: value for server in servers for name, value in server.secrets.items()}
+            brought = scope == "project" and (bool(rules) or any(server.place.repository for server in servers))
 
             def change(text: YamlText, servers: Sequence[FoundServer] = servers, rules: Any = rules) -> YamlText:
                 return _changed(text, servers, rules)
 
-            edited.append(edit_config(paths, change, use_global=scope == "user", secrets=secrets))
+            edit = edit_config(paths, change, use_global=scope == "user", secrets=secrets, from_repository=brought)
+            edited.append(edit)
     return edited
 
 
@@ -100,21 +103,29 @@ def _lines(plan: Plan) -> Iterator[str]:
     for problem in plan.problems:
         yield f"warning: {printable(problem)}"
     for server in plan.servers:
-        yield printable(_line(server))
-        yield from (f"    {printable(note)}" for note in server.notes if not server.skipped)
+        yield from _server_lines(server)
     for rule, pattern in plan.rules:
         yield f"  policy {rule}: {printable(pattern)}"
+    for pattern in plan.denied:
+        yield f"  policy deny, in ./.onetool: {printable(pattern)}"
     if not plan.servers:
         yield "No servers were found."
+    if any(server.place.repository for server in plan.taken):
+        yield "What came with the repository stays untrusted until you run onetool trust."
 
 
-def _line(server: FoundServer) -> str:
-    kind = "http" if server.entry.get("url") else "stdio"
-    line = server.entry.get("url") or " ".join([str(server.entry.get("command", "")), *server.entry.get("args", ())])
+def _server_lines(server: FoundServer) -> Iterator[str]:
+    """Yield a server as ``onetool trust`` shows it, and what was done to it."""
+    from ot.config.shown import server_words, shown
+
+    name, client = shown(server.name), server.client
     if server.skipped:
-        return f"- {server.name}  from {server.client}  left out: {server.skipped}"
+        yield f"- {name}  from {client}  left out: {shown(server.skipped)}"
+        return
     where = "~/.onetool" if server.place.scope == "user" else "./.onetool"
-    return f"+ {server.name}  from {server.client}  to {where}  {kind}  {line}"
+    yield f"+ {name}  from {client}{', in the repository' if server.place.repository else ''}  to {where}"
+    yield from (f"    {shown(key)}: {shown(text)}" for key, text in server_words(server.entry).items())
+    yield from (f"    note: {shown(note)}" for note in server.notes)
 
 
 def _agreed() -> bool:
@@ -146,6 +157,8 @@ def _as_json(plan: Plan, edited: Sequence[Edited]) -> dict[str, Any]:
             "client": server.client,
             "file": str(server.place.file),
             "to": server.place.scope,
+            "from_repository": server.place.repository,
+            "entry": dict(server.entry),
             "notes": list(server.notes),
             "skipped": server.skipped,
         }
@@ -154,6 +167,8 @@ def _as_json(plan: Plan, edited: Sequence[Edited]) -> dict[str, Any]:
     return {
         "servers": servers,
         "policy": [{"rule": rule, "pattern": pattern} for rule, pattern in plan.rules],
+        "project_policy": [{"rule": "deny", "pattern": pattern} for pattern in plan.denied],
         "problems": list(plan.problems),
         "written": [str(edit.file) for edit in edited],
+        "trusted": {str(edit.file): edit.trusted for edit in edited if edit.trusted is not None},
     }

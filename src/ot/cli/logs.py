@@ -6,8 +6,9 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self, cast
+from typing import Annotated, Any, Self, TextIO, cast
 
 import typer
 
@@ -16,6 +17,9 @@ from ot.cli.terminal import echo
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 PAUSE_SECONDS = 0.25
+LONGEST_LINE = 1 << 20
+LATEST = 1 << 40
+"""A moment that every platform's clock can show."""
 OWN = ("ts", "level", "logger", "message", "span", "status", "duration", "trace")
 
 
@@ -34,18 +38,18 @@ def logs(
     """Show the server's log."""
     if level.upper() not in LEVELS:
         raise typer.BadParameter(f"'{level}' is no level: {', '.join(LEVELS)}")
-    path, oldest = _path(), _oldest(since)
-    for line in _following(path) if follow else _lines(path):
+    log, oldest = _log(), _oldest(since)
+    for line in log.following() if follow else log.lines():
         entry = _entry(line)
         wanted = LEVELS.index(str(entry.get("level", "INFO"))) if entry.get("level") in LEVELS else 1
-        if wanted < LEVELS.index(level.upper()) or entry.get("ts", 0) < oldest:
+        if wanted < LEVELS.index(level.upper()) or _number(entry, "ts") < oldest:
             continue
         if run and entry.get("run") != run:
             continue
         echo(_as_json(line) if as_json else _text(entry))
 
 
-def _path() -> Path:
+def _log() -> Log:
     from ot.config.load import load_config
     from ot.config.paths import Paths
     from ot.config.trust import Trust
@@ -57,7 +61,7 @@ def _path() -> Path:
     if not path.exists():
         why = "" if loaded.config.logs.file else " (logs.file is false)"
         echo(f"onetool: there is no log yet at {path}{why}", err=True)
-    return path
+    return Log(path, loaded.below)
 
 
 def _oldest(since: str) -> float:
@@ -69,42 +73,59 @@ def _oldest(since: str) -> float:
     return time.time() - int(number) * UNITS[unit]
 
 
-def _lines(path: Path) -> Iterator[str]:
-    """Yield every line, those of older files first."""
-    for file in [*_older(path), path]:
-        yield from _lines_of(file)
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The log's files; with *below*, a project's directory, no link on the way to them is followed."""
 
+    path: Path
+    below: Path | None = None
 
-def _lines_of(file: Path) -> Iterator[str]:
-    if file.exists():
-        with file.open(encoding="utf-8", errors="replace") as lines:
-            yield from (line.rstrip("\n") for line in lines)
+    def lines(self) -> Iterator[str]:
+        """Yield every line, those of older files first."""
+        for file in [*self._older(), self.path]:
+            yield from self._lines_of(file)
 
-
-def _older(path: Path) -> list[Path]:
-    numbers = [int(file.suffix[1:]) for file in path.parent.glob(f"{path.name}.*") if file.suffix[1:].isdigit()]
-    return [path.with_name(f"{path.name}.{number}") for number in sorted(numbers, reverse=True)]
-
-
-def _following(path: Path) -> Iterator[str]:
-    """Yield every line, and those that come, until interrupted."""
-    for file in _older(path):
-        yield from _lines_of(file)
-    while not path.exists():
-        time.sleep(PAUSE_SECONDS)
-    with LogTail(path) as tail:
-        while True:
-            yield from tail.read()
+    def following(self) -> Iterator[str]:
+        """Yield every line, and those that come, until interrupted."""
+        for file in self._older():
+            yield from self._lines_of(file)
+        while not self.path.exists():
             time.sleep(PAUSE_SECONDS)
+        with LogTail(self.path, self.below) as tail:
+            while True:
+                yield from tail.read()
+                time.sleep(PAUSE_SECONDS)
+
+    def _lines_of(self, file: Path) -> Iterator[str]:
+        if file.exists():
+            with _opened(file, self.below) as lines:
+                while line := lines.readline(LONGEST_LINE):
+                    yield line.rstrip("\n")
+
+    def _older(self) -> list[Path]:
+        path = self.path
+        numbers = [int(file.suffix[1:]) for file in path.parent.glob(f"{path.name}.*") if file.suffix[1:].isdigit()]
+        return [path.with_name(f"{path.name}.{number}") for number in sorted(numbers, reverse=True)]
+
+
+def _opened(file: Path, below: Path | None) -> TextIO:
+    from ot.errors import ConfigError
+    from ot.no_links import READ, open_file
+
+    try:
+        return os.fdopen(open_file(file, READ, below=below), encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ConfigError(f"the log cannot be read: {error.strerror}", file=file) from None
 
 
 class LogTail:
     """Reads a file and what is added to it, and goes over to the new file when it is full."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, below: Path | None = None) -> None:
         """Start with what is there, so that nothing that comes meanwhile is missed."""
         self._path = path
-        self._file = path.open(encoding="utf-8", errors="replace")
+        self._below = below
+        self._file = _opened(path, below)
         self._rest = ""
 
     def __enter__(self) -> Self:
@@ -118,7 +139,7 @@ class LogTail:
         *whole, self._rest = (self._rest + self._file.read()).split("\n")
         if not whole and self._path.exists() and not os.path.samestat(self._path.stat(), os.fstat(self._file.fileno())):
             self._file.close()
-            self._file = self._path.open(encoding="utf-8", errors="replace")
+            self._file = _opened(self._path, self._below)
         return whole
 
 
@@ -140,14 +161,20 @@ def _as_json(line: str) -> str:
 def _text(entry: dict[str, Any]) -> str:
     from ot.log_span import in_a_log
 
-    clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.get("ts", 0)))
+    clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(_number(entry, "ts")))
     if "span" in entry:
-        said = f"{entry['span']} {entry.get('status', '')} {entry.get('duration', 0):.3f}s"
+        said = f"{entry['span']} {entry.get('status', '')} {_number(entry, 'duration'):.3f}s"
     else:
         said = f"{entry.get('logger', '')}: {entry.get('message', '')}"
     more = _fields(entry.items())
     trace = f"\n{entry['trace']}" if entry.get("trace") else ""
     return f"{clock} {in_a_log(f'{entry.get("level", "")!s:<7} {said}{" " if more else ""}{more}{trace}')}"
+
+
+def _number(entry: dict[str, Any], key: str) -> float:
+    """Return a number that a clock can show; a repository's log may say anything."""
+    found = entry.get(key)
+    return found if isinstance(found, int | float) and 0 <= found < LATEST else 0
 
 
 def _fields(items: Iterable[tuple[str, Any]]) -> str:

@@ -114,7 +114,7 @@ def _trusted_before(book: Trust, directory: Path) -> dict[str, str] | None:
 
 
 def _write(directory: Path, name: str, *, ignore: bool) -> Path:
-    from ot.config.new_directory import IGNORED
+    from ot.config.new_directory import write_ignored
     from ot.errors import ConfigError
     from ot.registry.extension_file import SUFFIX
     from ot.registry.extension_source import TOOLS
@@ -129,7 +129,7 @@ def _write(directory: Path, name: str, *, ignore: bool) -> Path:
         file = tools / name / f"{name}{SUFFIX}"
         file.write_text(PACK.replace("NAME_TOKEN", f"{name.upper()}_TOKEN").replace("NAME", name), encoding="utf-8")
         if ignore:
-            (directory / ".gitignore").write_text(IGNORED, encoding="utf-8")
+            write_ignored(directory)
     except FileExistsError:
         raise ConfigError(f"{tools / name} exists already and was left as it is") from None
     except OSError as error:

@@ -140,12 +140,14 @@ def _edit(name: str, done: str, change: Callable[[YamlText], YamlText], as_json:
 def _is_global(paths: Paths, name: str) -> bool:
     """Say in which file the server is; a project's goes first, as it does when a server is used."""
     from ot.config.edit_config import config_text
+    from ot.config.layer import Directory
     from ot.errors import listing
 
     places = [(False, paths.project_dir), (True, paths.global_dir)]
     known: list[str] = []
     for use_global, directory in places:
-        names: list[str] = list((config_text(directory).get("servers") if directory else None) or {})
+        files = Directory(directory, None if use_global else directory) if directory else None
+        names: list[str] = list((config_text(files).get("servers") if files else None) or {})
         if name in names:
             return use_global
         known += names

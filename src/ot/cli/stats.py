@@ -13,6 +13,7 @@ from ot.cli.terminal import Screen, echo
 
 if TYPE_CHECKING:
     from ot.stats.figures import Figures, ToolFigures
+    from ot.stats.recorder import Place
 
 BARS = "▁▂▃▄▅▆▇█"
 POINTS = 24
@@ -43,9 +44,9 @@ def stats(
     if not place.settings.enabled:
         echo("statistics are disabled: set 'stats: {enabled: true}' in onetool.yaml", err=True)
         raise typer.Exit(1)
-    figures = _figures(place.file, period, tool)
+    figures = _figures(place, period, tool)
     if html is not None or open_it:
-        _write(html or place.file.with_name("report.html"), figures, place.settings.round_trip_ms, tool, app, open_it)
+        _write(html, place, figures, tool, app, open_it)
     if as_json:
         from ot.stats.summary import summary
 
@@ -55,21 +56,27 @@ def stats(
         _show(figures, place.settings.round_trip_ms, tool)
 
 
-def _figures(file: Path, period: str, tool: str) -> Figures:
+def _figures(place: Place, period: str, tool: str) -> Figures:
     from ot.stats.query import read_figures
 
     try:
-        return read_figures(file, period, time.time(), tool=tool)
+        return read_figures(place.file, period, time.time(), tool=tool, below=place.below)
     except OSError as error:
         echo(f"onetool: {error}", err=True)
         raise typer.Exit(1) from None
 
 
-def _write(file: Path, figures: Figures, round_trip_ms: int, tool: str, app: Any, open_it: bool) -> None:
+def _write(html: Path | None, place: Place, figures: Figures, tool: str, app: Any, open_it: bool) -> None:
+    from ot.config.safe_file import write_private
     from ot.stats.html_report import html_report
 
+    file = html or place.file.with_name("report.html")
+    text = html_report(figures, place.settings.round_trip_ms, tool=tool, tool_names=app.tool_names())
     try:
-        file.write_text(html_report(figures, round_trip_ms, tool=tool, tool_names=app.tool_names()), encoding="utf-8")
+        if html:
+            html.write_text(text, encoding="utf-8")
+        else:
+            write_private(file, text, below=place.below)
     except OSError as error:
         echo(f"onetool: cannot write {file}: {error.strerror}", err=True)
         raise typer.Exit(1) from None

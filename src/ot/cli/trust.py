@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ot.cli.terminal import confirm, echo
 
 if TYPE_CHECKING:
+    from ot.cli.trust_screen import Known
+    from ot.config.inventory import Inventory
     from ot.config.paths import Paths
     from ot.config.trust import Trust
 
@@ -32,9 +35,8 @@ def trust(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a project's .onetool/ would run, and which servers would start here; allow it as it is now."""
+    """Show what a project's .onetool/ would run and which servers would start here, and allow it as it is now."""
     from ot.cli.trust_workspace import ServersHere
-    from ot.config.inventory import render_inventory, take_inventory
     from ot.config.load import load_config
     from ot.config.trust import Trust
 
@@ -43,27 +45,54 @@ def trust(
     if show_list:
         _print_list(book, as_json)
         return
-    inventory = take_inventory(paths.project_dir) if paths.project_dir else None
-    if inventory and not as_json:
-        echo("\n".join(render_inventory(inventory)))
+    project = _Project.of(paths, book) if paths.project_dir else None
+    # With --json a person who is asked must have seen it too.
+    if project:
+        echo("\n".join(project.lines), err=as_json)
     # A configuration that could not be used is told now, not at the server's next start.
     here = ServersHere.of(load_config(paths, book, trust_project=True), paths)
-    if inventory is None and not here.servers:
+    if project is None and not here.servers:
         _nothing_to_trust(paths)
-    if not as_json:
-        echo("\n".join(here.render()), nl=bool(here.servers))
-    if not yes and not _agreed():
+    if here.servers:
+        echo("\n".join(here.render()), err=as_json)
+    agreed = yes or _agreed()
+    if agreed and project:
+        book.trust(project.inventory)
+    if agreed:
+        here.record(book)
+    place = str(project.inventory.root if project else paths.cwd)
+    if as_json:
+        told = {"trusted": place if agreed else None, "directory": place, **(project.plain if project else {})}
+        echo(json.dumps(told | {"starting_here": here.plain()}))
+    elif agreed:
+        echo(f"Trusted {place}. Any change to it has to be trusted again.")
+    if not agreed:
         echo("Nothing was trusted.", err=True)
         raise typer.Exit(4)
-    if inventory:
-        book.trust(inventory)
-    here.record(book)
-    trusted = str(inventory.root if inventory else paths.cwd)
-    if as_json:
-        files = dict(inventory.hashes) if inventory else {}
-        echo(json.dumps({"trusted": trusted, "files": files, "servers": sorted(here.servers)}))
-    else:
-        echo(f"Trusted {trusted}. Any change to it has to be trusted again.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Project:
+    """What is to be trusted of a project's directory, as a person and as a program are shown it."""
+
+    inventory: Inventory
+    lines: list[str]
+    plain: dict[str, Any]
+
+    @classmethod
+    def of(cls, paths: Paths, book: Trust) -> _Project:
+        """Return all that would run, or what has changed where it was trusted before."""
+        from ot.cli.trust_screen import changes_of, lines_of, lines_of_changes, screen_of
+        from ot.config.inventory import take_inventory
+        from ot.visible_text import printable
+
+        directory = paths.project_dir or paths.cwd
+        inventory, before, known = take_inventory(directory), book.before(directory), _known(paths)
+        screen = screen_of(inventory, known)
+        changes = changes_of(inventory, before, known) if before else {}
+        # The difference says it all only where it can be told what would have run before.
+        lines = lines_of_changes(changes) if changes and changes["diff"] is not None else lines_of(screen)
+        return cls(inventory, [printable(str(inventory.root)), *lines], {**screen, "since": changes or None})
 
 
 def untrust(directory: Directory = None, as_json: AsJson = False) -> None:
@@ -92,6 +121,19 @@ def _nothing_to_trust(paths: Paths) -> None:
     why = f"{paths.cwd} has no .onetool directory of its own, and no server of yours starts in it"
     echo(f"onetool: {paths.ignored or why}", err=True)
     raise typer.Exit(3)
+
+
+def _known(paths: Paths) -> Known:
+    """Return what there is without the project, which it may stand in for."""
+    from ot.app import known_packs
+    from ot.cli.trust_screen import Known
+    from ot.config.load import load_config
+    from ot.config.trust import Trust
+    from ot.registry.extension_source import extensions_of_user
+
+    alone = replace(paths, project_dir=None)
+    loaded = load_config(alone, Trust(paths.global_dir))
+    return Known(loaded.config, known_packs(loaded, extensions_of_user(paths.global_dir)))
 
 
 def _agreed() -> bool:

@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ot.config.snapshot import printable
+from ot.visible_text import printable
 
 if TYPE_CHECKING:
     from ot.config.load import Loaded
@@ -43,6 +43,10 @@ class ServersHere:
         files = {name: text for server in self.servers.values() for name, text in server.files.items()}
         yield f"what their launchers obey or execute there ({len(files)})"
         yield from (f"  {printable(name)}  {text.rpartition(':')[2][:16]}" for name, text in sorted(files.items()))
+
+    def plain(self) -> dict[str, Any]:
+        """Return the same for a program."""
+        return {name: {"runs": line, "obeys": dict(self.servers[name].files)} for name, line in self.lines.items()}
 
     def record(self, book: Trust) -> None:
         """Let these servers start here, and no others."""

@@ -7,24 +7,25 @@ import os
 import stat
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ot.config.document import MAX_BYTES, parse
 from ot.config.inventory import take_inventory
 from ot.config.layer import Directory, Layer, read_layer
-from ot.config.load import secrets_file_of
 from ot.config.new_directory import write_new_directory
-from ot.config.paths import CONFIG_FILE, FOLDER, Paths
+from ot.config.paths import CONFIG_FILE, FOLDER, SECRETS_FILE, Paths
 from ot.config.problems import refuse
+from ot.config.project_rules import not_for_projects, secrets_file_of
 from ot.config.safe_file import locked, read_regular, write_private
-from ot.config.secrets import read_secrets
+from ot.config.secrets import NAME, read_secrets
 from ot.config.server_packs import clashing_packs
 from ot.config.snapshot import Snapshot
 from ot.config.template import template
 from ot.config.trust import Trust
 from ot.config.yaml_edit import YamlText
 from ot.errors import ConfigError
+from ot.visible_text import printable
 
 BACKUPS = "backups"
 MOST_BACKUPS = 50
@@ -57,30 +58,49 @@ def config_directory(paths: Paths, *, use_global: bool) -> Path:
     return paths.cwd / FOLDER
 
 
-def config_text(directory: Path) -> YamlText:
-    """Return the configuration file of *directory*, or the template where there is none yet.
+def files_of(paths: Paths, *, use_global: bool) -> Directory:
+    """Return the files of the .onetool directory that is meant; in a project's no link is followed.
+
+    Raises:
+        ConfigError: The project's cannot be used.
+    """
+    directory = config_directory(paths, use_global=use_global)
+    return Directory(directory, None if directory == paths.global_dir else directory)
+
+
+def config_text(files: Directory) -> YamlText:
+    """Return the configuration file among *files*, or the template where there is none yet.
 
     Raises:
         ConfigError: It cannot be read.
     """
-    data = Directory(directory).read(CONFIG_FILE)
-    file = directory / CONFIG_FILE
+    data = files.read(CONFIG_FILE)
+    file = files.root / CONFIG_FILE
     if data is None:
         return YamlText(template(), file)
     parse(data, file)
     return YamlText(data.decode(), file)
 
 
-def edit_config(paths: Paths, change: Change, *, use_global: bool, secrets: Mapping[str, str] | None = None) -> Edited:
+def edit_config(
+    paths: Paths,
+    change: Change,
+    *,
+    use_global: bool,
+    secrets: Mapping[str, str] | None = None,
+    from_repository: bool = False,
+) -> Edited:
     """Apply *change* to the user's or the project's file, and add *secrets* to the file of secrets beside it.
+
+    What comes *from_repository* is never trusted by being written.
 
     Raises:
         ConfigError: It cannot be read or written, or would not be usable afterwards; then nothing was changed.
     """
-    directory = config_directory(paths, use_global=use_global)
+    files = files_of(paths, use_global=use_global)
     # The lock lies in the user's directory: another file in a project's would end its trust.
     with locked(paths.global_dir / "edit"):
-        return _Edit(paths, directory).carry_out(change, secrets or {})
+        return _Edit(paths, files, from_repository=from_repository).carry_out(change, secrets or {})
 
 
 def kept_secrets(paths: Paths, *, use_global: bool) -> Mapping[str, str]:
@@ -89,46 +109,69 @@ def kept_secrets(paths: Paths, *, use_global: bool) -> Mapping[str, str]:
     Raises:
         ConfigError: They cannot be read.
     """
-    directory = config_directory(paths, use_global=use_global)
-    layer = read_layer(_Overlaid(directory, config_text(directory).text.encode()))
-    return read_secrets(secrets_file_of(layer, directory), follow=use_global)[0]
+    files = files_of(paths, use_global=use_global)
+    layer = read_layer(_Overlaid(files, config_text(files).text.encode()))
+    if files.below and not_for_projects(layer, files.root):
+        return {}  # what such settings name is not read, and nothing can be written before they are put right
+    return read_secrets(secrets_file_of(layer, files.root), below=files.below)[0]
 
 
 class _Edit:
-    def __init__(self, paths: Paths, directory: Path) -> None:
+    def __init__(self, paths: Paths, files: Directory, *, from_repository: bool) -> None:
         self._paths = paths
-        self._directory = directory
-        self._file = directory / CONFIG_FILE
-        self._of_user = directory == paths.global_dir
+        self._files = files
+        self._directory = files.root
+        self._file = files.root / CONFIG_FILE
+        self._of_user = files.below is None
+        self._from_repository = from_repository
         self._trust = Trust(paths.global_dir)
 
     def carry_out(self, change: Change, secrets: Mapping[str, str]) -> Edited:
-        before, old = self._expected_hashes(), config_text(self._directory)
+        before, old = self._expected_hashes(), config_text(self._files)
         new = change(old)
-        layer = self._checked(new)
+        layer = self._checked(new, secrets)
         is_new = not self._file.exists()
         changed = is_new or new.text != old.text
-        secrets_file = self._add_secrets(layer, secrets)
+        kept = self._with_secrets(self._secrets_file(layer, before), secrets) if secrets else None
+        # The directory is made first, so that its own files are there before a secret is.
         backup = self._write(old, new) if changed else None
-        written = {CONFIG_FILE: new.text} if changed else {}
-        return Edited(self._file, changed, backup, secrets_file, self._renewed(before, written, is_new=is_new))
+        written = {self._file: new.text} if changed else {}
+        if kept and kept.text != kept.before:
+            self._write_secrets(kept)
+            written[kept.file] = kept.text
+        trusted = self._renewed(before, written, is_new=is_new)
+        return Edited(self._file, changed, backup, kept.file if kept else None, trusted)
 
-    def _checked(self, new: YamlText) -> Layer:
-        layer = read_layer(_Overlaid(self._directory, new.text.encode()))
-        refuse(clashing_packs(layer.node))
+    def _checked(self, new: YamlText, secrets: Mapping[str, str]) -> Layer:
+        layer = read_layer(_Overlaid(self._files, new.text.encode()))
+        refuse([*clashing_packs(layer.node), *([] if self._of_user else not_for_projects(layer, self._directory))])
+        for name in secrets:
+            if not NAME.fullmatch(name):
+                raise ConfigError(f"{name[:40]!r} cannot be a secret's name: use letters, digits and _")
         return layer
+
+    def _secrets_file(self, layer: Layer, before: Mapping[str, str] | None) -> Path:
+        """Return where secrets are kept; where an untrusted project wants to have them is not for it to say."""
+        file = secrets_file_of(layer, self._directory)
+        if self._of_user:
+            return Path(os.path.realpath(file))
+        if before is None and file != self._directory / SECRETS_FILE:
+            raise ConfigError(
+                f"the project is not trusted, and its settings choose where secrets go ({printable(str(file))})",
+                file=layer.node.find(("secrets_file",)).place.file,
+                hint="look at it and run onetool trust first; nothing was written",
+            )
+        return file
 
     def _write(self, old: YamlText, new: YamlText) -> Path | None:
         if not self._file.exists():
             write_new_directory(self._directory, new.text)
             return None
-        # The user's own link to a file elsewhere stays one.
+        # The user's own link to a file elsewhere stays one; a project's could not be read.
         file = Path(os.path.realpath(self._file)) if self._of_user else self._file
-        if file.is_symlink():
-            raise ConfigError("the file is a symbolic link and was left as it is", file=file)
         try:
             backup = self._back_up(old)
-            write_private(file, new.text, stat.S_IMODE(file.stat().st_mode))
+            write_private(file, new.text, stat.S_IMODE(file.lstat().st_mode), below=self._files.below)
         except OSError as error:
             raise ConfigError(f"the file cannot be written: {error.strerror}", file=file) from None
         return backup
@@ -142,20 +185,23 @@ class _Edit:
             outdated.unlink(missing_ok=True)
         return backup
 
-    def _add_secrets(self, layer: Layer, secrets: Mapping[str, str]) -> Path | None:
-        if not secrets:
-            return None
-        file = secrets_file_of(layer, self._directory)
-        file = Path(os.path.realpath(file)) if self._of_user else file
+    def _with_secrets(self, file: Path, secrets: Mapping[str, str]) -> _Kept:
         try:
-            data = read_regular(file, MAX_BYTES, follow=False).data.decode() if file.exists() else ""
-            text = YamlText(data if data.strip() else SECRETS_HEAD, file)
-            for name, value in secrets.items():
-                text = text if text.get(name) == value else text.put((name,), value)
-            write_private(file, text.text)
+            data = read_regular(file, MAX_BYTES, follow=False, below=self._files.below).data.decode()
+        except FileNotFoundError:
+            data = ""
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"secrets cannot be kept there: {error}", file=file) from None
-        return file
+            raise _unkept(file, error) from None
+        text = YamlText(data if data.strip() else SECRETS_HEAD, file)
+        for name, value in secrets.items():
+            text = text if text.get(name) == value else text.put((name,), value)
+        return _Kept(file, data, text.text)
+
+    def _write_secrets(self, kept: _Kept) -> None:
+        try:
+            write_private(kept.file, kept.text, below=self._files.below)
+        except OSError as error:
+            raise _unkept(kept.file, error) from None
 
     # ---------------------------------------------------------------- trust
 
@@ -168,14 +214,15 @@ class _Edit:
         verdict = self._trust.state(self._directory)
         return verdict.snapshot.hashes if verdict.state == "trusted" and verdict.snapshot else None
 
-    def _renewed(self, before: Mapping[str, str] | None, written: Mapping[str, str], *, is_new: bool) -> bool | None:
+    def _renewed(self, before: Mapping[str, str] | None, written: Mapping[Path, str], *, is_new: bool) -> bool | None:
         """Trust the project again if it was trusted before and nothing but what was written here has changed."""
         if self._of_user:
             return None
-        if before is None:
+        if before is None or (self._from_repository and written):
             return False
         inventory = take_inventory(self._directory)
-        expected = {**before, **{name: _hash(text) for name, text in written.items()}}
+        names = {file.relative_to(self._directory).as_posix(): text for file, text in written.items()}
+        expected = {**before, **{name: _hash(text) for name, text in names.items()}}
         if is_new:
             expected = {**_of_new_directory(inventory.snapshot), **expected}
         if inventory.hashes != expected:
@@ -188,11 +235,28 @@ class _Edit:
 class _Overlaid:
     """A directory as it would be with another configuration file."""
 
-    root: Path
+    files: Directory
     config: bytes
 
+    @property
+    def root(self) -> Path:
+        return self.files.root
+
     def read(self, name: str) -> bytes | None:
-        return self.config if name == CONFIG_FILE else Directory(self.root).read(name)
+        return self.config if name == CONFIG_FILE else self.files.read(name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A file of secrets as it was and as it is to be."""
+
+    file: Path
+    before: str = field(repr=False)
+    text: str = field(repr=False)
+
+
+def _unkept(file: Path, error: Exception) -> ConfigError:
+    return ConfigError(f"secrets cannot be kept there: {error}", file=file)
 
 
 def _of_new_directory(snapshot: Snapshot) -> dict[str, str]:

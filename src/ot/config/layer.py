@@ -34,15 +34,16 @@ class Files(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """The user's own directory, whose links are the user's own choice."""
+    """A directory as it is now: the user's own, whose links are the user's choice, or a project's, without any."""
 
     root: Path
+    below: Path | None = None
 
     def read(self, name: str) -> bytes | None:
         """Return a file's bytes, or nothing where there is none."""
         path = self.root / name
         try:
-            return read_regular(path, MAX_BYTES, follow=True).data
+            return read_regular(path, MAX_BYTES, follow=True, below=self.below).data
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:

@@ -11,14 +11,14 @@ from typing import Literal
 from ot.config.document import Node
 from ot.config.expand import expand, references
 from ot.config.layer import Directory, Layer, read_layer
-from ot.config.merge import loosened, merge_project
+from ot.config.merge import merge_project
 from ot.config.models import Config
 from ot.config.paths import Paths
-from ot.config.problems import Problem, refuse, validate
-from ot.config.secrets import Secrets, read_secrets
+from ot.config.problems import refuse, validate
+from ot.config.project_rules import loosened, not_for_projects, secrets_file_of
+from ot.config.secrets import EMPTY, Secrets, read_secrets, secrets_in
 from ot.config.server_packs import clashing_packs
-from ot.config.snapshot import UNHASHED_FILE, Snapshot
-from ot.config.topics import topics_outside
+from ot.config.snapshot import Snapshot
 from ot.config.trust import Trust, Verdict
 
 type ProjectState = Literal["none", "untrusted", "changed", "trusted"]
@@ -41,6 +41,10 @@ class Loaded:
     """Where secrets are kept, wherever that is: no program may read it."""
     servers_of_project: frozenset[str] = frozenset()
     """The servers that came with the project: the user's secrets are not theirs to have."""
+    replaced: tuple[str, ...] = ()
+    """What the project puts in the place of the user's or of a bundled pack, in words."""
+    below: Path | None = None
+    """The project's directory, where that holds the state: in it no link is followed."""
 
 
 def load_config(
@@ -60,14 +64,18 @@ def load_config(
     merged = merge_project(user.node, project.node)
     config = validate(merged)
     refuse(clashing_packs(merged))
+    state_dir = _state_dir(paths, verdict)
+    replaced = tuple(_stood_in_for(user, project))
     return Loaded(
         config=config,
         # What a server is given of the environment is a secret from now on, in every text that leaves.
         secrets=Secrets(user.secrets, project.secrets, environment).using(user.names | _given_to_servers(merged)),
         files=(*user.files, *project.files),
-        warnings=(*user.warnings, *_stood_in_for(user, project), *_project_warnings(paths, verdict), *project.warnings),
+        warnings=(*user.warnings, *replaced, *_project_warnings(paths, verdict), *project.warnings),
+        replaced=replaced,
         project_state=verdict.state if verdict else "none",
-        state_dir=_state_dir(paths, verdict),
+        state_dir=state_dir,
+        below=state_dir if state_dir == paths.project_dir else None,
         project=snapshot,
         secret_files=tuple(part.secrets_file for part in (user, project) if part.secrets_file),
         servers_of_project=frozenset(project.servers),
@@ -103,7 +111,7 @@ def _stood_in_for(user: _Part, project: _Part) -> list[str]:
 def _user_part(paths: Paths, environment: Mapping[str, str]) -> _Part:
     layer = read_layer(Directory(paths.global_dir))
     secrets_file = secrets_file_of(layer, paths.global_dir)
-    secrets, warnings = read_secrets(secrets_file, follow=True)
+    secrets, warnings = read_secrets(secrets_file)
     node, names = expand(
         layer.node,
         attrs=secrets.get,
@@ -116,15 +124,9 @@ def _user_part(paths: Paths, environment: Mapping[str, str]) -> _Part:
 
 def _project_part(snapshot: Snapshot, base: Config) -> _Part:
     layer = read_layer(snapshot)
+    refuse([*loosened(layer.node, base), *not_for_projects(layer, snapshot.root)])
     secrets_file = secrets_file_of(layer, snapshot.root)
-    refuse(
-        [
-            *loosened(layer.node, base),
-            *_secrets_outside(layer, secrets_file, snapshot.root),
-            *topics_outside(layer.node, snapshot.root),
-        ]
-    )
-    secrets, warnings = read_secrets(secrets_file, follow=False)
+    secrets, warnings = _secrets_of(snapshot, secrets_file)
     node, names = expand(
         layer.node,
         attrs=secrets.get,
@@ -136,20 +138,13 @@ def _project_part(snapshot: Snapshot, base: Config) -> _Part:
     return _Part(node, secrets, names, files, warnings, secrets_file)
 
 
-def secrets_file_of(layer: Layer, root: Path) -> Path:
-    """Return where the secrets of *layer*, read from *root*, are kept."""
-    node = layer.node.get("secrets_file")
-    if node is None:
-        return root / UNHASHED_FILE
-    given = os.path.expanduser(str(node.value))  # noqa: PTH111 - Path's own raises where a user is not known
-    return Path(os.path.normpath(node.place.file.parent / given))
-
-
-def _secrets_outside(layer: Layer, secrets_file: Path, root: Path) -> list[Problem]:
-    if secrets_file.is_relative_to(Path(os.path.normpath(root))):
-        return []
-    place = layer.node.entries["secrets_file"].place
-    return [Problem(place, "secrets_file must be inside the project's .onetool directory")]
+def _secrets_of(snapshot: Snapshot, file: Path) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """Return the secrets of a trusted project: those that its user has trusted, and not what is there by now."""
+    name = file.relative_to(os.path.normpath(snapshot.root)).as_posix()
+    data = snapshot.read(name)
+    if data is None:
+        return EMPTY, ()
+    return secrets_in(data, file, "can be read by other users" if name in snapshot.exposed else "")
 
 
 def _writable_by_others(layer: Layer) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 from ot.config.paths import CONFIG_FILE
@@ -28,8 +29,17 @@ def write_new_directory(directory: Path, text: str) -> None:
 def _write(directory: Path, files: dict[str, str]) -> None:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name, text in files.items():
-        with (directory / name).open("x", encoding="utf-8") as file:
-            file.write(text)
-    ignored = directory / ".gitignore"
-    if not ignored.exists():
-        ignored.write_text(IGNORED, encoding="utf-8")
+        _write_new(directory / name, text)
+    write_ignored(directory)
+
+
+def write_ignored(directory: Path) -> None:
+    """Say to version control what it leaves out of *directory*, unless something has that name there already."""
+    with suppress(FileExistsError):
+        _write_new(directory / ".gitignore", IGNORED)
+
+
+def _write_new(path: Path, text: str) -> None:
+    # Not through a link, also one that leads nowhere yet.
+    with path.open("x", encoding="utf-8") as file:
+        file.write(text)

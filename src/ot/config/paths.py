@@ -13,6 +13,7 @@ from ot.errors import ConfigError
 FOLDER = ".onetool"
 CONFIG_FILE = "onetool.yaml"
 PROMPTS_FILE = "prompts.yaml"
+SECRETS_FILE = "secrets.yaml"
 
 
 @dataclass(frozen=True, slots=True)

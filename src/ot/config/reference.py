@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le
 
-from ot.config.merge import project_rule
+from ot.config.project_rules import project_rule
 from ot.config.shape import Key, all_keys
 from ot.config.template import flow
 

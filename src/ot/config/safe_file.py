@@ -7,17 +7,16 @@ import secrets
 import stat
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from ot.no_links import NO_LINK, READ, names_in, open_file
 
 if sys.platform != "win32":
     import fcntl
 
 ATTEMPTS = 3
-# A named pipe would otherwise hold the opening for ever.
-READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +38,20 @@ class FileRead:
         return os.name == "posix" and (bool(self.mode & 0o002) or self.owner not in (os.getuid(), 0))
 
 
-def read_regular(path: Path, limit: int, *, follow: bool) -> FileRead:
-    """Return the file at *path*, at most *limit* + 1 bytes of it.
+def read_regular(path: Path, limit: int, *, follow: bool, below: Path | None = None) -> FileRead:
+    """Return the file at *path*, at most *limit* + 1 bytes of it; with *below* no link on the way is followed.
 
     Raises:
         OSError: It cannot be read, is no regular file, or was being written all the while.
     """
     for _ in range(ATTEMPTS):
-        if found := _read_once(path, limit, READ if follow else READ | NO_LINK):
+        if found := _read_once(path, limit, READ if follow else READ | NO_LINK, below):
             return found
     raise OSError("the file was being written while it was read")
 
 
-def _read_once(path: Path, limit: int, flags: int) -> FileRead | None:
-    descriptor = os.open(path, flags)
+def _read_once(path: Path, limit: int, flags: int, below: Path | None) -> FileRead | None:
+    descriptor = open_file(path, flags, below=below)
     with os.fdopen(descriptor, "rb") as file:
         before = os.fstat(descriptor)
         if not stat.S_ISREG(before.st_mode):
@@ -63,21 +62,33 @@ def _read_once(path: Path, limit: int, flags: int) -> FileRead | None:
     return FileRead(data, stat.S_IMODE(after.st_mode), after.st_uid) if same else None
 
 
-def write_private(path: Path, text: str, mode: int = 0o600) -> None:
-    """Put *text* at *path*, readable by its owner alone unless *mode* says more; a reader sees the old or the new."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(descriptor)
-        fresh.chmod(mode)
-        fresh.replace(path)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise
+def write_private(path: Path, text: str, mode: int = 0o600, *, below: Path | None = None) -> None:
+    """Put *text* at *path*, readable by its owner alone unless *mode* says more; a reader sees the old or the new.
+
+    With *below* no link on the way is followed, and one in the file's place is replaced.
+    """
+    with names_in(path.parent, below=below, make=True) as at:
+        old = path if at is None else Path(path.name)
+        fresh = old.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=at)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(descriptor)
+                _set_mode(file.fileno(), fresh, mode)
+            os.replace(fresh, old, src_dir_fd=at, dst_dir_fd=at)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(fresh, dir_fd=at)
+            raise
+
+
+def _set_mode(descriptor: int, path: Path, mode: int) -> None:
+    if sys.platform == "win32":
+        path.chmod(mode)
+    else:
+        os.fchmod(descriptor, mode)
 
 
 @contextmanager

@@ -76,21 +76,32 @@ class Secrets:
         return sorted(self._shapes.items(), key=lambda known: len(known[0]), reverse=True)
 
 
-def read_secrets(path: Path, *, follow: bool) -> tuple[Mapping[str, str], tuple[str, ...]]:
+def read_secrets(path: Path, *, below: Path | None = None) -> tuple[Mapping[str, str], tuple[str, ...]]:
     """Return the secrets in the file at *path* and warnings; a missing file holds none.
+
+    With *below*, a project's directory, no link on the way is followed.
 
     Raises:
         ConfigError: The file is not a flat list of names and values.
     """
     try:
-        found = read_regular(path, MAX_BYTES, follow=follow)
+        found = read_regular(path, MAX_BYTES, follow=True, below=below)
     except FileNotFoundError:
         return EMPTY, ()
     except (OSError, ValueError) as error:
         return EMPTY, (f"{path} cannot be read and was not used: {getattr(error, 'strerror', None) or error}",)
-    if why := _unsafe(found):
-        return EMPTY, (f"{path} {why} and was not used: run chmod 600 on it",)
-    return (EMPTY, ()) if not found.data.strip() else _values(parse(found.data, path))
+    return secrets_in(found.data, path, _unsafe(found))
+
+
+def secrets_in(data: bytes, path: Path, unsafe: str = "") -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """Return the secrets in *data*, the file at *path*, and warnings; *unsafe* says why they are not used.
+
+    Raises:
+        ConfigError: The file is not a flat list of names and values.
+    """
+    if unsafe:
+        return EMPTY, (f"{path} {unsafe} and was not used: run chmod 600 on it",)
+    return (EMPTY, ()) if not data.strip() else _values(parse(data, path))
 
 
 def _unsafe(found: FileRead) -> str:

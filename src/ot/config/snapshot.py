@@ -6,7 +6,9 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from ot.config.document import MAX_BYTES, too_large
@@ -14,14 +16,12 @@ from ot.config.safe_file import read_regular
 from ot.visible_text import printable
 
 UNHASHED_FOLDERS = frozenset({"tmp", "logs", "stats", "sessions"})
-"""Folders that the server writes; nothing in them is ever loaded."""
-
-UNHASHED_FILE = "secrets.yaml"
-"""The one file whose content may change under trust: it holds values, and cannot be included."""
+"""Folders that the server writes; nothing in them is ever loaded, and they may hold no links."""
 
 MAX_FILES = 5_000
 MAX_FILE_BYTES = 16 << 20
 MAX_TOTAL_BYTES = 64 << 20
+MAX_UNHASHED = 1_000_000
 MAX_PROBLEMS = 20
 
 
@@ -33,6 +33,8 @@ class Snapshot:
     hashes: Mapping[str, str]
     contents: Mapping[str, bytes] = field(repr=False)
     problems: tuple[str, ...] = ()
+    exposed: frozenset[str] = frozenset()
+    """The files that other users may read."""
 
     def read(self, name: str) -> bytes | None:
         """Return the bytes that were hashed, or nothing where there is no such file.
@@ -45,17 +47,22 @@ class Snapshot:
         return self.contents.get(name)
 
 
-def take_snapshot(root: Path) -> Snapshot:
-    """Return *root* as it is now; a link, a special file or one that others can write is a problem."""
-    return _Camera(root).snapshot()
+def take_snapshot(root: Path, *, of_project: bool = False) -> Snapshot:
+    """Return *root* as it is now; a link, a special file or one that others can write is a problem.
+
+    *of_project* looks for links also in the folders that are not hashed: the server writes there.
+    """
+    return _Camera(root, of_project=of_project).snapshot()
 
 
 class _Camera:
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, of_project: bool) -> None:
         self._root = root
+        self._of_project = of_project
         self._hashes: dict[str, str] = {}
         self._contents: dict[str, bytes] = {}
         self._problems: list[str] = []
+        self._exposed: set[str] = set()
         self._bytes = 0
 
     def snapshot(self) -> Snapshot:
@@ -67,7 +74,9 @@ class _Camera:
                 break
             if len(self._problems) >= MAX_PROBLEMS:
                 break
-        return Snapshot(self._root, self._hashes, self._contents, tuple(self._problems))
+        if self._of_project:
+            self._problems += islice(_links(self._root), MAX_PROBLEMS - len(self._problems))
+        return Snapshot(self._root, self._hashes, self._contents, tuple(self._problems), frozenset(self._exposed))
 
     def _entries(self) -> Iterator[tuple[str, Path]]:
         yield ".", self._root
@@ -90,7 +99,7 @@ class _Camera:
             found = path.lstat()
             if why := _unfit(found):
                 return why
-            if stat.S_ISREG(found.st_mode) and name != UNHASHED_FILE:
+            if stat.S_ISREG(found.st_mode):
                 return self._keep(name, path)
         except UnicodeEncodeError:
             return "has a name that is not text"
@@ -99,14 +108,42 @@ class _Camera:
         return ""
 
     def _keep(self, name: str, path: Path) -> str:
-        data = read_regular(path, MAX_FILE_BYTES, follow=False).data
+        read = read_regular(path, MAX_FILE_BYTES, follow=False, below=self._root)
+        data = read.data
         if len(data) > MAX_FILE_BYTES:
             return f"is larger than {MAX_FILE_BYTES:,} bytes"
         self._bytes += len(data)
         self._hashes[name] = hashlib.sha256(data).hexdigest()
         if len(data) <= MAX_BYTES:
             self._contents[name] = data
+        if read.readable_by_others:
+            self._exposed.add(name)
         return ""
+
+
+def _links(root: Path) -> Iterator[str]:
+    """Yield what the folders that are not hashed hold beside files and directories."""
+    # Not in the order of names: there may be very many files, and hardly ever a link.
+    left, waiting = MAX_UNHASHED, [root / name for name in sorted(UNHASHED_FOLDERS)]
+    while waiting:
+        folder = waiting.pop()
+        for entry in _entries_of(folder):
+            left -= 1
+            if left < 0:
+                yield f"{', '.join(sorted(UNHASHED_FOLDERS))} hold more than {MAX_UNHASHED:,} files"
+                return
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(folder / entry.name)
+            elif not entry.is_file(follow_symlinks=False):
+                name = printable((folder / entry.name).relative_to(root).as_posix())
+                yield f"{name} is {'a symbolic link' if entry.is_symlink() else 'neither a file nor a directory'}"
+
+
+def _entries_of(folder: Path) -> Iterator[os.DirEntry[str]]:
+    # One that is a link, or cannot be read, is a problem that was found before.
+    if not folder.is_symlink():
+        with suppress(OSError), os.scandir(folder) as entries:
+            yield from entries
 
 
 def _unfit(found: os.stat_result) -> str:

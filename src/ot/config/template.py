@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from ot.config.merge import project_rule
 from ot.config.models import VERSION
+from ot.config.project_rules import project_rule
 from ot.config.schema import SCHEMA_FILE
 from ot.config.shape import Key, all_keys
 

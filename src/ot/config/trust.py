@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ot.config.inventory import Inventory
 from ot.config.safe_file import FileRead, locked, read_regular, write_private
+from ot.config.seen_text import SeenText
 from ot.config.snapshot import Snapshot, take_snapshot
 from ot.config.workspace_trust import changes
 from ot.errors import TrustError
@@ -61,6 +62,14 @@ class Workspace(BaseModel):
     servers: Mapping[str, ServerHere]
 
 
+@dataclass(frozen=True, slots=True)
+class Before:
+    """A directory as it was when it was trusted."""
+
+    time: str
+    snapshot: Snapshot = field(repr=False)
+
+
 class _Book(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -74,6 +83,7 @@ class Trust:
 
     def __init__(self, global_dir: Path, clock: Callable[[], float] = time.time) -> None:
         self._file = global_dir / TRUST_FILE
+        self._seen = SeenText(global_dir)
         self._clock = clock
 
     def state(self, project_dir: Path) -> Verdict:
@@ -82,7 +92,7 @@ class Trust:
         record = book.projects.get(_real(project_dir))
         if record is None:
             return Verdict("untrusted", (), warnings)
-        snapshot = take_snapshot(project_dir)
+        snapshot = take_snapshot(project_dir, of_project=True)
         different = (*snapshot.problems, *changes(record.files, snapshot.hashes))
         return Verdict("changed" if different else "trusted", different, warnings, snapshot)
 
@@ -92,7 +102,7 @@ class Trust:
         Raises:
             TrustError: The directory holds something that cannot be trusted.
         """
-        snapshot = take_snapshot(project_dir)
+        snapshot = take_snapshot(project_dir, of_project=True)
         _refuse(project_dir, snapshot.problems)
         return Verdict("trusted", snapshot=snapshot)
 
@@ -105,6 +115,7 @@ class Trust:
         _refuse(inventory.root, inventory.problems)
         record = Record(time=self._now(), files=dict(inventory.hashes))
         with locked(self._file):
+            self._seen.keep(_real(inventory.root), inventory.snapshot.contents, without=inventory.secrets_file)
             book = self._read()[0]
             self._write(book.model_copy(update={"projects": {**book.projects, _real(inventory.root): record}}))
 
@@ -128,7 +139,16 @@ class Trust:
             known = projects.pop(_real(project_dir), None), workspaces.pop(_real(project_dir.parent), None)
             if any(known):
                 self._write(book.model_copy(update={"projects": projects, "workspaces": workspaces}))
+                self._seen.forget(_real(project_dir))
         return any(known)
+
+    def before(self, project_dir: Path) -> Before | None:
+        """Return *project_dir* as it was trusted last, as far as its texts were kept; nothing if it never was."""
+        directory = _real(project_dir)
+        record = self._read()[0].projects.get(directory)
+        if record is None:
+            return None
+        return Before(record.time, Snapshot(project_dir, record.files, self._seen.read(directory, record.files)))
 
     def list(self) -> Mapping[Path, Record]:
         """Return what is trusted, by directory."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ot.config.safe_file import read_regular
-from ot.config.snapshot import printable
+from ot.visible_text import printable
 
 LAUNCHER_FILES = (
     *(".npmrc", "package.json", ".yarnrc", ".yarnrc.yml", ".pnp.cjs", ".pnp.loader.mjs"),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ot.config.models import Topic
+from ot.no_links import NO_LINK, open_file
 
 if sys.platform != "win32":
     import fcntl
@@ -19,11 +20,15 @@ NO_TOPIC = "SKIP: no matching topic"
 MAX_TOPIC = 200
 MAX_MESSAGE_BYTES = 64 << 10
 MAX_FILE_BYTES = 64 << 20
-APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | NO_LINK | getattr(os, "O_NONBLOCK", 0)
 
 
-def notify(topics: Sequence[Topic], topic: str, message: str, now: datetime | None = None) -> str:
+def notify(
+    topics: Sequence[Topic], topic: str, message: str, *, project: Path | None = None, now: datetime | None = None
+) -> str:
     """Append *message* to the file of the first of *topics* whose pattern fits *topic*, and say where it went.
+
+    In the directory *project* no link is followed.
 
     Raises:
         ValueError: The topic or the message is too long or no text, or the file is full.
@@ -33,7 +38,7 @@ def notify(topics: Sequence[Topic], topic: str, message: str, now: datetime | No
     found = next((known for known in topics if fits(known.pattern, topic)), None)
     if found is None:
         return NO_TOPIC
-    append(Path(found.file), document(topic, message, now or datetime.now(UTC)))
+    append(Path(found.file), document(topic, message, now or datetime.now(UTC)), project)
     return f"OK: {topic} -> {found.file}"
 
 
@@ -65,15 +70,15 @@ def document(topic: str, message: str, now: datetime) -> bytes:
     return text.encode() if text.endswith("\n") else text.encode() + b"\n"
 
 
-def append(file: Path, data: bytes) -> None:
+def append(file: Path, data: bytes, project: Path | None = None) -> None:
     """Add *data* at the end of *file* as a whole, whatever other processes add at the same time.
 
     Raises:
         ValueError: The file has grown too large.
         OSError: It cannot be written; a symbolic link is not followed.
     """
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(file, APPEND, 0o600)
+    below = project if project and file.is_relative_to(project) else None
+    descriptor = open_file(file, APPEND, below=below, make=True)
     try:
         if sys.platform != "win32":
             fcntl.flock(descriptor, fcntl.LOCK_EX)

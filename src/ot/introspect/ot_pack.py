@@ -7,6 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 import anyio.to_thread
@@ -52,6 +53,8 @@ class View:
     statistics: Statistics
     session: Callable[[str, str], Awaitable[Any]]
     changed: Callable[[], Mapping[str, Sequence[Change]]] = dict[str, Sequence[Change]]
+    project_dir: Path | None = None
+    """The project's directory, in which no link is followed."""
 
 
 class OtPack:
@@ -256,7 +259,7 @@ class OtPack:
         Example:
             ot.notify(topic="notes", message="Review the open pull request.")
         """
-        return notify(self._view.config.topics, topic, message)
+        return notify(self._view.config.topics, topic, message, project=self._view.project_dir)
 
     def stats(self, *, period: str = "all", tool: str = "", output: str = "") -> dict[str, Any] | str:
         """Sum up what was called, how long it took, and what it saved.

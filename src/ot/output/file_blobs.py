@@ -27,17 +27,27 @@ class FileBlobs:
     """Keeps results in one directory within their time and their size; several servers may share it."""
 
     def __init__(
-        self, directory: Path, *, ttl: float, max_total_bytes: int, clock: Callable[[], float] = time.time
+        self,
+        directory: Path,
+        *,
+        ttl: float,
+        max_total_bytes: int,
+        below: Path | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        """Make the directory with the first result; what is older than *ttl* seconds goes with a later one."""
+        """Make the directory with the first result; what is older than *ttl* seconds goes with a later one.
+
+        With *below*, a project's directory, no link on the way to it is followed.
+        """
         self._path = directory
+        self._below = below
         self._clock = clock
         self._cleanup = ResultCleanup(timedelta(seconds=ttl), max_total_bytes)
 
     def put(self, handle: str, chunks: Iterable[bytes | bytearray], seal: Callable[[], Sealed]) -> ResultMeta:
         """Keep a result, and remove those that are too old, then those that are too many."""
         with _storage_errors():
-            directory = ResultDirectory.create(self._path)
+            directory = ResultDirectory.create(self._path, self._below)
         with directory:
             self._cleanup.sweep(directory, datetime.fromtimestamp(self._clock(), UTC))
             meta = _write(directory, handle, chunks, seal)
@@ -66,7 +76,7 @@ class FileBlobs:
     @contextmanager
     def _reading(self, handle: str) -> Generator[ResultDirectory]:
         try:
-            with ResultDirectory(self._path) as directory:
+            with ResultDirectory(self._path, self._below) as directory:
                 yield directory
         except OSError as error:
             if error.errno in _NOT_OURS:

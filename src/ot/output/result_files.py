@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from ot.errors import ResultError
+from ot.no_links import BY_DESCRIPTOR, names_in, open_directory
 
 if sys.platform != "win32":
     import fcntl
@@ -29,7 +30,6 @@ _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os,
 # Without O_NONBLOCK a fifo under a result's name would hold the reader for ever.
 _READ = os.O_RDONLY | _SAFE | getattr(os, "O_NONBLOCK", 0)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE
-_BY_DESCRIPTOR = os.open in os.supports_dir_fd
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +53,21 @@ def file_name(handle: str, suffix: str) -> str:
 class ResultDirectory:
     """An open directory that only this user may enter."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, below: Path | None = None) -> None:
+        """Open *path*; with *below*, a project's directory, no link on the way is followed."""
         self._path = path
-        self._fd = _open_private(path) if _BY_DESCRIPTOR else None
+        self._fd = _open_private(path, below) if BY_DESCRIPTOR else None
 
     @classmethod
-    def create(cls, path: Path) -> Self:
+    def create(cls, path: Path, below: Path | None = None) -> Self:
         """Return the directory, made with its parents if need be, with mode 0700 whatever the umask."""
-        with suppress(FileExistsError):
-            _make(path)
-        return cls(path)
+        if below is None:
+            with suppress(FileExistsError):
+                _make(path)
+        else:
+            with names_in(path, below=below, make=True):
+                pass
+        return cls(path, below)
 
     def __enter__(self) -> Self:
         return self
@@ -82,7 +87,7 @@ class ResultDirectory:
         """
         fd = os.open(self._at(name), _CREATE, 0o600, dir_fd=self._fd)
         try:
-            if _BY_DESCRIPTOR:
+            if BY_DESCRIPTOR:
                 os.fchmod(fd, 0o600)  # the umask may have taken the owner's own rights away
         except OSError:
             os.close(fd)
@@ -169,8 +174,9 @@ def _make(path: Path) -> None:
     path.mkdir(mode=0o700)
 
 
-def _open_private(path: Path) -> int:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _SAFE)
+def _open_private(path: Path, below: Path | None) -> int:
+    flags = os.O_RDONLY | os.O_DIRECTORY | _SAFE
+    fd = os.open(path, flags) if below is None else open_directory(path, below=below)
     try:
         _make_private(fd, path)
     except BaseException:

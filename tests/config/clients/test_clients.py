@@ -84,10 +84,9 @@ def test_claude_codes_permissions_become_patterns(around: Surroundings) -> None:
         around.cwd / ".claude" / "settings.json",
         '{"permissions": {"allow": ["mcp__git-hub__rm"], "deny": ["mcp__git-hub__drop"]}}',
     )
-    write(around.cwd / ".claude" / "settings.local.json", '{"permissions": {"allow": ["mcp__git-hub__read-it"]}}')
-    assert set(plan(around, "claude-code").rules) == {
-        ("allow", "git_hub.search"), ("ask", "git_hub.*"), ("deny", "git_hub.drop"), ("allow", "git_hub.read_it")
-    }  # fmt: skip
+    found = plan(around, "claude-code")
+    assert set(found.rules) == {("allow", "git_hub.search"), ("ask", "git_hub.*")}
+    assert found.denied == ("git_hub.drop",)
 
 
 def test_a_rule_is_about_the_server_of_its_own_client(around: Surroundings) -> None:
@@ -127,18 +126,15 @@ def test_claude_desktop_is_found_on_every_platform(
 def test_cursors_references_and_env_file_are_read(around: Surroundings) -> None:
     write(around.cwd / ".env", "# secrets\nexport DB_URL='postgres://x'\nNOT A LINE\nEMPTY=\nPLAIN=a # note\n")
     write(
-        around.cwd / ".cursor" / "mcp.json",
+        around.home / ".cursor" / "mcp.json",
         """{"mcpServers": {"db": {"command": "uvx",
             "args": ["db-mcp", "--token", "${env:GH_KEY}", "--root=${userHome}"],
-            "envFile": "${workspaceFolder}/.env", "autoApprove": ["query"]}}}""",
+            "envFile": "${workspaceFolder}/.env"}}}""",
     )
-    found = plan(around, "cursor")
-    server = only(found)
+    server = only(plan(around, "cursor"))
     assert server.entry["args"] == ["db-mcp", "--token", "${GH_KEY}", f"--root={around.home}"]
     assert server.entry["env"] == {"DB_URL": "${DB_URL}", "EMPTY": "", "PLAIN": "${PLAIN}"}
     assert server.secrets == {"GH_KEY": "from-the-environment", "DB_URL": "postgres://x", "PLAIN": "a"}
-    # A repository's word that its own tools need no question is not the user's.
-    assert found.rules == ()
 
 
 def test_cursors_own_approvals_are_the_users(around: Surroundings) -> None:

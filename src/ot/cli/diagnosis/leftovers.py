@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ot.app import App
 from ot.cli.diagnosis.finding import Finding
+from ot.no_links import names_in
 from ot.output.result_files import FILE_OF_RESULT
 
 DAY = 24 * 3600.0
@@ -24,11 +25,12 @@ HALF_WRITTEN = re.compile(r"\..+\.[0-9a-f]{16}\Z")
 def leftover_findings(app: App) -> Iterator[Finding]:
     """Return what can be removed, each kind as one finding."""
     output = app.picture.loaded.config.output
-    results = app.picture.loaded.state_dir / output.result_store_dir
+    loaded = app.picture.loaded
+    results = loaded.state_dir / output.result_store_dir
     kinds = {
         f"copies of packs, not used for {PACK_DAYS} days": _old_packs(app.paths.global_dir / "packs"),
         "half-written files": [*_half_written(app.paths.global_dir), *_half_written(app.paths.global_dir / "packs")],
-        "stored results whose time is over": _expired(results, output.result_ttl),
+        "stored results whose time is over": _expired(results, loaded.below, output.result_ttl),
     }
     for kind, found in kinds.items():
         if found:
@@ -62,7 +64,12 @@ def _half_written(place: Path) -> list[Path]:
     return [path for path in found if _age(path) > UNFINISHED_SECONDS]
 
 
-def _expired(place: Path, ttl: float) -> list[Path]:
+def _expired(place: Path, below: Path | None, ttl: float) -> list[Path]:
+    try:
+        with names_in(place, below=below):
+            pass
+    except OSError:
+        return []  # a link on the way: what is behind it is not ours to remove
     found = [path for path in _entries(place) if FILE_OF_RESULT.fullmatch(path.name)]
     return [path for path in found if ttl and _age(path) > ttl + UNFINISHED_SECONDS]
 

@@ -15,28 +15,42 @@ from ot.cli.servers import server_rows
 from ot.config.paths import Paths
 from ot.config.trust import Trust
 from ot.execution.workers.uv_command import find_uv
+from ot.no_links import READ, open_file
 
 UV_SECONDS = 10
 SECRETS = "secrets.yaml"
 PROGRAM, ANSWER = "sum(range(10))", "45"
 
 
-def secrets_findings(files: set[Path]) -> Iterator[Finding]:
-    """Return which files with secrets others can read."""
+def secrets_findings(files: set[Path], project_dir: Path | None) -> Iterator[Finding]:
+    """Return which files with secrets others can read; in a project no link is followed."""
     for file in sorted(files):
+        below = project_dir if project_dir and file.is_relative_to(project_dir) else None
         try:
-            mode = stat.S_IMODE(file.stat().st_mode)
+            mode = _mode(file, below)
         except OSError:
             continue
         if os.name == "posix" and mode & 0o077:
             text = f"{file} has mode {mode:o}: others can read it, so it is not used"
-            yield Finding("secrets", "problem", text, f"chmod 600 {file}", partial(_make_private, file))
+            yield Finding("secrets", "problem", text, f"chmod 600 {file}", partial(_make_private, file, below))
         else:
             yield Finding("secrets", "ok", f"{file} is private")
 
 
-def _make_private(file: Path) -> str:
-    file.chmod(0o600)
+def _mode(file: Path, below: Path | None) -> int:
+    descriptor = open_file(file, READ, below=below)
+    try:
+        return stat.S_IMODE(os.fstat(descriptor).st_mode)
+    finally:
+        os.close(descriptor)
+
+
+def _make_private(file: Path, below: Path | None) -> str:
+    descriptor = open_file(file, READ, below=below)
+    try:
+        os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
     return f"{file} is private now"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
 from ot.config.clients.found_server import Client, Found, FoundRule, Place, Rule, Surroundings
@@ -16,13 +16,12 @@ PERMISSION = re.compile(r"mcp__(.+?)(?:__(.+))?")
 
 def places(around: Surroundings) -> tuple[Place, ...]:
     """Return its files: a setting for this project alone before the project's, and that before the user's."""
-    settings = around.cwd / ".claude"
     return (
         Place(around.home / ".claude.json", "user"),
-        Place(around.cwd / ".mcp.json", "project"),
+        around.in_project(".mcp.json"),
         Place(around.home / ".claude" / "settings.json", "user"),
-        Place(settings / "settings.json", "project"),
-        Place(settings / "settings.local.json", "project"),
+        around.in_project(".claude", "settings.json"),
+        around.in_project(".claude", "settings.local.json"),
     )
 
 
@@ -32,8 +31,9 @@ def read(data: bytes, place: Place, around: Surroundings) -> Found:
     local = table(table(content.get("projects")).get(str(around.cwd)))
     off = frozenset(name for part in (content, local) for key in OFF for name in texts(part.get(key)))
     if place.file.name.startswith("settings"):
-        return Found(rules=tuple(_rules(content, place)), off=off)
-    own = Place(place.file, "project")
+        rules = tuple(_rules(content, place))
+        return Found(rules=tuple(rule for rule in rules if _may_say(rule)), off=off, problems=tuple(_untaken(rules)))
+    own = Place(place.file, "project", place.repository)
     servers = [
         *servers_of(local.get("mcpServers"), CLIENT.name, own, around),
         *servers_of(content.get("mcpServers"), CLIENT.name, place, around),
@@ -46,12 +46,20 @@ def read(data: bytes, place: Place, around: Surroundings) -> Found:
 def _rules(content: dict[str, Any], place: Place) -> Iterator[FoundRule]:
     permissions = table(content.get("permissions"))
     for rule in get_args(Rule.__value__):
-        # What a repository allows itself is no word of its user's; what it denies is.
-        if rule == "allow" and place.file.name == "settings.json" and place.scope == "project":
-            continue
         for text in texts(permissions.get(rule)):
             if found := PERMISSION.fullmatch(text):
                 yield FoundRule(rule, found[1], found[2] or "*", place)
+
+
+def _may_say(rule: FoundRule) -> bool:
+    """Whether a file may say that: one of a repository can be committed, also settings.local.json, and only denies."""
+    return rule.rule == "deny" or not rule.place.repository
+
+
+def _untaken(rules: Sequence[FoundRule]) -> Iterator[str]:
+    if left := [rule for rule in rules if not _may_say(rule)]:
+        tools = ", ".join(f"{rule.rule} {rule.server}.{rule.tool}" for rule in left[:10])
+        yield f"{left[0].place.file}: a repository does not say what you allow; left out: {tools}"
 
 
 CLIENT = Client("claude-code", "Claude Code", places, read)

@@ -24,7 +24,7 @@ def places(around: Surroundings) -> tuple[Place, ...]:
     """Return its files."""
     return (
         Place(around.home / ".codex" / "config.toml", "user"),
-        Place(around.cwd / ".codex" / "config.toml", "project"),
+        around.in_project(".codex", "config.toml"),
     )
 
 

@@ -10,7 +10,7 @@ def places(around: Surroundings) -> tuple[Place, ...]:
     """Return its files."""
     return (
         Place(around.home / ".cursor" / "mcp.json", "user"),
-        Place(around.cwd / ".cursor" / "mcp.json", "project"),
+        around.in_project(".cursor", "mcp.json"),
     )
 
 

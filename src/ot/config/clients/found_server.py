@@ -17,6 +17,8 @@ class Place:
 
     file: Path
     scope: Scope
+    repository: bool = False
+    """Whether the file came with the repository: what it says is no word of the user's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,10 @@ class Surroundings:
     cwd: Path
     environ: Mapping[str, str] = field(repr=False)
     platform: str
+
+    def in_project(self, *parts: str) -> Place:
+        """Return a file of the project in the working directory, which is the user's own in the home directory."""
+        return Place(self.cwd.joinpath(*parts), "project", repository=self.cwd != self.home)
 
     def application(self, name: str) -> Path:
         """Return where an application called *name* keeps its settings."""
@@ -69,6 +75,7 @@ class Found:
     off: frozenset[str] = frozenset()
     """Servers that are switched off, in whichever file of the client they stand."""
     problems: tuple[str, ...] = ()
+    repository: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ot.config.project_rules import RUNS_CODE
+from ot.config.secrets import NAME
+
 SECRET_NAME = re.compile(
     r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH|COOKIE|\bPAT\b|_PAT$|DSN|CONNECTION_STRING", re.IGNORECASE
 )
@@ -57,7 +60,10 @@ class SecretsTaken:
 
     def all_of(self, given: Mapping[str, str]) -> dict[str, str]:
         """Return *given*, the lines of an .env file, with every value replaced."""
-        return {name: self._kept(f"env.{name}", name, value) if value else value for name, value in given.items()}
+        return {
+            name: self._kept(f"env.{name}", name, value) if value and not RUNS_CODE.fullmatch(name) else value
+            for name, value in given.items()
+        }
 
     def _header(self, name: str, value: str) -> str:
         scheme = SCHEME.match(value)
@@ -65,14 +71,14 @@ class SecretsTaken:
         return value[:start] + self._replaced(f"headers.{name}", name, self._own(name), value[start:])
 
     def _replaced(self, where: str, named: str, secret: str, value: str) -> str:
-        if "${" in value or len(value) < SHORTEST or value.startswith("-"):
+        if "${" in value or len(value) < SHORTEST or value.startswith("-") or RUNS_CODE.fullmatch(named):
             return value
         if SECRET_VALUE.fullmatch(value) or (SECRET_NAME.search(named) and not _is_harmless(value)):
             return self._kept(where, secret, value)
         return value
 
     def _kept(self, where: str, secret: str, value: str) -> str:
-        name = secret
+        name = secret if NAME.fullmatch(secret) else upper_name(secret)
         while self.taken.get(name, value) != value:
             name += "_2"
         self.taken[name] = value

@@ -24,7 +24,7 @@ def approvals_of(given: Any, place: Place) -> Iterator[FoundRule]:
     """Yield the tools that the entries of *given* say need no question."""
     for name, entry in table(given).items():
         for key in APPROVALS:
-            for tool in texts(table(entry).get(key)):
+            for tool in filter(None, texts(table(entry).get(key))):
                 yield FoundRule("allow", name, tool, place)
 
 

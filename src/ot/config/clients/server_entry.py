@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path, PurePath
@@ -15,6 +16,8 @@ from ot.config.clients.literal_secrets import SecretsTaken, upper_name
 from ot.config.clients.workspace_paths import cwd_here, words_here
 from ot.config.expand import REFERENCE, WORKSPACE
 from ot.config.models import RESERVED, Server, pack_name
+from ot.config.safe_file import read_regular
+from ot.config.secrets import NAME
 
 OURSELVES = ("onetool", "onetool-run")
 KNOWN = frozenset(
@@ -112,7 +115,9 @@ class _Taking:
         if url.rstrip("/").endswith("/sse"):
             self._notes.append("the address looks like SSE, which OneTool does not speak")
         headers = self._secrets.headers(self._texts("headers", given.get("headers")))
-        entry: dict[str, Any] = {"url": self._secrets.url(self._text("url", url))}
+        address = self._text("url", url)
+        # A repository's file shows it already, and a project's address is used as it is written.
+        entry: dict[str, Any] = {"url": address if self._place.repository else self._secrets.url(address)}
         return entry | ({"headers": headers} if headers else {})
 
     def _as_process(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,27 +131,40 @@ class _Taking:
         cwd = cwd_here(self._text("cwd", str(given.get("cwd") or "")), self._place.scope, self._notes)
         if self._place.scope == "user":
             args = words_here(entry["command"], args, self._around.cwd, self._notes)
-        more = {"args": self._secrets.args(args), "env": env, "cwd": cwd}
+        more = {"args": args if self._place.repository else self._secrets.args(args), "env": env, "cwd": cwd}
         return entry | {key: value for key, value in more.items() if value}
 
     def _env_file(self, given: Mapping[str, Any]) -> dict[str, str]:
         name = given.get("envFile")
         if not isinstance(name, str):
             return {}
-        written = self._text("envFile", name).replace(f"${{{WORKSPACE}}}", str(self._around.cwd))
-        file = self._around.cwd / Path(written).expanduser()
+        given_path = self._text("envFile", name).replace(f"${{{WORKSPACE}}}", str(self._around.cwd))
         try:
-            lines = file.read_bytes()[:MAX_ENV_FILE].decode().splitlines()
-        except (OSError, UnicodeDecodeError):
-            self._notes.append(f"envFile {file} cannot be read and was left out")
+            file, data = self._read_env_file(given_path)
+            lines = data[:MAX_ENV_FILE].decode().splitlines()
+        except (OSError, ValueError, RuntimeError) as error:
+            why = getattr(error, "strerror", None) or error
+            self._notes.append(f"envFile {given_path} cannot be read and was left out: {why}")
             return {}
         self._notes.append(f"envFile {file} was read")
         return self._secrets.all_of(dict(filter(None, map(_variable, lines))))
+
+    def _read_env_file(self, name: str) -> tuple[Path, bytes]:
+        """Return a regular file's bytes; a repository names files of its own alone."""
+        cwd = self._around.cwd
+        if not self._place.repository:
+            file = cwd / Path(name).expanduser()
+            return file, read_regular(file, MAX_ENV_FILE, follow=True).data
+        file = Path(os.path.normpath(cwd / name))
+        return file, read_inside(file, cwd, MAX_ENV_FILE)
 
     # ---------------------------------------------------------------- references
 
     def _texts(self, key: str, given: Any, *, of_environment: bool = False) -> dict[str, str]:
         found = {name: _scalar(value) for name, value in table(given).items()}
+        if key == "env" and (odd := [name for name in found if not NAME.fullmatch(name)]):
+            self._notes.append(f"env without {', '.join(map(repr, odd))}: no variable can be called so")
+            found = {name: value for name, value in found.items() if name not in odd}
         return {
             name: self._text(f"{key}.{name}", text, of_environment=of_environment)
             for name, text in found.items()
@@ -172,7 +190,7 @@ class _Taking:
             self._notes.append(f"{key}: {found[0]} became ${{{WORKSPACE}}}")
             return f"${{{WORKSPACE}}}"
         plain = {
-            "userHome": str(self._around.home),
+            **({} if self._place.repository else {"userHome": str(self._around.home)}),
             "workspaceFolderBasename": self._around.cwd.name,
             "pathSeparator": "/",
         }
@@ -186,12 +204,27 @@ class _Taking:
         known = name in (WORKSPACE, *self._secrets.taken) or name in self._asked_for
         if default is not None or known or (of_environment and self._place.scope == "user"):
             return
+        if self._place.repository:
+            self._notes.append(f"{key}: {name} is not taken from your environment: add it to the project's secrets")
+            return
         if value := self._around.environ.get(name):
             # Outside of env, and in a project, the environment is not looked at.
             self._secrets.taken[name] = value
             self._notes.append(f"{key}: {name} was copied from the environment to the secrets file")
         else:
             self._notes.append(f"{key}: add {name} to the secrets file")
+
+
+def read_inside(file: Path, directory: Path, limit: int) -> bytes:
+    """Return a regular file of *directory*, reached from there without a link.
+
+    Raises:
+        OSError: It cannot be read so, or lies elsewhere.
+    """
+    root = Path(os.path.realpath(directory))
+    if not file.is_relative_to(directory):
+        raise OSError("it is outside the project")
+    return read_regular(root / file.relative_to(directory), limit, follow=False, below=root).data
 
 
 def _scalar(value: Any) -> str | None:

@@ -10,12 +10,15 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ot.config.clients import claude_code, claude_desktop, codex, cursor, vscode, windsurf, zed
 from ot.config.clients.found_server import Client, Found, FoundRule, FoundServer, Place, Rule, Scope, Surroundings
+from ot.config.clients.json_with_comments import texts
 from ot.config.clients.own_secrets import with_own_secrets
-from ot.config.clients.server_entry import own_name
+from ot.config.clients.server_entry import own_name, read_inside
 from ot.config.models import pack_name
+from ot.config.project_rules import AS_WRITTEN, is_filled_in
 from ot.config.safe_file import read_regular
 
 CLIENTS: Mapping[str, Client] = {
@@ -26,10 +29,14 @@ MAX_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The servers that were found, with those that cannot be taken; the policy's patterns; and what was read."""
+    """The servers that were found, with those that cannot be taken; the policy's patterns; and what was read.
+
+    ``denied`` are the patterns that the repository's own files deny: they go to the project's policy.
+    """
 
     servers: tuple[FoundServer, ...]
     rules: tuple[tuple[Rule, str], ...]
+    denied: tuple[str, ...]
     files: tuple[Path, ...]
     problems: tuple[str, ...]
 
@@ -57,7 +64,7 @@ def plan_of(
     for client in (CLIENTS[name] for name in names):
         of_client: list[Found] = []
         for place in client.places(around):
-            data, problem = _read(place)
+            data, problem = _read(place, around)
             if data is not None:
                 files.append(place.file)
                 of_client.append(_understood(client, data, place, around))
@@ -65,18 +72,29 @@ def plan_of(
                 of_client.append(Found(problems=(problem,)))
         found += _switched_off(of_client)
         said += [(client.name, rule) for file in of_client for rule in file.rules]
-    all_found = [_placed(server, secrets) for file in found for server in file.servers]
-    servers = tuple(_without_clashes(all_found, known))
+    all_found = [_fit(_placed(server, secrets)) for file in found for server in file.servers]
+    # The user's own first: a repository's server of the same name must not stand in its place.
+    servers = tuple(_without_clashes(sorted(all_found, key=lambda server: server.place.repository), known))
     servers = tuple(_with_own_secrets(servers, {scope: dict(kept) for scope, kept in secrets.items()}))
-    rules = tuple(_patterns(said, servers, known))
-    return Plan(servers, rules, tuple(files), tuple(problem for file in found for problem in file.problems))
+    own = [(client, rule) for client, rule in said if not rule.place.repository]
+    brought = [(client, rule) for client, rule in said if rule.place.repository and "project" in secrets]
+    rules = tuple(_patterns(own, servers, known))
+    denied = tuple(pattern for _, pattern in _patterns(brought, servers, known) if ("deny", pattern) not in rules)
+    return Plan(servers, rules, denied, tuple(files), tuple(problem for file in found for problem in file.problems))
 
 
 def _switched_off(found: Sequence[Found]) -> Iterator[Found]:
-    """Yield what a client's files say, with the servers off that any of them switches off."""
-    off = {own_name(name) for file in found for name in file.off}
+    """Yield what a client's files say, with the servers off that any of them switches off.
+
+    A repository's files switch off what came with the repository, and nothing of the user's.
+    """
+    off = {(own_name(name), file.repository) for file in found for name in file.off}
     for file in found:
-        yield replace(file, servers=tuple(_off(server) if server.name in off else server for server in file.servers))
+        yield replace(file, servers=tuple(_off(server) if _is_off(server, off) else server for server in file.servers))
+
+
+def _is_off(server: FoundServer, off: Collection[tuple[str, bool]]) -> bool:
+    return (server.name, False) in off or (server.place.repository and (server.name, True) in off)
 
 
 def _off(server: FoundServer) -> FoundServer:
@@ -88,21 +106,41 @@ def _off(server: FoundServer) -> FoundServer:
 
 
 def _placed(server: FoundServer, kept: Collection[Scope]) -> FoundServer:
-    return server if server.place.scope in kept else replace(server, place=replace(server.place, scope="user"))
+    if server.place.scope in kept:
+        return server
+    if server.place.repository:
+        return replace(server, skipped="it is the repository's, which does not go into your own configuration")
+    return replace(server, place=replace(server.place, scope="user"))
 
 
-def _read(place: Place) -> tuple[bytes | None, str]:
+def _fit(server: FoundServer) -> FoundServer:
+    """Return *server*, or why a project cannot have it."""
+    if server.skipped or server.place.scope == "user":
+        return server
+    filled = [key for key in AS_WRITTEN if any(map(is_filled_in, _texts_of(server.entry.get(key))))]
+    why = f"its {' and '.join(filled)} would take a secret, which a project's server may only in env and headers"
+    return replace(server, skipped=f"{why}: add it to your own configuration with onetool add") if filled else server
+
+
+def _texts_of(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else texts(value)
+
+
+def _read(place: Place, around: Surroundings) -> tuple[bytes | None, str]:
     try:
+        if place.repository:
+            return read_inside(place.file, around.cwd, MAX_BYTES), ""
         return read_regular(place.file, MAX_BYTES, follow=True).data, ""
     except (FileNotFoundError, NotADirectoryError):
-        return None, ""
+        linked = place.repository and os.path.lexists(place.file)
+        return None, f"{place.file} lies behind a link and was not read" if linked else ""
     except OSError as error:
         return None, f"{place.file} cannot be read: {error.strerror or error}"
 
 
 def _understood(client: Client, data: bytes, place: Place, around: Surroundings) -> Found:
     try:
-        return client.read(data, place, around)
+        return replace(client.read(data, place, around), repository=place.repository)
     except (ValueError, RecursionError) as error:
         return Found(problems=(f"{place.file} cannot be understood: {error}",))
 
@@ -176,4 +214,4 @@ def _meant(client: str, rule: FoundRule, servers: Collection[FoundServer], known
 def _tool_name(tool: str) -> str:
     """Return what a tool, or a pattern of tools, is called in its pack."""
     name = re.sub(r"[^\w*]", "_", tool)
-    return f"_{name}" if name[0].isdigit() else f"{name}_" if keyword.iskeyword(name) else name
+    return f"_{name}" if name[:1].isdigit() else f"{name}_" if keyword.iskeyword(name) else name

@@ -15,7 +15,7 @@ def places(around: Surroundings) -> tuple[Place, ...]:
     return (
         Place(user / "mcp.json", "user"),
         Place(user / "settings.json", "user"),
-        Place(around.cwd / ".vscode" / "mcp.json", "project"),
+        around.in_project(".vscode", "mcp.json"),
     )
 
 

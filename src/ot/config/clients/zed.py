@@ -12,7 +12,7 @@ from ot.config.clients.server_entry import KNOWN, entry_of
 def places(around: Surroundings) -> tuple[Place, ...]:
     """Return its files; on macOS, too, they are below ~/.config."""
     user = around.application("Zed") if around.platform == "win32" else around.home / ".config" / "zed"
-    return (Place(user / "settings.json", "user"), Place(around.cwd / ".zed" / "settings.json", "project"))
+    return (Place(user / "settings.json", "user"), around.in_project(".zed", "settings.json"))
 
 
 def read(data: bytes, place: Place, around: Surroundings) -> Found:

@@ -1,0 +1,183 @@
+"""What a project's settings may say: the one place that knows what may come from a repository."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import get_args
+
+from ot.config.document import Node
+from ot.config.expand import REFERENCE
+from ot.config.layer import Layer
+from ot.config.merge import ADDED_UP
+from ot.config.models import Config, Limits, Policy, Security
+from ot.config.paths import SECRETS_FILE
+from ot.config.problems import Problem, given
+from ot.config.secrets import NAME
+from ot.config.snapshot import UNHASHED_FOLDERS
+from ot.config.topics import topics_outside
+
+STRICTNESS: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("security", "sanitize"): get_args(Security.model_fields["sanitize"].annotation),
+    ("policy", "changed_definitions"): get_args(Policy.model_fields["changed_definitions"].annotation),
+}
+"""Keys that a project may only make stricter, with their values from the least strict on."""
+
+CEILINGS = (
+    *(("limits", name) for name in Limits.model_fields),
+    ("output", "max_total_bytes"),
+    ("policy", "ask_seconds"),
+)
+"""Keys that a project may lower but not raise."""
+
+MAY_TIGHTEN = ("ask_seconds", "changed_definitions", "deny")
+USERS_ALONE = (
+    ("chat",),
+    ("engines",),
+    ("workers",),
+    ("security", "roots"),
+    *(("policy", name) for name in Policy.model_fields if name not in MAY_TIGHTEN),
+)
+"""Keys that only the user's own configuration may hold: where programs run, what tools reach, who gets a key."""
+
+AS_WRITTEN = ("command", "args", "cwd", "url")
+"""What says which program runs where, or is reached: the trust screen shows it, so nothing may be put into it later."""
+
+WORKSPACE = "${workspace}"
+"""The one reference that such a field may hold: the directory that the user works in."""
+
+RUNS_CODE = re.compile(
+    r"(?:LD|DYLD|DENO|BUN|COR|CORECLR)_\w+|GIT_(?:CONFIG|SSH)\w*|PYTHON\w*|PERL5?(?:OPT|LIB|DB)|RUBY(?:OPT|LIB)"
+    r"|NODE_(?:OPTIONS|PATH|REPL_EXTERNAL_MODULE)|NPM_CONFIG_(?!\w*(?:AUTH|TOKEN))\w*"
+    r"|(?:_JAVA|JAVA_TOOL|JDK_JAVA)_OPTIONS|CLASSPATH|DOTNET_STARTUP_HOOKS|LUA_INIT\w*|PHPRC|PHP_INI_SCAN_DIR|R_PROFILE\w*"
+    r"|PATH|BASH_ENV|SHELL|SHELLOPTS|IFS|PS4|PROMPT_COMMAND|(?:GIT_|SSH_|SUDO_)ASKPASS"
+    r"|GIT_(?:EXEC_PATH|EXTERNAL_DIFF|PROXY_COMMAND)|(?:GIT_)?(?:\w*EDITOR|VISUAL|PAGER)|BROWSER",
+    re.ASCII | re.IGNORECASE,
+)
+"""Variables by which a program is told to run something else: their values must be seen, so no secret fills them."""
+
+
+def not_for_projects(layer: Layer, root: Path) -> list[Problem]:
+    """Return what no project may say in its own directory *root*, whatever its user has set."""
+    return [*_secrets_elsewhere(layer, root), *topics_outside(layer.node, root), *_filled_in_later(layer.node)]
+
+
+def loosened(project: Node, user: Config) -> list[Problem]:
+    """Return what a project's settings try to loosen or to take from the user's hands."""
+    return [
+        *_raised(project, user),
+        *_less_strict(project, user),
+        *_users_alone(project),
+        *_stored_among_trusted_files(project),
+    ]
+
+
+def project_rule(path: tuple[str, ...]) -> str:
+    """Return what a project may do with the key at *path*, or nothing where it may do all."""
+    if any(path[: len(key)] == key for key in USERS_ALONE):
+        return "only the user's own configuration may set it"
+    if path in CEILINGS:
+        return "a project may only lower it"
+    rules: dict[tuple[str, ...], str] = {
+        **dict.fromkeys(STRICTNESS, "a project may only make it stricter"),
+        **{("policy", name): "a project adds to the user's" for name in ADDED_UP},
+        ("servers",): "a project's stands in for yours of the same name, as a whole",
+        ("output", "result_store_dir"): f"in a project, below {', '.join(sorted(UNHASHED_FOLDERS))}",
+        ("secrets_file",): "in a project, inside its .onetool directory",
+    }
+    return rules.get(path, "")
+
+
+def is_filled_in(text: str) -> bool:
+    """Return whether *text* takes a value that is not written in it, the workspace aside."""
+    return bool(_foreign(text))
+
+
+def secrets_file_of(layer: Layer, root: Path) -> Path:
+    """Return where the secrets of *layer*, read from *root*, are kept."""
+    node = layer.node.get("secrets_file")
+    if node is None:
+        return root / SECRETS_FILE
+    given = os.path.expanduser(str(node.value))  # noqa: PTH111 - Path's own raises where a user is not known
+    return Path(os.path.normpath(node.place.file.parent / given))
+
+
+def _secrets_elsewhere(layer: Layer, root: Path) -> list[Problem]:
+    file, top = secrets_file_of(layer, root), Path(os.path.normpath(root))
+    if file.is_relative_to(top) and file != top and file.relative_to(top).parts[0] not in UNHASHED_FOLDERS:
+        return []
+    place = layer.node.entries["secrets_file"].place
+    folders = ", ".join(sorted(UNHASHED_FOLDERS))
+    return [Problem(place, f"secrets_file must be inside the project's .onetool directory, and not below {folders}")]
+
+
+def _filled_in_later(project: Node) -> Iterator[Problem]:
+    servers = project.get("servers")
+    for name, server in servers.entries.items() if servers else ():
+        for key in AS_WRITTEN:
+            for text in _texts(server.get(key)):
+                yield from _references(f"servers.{name}.{key}", text)
+        env = server.get("env")
+        for variable, text in env.entries.items() if env else ():
+            yield from _variable(f"servers.{name}.env", variable, text)
+
+
+def _texts(node: Node | None) -> tuple[Node, ...]:
+    return () if node is None else node.items or (node,)
+
+
+def _references(key: str, node: Node) -> Iterator[Problem]:
+    for reference in _foreign(str(node.value)):
+        text = f"{key} of a project's server may not refer to {reference}: it is used as it is written"
+        advice = "put the secret into env or headers, or add the server to your own configuration"
+        yield Problem(node.place, f"{text}; {advice}")
+
+
+def _foreign(text: str) -> list[str]:
+    return [found[0] for found in REFERENCE.finditer(text) if found[0] != WORKSPACE]
+
+
+def _variable(key: str, name: str, node: Node) -> Iterator[Problem]:
+    if not NAME.fullmatch(name):
+        yield Problem(node.place, f"{key}: {name[:40]!r} cannot be a variable's name: use letters, digits and _")
+    elif RUNS_CODE.fullmatch(name) and REFERENCE.search(str(node.value)):
+        text = f"{key}.{name} of a project's server may not refer to a secret: programs run what it says"
+        yield Problem(node.place, f"{text}; write the value itself, so that 'onetool trust' shows it")
+
+
+def _raised(project: Node, user: Config) -> list[Problem]:
+    found: list[Problem] = []
+    for section, key in CEILINGS:
+        node = project.get(section, key)
+        most = getattr(getattr(user, section), key)
+        if node and isinstance(node.value, int | float) and node.value > most:
+            text = f"{section}.{key} may not be raised by a project: {node.value:,} is above {most:,}"
+            found.append(Problem(node.place, f"{text}, which only your own configuration can change"))
+    return found
+
+
+def _less_strict(project: Node, user: Config) -> list[Problem]:
+    found: list[Problem] = []
+    for (section, key), values in STRICTNESS.items():
+        node, users = project.get(section, key), getattr(getattr(user, section), key)
+        if node and values.index(str(node.value)) < values.index(users):
+            text = f"{section}.{key} may not be loosened by a project: it is '{users}'"
+            found.append(Problem(node.place, f"{text}, not {given(node.value)}"))
+    return found
+
+
+def _users_alone(project: Node) -> list[Problem]:
+    text = "may not be set by a project, only by your own configuration"
+    found = [(".".join(key), project.get(*key)) for key in USERS_ALONE]
+    return [Problem(node.place, f"{name} {text}") for name, node in found if node]
+
+
+def _stored_among_trusted_files(project: Node) -> list[Problem]:
+    # A result stored beside hashed files would end the project's trust by itself.
+    node = project.get("output", "result_store_dir")
+    if node is None or str(node.value).split("/")[0] in UNHASHED_FOLDERS:
+        return []
+    text = f"output.result_store_dir must be below {', '.join(sorted(UNHASHED_FOLDERS))} in a project"
+    return [Problem(node.place, f"{text}, not {given(node.value)}")]
