@@ -46,10 +46,10 @@ def built(tmp_path: Path, patch: pytest.MonkeyPatch, attack: Attack = CALM) -> A
 
 def test_the_corpus_is_whole() -> None:
     attacks = repository_attacks()
-    assert len(attacks) >= 80
+    assert len(attacks) >= 180
     assert len({attack.id for attack in attacks}) == len(attacks)
     assert {attack.group for attack in attacks} == GROUPS
-    assert min(Counter(attack.stage for attack in attacks).values()) >= 10
+    assert min(Counter(attack.stage for attack in attacks).values()) >= 20
     commands = " ".join(step for attack in attacks for step in attack.steps if isinstance(step, str))
     assert [client for client in CLIENTS if f"--from {client} " not in f"{commands} "] == []
 
