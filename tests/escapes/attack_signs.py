@@ -16,7 +16,20 @@ from escapes.repository_attack import Attack
 
 type Picture = Mapping[str, tuple[int, bytes]]
 
-STATE = ("logs", "stats", "tmp", "packs", "servers", "spool", "backups", "trust.json", ".trust.json.lock", ".edit.lock")
+STATE = (
+    "logs",
+    "stats",
+    "tmp",
+    "packs",
+    "homes",
+    "servers",
+    "seen",
+    "spool",
+    "backups",
+    "trust.json",
+    ".trust.json.lock",
+    ".edit.lock",
+)
 """What the server keeps for itself in the user's directory."""
 
 RAW = re.compile(

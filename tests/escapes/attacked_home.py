@@ -38,7 +38,7 @@ LONGEST_SECONDS = 20
 FAKE_SERVER = Path(__file__).parents[1] / "servers" / "fake_server.py"
 USER = f"""\
 engines: {{use: portable}}
-policy: {{allow: ["guide.*"], deny: ["github.*"]}}
+policy: {{allow: ["guide.*"], ask: ["desk.*"], deny: ["github.*"]}}
 aliases: {{lsr: file.list}}
 snippets: {{mine: {{body: "'mine'"}}}}
 servers:
