@@ -1,0 +1,66 @@
+"""A cloned directory does nothing before it is trusted, reaches nothing beyond itself afterwards, and hides nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from escapes.attack_signs import effects_of, picture_of
+from escapes.attacked_home import AttackedHome, memory_of
+from escapes.repository_attack import Attack, repository_attacks
+
+
+class Ear(ThreadingHTTPServer):
+    """A server on this machine that keeps all that it is sent."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Request)
+        self.heard: list[str] = []
+
+
+class _Request(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        assert isinstance(self.server, Ear)
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode(errors="replace")
+        self.server.heard.append(f"{self.path}\n{self.headers}\n{body}")
+        self.send_error(404)
+
+    do_GET = do_POST
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def ear() -> Iterator[Ear]:
+    """The place that stolen secrets would be sent to."""
+    with Ear() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join(10)
+
+
+@pytest.mark.parametrize("attack", repository_attacks(), ids=lambda attack: attack.label)
+def test_a_repository_s_attack_comes_to_nothing(
+    attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ear: Ear
+) -> None:
+    ear.heard.clear()
+    home = AttackedHome.build(tmp_path, attack, monkeypatch, ear.server_port)
+    before = picture_of(tmp_path, attack)
+    started = time.process_time()
+    with memory_of(attack.memory_mb):
+        for step in attack.steps:
+            home.carry_out(step)
+    took = time.process_time() - started
+    found = effects_of(attack, home, before, "\n".join(ear.heard))
+    found += [f"it took {took:.1f} s of computing"] if attack.cpu_seconds and took > attack.cpu_seconds else []
+    assert found == [], f"{attack.title}: {found}"
