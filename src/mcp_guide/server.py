@@ -9,6 +9,7 @@ from typing import Any
 
 # Its rich log handler can block the whole server on a long text; it must be off before the import.
 os.environ.setdefault("FASTMCP_ENABLE_RICH_LOGGING", "false")
+os.environ.setdefault("FASTMCP_ENV_FILE", os.devnull)  # else it obeys an .env of the working directory
 os.environ.setdefault("FASTMCP_LOG_LEVEL", "WARNING")
 
 from fastmcp import FastMCP

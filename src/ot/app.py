@@ -18,7 +18,7 @@ import ot_tools
 from ot.config.edit_config import edit_config
 from ot.config.load import Loaded, load_config
 from ot.config.models import Config, pack_name
-from ot.config.paths import CONFIG_FILE, FOLDER, PROMPTS_FILE, Paths
+from ot.config.paths import CONFIG_FILE, FOLDER, PROMPTS_FILE, Paths, expand_home
 from ot.config.policy_edit import with_pattern
 from ot.config.trust import Trust
 from ot.errors import OneToolError, ResultError
@@ -404,8 +404,7 @@ class App:
             from ot.stats.query import read_figures  # noqa: PLC0415 - the database's library is for those who ask
 
             self.recorder.flush()
-            place = stats_place(loaded)
-            return read_figures(place.file, period, time.time(), tool=tool, below=place.below)
+            return read_figures(stats_place(loaded).file, period, time.time(), tool=tool)
 
         stats = loaded.config.stats
         return Statistics(stats.enabled, stats.round_trip_ms, figures, self.recorder.health)
@@ -413,7 +412,7 @@ class App:
 
 def stats_place(loaded: Loaded) -> Place:
     """Return where the statistics of this configuration are kept."""
-    return Place(loaded.state_dir / "stats" / "stats.db", loaded.config.stats, loaded.below)
+    return Place(loaded.state_dir / "stats" / "stats.db", loaded.config.stats)
 
 
 def _engine(loaded: Loaded, paths: Paths) -> EngineChoice:
@@ -496,8 +495,7 @@ def _live_packs(live: Mapping[str, Mapping[str, Any]]) -> list[Pack]:
 def _store(loaded: Loaded) -> ResultStore:
     output = loaded.config.output
     ttl, most = output.result_ttl, output.max_total_bytes
-    directory = loaded.state_dir / output.result_store_dir
-    blobs = FileBlobs(directory, ttl=ttl, max_total_bytes=most, below=loaded.below)
+    blobs = FileBlobs(loaded.results_dir, ttl=ttl, max_total_bytes=most, below=loaded.below)
     return ResultStore(blobs, ttl=ttl, max_total_bytes=most, max_page_bytes=output.max_inline_size or 1 << 20)
 
 
@@ -510,9 +508,8 @@ def _contexts(
     installed: Iterable[Pack],
 ) -> Any:
     config = loaded.config
-    roots = (paths.cwd, *(Path(root).expanduser() for root in config.security.roots))
-    results = loaded.state_dir / config.output.result_store_dir
-    hidden = (paths.global_dir, results, *loaded.secret_files)
+    roots = (paths.cwd, *(expand_home(root) for root in config.security.roots))
+    hidden = (paths.global_dir, loaded.results_dir, *loaded.secret_files)
     homes = tuple(Path(spec.cwd) for spec in servers.values() if spec.private)
     code = Path(ot_tools.__file__).parent, Path(__file__).parent
     own = ((extension.name, extension.directory) for extension in extensions)

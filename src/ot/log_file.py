@@ -7,24 +7,18 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from ot.no_links import NO_LINK, names_in, open_file
-
 if sys.platform != "win32":
     import fcntl
 
-_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_LINK | getattr(os, "O_CLOEXEC", 0)
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 class LogFile:
     """Appends to ``path``; full ones are ``path.1`` (the newest), ``path.2`` and so on."""
 
-    def __init__(self, path: Path, *, max_bytes: int, files: int, below: Path | None = None) -> None:
-        """Keep *files* files of about *max_bytes* bytes; nothing is touched before the first write.
-
-        With *below*, a project's directory, no link on the way to them is followed.
-        """
+    def __init__(self, path: Path, *, max_bytes: int, files: int) -> None:
+        """Keep *files* files of about *max_bytes* bytes; nothing is touched before the first write."""
         self.path = path
-        self._below = below
         self._max_bytes = max_bytes
         self._files = files
         self._fd: int | None = None
@@ -54,7 +48,8 @@ class LogFile:
         if self._fd is not None and self._is_current(self._fd):
             return self._fd
         self.close()
-        self._fd = open_file(self.path, _APPEND, below=self._below, make=True)
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._fd = os.open(self.path, _APPEND, 0o600)
         return self._fd
 
     def _is_current(self, fd: int) -> bool:
@@ -73,18 +68,13 @@ class LogFile:
         self.close()
 
     def _rename(self) -> None:
-        with names_in(self.path.parent, below=self._below) as at:
-
-            def named(number: int) -> str:
-                path = self.numbered(number) if number else self.path
-                return str(path) if at is None else path.name
-
-            if self._files == 1:
-                os.unlink(named(0), dir_fd=at)
-                return
-            for number in range(self._files - 2, -1, -1):
-                with suppress(FileNotFoundError):
-                    os.replace(named(number), named(number + 1), src_dir_fd=at, dst_dir_fd=at)
+        if self._files == 1:
+            self.path.unlink()
+            return
+        for number in range(self._files - 2, 0, -1):
+            with suppress(FileNotFoundError):
+                self.numbered(number).replace(self.numbered(number + 1))
+        self.path.replace(self.numbered(1))
 
     def numbered(self, number: int) -> Path:
         """Return the path of an older file; the larger the number, the older."""

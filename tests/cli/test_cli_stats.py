@@ -117,7 +117,7 @@ def test_whoever_follows_the_log_misses_no_line_whenever_it_comes(
     path = tmp_path / "onetool.log"
     steps = iter([lambda: path.write_text("first\n"), lambda: path.write_text("first\nsecond\n")])
     monkeypatch.setattr(logs.time, "sleep", lambda _: next(steps)())  # what comes while it waits
-    following = logs.Log(path).following()
+    following = logs._following(path)  # pyright: ignore[reportPrivateUsage] - the command itself has no end
     assert [next(following), next(following)] == ["first", "second"]
 
 
@@ -126,6 +126,6 @@ def test_whoever_follows_the_log_is_shown_what_is_there_once_and_the_oldest_firs
     for number in (1, 2):
         path.with_name(f"onetool.log.{number}").write_text(f"old {number}\n")
     path.write_text("new a\nnew b\n")
-    following = logs.Log(path).following()
+    following = logs._following(path)  # pyright: ignore[reportPrivateUsage] - as above
     shown = [next(following) for _ in range(4)]
     assert shown == ["old 2", "old 1", "new a", "new b"]

@@ -186,10 +186,8 @@ def state_files(onetool: OneTool) -> None:
         brought.executescript("CREATE TABLE runs (x); CREATE TRIGGER t AFTER INSERT ON runs BEGIN SELECT 1; END")
     assert "no json" not in onetool("logs").out
     trust(onetool)
-    shown = onetool("logs")
-    assert (shown.code, "no json" in shown.out, "\x1b" in shown.out) == (0, True, False)
-    ended = onetool("stats", "--json")
-    assert (ended.code, "that OneTool did not make" in ended.err) == (1, True)
+    assert "no json" not in onetool("logs").out
+    assert json.loads(onetool("stats", "--json").out)["total_calls"] == 0
 
 
 def report(onetool: OneTool) -> None:

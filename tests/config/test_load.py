@@ -40,7 +40,7 @@ def test_a_trusted_project_is_laid_over_the_users_settings_key_by_key(desk: Desk
     assert loaded.config.aliases == {"a": "x.one", "b": "y.two", "c": "y.three"}
     assert (loaded.config.output.preview_lines, loaded.config.output.max_inline_size) == (5, 9)
     assert (user, project) == loaded.files
-    assert ("trusted", desk.project) == (loaded.project_state, loaded.state_dir)
+    assert (loaded.project_state, loaded.results_dir) == ("trusted", desk.project / "tmp")
 
 
 def test_lists_are_replaced_not_joined(desk: Desk) -> None:

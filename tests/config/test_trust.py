@@ -89,7 +89,8 @@ def test_any_change_makes_it_inert_again_and_is_named(change: object, words: str
     assert "has changed since it was trusted" in warning
     assert words in warning
     # The user knows the directory: what is stored there stays where it was.
-    assert loaded.state_dir == trusted.project
+    assert loaded.results_dir == trusted.project / "tmp"
+    assert loaded.state_dir.parent == trusted.user / "projects"
 
 
 def test_a_change_taken_back_is_trusted_again(trusted: Desk) -> None:

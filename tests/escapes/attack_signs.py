@@ -19,6 +19,7 @@ type Picture = Mapping[str, tuple[int, bytes]]
 STATE = (
     "logs",
     "stats",
+    "projects",
     "tmp",
     "packs",
     "homes",

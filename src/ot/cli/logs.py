@@ -6,9 +6,8 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self, TextIO, cast
+from typing import Annotated, Any, Self, cast
 
 import typer
 
@@ -17,7 +16,6 @@ from ot.cli.terminal import echo
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 PAUSE_SECONDS = 0.25
-LONGEST_LINE = 1 << 20
 LATEST = 1 << 40
 """A moment that every platform's clock can show."""
 OWN = ("ts", "level", "logger", "message", "span", "status", "duration", "trace")
@@ -38,8 +36,8 @@ def logs(
     """Show the server's log."""
     if level.upper() not in LEVELS:
         raise typer.BadParameter(f"'{level}' is no level: {', '.join(LEVELS)}")
-    log, oldest = _log(), _oldest(since)
-    for line in log.following() if follow else log.lines():
+    path, oldest = _path(), _oldest(since)
+    for line in _following(path) if follow else _lines(path):
         entry = _entry(line)
         wanted = LEVELS.index(str(entry.get("level", "INFO"))) if entry.get("level") in LEVELS else 1
         if wanted < LEVELS.index(level.upper()) or _number(entry, "ts") < oldest:
@@ -49,7 +47,7 @@ def logs(
         echo(_as_json(line) if as_json else _text(entry))
 
 
-def _log() -> Log:
+def _path() -> Path:
     from ot.config.load import load_config
     from ot.config.paths import Paths
     from ot.config.trust import Trust
@@ -61,7 +59,7 @@ def _log() -> Log:
     if not path.exists():
         why = "" if loaded.config.logs.file else " (logs.file is false)"
         echo(f"onetool: there is no log yet at {path}{why}", err=True)
-    return Log(path, loaded.below)
+    return path
 
 
 def _oldest(since: str) -> float:
@@ -73,59 +71,42 @@ def _oldest(since: str) -> float:
     return time.time() - int(number) * UNITS[unit]
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
-    """The log's files; with *below*, a project's directory, no link on the way to them is followed."""
+def _lines(path: Path) -> Iterator[str]:
+    """Yield every line, those of older files first."""
+    for file in [*_older(path), path]:
+        yield from _lines_of(file)
 
-    path: Path
-    below: Path | None = None
 
-    def lines(self) -> Iterator[str]:
-        """Yield every line, those of older files first."""
-        for file in [*self._older(), self.path]:
-            yield from self._lines_of(file)
+def _lines_of(file: Path) -> Iterator[str]:
+    if file.exists():
+        with file.open(encoding="utf-8", errors="replace") as lines:
+            yield from (line.rstrip("\n") for line in lines)
 
-    def following(self) -> Iterator[str]:
-        """Yield every line, and those that come, until interrupted."""
-        for file in self._older():
-            yield from self._lines_of(file)
-        while not self.path.exists():
+
+def _older(path: Path) -> list[Path]:
+    numbers = [int(file.suffix[1:]) for file in path.parent.glob(f"{path.name}.*") if file.suffix[1:].isdigit()]
+    return [path.with_name(f"{path.name}.{number}") for number in sorted(numbers, reverse=True)]
+
+
+def _following(path: Path) -> Iterator[str]:
+    """Yield every line, and those that come, until interrupted."""
+    for file in _older(path):
+        yield from _lines_of(file)
+    while not path.exists():
+        time.sleep(PAUSE_SECONDS)
+    with LogTail(path) as tail:
+        while True:
+            yield from tail.read()
             time.sleep(PAUSE_SECONDS)
-        with LogTail(self.path, self.below) as tail:
-            while True:
-                yield from tail.read()
-                time.sleep(PAUSE_SECONDS)
-
-    def _lines_of(self, file: Path) -> Iterator[str]:
-        if file.exists():
-            with _opened(file, self.below) as lines:
-                while line := lines.readline(LONGEST_LINE):
-                    yield line.rstrip("\n")
-
-    def _older(self) -> list[Path]:
-        path = self.path
-        numbers = [int(file.suffix[1:]) for file in path.parent.glob(f"{path.name}.*") if file.suffix[1:].isdigit()]
-        return [path.with_name(f"{path.name}.{number}") for number in sorted(numbers, reverse=True)]
-
-
-def _opened(file: Path, below: Path | None) -> TextIO:
-    from ot.errors import ConfigError
-    from ot.no_links import READ, open_file
-
-    try:
-        return os.fdopen(open_file(file, READ, below=below), encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise ConfigError(f"the log cannot be read: {error.strerror}", file=file) from None
 
 
 class LogTail:
     """Reads a file and what is added to it, and goes over to the new file when it is full."""
 
-    def __init__(self, path: Path, below: Path | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         """Start with what is there, so that nothing that comes meanwhile is missed."""
         self._path = path
-        self._below = below
-        self._file = _opened(path, below)
+        self._file = path.open(encoding="utf-8", errors="replace")
         self._rest = ""
 
     def __enter__(self) -> Self:
@@ -139,7 +120,7 @@ class LogTail:
         *whole, self._rest = (self._rest + self._file.read()).split("\n")
         if not whole and self._path.exists() and not os.path.samestat(self._path.stat(), os.fstat(self._file.fileno())):
             self._file.close()
-            self._file = _opened(self._path, self._below)
+            self._file = self._path.open(encoding="utf-8", errors="replace")
         return whole
 
 
@@ -172,7 +153,7 @@ def _text(entry: dict[str, Any]) -> str:
 
 
 def _number(entry: dict[str, Any], key: str) -> float:
-    """Return a number that a clock can show; a repository's log may say anything."""
+    """Return a number that a clock can show; a line of the log may be anything."""
     found = entry.get(key)
     return found if isinstance(found, int | float) and 0 <= found < LATEST else 0
 

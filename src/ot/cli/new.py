@@ -93,7 +93,7 @@ def pack(
 def _is_users_own(paths: Paths) -> bool:
     from ot.config.paths import FOLDER
 
-    return (paths.cwd / FOLDER).resolve() == paths.global_dir.resolve()
+    return not paths.ignored and (paths.cwd / FOLDER).resolve() == paths.global_dir.resolve()
 
 
 def _project(paths: Paths) -> Path:

@@ -11,8 +11,7 @@ def start_log(app: App, *, terminal_level: str = "") -> None:
     """Write the log of *app* from now on; *terminal_level* is for a person who waits for a command to end."""
     loaded = app.picture.loaded
     logs = loaded.config.logs
-    path, below = log_path(loaded.state_dir), loaded.below
-    file = LogFile(path, max_bytes=logs.max_bytes, files=logs.files, below=below) if logs.file else None
+    file = LogFile(log_path(loaded.state_dir), max_bytes=logs.max_bytes, files=logs.files) if logs.file else None
 
     def redact(text: str) -> str:
         return app.picture.loaded.secrets.redact(text)  # asked anew for every line: a reload may bring new secrets

@@ -60,7 +60,7 @@ def _figures(place: Place, period: str, tool: str) -> Figures:
     from ot.stats.query import read_figures
 
     try:
-        return read_figures(place.file, period, time.time(), tool=tool, below=place.below)
+        return read_figures(place.file, period, time.time(), tool=tool)
     except OSError as error:
         echo(f"onetool: {error}", err=True)
         raise typer.Exit(1) from None
@@ -76,7 +76,7 @@ def _write(html: Path | None, place: Place, figures: Figures, tool: str, app: An
         if html:
             html.write_text(text, encoding="utf-8")
         else:
-            write_private(file, text, below=place.below)
+            write_private(file, text)
     except OSError as error:
         echo(f"onetool: cannot write {file}: {error.strerror}", err=True)
         raise typer.Exit(1) from None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +26,8 @@ from ot.config.trust import Trust, Verdict
 type ProjectState = Literal["none", "untrusted", "changed", "trusted"]
 
 CHANGES_SHOWN = 5
+PROJECTS = "projects"
+PLAIN_CHANGE = re.compile(r"[\w./@+-]{1,100} (?:was|is|can|cannot|has) [\w ,:]{1,60}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,8 @@ class Loaded:
     warnings: tuple[str, ...]
     project_state: ProjectState
     state_dir: Path
+    """Where logs and statistics are kept, in the user's own directory: a repository can bring none."""
+    results_dir: Path
     project: Snapshot | None = field(default=None, repr=False)
     secret_files: tuple[Path, ...] = ()
     """Where secrets are kept, wherever that is: no program may read it."""
@@ -44,7 +50,7 @@ class Loaded:
     replaced: tuple[str, ...] = ()
     """What the project puts in the place of the user's or of a bundled pack, in words."""
     below: Path | None = None
-    """The project's directory, where that holds the state: in it no link is followed."""
+    """The project's directory, where that holds the results: in it no link is followed."""
 
 
 def load_config(
@@ -64,7 +70,7 @@ def load_config(
     merged = merge_project(user.node, project.node)
     config = validate(merged)
     refuse(clashing_packs(merged))
-    state_dir = _state_dir(paths, verdict)
+    known = paths.project_dir if verdict and verdict.state != "untrusted" else None
     replaced = tuple(_stood_in_for(user, project))
     return Loaded(
         config=config,
@@ -74,8 +80,10 @@ def load_config(
         warnings=(*user.warnings, *replaced, *_project_warnings(paths, verdict), *project.warnings),
         replaced=replaced,
         project_state=verdict.state if verdict else "none",
-        state_dir=state_dir,
-        below=state_dir if state_dir == paths.project_dir else None,
+        state_dir=_state_of(known, paths.global_dir) if known else paths.global_dir,
+        # A directory that was never trusted is left untouched; one that only changed keeps its results.
+        results_dir=(known or paths.global_dir) / config.output.result_store_dir,
+        below=known,
         project=snapshot,
         secret_files=tuple(part.secrets_file for part in (user, project) if part.secrets_file),
         servers_of_project=frozenset(project.servers),
@@ -169,13 +177,19 @@ def _project_warnings(paths: Paths, verdict: Verdict | None) -> tuple[str, ...]:
         return (paths.ignored,) if paths.ignored else ()
     if verdict.state == "trusted":
         return verdict.warnings
-    shown = [*verdict.changes[:CHANGES_SHOWN], *(["and more"] if len(verdict.changes) > CHANGES_SHOWN else [])]
+    shown = [_plainly(change) for change in verdict.changes[:CHANGES_SHOWN]]
+    shown += ["and more"] if len(verdict.changes) > CHANGES_SHOWN else []
     why = f"has changed since it was trusted ({'; '.join(shown)})" if shown else "is not trusted"
     return (*verdict.warnings, f"{paths.project_dir} {why} and is not used: look at it, then run 'onetool trust'")
 
 
-def _state_dir(paths: Paths, verdict: Verdict | None) -> Path:
-    # A directory that was never trusted is left untouched; one that only changed keeps its results.
-    if paths.project_dir is None or verdict is None or verdict.state == "untrusted":
-        return paths.global_dir
-    return paths.project_dir
+def _plainly(change: str) -> str:
+    """Return *change* for a model: the name of a file can be a sentence, and must not speak in our voice."""
+    return change if PLAIN_CHANGE.fullmatch(change) else "a file with an unusual name"
+
+
+def _state_of(project_dir: Path, global_dir: Path) -> Path:
+    """Return where the state of one project is kept among that of others."""
+    real = Path(os.path.realpath(project_dir)).parent
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", real.name)[:60]
+    return global_dir / PROJECTS / f"{name}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:12]}"

@@ -403,7 +403,7 @@ class Logs(Settings):
         default="text", description="How lines on standard error are written; the file always holds lines of JSON"
     )
     file: bool = Field(
-        default=True, description="Whether a file is written, logs/onetool.log in the .onetool directory"
+        default=True, description="Whether a file is written, logs/onetool.log below the user's .onetool directory"
     )
     max_bytes: int = Field(
         default=5_000_000, ge=10_000, le=1_000_000_000, description="Size at which a new file begins"

@@ -47,6 +47,11 @@ class Paths:
         return cls(cwd, None if is_global else found, global_dir)
 
 
+def expand_home(path: str) -> Path:
+    """Return *path* with ``~`` written out; the home of a user who does not exist stays as it is."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - Path's own raises where a user is not known
+
+
 def _working_directory(environ: Mapping[str, str]) -> Path:
     given = environ.get("OT_CWD", "")
     try:

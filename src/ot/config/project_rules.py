@@ -13,7 +13,7 @@ from ot.config.expand import REFERENCE
 from ot.config.layer import Layer
 from ot.config.merge import ADDED_UP
 from ot.config.models import Config, Limits, Policy, Security
-from ot.config.paths import SECRETS_FILE
+from ot.config.paths import SECRETS_FILE, expand_home
 from ot.config.problems import Problem, given
 from ot.config.secrets import NAME
 from ot.config.snapshot import UNHASHED_FOLDERS
@@ -100,8 +100,7 @@ def secrets_file_of(layer: Layer, root: Path) -> Path:
     node = layer.node.get("secrets_file")
     if node is None:
         return root / SECRETS_FILE
-    given = os.path.expanduser(str(node.value))  # noqa: PTH111 - Path's own raises where a user is not known
-    return Path(os.path.normpath(node.place.file.parent / given))
+    return Path(os.path.normpath(node.place.file.parent / expand_home(str(node.value))))
 
 
 def _secrets_elsewhere(layer: Layer, root: Path) -> list[Problem]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ot.config.document import Node
+from ot.config.paths import expand_home
 from ot.config.problems import Problem, given
 from ot.config.snapshot import UNHASHED_FOLDERS
 
@@ -47,7 +48,7 @@ def _placed(topic: Node, root: Path) -> Node:
     file = topic.get("file")
     if file is None or not isinstance(file.value, str):
         return topic
-    path = os.path.normpath(root / os.path.expanduser(file.value))  # noqa: PTH111 - Path's own raises where a user is not known
+    path = os.path.normpath(root / expand_home(file.value))
     return Node(topic.place, {**topic.entries, "file": Node(file.place, path, path)})
 
 

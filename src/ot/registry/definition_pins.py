@@ -177,7 +177,10 @@ class DefinitionPins:
         with self._lock:
             if not own or server not in self._seen:
                 return tool
-            approved = self._compared(server)[1].get(own, {})
+            pinned = self._compared(server)[1]
+            if not pinned and not self._held[server][1]:
+                return tool  # nothing could be recorded, and nothing counts as changed
+            approved = pinned.get(own, {})
             # What is gone from the list cannot say anything less strict either.
             now = self._seen[server][1].get(own, approved)
         return with_strictest_hints(tool, approved, now)

@@ -14,7 +14,9 @@ def expand_aliases(program: Program, aliases: Mapping[str, str]) -> Program:
     used = (program.loads & aliases.keys()) - program.binds
     if not used:
         return program
-    names = [node for node in program.nodes if isinstance(node, ast.Name) and node.id in used]
+    # An alias is a tool, and a tool has no attributes: `file.read` is the pack, whatever `file` is an alias of.
+    packs = {id(node.value) for node in program.nodes if isinstance(node, ast.Attribute)}
+    names = [node for node in program.nodes if isinstance(node, ast.Name) and node.id in used and id(node) not in packs]
     return replace_ranges(program, ((node, aliases[node.id]) for node in names))
 
 

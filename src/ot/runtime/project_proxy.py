@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any, cast
 
 from ot.config.models import Project
+from ot.config.paths import expand_home
 from ot.errors import UnknownTool, listing
 from ot.runtime.engines.engine import Constant, Function, Missing
 
@@ -70,7 +71,7 @@ class ProjectProxy:
         project = self._projects.get(name)
         if project is None:
             raise AttributeError(str(self._unknown(name)))
-        return ProjectPath(Path(project.path).expanduser())
+        return ProjectPath(expand_home(str(project.path)))
 
     def member(self, name: str) -> Function | Constant | Missing:
         """Return what ``proj.name`` is; a function wins over a project."""

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 # Its rich log handler blocks the whole server for seconds on a long error text; it must be off before the import.
 os.environ.setdefault("FASTMCP_ENABLE_RICH_LOGGING", "false")
+os.environ.setdefault("FASTMCP_ENV_FILE", os.devnull)  # else it obeys an .env of the working directory
 
 from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ResourceError

@@ -14,10 +14,8 @@ from ot.stats.schema import MONTH, TABLES
 from ot.stats.sqlite_sink import open_for_reading, version_of
 
 
-def read_figures(path: Path, period: str, now: float, *, tool: str = "", below: Path | None = None) -> Figures:
+def read_figures(path: Path, period: str, now: float, *, tool: str = "") -> Figures:
     """Return the figures of *period*, of one *tool* or one pack if named; without a database all are zero.
-
-    With *below*, a project's directory, no link on the way to it is followed.
 
     Raises:
         OSError: The database is there and cannot be read.
@@ -27,10 +25,9 @@ def read_figures(path: Path, period: str, now: float, *, tool: str = "", below: 
         with closing(_empty()) as connection:
             return _figures(connection, window, tool)
     try:
-        with closing(open_for_reading(path, below)) as connection:
+        with closing(open_for_reading(path)) as connection:
             return _figures(connection, window, tool)
-    except (sqlite3.Error, TypeError, ValueError) as error:
-        # SQLite holds a text where a number belongs, if somebody put one there.
+    except sqlite3.Error as error:
         raise OSError(f"the statistics cannot be read: {path}: {error}") from error
 
 

@@ -32,8 +32,6 @@ class Place(NamedTuple):
 
     file: Path
     settings: Stats
-    below: Path | None = None
-    """The project's directory that holds the file, in which no link is followed."""
 
 
 class _Call(NamedTuple):
@@ -157,9 +155,7 @@ class _Writer:
         from ot.stats.sqlite_sink import SqliteSink  # noqa: PLC0415 - its import is spared to the start of the server
 
         days = place.settings
-        sink = SqliteSink(
-            place.file, detail_days=days.detail_days, retention_days=days.retention_days, below=place.below
-        )
+        sink = SqliteSink(place.file, detail_days=days.detail_days, retention_days=days.retention_days)
         self._open = (place, sink)
         return sink
 

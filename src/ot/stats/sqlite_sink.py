@@ -11,10 +11,8 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from ot.config.safe_file import locked
-from ot.no_links import NO_LINK, READ, names_in, open_file
-from ot.stats.own_tables import ForeignTables, bound_reading, check_tables, defend, make_tables
 from ot.stats.rows import CallRow, ConnectionRow, RunRow, StatsRow
-from ot.stats.schema import ADD, DAY, DETAILS, HOUR, INSERT, MONTH, MONTHS_OF_DAYS, SUMS, VERSION
+from ot.stats.schema import ADD, DAY, DETAILS, HOUR, INSERT, MONTH, MONTHS_OF_DAYS, SUMS, TABLES, VERSION
 from ot.stats.sums import Sums
 
 logger = logging.getLogger(__name__)
@@ -32,20 +30,10 @@ class SqliteSink:
     """A StatsSink: every write is one short transaction, so a row and the sums that hold it are there together."""
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        detail_days: int,
-        retention_days: int,
-        below: Path | None = None,
-        clock: Callable[[], float] = time.time,
+        self, path: Path, *, detail_days: int, retention_days: int, clock: Callable[[], float] = time.time
     ) -> None:
-        """Write to *path*, made at the first write; 0 days keep for ever.
-
-        With *below*, a project's directory, no link on the way to it is followed.
-        """
+        """Write to *path*, made at the first write; 0 days keep for ever."""
         self._path = path
-        self._below = below
         self._detail_days = detail_days
         self._retention_days = retention_days
         self._clock = clock
@@ -79,7 +67,7 @@ class SqliteSink:
             if not _is_damage(error):
                 raise
             self.close()
-            set_aside(self._path, self._below)
+            set_aside(self._path)
             self._write(rows, lost)
 
     def _write(self, rows: Sequence[StatsRow], lost: int) -> None:
@@ -106,7 +94,7 @@ class SqliteSink:
             return self._connection
         # Somebody removed or replaced the file: what is written to the old one nobody will read.
         self.close()
-        self._connection = open_for_writing(self._path, self._below)
+        self._connection = open_for_writing(self._path)
         self._file = _identity(self._path)
         return self._connection
 
@@ -126,13 +114,13 @@ class SqliteSink:
                     connection.execute(f"DELETE FROM {table} WHERE span = ? AND start < ?", (MONTH, before - MONTH))
 
 
-def open_for_writing(path: Path, below: Path | None = None) -> sqlite3.Connection:
+def open_for_writing(path: Path) -> sqlite3.Connection:
     """Return a connection to the database at *path*, private and with its tables, made if need be."""
-    # SQLite gives its side files the mode of the file itself, and follows no link to them.
-    os.close(open_file(path, os.O_RDWR | os.O_CREAT | NO_LINK, below=below, make=True))
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # SQLite gives its side files the mode of the file itself.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
-        check_tables(defend(connection))
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         _make_tables(connection)
@@ -142,32 +130,26 @@ def open_for_writing(path: Path, below: Path | None = None) -> sqlite3.Connectio
     return connection
 
 
-def open_for_reading(path: Path, below: Path | None = None) -> sqlite3.Connection:
+def open_for_reading(path: Path) -> sqlite3.Connection:
     """Return a connection that only reads the database at *path*.
 
     Raises:
-        OSError: It is not a file, or a link leads there from *below*.
         sqlite3.Error: There is none, or it cannot be read.
     """
-    os.close(open_file(path, READ, below=below))
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
     try:
-        bound_reading(defend(connection))
         version_of(connection)
-        check_tables(connection)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def set_aside(path: Path, below: Path | None = None) -> None:
+def set_aside(path: Path) -> None:
     """Give a damaged database another name, so that a new one can begin; of several processes one does it."""
-    # The lock's file is made by name: the walk before it has refused a link on the way.
-    with names_in(path.parent, below=below), locked(path):
+    with locked(path):
         try:
             with closing(sqlite3.connect(path, timeout=BUSY_SECONDS)) as connection:
-                check_tables(defend(connection))
                 connection.execute("SELECT count(*) FROM runs").fetchone()
                 damaged = connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
         except sqlite3.OperationalError:
@@ -201,7 +183,10 @@ def _make_tables(connection: sqlite3.Connection) -> None:
     with transaction(connection):
         found = version_of(connection)  # another process may have been first
         if found == 0:
-            make_tables(connection)
+            for statement in TABLES.split(";"):
+                connection.execute(statement)
+            for table in DETAILS:
+                connection.execute(f"CREATE INDEX {table}_by_time ON {table} (ts)")
         elif found < VERSION:
             connection.execute(MONTHS_OF_DAYS)
         connection.execute(f"PRAGMA user_version = {VERSION}")
@@ -239,7 +224,7 @@ def _details(rows: Sequence[StatsRow]) -> dict[str, list[tuple[object, ...]]]:
 
 
 def _is_damage(error: sqlite3.Error) -> bool:
-    return isinstance(error, ForeignTables) or (getattr(error, "sqlite_errorcode", 0) & 0xFF) in DAMAGED
+    return (getattr(error, "sqlite_errorcode", 0) & 0xFF) in DAMAGED
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

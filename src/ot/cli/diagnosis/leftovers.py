@@ -26,11 +26,10 @@ def leftover_findings(app: App) -> Iterator[Finding]:
     """Return what can be removed, each kind as one finding."""
     output = app.picture.loaded.config.output
     loaded = app.picture.loaded
-    results = loaded.state_dir / output.result_store_dir
     kinds = {
         f"copies of packs, not used for {PACK_DAYS} days": _old_packs(app.paths.global_dir / "packs"),
         "half-written files": [*_half_written(app.paths.global_dir), *_half_written(app.paths.global_dir / "packs")],
-        "stored results whose time is over": _expired(results, loaded.below, output.result_ttl),
+        "stored results whose time is over": _expired(loaded.results_dir, loaded.below, output.result_ttl),
     }
     for kind, found in kinds.items():
         if found:

@@ -38,7 +38,7 @@ KNOWN = frozenset(
 )
 APPROVALS = ("alwaysAllow", "autoApprove")
 HARMLESS = frozenset({"description", "displayName", "name", "icon", "gallery", "version", "source", *APPROVALS})
-OTHER_REFERENCE = re.compile(r"\$\{([a-zA-Z]+)(?::([^}]*))?\}")
+OTHER_REFERENCE = re.compile(r"\$\{([a-zA-Z]++)(?::((?:[^}$]|\$(?!\{))*+))?+\}")
 MAX_ENV_FILE = 1 << 18
 
 

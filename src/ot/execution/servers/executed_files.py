@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path, PurePath
 
+from ot.config.paths import expand_home
 from ot.config.workspace_trust import LAUNCHER_FILES
 from ot.execution.protected_names import fold
 from ot.execution.protected_paths import Locked
@@ -47,7 +48,7 @@ def executed_by(spec: ServerSpec) -> Iterator[Locked]:
     """Yield what no program may write because *spec* executes it; a directory that is mere data is not among it."""
     why = f"the server '{spec.name}' executes it"
     words = list(_placed_words(spec))
-    named = [base / Path(word).expanduser() for base, word in words if _may_be_path(word)]
+    named = [base / expand_home(word) for base, word in words if _may_be_path(word)]
     for file in (path for path in [*named, *_of_environment(spec)] if not path.is_dir()):
         for path in dict.fromkeys((_beside_links(file), file.resolve())):
             yield Locked(path, why)
@@ -63,7 +64,7 @@ def _placed_words(spec: ServerSpec) -> Iterator[tuple[Path, str]]:
         base, before = Path(spec.cwd or spec.workspace or "."), ""
         for word in _words(text):
             yield base, word
-            base = base / Path(word).expanduser() if before == "cd" else base
+            base = base / expand_home(word) if before == "cd" else base
             before = word
 
 
@@ -78,10 +79,10 @@ def _directories(spec: ServerSpec, words: list[tuple[Path, str]]) -> Iterator[tu
         yield from ((start / place, endings) for place in spec.env.get(name, "").split(os.pathsep) if place)
     for (_, option), (base, value) in pairwise(words):
         if option in DIRECTORY_OPTIONS:
-            yield base / Path(value).expanduser(), PROJECT
+            yield base / expand_home(value), PROJECT
     if LAUNCHERS.fullmatch(PurePath(command).stem):
         # Only the first: what follows it is the server's own, and mere data.
-        first = next((base / Path(word).expanduser() for base, word in words[1:] if not word.startswith("-")), None)
+        first = next((base / expand_home(word) for base, word in words[1:] if not word.startswith("-")), None)
         if first and first.is_dir():
             yield first, PROJECT
 

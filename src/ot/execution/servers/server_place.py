@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 
 from ot.config.expand import WORKSPACE, names_in
 from ot.config.models import Server
-from ot.config.paths import Paths
+from ot.config.paths import Paths, expand_home
 from ot.config.trust import ServerHere, Trust
 from ot.config.workspace_trust import Seal, launcher_files
 from ot.execution.servers.server_home import server_home
@@ -48,7 +48,7 @@ def place_of_server(
     home = str(server_home(paths.global_dir, identity))
     if not server.cwd:
         return ServerPlace(home, home, private=True)
-    directory = os.path.normpath(paths.cwd / Path(cwd).expanduser())
+    directory = os.path.normpath(paths.cwd / expand_home(cwd))
     if not _in_workspace(server.cwd, cwd, directory, paths, project):
         return ServerPlace(home, directory)
     seal, problem = (None, "") if trusted else _sealed(identity.server, server, directory, paths, project)
@@ -70,7 +70,7 @@ def runs_modules(command: str, args: Sequence[str]) -> bool:
 
 
 def _in_workspace(written: str, cwd: str, directory: str, paths: Paths, project: Path | None) -> bool:
-    if WORKSPACE in names_in(written) or not Path(cwd).expanduser().is_absolute():
+    if WORKSPACE in names_in(written) or not expand_home(cwd).is_absolute():
         return True
     # What the user wrote out is the user's choice. A project that wrote its own path would leave its files unchecked.
     return project is not None and Path(os.path.realpath(directory)).is_relative_to(os.path.realpath(paths.cwd))

@@ -10,7 +10,7 @@ from pathlib import Path
 from ot.config.expand import REFERENCE, WORKSPACE, names_in
 from ot.config.load import Loaded
 from ot.config.models import PackWorker, Server, pack_name, server_address
-from ot.config.paths import Paths
+from ot.config.paths import Paths, expand_home
 from ot.config.secrets import PUBLIC, Secrets
 from ot.config.trust import ServerHere
 from ot.execution.servers.find_program import find_program
@@ -99,7 +99,7 @@ def spec_of_server(
         private=place.private and bool(command),
         seal=place.seal,
     )
-    former_cwd = str(paths.cwd / Path(cwd).expanduser()) if command else ""
+    former_cwd = str(paths.cwd / expand_home(cwd)) if command else ""
     former = former_hash(spec.command, spec.args, former_cwd, spec.url)
     spec = replace(spec, written=replace(identity, former=former))
     return spec if spec.problem else _with_address_checked(spec)
@@ -135,7 +135,7 @@ def _wrong_command(command: str, place: ServerPlace, project: Path | None) -> st
     """Return what is wrong with a *command* that would be sought where the client happens to stand."""
     if WORKSPACE in names_in(command) and project is None:
         return "command: a server of yours cannot be a program of the workspace: write its full path"
-    is_path = bool(os.path.dirname(command)) and not Path(command).expanduser().is_absolute()  # noqa: PTH120 - pathlib takes ./program for a bare name
+    is_path = bool(os.path.dirname(command)) and not expand_home(command).is_absolute()  # noqa: PTH120 - pathlib takes ./program for a bare name
     if not is_path or not (place.private or (place.in_workspace and project is None)):
         return ""
     return f"command: '{command}' is a relative path, and the server does not start where you stand: write it in full"

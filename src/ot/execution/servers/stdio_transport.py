@@ -15,6 +15,7 @@ import anyio.to_thread
 from fastmcp.client.transports.base import ClientTransport, SessionKwargs, TransportOptions
 from mcp import ClientSession
 
+from ot.config.paths import expand_home
 from ot.execution.servers.find_program import find_program
 from ot.execution.servers.line_reader import LineReader
 from ot.execution.servers.message_streams import MessageReader, MessageWriter
@@ -117,7 +118,7 @@ class StdioTransport(ClientTransport):
 
 def _place(spec: ServerSpec) -> Path:
     """Return where to start, which is made or looked at now: much may have happened since the settings were read."""
-    cwd = Path(spec.cwd or ".").expanduser().absolute()
+    cwd = expand_home(spec.cwd or ".").absolute()
     if spec.private:
         make_home(cwd)
     if spec.seal and (changed := spec.seal.changes()):
