@@ -158,11 +158,13 @@ class DefinitionPins:
 
     def as_approved(self, tool: Tool) -> Tool:
         """Return *tool* with the strictest of the hints that were approved, that its server gives now, and its own."""
-        own = ProxyTarget.of(tool.target).tool if tool.source.startswith(PROXY) else ""
         server = tool.source.removeprefix(PROXY)
+        if not tool.source.startswith(PROXY) or server not in self._seen:
+            return tool
+        own = ProxyTarget.of(tool.target).tool
+        if not own:  # one of the protocol's own methods, whose hints are ours
+            return tool
         with self._lock:
-            if not own or server not in self._seen:
-                return tool
             approved = self._compared(server)[1].get(own, {})
             # What is gone from the list cannot say anything less strict either.
             now = self._seen[server][1].get(own, approved)
