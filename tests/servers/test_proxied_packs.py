@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from fastmcp import Client
 
+from answers import YES, User
 from faults.faults_corpus import CORPUS
 from ot.app import App
 from ot.execution.servers.client_roots import ClientRoots, Roots
@@ -151,7 +152,10 @@ async def test_a_new_list_shows_in_the_next_run(tmp_path: Path):
         await app.run("fake.storm(count=3)")
         shelf: Any = app._shelf  # pyright: ignore[reportPrivateUsage] - nothing else tells
         await until(lambda: shelf.stale)
-        assert value_of(await app.run("fake.fresh(text='new')")) == "new"
+        # It says that it only reads; nobody has approved that yet.
+        user = User(YES)
+        assert value_of(await app.run("fake.fresh(text='new')", ask=user)) == "new"
+        assert len(user.questions) == 1
 
 
 async def test_a_reload_restarts_only_servers_whose_settings_changed(tmp_path: Path):

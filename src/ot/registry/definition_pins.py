@@ -172,11 +172,13 @@ class DefinitionPins:
 
     def as_approved(self, tool: Tool) -> Tool:
         """Return *tool* with the strictest of the hints that were approved, that its server gives now, and its own."""
-        own = ProxyTarget.of(tool.target).tool if tool.source.startswith(PROXY) else ""
         server = tool.source.removeprefix(PROXY)
+        if not tool.source.startswith(PROXY) or server not in self._seen:
+            return tool
+        own = ProxyTarget.of(tool.target).tool
+        if not own:  # one of the protocol's own methods, whose hints are ours
+            return tool
         with self._lock:
-            if not own or server not in self._seen:
-                return tool
             pinned = self._compared(server)[1]
             if not pinned and not self._held[server][1]:
                 return tool  # nothing could be recorded, and nothing counts as changed
