@@ -140,12 +140,15 @@ def _edit(name: str, done: str, change: Callable[[YamlText], YamlText], as_json:
 
 
 def _is_global(paths: Paths, name: str) -> bool:
-    """Say in which file the server is; a project's goes first, as it does when a server is used."""
+    """Say in which file the server is; a trusted project's goes first, as it does when a server is used."""
     from ot.config.edit_config import config_text
     from ot.config.layer import Directory
+    from ot.config.trust import Trust
     from ot.errors import listing
 
     places = [(False, paths.project_dir), (True, paths.global_dir)]
+    if paths.project_dir and Trust(paths.global_dir).state(paths.project_dir).state != "trusted":
+        places.reverse()  # a name in a repository must not turn the user's command away from the user's server
     known: list[str] = []
     for use_global, directory in places:
         files = Directory(directory, None if use_global else directory) if directory else None
