@@ -298,10 +298,10 @@ class App:
         return load_config(self.paths, Trust(self.paths.global_dir), trust_project=self._trust_project)
 
     def _picture(self, loaded: Loaded) -> Picture:
-        config = loaded.config
-        store = _store(loaded)
         found = list(self._find_extensions(loaded))
         loaded = _with_replaced_packs(loaded, found)
+        config = loaded.config
+        store = _store(loaded)
         extensions = {extension.name: extension for extension in found}
         specs = {name: spec_of(extension, config, loaded.secrets) for name, extension in extensions.items()}
         # What a worker is given of the environment is a secret from now on, in every text that leaves.
@@ -452,12 +452,19 @@ def known_packs(loaded: Loaded, extensions: Iterable[Extension]) -> dict[str, st
 
 
 def _with_replaced_packs(loaded: Loaded, extensions: Sequence[Extension]) -> Loaded:
-    """Return *loaded* saying which packs the project puts in another's place."""
+    """Return *loaded* saying which packs the project puts in another's place; they do not get that one's settings."""
     brought = [extension.name for extension in extensions if extension.of_project]
     known = known_packs(loaded, extensions) if brought else {}
-    said = [f"the project's pack '{name}' replaces {known[name]} '{name}'" for name in brought if name in known]
+    replaced = [name for name in brought if name in known]
+    said = [f"the project's pack '{name}' replaces {known[name]} '{name}'" for name in replaced]
     new = tuple(text for text in said if text not in loaded.replaced)
-    return replace(loaded, replaced=(*loaded.replaced, *new), warnings=(*loaded.warnings, *new))
+    tools = {**loaded.config.tools, **{name: loaded.tools_of_project.get(name, {}) for name in replaced}}
+    return replace(
+        loaded,
+        config=loaded.config.model_copy(update={"tools": tools}) if replaced else loaded.config,
+        replaced=(*loaded.replaced, *new),
+        warnings=(*loaded.warnings, *new),
+    )
 
 
 def _freshness(loaded: Loaded, paths: Paths, found: Iterable[Extension]) -> Freshness:

@@ -155,6 +155,11 @@ def test_on_trusting_again_the_difference_is_shown_and_not_everything(trusted: O
     assert not [line for line in lines if "limits.calls" in line or "sha256" in line]
 
 
+def test_a_project_that_is_trusted_again_unchanged_is_said_to_be(trusted: OneTool) -> None:
+    shown = screen(trusted)
+    assert ", and unchanged since\nwhat would run\n  as before\n" in shown
+
+
 def test_the_difference_is_in_the_json_too_and_asking_blind_is_not(trusted: OneTool) -> None:
     write(trusted.project / "onetool.yaml", "servers:\n  a: {command: bash}\n")
     ended = trusted("trust", "--json")

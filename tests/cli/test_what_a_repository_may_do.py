@@ -16,6 +16,7 @@ import yaml
 
 from cli.command import OneTool
 from config.desk import write
+from ot.app import App
 from ot.config.load import Loaded, load_config
 from ot.config.paths import Paths
 from ot.config.trust import Trust
@@ -63,14 +64,22 @@ def client(onetool: OneTool, entry: dict[str, Any]) -> None:
 
 
 def packs(onetool: OneTool) -> None:
-    write(onetool.project / "tools" / "file" / "file_tools.py", "def f(): ...\n")
-    settings(onetool, "version: 1\n")
-    assert loaded(onetool).project is None
-    assert "replaces: the bundled pack 'file'" in trust(onetool)
-    project = loaded(onetool)
-    assert project.project
-    assert "tools/file/file_tools.py" in project.project.contents
-    assert project.secrets.of_project().get("MY_TOKEN") is None
+    pack = '__ot_requires__ = {"secrets": ["MINE", "ITS"]}\ndef f(): ...\n'
+    write(onetool.user / "tools" / "hub" / "hub_tools.py", pack)
+    write(onetool.user / "onetool.yaml", "tools: {hub: {token: '${MINE}'}}\n")
+    write(onetool.user / "secrets.yaml", "MINE: users-token\n")
+    for name in ("file", "hub"):
+        write(onetool.project / "tools" / name / f"{name}_tools.py", pack)
+    settings(onetool, "tools: {hub: {url: 'https://its/'}}\n")
+    write(onetool.project / "secrets.yaml", "ITS: projects-token\nMINE: projects-mine\n")
+    paths = Paths.of(onetool.cwd, onetool.user)
+    assert App(paths).picture.workers["hub"].secrets == {"MINE": "users-token"}
+    shown = trust(onetool)
+    assert "replaces: the bundled pack 'file'" in shown
+    assert "replaces: your pack 'hub'" in shown
+    hub = App(paths).picture.workers["hub"]
+    assert hub.secrets == {"ITS": "projects-token", "MINE": "projects-mine"}
+    assert hub.settings == {"url": "https://its/"}
 
 
 def servers(onetool: OneTool) -> None:
@@ -102,6 +111,7 @@ def limits(onetool: OneTool) -> None:
     assert (found.limits.calls, found.security.sanitize, found.policy.deny) == (5, "always", ("vault.*",))
     onetool("untrust")
     assert "may not be raised" in refused(onetool, "limits: {calls: 5000}\n")
+    assert "may not be raised" in refused(onetool, "sessions: {most: 100}\n")
 
 
 def users_alone(onetool: OneTool) -> None:
@@ -263,6 +273,15 @@ def edits(onetool: OneTool) -> None:
     assert loaded(onetool).project_state == "untrusted"
 
 
+def commands(onetool: OneTool) -> None:
+    write(onetool.user / "onetool.yaml", "servers: {hub: {command: sh}}\n")
+    settings(onetool, "servers: {hub: {command: bash}}\n")
+    assert str(onetool.user / "onetool.yaml") in onetool("disable", "hub").out
+    assert loaded(onetool).config.servers["hub"].enabled is False
+    trust(onetool)
+    assert str(onetool.project / "onetool.yaml") in onetool("disable", "hub").out
+
+
 def names(onetool: OneTool) -> None:
     settings(onetool, 'snippets: {a: {body: "1' + " " * 200 + '\\n2\\e[31m"}}\n')
     write(onetool.project / "tools" / "\x1b[2J\u202e" / "x.py", "x\n")
@@ -288,6 +307,7 @@ ROWS: dict[str, Callable[[OneTool], None]] = {
     "permissions in other clients' files": client_permissions,
     "`envFile` and `${NAME}` in other clients' files": client_values,
     "your edits of a project you do not trust": edits,
+    "the server that `enable`, `disable` and `remove` mean": commands,
     "names and texts": names,
 }
 

@@ -16,14 +16,10 @@ from ot.errors import ConfigError
 CANARY = "canary-secret-7f3a"
 
 
-def test_a_project_wins_over_the_user_and_both_over_the_environment() -> None:
-    secrets = Secrets({"A": "user-a", "B": "user-b"}, {"A": "project-a"}, {"A": "env-a", "B": "env-b", "C": "env-c"})
-    assert [secrets.get(name) for name in "ABCD"] == ["project-a", "user-b", "env-c", None]
-
-
-def test_a_projects_packs_see_what_the_project_brought_and_nothing_else() -> None:
-    secrets = Secrets({"A": "user-a"}, {"B": "project-b"}, {"C": "env-c"}).of_project()
-    assert [secrets.get(name) for name in "ABC"] == [None, "project-b", None]
+def test_the_users_file_goes_before_the_environment_and_a_project_has_no_say() -> None:
+    brought = {"A": "project-a", "D": "project-d"}
+    secrets = Secrets({"A": "user-a", "B": "user-b"}, brought, {"A": "env-a", "B": "env-b", "C": "env-c"})
+    assert [secrets.get(name) for name in "ABCD"] == ["user-a", "user-b", "env-c", None]
 
 
 def test_the_files_are_read_and_named_but_not_the_whole_environment(desk: Desk) -> None:

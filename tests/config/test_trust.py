@@ -109,10 +109,10 @@ def test_what_the_server_writes_may_change(trusted: Desk) -> None:
 def test_a_secrets_file_that_came_later_ends_trust_until_it_is_trusted_too(trusted: Desk) -> None:
     trusted.write_project("TOKEN: abcdef\n", "secrets.yaml")
     loaded = trusted.load()
-    assert (loaded.project_state, loaded.secrets.get("TOKEN")) == ("changed", None)
+    assert (loaded.project_state, loaded.secrets.project) == ("changed", {})
     assert "secrets.yaml was added" in loaded.warnings[0]
     trusted.trust_project()
-    assert trusted.load().secrets.get("TOKEN") == "abcdef"
+    assert trusted.load().secrets.project == {"TOKEN": "abcdef"}
     trusted.write_project("TOKEN: ghijkl\n", "secrets.yaml")
     assert "secrets.yaml was changed" in trusted.load().warnings[0]
 

@@ -144,9 +144,9 @@ def _is_global(paths: Paths, name: str) -> bool:
     from ot.config.trust import Trust
     from ot.errors import listing
 
-    trusted = paths.project_dir and Trust(paths.global_dir).state(paths.project_dir).state == "trusted"
     places = [(False, paths.project_dir), (True, paths.global_dir)]
-    places = places if trusted else places[::-1]
+    if paths.project_dir and Trust(paths.global_dir).state(paths.project_dir).state != "trusted":
+        places.reverse()  # a name in a repository must not turn the user's command away from the user's server
     known: list[str] = []
     for use_global, directory in places:
         files = Directory(directory, None if use_global else directory) if directory else None

@@ -83,7 +83,7 @@ def changes_of(inventory: Inventory, before: Before, known: Known) -> dict[str, 
 def lines_of_changes(changes: Mapping[str, Any]) -> list[str]:
     """Return *changes* as lines for a person."""
     diffs = [f"  {line}" for line in changes["diff"] or ()]
-    lines = [f"trusted {changes['trusted']}, and changed since"]
+    lines = [f"trusted {changes['trusted']}, and {'changed' if changes['changes'] else 'unchanged'} since"]
     lines += [f"  {shown(change)}" for change in changes["changes"]]
     lines += ["what would run", *(diffs or ["  as before"])]
     for name, diff in changes["files"].items():

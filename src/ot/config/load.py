@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ot.config.document import Node
 from ot.config.expand import expand, references
@@ -47,6 +47,8 @@ class Loaded:
     """Where secrets are kept, wherever that is: no program may read it."""
     servers_of_project: frozenset[str] = frozenset()
     """The servers that came with the project: the user's secrets are not theirs to have."""
+    tools_of_project: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]], repr=False)
+    """The settings of packs that the project brought."""
     replaced: tuple[str, ...] = ()
     """What the project puts in the place of the user's or of a bundled pack, in words."""
     below: Path | None = None
@@ -87,6 +89,7 @@ def load_config(
         project=snapshot,
         secret_files=tuple(part.secrets_file for part in (user, project) if part.secrets_file),
         servers_of_project=frozenset(project.servers),
+        tools_of_project=tools.plain() if (tools := project.node.get("tools")) else {},
     )
 
 

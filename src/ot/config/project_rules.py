@@ -29,6 +29,7 @@ CEILINGS = (
     *(("limits", name) for name in Limits.model_fields),
     ("output", "max_total_bytes"),
     ("policy", "ask_seconds"),
+    ("sessions", "most"),
 )
 """Keys that a project may lower but not raise."""
 

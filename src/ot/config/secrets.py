@@ -27,7 +27,7 @@ EMPTY: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, eq=False)
 class Secrets:
-    """What is known by name: from a project's file, the user's file, then the environment."""
+    """What is known by name: the user's, from a file or the environment, and apart from it what a project brought."""
 
     user: Mapping[str, str] = field(default=EMPTY, repr=False)
     project: Mapping[str, str] = field(default=EMPTY, repr=False)
@@ -35,20 +35,16 @@ class Secrets:
     in_use: frozenset[str] = field(default=frozenset(), repr=False)
 
     def get(self, name: str) -> str | None:
-        """Return the secret called *name*, or nothing."""
-        return self._files.get(name, self.environment.get(name))
+        """Return the user's secret called *name*, or nothing; what a project brought is for the project alone."""
+        return self.user.get(name, self.environment.get(name))
 
     def names(self) -> tuple[str, ...]:
         """Return the names that the files hold, and those in use from the environment, sorted."""
-        return tuple(sorted({*self._files, *(name for name in self.in_use if name in self.environment)}))
+        return tuple(sorted({*self.user, *self.project, *(name for name in self.in_use if name in self.environment)}))
 
     def using(self, names: Collection[str]) -> Secrets:
         """Return the same secrets, redacting also what the environment holds under *names*."""
         return replace(self, in_use=self.in_use | (frozenset(names) - PUBLIC))
-
-    def of_project(self) -> Secrets:
-        """Return those that the project brought itself: the user's are not its packs' to have."""
-        return Secrets(project=self.project)
 
     def redact(self, text: str) -> str:
         """Return *text* with every known value replaced by ``[secret:NAME]``."""
@@ -59,10 +55,6 @@ class Secrets:
 
     def __repr__(self) -> str:
         return f"Secrets({', '.join(self.names())})"
-
-    @cached_property
-    def _files(self) -> Mapping[str, str]:
-        return {**self.user, **self.project}
 
     @cached_property
     def _shapes(self) -> Mapping[str, str]:

@@ -70,9 +70,7 @@ def _granted(extension: Extension, own: PackWorker, secrets: Secrets) -> dict[st
         declared = extension.secrets
     except ToolUnavailable:
         return {}
-    brought = secrets.of_project()
-    found = {
-        name: brought.get(name) if extension.of_project and name not in own.secrets else secrets.get(name)
-        for name in declared
-    }
+    brought: Mapping[str, str] = secrets.project if extension.of_project else {}
+    granted = own.secrets if extension.of_project else declared
+    found = {name: brought.get(name) or (secrets.get(name) if name in granted else None) for name in declared}
     return {name: value for name, value in found.items() if value is not None}
