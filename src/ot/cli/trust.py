@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -100,15 +100,18 @@ def _agreed() -> bool:
 
 
 def _print_list(book: Trust, as_json: bool) -> None:
-    rows = [
-        *((path, found.time, {"files": len(found.files)}) for path, found in book.list().items()),
-        *((path, found.time, {"servers": sorted(found.servers)}) for path, found in book.list_workspaces().items()),
+    rows: list[dict[str, Any]] = [
+        *({"directory": str(path), "time": one.time, "files": len(one.files)} for path, one in book.list().items()),
+        *(
+            {"directory": str(path), "time": one.time, "servers": sorted(one.servers)}
+            for path, one in book.list_workspaces().items()
+        ),
     ]
     if as_json:
-        typer.echo(json.dumps([{"directory": str(path), "time": time, **what} for path, time, what in rows]))
+        typer.echo(json.dumps(rows))
         return
-    for path, time, what in rows:
-        text = f"{what['files']} files" if "files" in what else f"servers that start there: {what['servers']}"
-        typer.echo(f"{path}  {text}, trusted {time}")
+    for row in rows:
+        what = f"{row['files']} files" if "files" in row else f"servers that start there: {', '.join(row['servers'])}"
+        typer.echo(f"{row['directory']}  {what}, trusted {row['time']}")
     if not rows:
         typer.echo("Nothing is trusted.", err=True)
