@@ -329,6 +329,7 @@ class App:
             },
             policy=_policy(config),
             require_approved=self.pins.require_approved if config.policy.changed_definitions == "block" else None,
+            as_approved=self.pins.as_approved,
             call_seconds=config.limits.call_seconds,
             observers=self._observers,
         )

@@ -9,10 +9,13 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
+from ot.brief_repr import brief_int
+from ot.visible_text import visible
+
 LENGTHS = {"path": 200, "url": 120, "query": 100, "topic": 100, "pattern": 100, "errorMessage": 300}
 LENGTH = 120
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
-"""What steers a terminal or begins a line; tabs and line ends are treated apart."""
+NUMBER_BITS = 63
+"""What a reader of the log takes for a number; a longer one is written as text."""
 _PASSWORD = re.compile(r"(?<=://)[^/@\s]+@")
 
 
@@ -36,7 +39,7 @@ class SpanMessage:
             found["errorType"] = self.error
             found |= {"errorMessage": _cut("errorMessage", redact(self.message))} if self.message else {}
         told = ((name, value) for name, value in self._fields.items() if value not in ("", None))
-        return found | {name: _cut(name, value if _is_number(value) else redact(str(value))) for name, value in told}
+        return found | {name: _cut(name, value if _is_number(value) else redact(_text(value))) for name, value in told}
 
     def text(self, redact: Callable[[str], str] = str) -> str:
         """Return the same on one line, for people."""
@@ -109,21 +112,22 @@ def _brief(name: str, value: Any) -> str:
         return repr(_cut(name, value[: LENGTHS["path"] * 2]))
     if isinstance(value, list | tuple | dict | set | frozenset):
         return f"<{type(value).__name__} of {len(value)}>"  # pyright: ignore[reportUnknownArgumentType] - any values
-    return _cut(name, repr(value) if isinstance(value, int | float | bool | None) else f"<{type(value).__name__}>")
+    if type(value) is int:
+        return brief_int(value)
+    return _cut(name, repr(value) if isinstance(value, float | bool | None) else f"<{type(value).__name__}>")
 
 
 def in_a_log(text: str) -> str:
     """Return *text* for people: what it says cannot look like a line of the log's own, nor steer a terminal."""
-    return escaped(text).replace("\n", "\n    ")
+    return visible(text).replace("\n", "\n    ")
 
 
-def escaped(text: str) -> str:
-    """Return *text* with its control characters written out, line ends and tabs aside."""
-    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+def _text(value: object) -> str:
+    return brief_int(value) if isinstance(value, int) else str(value)
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, bool | int | float)
+    return isinstance(value, bool | float) or (isinstance(value, int) and value.bit_length() <= NUMBER_BITS)
 
 
 def _cut(name: str, value: Any) -> Any:
@@ -134,5 +138,5 @@ def _cut(name: str, value: Any) -> Any:
         text = _PASSWORD.sub("***@", text)
     most = LENGTHS.get(name, LENGTH)
     # One line a record: what a program or a tool says must not look like another one.
-    text = escaped(text).replace("\n", "\\n")
+    text = visible(text).replace("\n", "\\n")
     return text if len(text) <= most else f"{text[: most - 1]}…"

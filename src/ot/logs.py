@@ -16,6 +16,7 @@ import orjson
 from ot.batches import Batches
 from ot.log_file import LogFile
 from ot.log_span import SpanMessage, in_a_log
+from ot.visible_text import visible_json
 
 LOGGERS = ("ot", "ot_tools")
 FILE_SECONDS, STDERR_SECONDS = 0.25, 0.05
@@ -130,7 +131,7 @@ def text_line(record: logging.LogRecord, run: str, redact: Redact = str) -> str:
     message: object = record.msg
     said = message.text(redact) if isinstance(message, SpanMessage) else f"{message}{f' run={run}' if run else ''}"
     head = f"{clock},{int(record.msecs):03d} {record.levelname} {record.name}:"
-    return f"{head} {in_a_log(said + trace)}"
+    return in_a_log(f"{head} {said}{trace}")
 
 
 def json_line(record: logging.LogRecord, run: str, redact: Redact = str) -> str:
@@ -143,7 +144,7 @@ def json_line(record: logging.LogRecord, run: str, redact: Redact = str) -> str:
     found |= {"run": run} if run else {}
     found |= {"trace": record.exc_text} if record.exc_text else {}
     try:
-        return orjson.dumps(found | dict(fields), default=str).decode()
+        return visible_json(orjson.dumps(found | dict(fields), default=str).decode())
     except TypeError:  # half a character, or a number beyond what it writes
         return json.dumps(found | dict(fields), default=str)
 

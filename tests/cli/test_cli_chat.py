@@ -48,11 +48,13 @@ def test_one_question_is_answered_with_the_tool_run(onetool: OneTool, provider: 
     assert (KEY in wire.headers[0]) == (provider == "anthropic")
 
 
-@pytest.mark.parametrize(("is_terminal", "shown"), [(True, "a]0;title b\n"), (False, "a\x1b]0;title\x07 b\n")])
+@pytest.mark.parametrize(
+    ("is_terminal", "shown"), [(True, "a\\x1b]0;title\\x07 b\n"), (False, "a\x1b]0;title\x07 b\n")]
+)
 def test_an_answer_cannot_steer_the_terminal_that_it_is_printed_on(
     onetool: OneTool, monkeypatch: pytest.MonkeyPatch, is_terminal: bool, shown: str
 ) -> None:
-    monkeypatch.setattr("ot.cli.chat_screen.sys", SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: is_terminal)))
+    monkeypatch.setattr("ot.cli.terminal.sys", SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: is_terminal)))
     with serving_aside(text("ollama", "a\x1b]0;title\x07 b")) as wire:
         configure(onetool, wire, provider="ollama")
         ended = onetool("chat", "hello")
@@ -229,7 +231,7 @@ def test_a_conversation_at_a_terminal_streams_shows_calls_and_can_be_stopped(one
             screen.type("what is six times seven?")
             shown = screen.until("written")
             assert '→ run {"command": "6 * 7"}' in shown and "✓ run" in shown
-            assert "It is ]0;title42." in shown and "\x1b]0;" not in shown
+            assert "It is \\x1b]0;title\\x0742." in shown and "\x1b]0;" not in shown
             screen.until("> ")
             screen.type("wait for ever")
             screen.until("→ run")

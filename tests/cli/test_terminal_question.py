@@ -152,10 +152,10 @@ print(asyncio.run(TerminalQuestion(20)(question)))
 @ON_A_PTY
 def test_a_form_is_asked_field_by_field_until_it_is_filled_in(onetool: OneTool) -> None:
     with at_terminal(onetool, "-c", FORM, command=sys.executable) as terminal:
-        terminal.wait_for("Who are[2J [b]you[/b]?")  # what a terminal would obey is left out
+        terminal.wait_for("Who are\\x1b[2J [b]you[/b]?")  # what a terminal would obey is written out
         for prompt, typed in (
-            ("Your[1A name: ", ""),
-            ("Your[1A name: ", "Ann"),
+            ("Your\\x1b[1A name: ", ""),
+            ("Your\\x1b[1A name: ", "Ann"),
             ("age: ", "many"),
             ("age: ", "42"),
             ("colour (red, blue) [blue]: ", "green"),

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
+from ot.execution.name_pattern import holds, is_narrower
 from ot.execution.policy import Policy, Verdict
 from ot.registry.tool import Tool
 from run_app import Calls, error_of, running_app, value_of
@@ -133,3 +138,76 @@ async def test_health_tells_the_policy(tmp_path: Path) -> None:
         )
         assert policy == '[[],["*.delete_*"],["vault.*"]]'
         assert "read-only tools run" not in policy
+
+
+# ---------------------------------------------------------------- which pattern holds which
+
+LETTERS = "ab.-![]"
+NAMES = ["".join(letters) for size in range(4) for letters in product(LETTERS, repeat=size)]
+patterns = st.lists(
+    st.sampled_from(["*", "?", "a", "b", ".", "[", "]", "!", "-", "[ab]", "[!a]", "[a-b]", "[b-a]", "[]", "[!]"]),
+    max_size=5,
+).map("".join)
+
+
+def matched(pattern: str) -> set[str]:
+    return {name for name in NAMES if fnmatchcase(name, pattern)}
+
+
+@settings(max_examples=150, deadline=None)
+@given(patterns, patterns)
+@example("a[b", "a[*")
+@example("[!]", "[!]]")
+@example("[]", "?")
+def test_a_pattern_that_is_proved_narrower_matches_nothing_that_the_other_does_not(one: str, other: str) -> None:
+    if is_narrower(one, other):
+        assert matched(one) <= matched(other)
+    elif matched(one) - matched(other):
+        assert not holds(other, one)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(patterns, max_size=3), st.lists(patterns, max_size=3), st.sampled_from(NAMES[1:]))
+def test_a_deny_gives_way_only_to_what_is_proved_narrower(allow: list[str], deny: list[str], name: str) -> None:
+    pack, dot, tool = name.partition(".")
+    found = [pattern for pattern in [*allow, *deny] if fnmatchcase(name, pattern)]
+    standing = [one for one in found if one in deny and not any(is_narrower(other, one) for other in found)]
+    if standing and dot:
+        assert Policy(allow=allow, deny=deny).verdict(Tool(pack, tool)).action == "deny"
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide"),
+    [
+        ("github.[a-z]*", "github.*"),
+        ("github.[ab]", "github.?"),
+        ("github.[ab]", "github.[a-c]"),
+        ("github.[!a]x", "github.?x"),
+        ("github.a*b*c", "github.a*c"),
+        ("github.?*", "github.*"),
+        ("a*", "*"),
+    ],
+)
+def test_brackets_and_wildcards_are_compared_by_what_they_match(narrow: str, wide: str) -> None:
+    assert is_narrower(narrow, wide)
+    assert not is_narrower(wide, narrow)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("github.[a-z_]*", "github.*_*"),
+        ("github.[!x]*", "github.*_*"),
+        ("github.[a-z]*", "github.[d_]*_*"),
+        ("github.*", "github.**"),
+        ("github.delete_rep?", "github.*[!a]o"),
+        ("*[ab]" + "?" * 40, "*[bc]" + "?" * 40),
+    ],
+)
+def test_what_merely_overlaps_or_takes_too_long_to_prove_is_denied(one: str, other: str) -> None:
+    assert not is_narrower(one, other)
+    assert not is_narrower(other, one)
+    tool = Tool("github", "delete_repo")
+    for allow, deny in ((one, other), (other, one)):
+        if fnmatchcase(tool.full_name, deny):
+            assert Policy(allow=[allow], deny=[deny]).verdict(tool) == Verdict("deny", deny)

@@ -17,6 +17,7 @@ from ot.errors import InvalidArguments
 from ot.execution.schema_check import SchemaCheck, build_validators
 from ot.registry.proxied_source import tool_of_definition
 from ot.registry.proxy_target import ProxyTarget
+from ot.registry.server_identity import ServerIdentity
 from ot.registry.tool import Tool
 from registry.json_schemas import JSON, NAMES, OBJECTS
 
@@ -48,7 +49,7 @@ ISSUE: dict[str, Any] = {
 
 
 def tool_of(schema: dict[str, Any]) -> Tool:
-    return tool_of_definition("github", "gh", "create", {"name": "create", "inputSchema": schema})
+    return tool_of_definition(ServerIdentity("github", "e1"), "gh", "create", {"name": "create", "inputSchema": schema})
 
 
 async def checked(schema: dict[str, Any], **arguments: Any) -> dict[str, Any]:

@@ -63,8 +63,8 @@ async def test_a_rug_pull_is_refused_until_its_diff_was_approved(
 async def test_the_same_definitions_at_another_address_are_approved_anew(
     fault: Any, desk: Desk, onetool: OneTool
 ) -> None:
-    desk.door(GITHUB, endpoint="npx one")
-    door = desk.door(GITHUB, endpoint="npx another")
+    desk.door(GITHUB, written="npx one")
+    door = desk.door(GITHUB, written="npx another")
     with pytest.raises(DefinitionChanged, match="the server's address changed"):
         await door.call("github", "search", (), {"query": "x"}, CONTEXT)
     assert "the server's address changed" in onetool("approve", "github").out

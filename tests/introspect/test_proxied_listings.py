@@ -85,9 +85,9 @@ async def test_a_learned_return_type_is_shown_as_observed(tmp_path: Path) -> Non
 async def test_health_names_what_changed_in_words(tmp_path: Path) -> None:
     app = app_with(tmp_path)
     try:
-        github(pins=app.pins, endpoint="e1")
+        github(pins=app.pins)
         before = await app.run("ot.health()['proxy'].get('changed', {})")
-        github(ServerDefinitions((SEARCH | {"description": "x"}, MERGE)), pins=app.pins, endpoint="e1")
+        github(ServerDefinitions((SEARCH | {"description": "x"}, MERGE)), pins=app.pins)
         after = await app.run("ot.health()['proxy']['changed']")
     finally:
         await app.aclose()

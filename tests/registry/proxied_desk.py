@@ -15,6 +15,7 @@ from ot.registry.definition_pins import DefinitionPins
 from ot.registry.learned_shapes import LearnedShapes
 from ot.registry.proxied_source import proxied_pack
 from ot.registry.server_definitions import ServerDefinitions
+from ot.registry.server_identity import ServerIdentity
 from ot.registry.tool_registry import Pack, ToolRegistry
 from run_app import paths_in
 
@@ -44,8 +45,8 @@ MERGE: dict[str, Any] = {
 GITHUB = ServerDefinitions((SEARCH, MERGE))
 
 
-def github(definitions: ServerDefinitions | None = GITHUB, **options: Any) -> Pack:
-    return proxied_pack("github", "github", definitions, **options)
+def github(definitions: ServerDefinitions | None = GITHUB, written: str = "e1", **options: Any) -> Pack:
+    return proxied_pack(ServerIdentity("github", written), "github", definitions, **options)
 
 
 def app_with(directory: Path, *packs: Pack, **config: Any) -> App:
@@ -64,8 +65,8 @@ class Desk:
         self.pins = DefinitionPins(self.directory)
         self.shapes = LearnedShapes(self.directory)
 
-    def door(self, definitions: ServerDefinitions, endpoint: str = "e1") -> ToolExecutor:
-        pack = github(definitions, endpoint=endpoint, pins=self.pins, shapes=self.shapes)
+    def door(self, definitions: ServerDefinitions, written: str = "e1") -> ToolExecutor:
+        pack = github(definitions, written=written, pins=self.pins, shapes=self.shapes)
         return ToolExecutor(
             ToolRegistry([pack]),
             {"mcp_proxy": self.backend},

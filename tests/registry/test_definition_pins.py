@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from ot.registry.definition_diff import definition_hash, words_of_change
 from ot.registry.definition_pins import DefinitionPins, changed_words
 from ot.registry.proxied_source import tools_of_server
 from ot.registry.server_definitions import ServerDefinitions
+from ot.registry.server_files import server_file
+from ot.registry.server_identity import ServerIdentity
 from ot.registry.tool import Tool
 
 SEARCH: dict[str, Any] = {
@@ -32,12 +35,14 @@ def offering(*tools: dict[str, Any]) -> ServerDefinitions:
     return ServerDefinitions(tools)
 
 
-def seen(pins: DefinitionPins, *tools: dict[str, Any], endpoint: str = "e1") -> list[str]:
-    return [str(change) for change in pins.observe("github", "gh", endpoint, offering(*tools))]
+def seen(pins: DefinitionPins, *tools: dict[str, Any], written: str = "e1", **more: str) -> list[str]:
+    identity = ServerIdentity("github", written, **more)
+    return [str(change) for change in pins.observe(identity, "gh", offering(*tools))]
 
 
 def tool_named(name: str, *tools: dict[str, Any]) -> Tool:
-    return next(tool for tool in tools_of_server("github", "gh", offering(*tools)) if tool.name == name)
+    found = tools_of_server(ServerIdentity("github", "e1"), "gh", offering(*tools))
+    return next(tool for tool in found if tool.name == name)
 
 
 def changed(**parts: Any) -> dict[str, Any]:
@@ -111,13 +116,64 @@ def test_a_new_tool_is_a_change_and_one_that_is_gone_is_none(tmp_path: Path) -> 
 def test_another_address_is_another_server_to_approve(tmp_path: Path) -> None:
     pins = DefinitionPins(tmp_path)
     seen(pins, SEARCH)
-    assert seen(pins, SEARCH, endpoint="e2") == ["github: the server's address changed"]
+    assert seen(pins, SEARCH, written="e2") == ["github: the server's address changed"]
     with pytest.raises(DefinitionChanged, match="the server's address changed"):
         pins.require_approved(tool_named("search_issues", SEARCH))
     (book,) = pins.books()
     pins.approve(book)
     assert pins.changed("github") == []
-    assert seen(pins, SEARCH, endpoint="e1") == []
+    assert seen(pins, SEARCH, written="e1") == []
+
+
+def test_two_projects_and_the_user_may_each_have_a_server_of_one_name(tmp_path: Path) -> None:
+    pins = DefinitionPins(tmp_path)
+    assert seen(pins, SEARCH, written="users") == []
+    assert seen(pins, CLOSE, written="first", owner="/first/.onetool") == []
+    assert seen(pins, SEARCH | {"title": "x"}, written="second", owner="/second/.onetool") == []
+    assert seen(pins, SEARCH, written="users") == []
+    assert seen(pins, SEARCH, written="first", owner="/first/.onetool") == ["github.search-issues: new tool"]
+    pending = {book.owner: bool(book.pending_changes()) for book in pins.books()}
+    assert pending == {"": False, "/first/.onetool": True, "/second/.onetool": False}
+    pins.approve(next(book for book in pins.books() if book.pending))
+    assert pins.changed("github") == []
+
+
+def as_older_versions_wrote_it(directory: Path, approved: dict[str, Any], pending: dict[str, Any] | None) -> None:
+    """Write a record by directory, in the place where an older version kept it."""
+    record = {"version": 1, "server": "github", "packs": ["gh"], "approved": approved, "pending": pending}
+    file = server_file(directory, "github", "pins")
+    file.write_text(json.dumps(record))
+    file.chmod(0o600)
+
+
+@pytest.mark.parametrize("former", ["here", "a directory never used"])
+def test_what_an_older_version_approved_by_directory_is_taken_over(tmp_path: Path, former: str) -> None:
+    false_alarm = {"endpoint": "third", "tools": {"search-issues": SEARCH}}
+    tools = {"search-issues": SEARCH}
+    as_older_versions_wrote_it(tmp_path, {"here": tools, "there": tools}, false_alarm)
+    assert seen(DefinitionPins(tmp_path), SEARCH, former=former) == []
+    poisoned = changed(description="x")
+    assert seen(DefinitionPins(tmp_path), poisoned, former="elsewhere") == ["github.search-issues: description changed"]
+    assert seen(DefinitionPins(tmp_path), SEARCH, written="e2") == ["github: the server's address changed"]
+
+
+def test_a_project_takes_over_what_was_approved_of_its_own_server_alone(tmp_path: Path) -> None:
+    as_older_versions_wrote_it(tmp_path, {"users": {}, "projects": {"search-issues": SEARCH}}, None)
+    owned = {"written": "p", "owner": "/p/.onetool"}
+    assert seen(DefinitionPins(tmp_path), changed(title="x"), former="projects", **owned) == [
+        "github.search-issues: title changed"
+    ]
+    assert seen(DefinitionPins(tmp_path), CLOSE, written="q", owner="/q/.onetool", former="other") == []
+
+
+def test_an_older_record_can_be_approved_before_it_is_used(tmp_path: Path) -> None:
+    old, new = {"search-issues": SEARCH}, {"search-issues": changed(title="x")}
+    as_older_versions_wrote_it(tmp_path, {"here": old}, {"endpoint": "here", "tools": new})
+    pins = DefinitionPins(tmp_path)
+    (book,) = pins.books()
+    assert [str(change) for change in book.pending_changes()] == ["github.search-issues: title changed"]
+    pins.approve(book)
+    assert seen(pins, changed(title="x"), former="here") == []
 
 
 def test_only_tools_that_changed_are_refused(tmp_path: Path) -> None:
@@ -186,7 +242,7 @@ def test_a_report_names_some_and_counts_the_rest(tmp_path: Path) -> None:
     pins = DefinitionPins(tmp_path)
     seen(pins)
     many = [{"name": f"tool{n}"} for n in range(25)]
-    report = changed_words(pins.observe("github", "gh", "e1", offering(*many)))
+    report = changed_words(pins.observe(ServerIdentity("github", "e1"), "gh", offering(*many)))
     assert len(report) == 21
     assert report["tool0"] == "new tool"
     assert report["..."] == "and 5 more"

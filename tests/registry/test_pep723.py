@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ot.execution.workers.uv_command import find_uv
 from ot.registry.pep723 import ScriptMetadata, read_script_block, script_metadata
 
 WHOLE = """\
@@ -124,3 +128,54 @@ def test_no_text_breaks_the_reading(text: str) -> None:
     for source in (text, wrapped):
         metadata = script_metadata(source)
         assert (read_script_block(source) is None) <= (bool(metadata.problem) or not metadata.present)
+
+
+# ---------------------------------------------------------------- the same file for uv and for us
+
+SEPARATORS = ["\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
+NONE_SUCH = 'requires-python = "==3.99.*"'
+
+
+@pytest.mark.parametrize("separator", SEPARATORS, ids=ascii)
+def test_a_line_that_only_some_take_for_ended_is_refused(separator: str) -> None:
+    hidden = block(f"# note{separator}xxz = '''", "[[tool.uv.index]]", "url = 'http://x/'", f"# end{separator}xx'''")
+    metadata = script_metadata(f"\n{hidden}")
+    assert metadata.problem.startswith(f"line 3: U+{ord(separator):04X} stands in the '# /// script' block")
+    assert read_script_block(hidden) is None
+
+
+def test_other_separators_outside_the_block_are_the_files_own_affair() -> None:
+    assert script_metadata(f"{WHOLE}x = '\u2028\x0c'\n") == script_metadata(WHOLE)
+
+
+UNEQUAL = {
+    "as usual": block(NONE_SUCH),
+    "windows": block(NONE_SUCH).replace("\n", "\r\n"),
+    "after a carriage return": f"x = 1\r{block(NONE_SUCH)}",
+    "first after a carriage return": f"x = 1\r{block(NONE_SUCH)}\n{block('dependencies = []')}",
+    "inside another block": f"# /// other\n{block(NONE_SUCH)}\n{block('dependencies = []')}",
+    "in a comment": block(f"# note\u2028xx{NONE_SUCH}"),
+    "after a form feed": block(f"# note\x0cxx{NONE_SUCH}"),
+    "two ends": block("dependencies = []", "///", NONE_SUCH),
+    "open": block(NONE_SUCH).removesuffix("# ///\n"),
+}
+
+
+@pytest.mark.parametrize("text", UNEQUAL.values(), ids=UNEQUAL.keys())
+def test_whatever_is_accepted_is_what_uv_reads(text: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_bytes(text.encode())
+    command = [
+        str(find_uv(os.environ)),
+        "python",
+        "find",
+        "--offline",
+        "--no-python-downloads",
+        "--script",
+        str(script),
+    ]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    metadata = script_metadata(text)
+    if metadata.present and not metadata.problem:
+        assert ("==3.99.*" in said.stderr) == (metadata.requires_python == "==3.99.*")
+        assert "PEP 723" not in said.stderr

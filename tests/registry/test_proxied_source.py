@@ -14,10 +14,13 @@ from ot.registry.learned_shapes import LearnedShapes
 from ot.registry.proxied_source import is_offered, proxied_pack, tools_of_server
 from ot.registry.proxy_target import ProxyTarget
 from ot.registry.server_definitions import ServerDefinitions
+from ot.registry.server_identity import ServerIdentity
 from ot.registry.signature import signature_text
 from ot.registry.tool import Tool
 from registry.json_schemas import SCHEMAS
 
+GITHUB = ServerIdentity("github", "e1")
+GIT_HUB = ServerIdentity("git-hub", "e1")
 SEARCH: dict[str, Any] = {
     "name": "search-issues",
     "description": "Search\u200b issues.\n\nMore words.",
@@ -37,7 +40,8 @@ CLOSE: dict[str, Any] = {
 
 
 def tools(*definitions: dict[str, Any], **options: Any) -> dict[str, Tool]:
-    return {tool.name: tool for tool in tools_of_server("git-hub", "gh", ServerDefinitions(definitions, **options))}
+    found = tools_of_server(GIT_HUB, "gh", ServerDefinitions(definitions, **options))
+    return {tool.name: tool for tool in found}
 
 
 def test_a_definition_becomes_a_tool() -> None:
@@ -49,7 +53,7 @@ def test_a_definition_becomes_a_tool() -> None:
     assert tool.destructive is False
     assert tool.input_schema == SEARCH["inputSchema"]
     target = ProxyTarget.of(tool.target)
-    assert target == ProxyTarget("git-hub", "search-issues", names={"max_results": "max-results"})
+    assert target == ProxyTarget("git-hub", "e1", "search-issues", names={"max_results": "max-results"})
     assert target.sent({"q": "x", "max_results": 3}) == {"q": "x", "max-results": 3}
 
 
@@ -99,17 +103,17 @@ def test_patterns_choose_the_tools_that_are_offered(filter: tuple[str, ...], off
 
 
 def test_a_server_that_was_never_listed_is_a_pack_that_says_so() -> None:
-    pack = proxied_pack("github", "gh", None)
+    pack = proxied_pack(GITHUB, "gh", None)
     assert pack.source == "proxy"
     assert pack.broken.startswith("not connected yet: ")
-    assert proxied_pack("github", "gh", None, "the command 'npx' was not found").broken == (
+    assert proxied_pack(GITHUB, "gh", None, "the command 'npx' was not found").broken == (
         "the command 'npx' was not found"
     )
 
 
 def test_what_is_learned_is_shown_at_once(tmp_path: Path) -> None:
     shapes = LearnedShapes(tmp_path, write_seconds=60)
-    pack = proxied_pack("github", "gh", ServerDefinitions((SEARCH, CLOSE)), shapes=shapes)
+    pack = proxied_pack(GITHUB, "gh", ServerDefinitions((SEARCH, CLOSE)), shapes=shapes)
     assert pack.tools is pack.tools
     shapes.learn_from(pack.tools["search_issues"], [{"id": 1}])
     shapes.learn_from(pack.tools["search_issues"], [{"id": 2, "title": "x"}])
@@ -119,21 +123,21 @@ def test_what_is_learned_is_shown_at_once(tmp_path: Path) -> None:
     )
     assert signature_text(pack.tools["close"]) == "gh.close() -> {closed: bool}"
     changed = ServerDefinitions((SEARCH | {"description": "other"},))
-    again = proxied_pack("github", "gh", changed, shapes=shapes)
+    again = proxied_pack(GITHUB, "gh", changed, shapes=shapes)
     assert again.tools["search_issues"].returns == ""
     shapes.flush()
 
 
 def test_a_listing_is_compared_with_what_was_approved(tmp_path: Path) -> None:
     pins = DefinitionPins(tmp_path)
-    proxied_pack("github", "gh", ServerDefinitions((SEARCH,)), endpoint="e1", pins=pins)
-    proxied_pack("github", "gh", ServerDefinitions((SEARCH, CLOSE)), endpoint="e1", pins=pins)
+    proxied_pack(GITHUB, "gh", ServerDefinitions((SEARCH,)), pins=pins)
+    proxied_pack(GITHUB, "gh", ServerDefinitions((SEARCH, CLOSE)), pins=pins)
     assert [str(change) for change in pins.changed("github")] == ["github.close: new tool"]
 
 
 def test_a_copy_of_a_pack_shows_what_is_learned_too(tmp_path: Path) -> None:
     shapes = LearnedShapes(tmp_path, write_seconds=60)
-    pack = proxied_pack("github", "gh", ServerDefinitions((SEARCH,)), shapes=shapes)
+    pack = proxied_pack(GITHUB, "gh", ServerDefinitions((SEARCH,)), shapes=shapes)
     shapes.learn_from(pack.tools["search_issues"], 1)
     copied = dataclasses.replace(pack, read_tools=lambda: pack.tools.values())
     assert copied.tools["search_issues"].returns == "int"
@@ -143,7 +147,7 @@ def test_a_copy_of_a_pack_shows_what_is_learned_too(tmp_path: Path) -> None:
 
 
 def test_the_servers_own_time_limit_holds_for_its_tools() -> None:
-    pack = proxied_pack("github", "gh", ServerDefinitions((SEARCH,)), timeout=7.0)
+    pack = proxied_pack(GITHUB, "gh", ServerDefinitions((SEARCH,)), timeout=7.0)
     assert pack.tools["search_issues"].timeout == 7.0
 
 
@@ -151,7 +155,7 @@ def test_the_servers_own_time_limit_holds_for_its_tools() -> None:
 @settings(max_examples=60, deadline=None)
 def test_any_definition_is_a_tool_or_is_left_out(schema: Any, output: Any) -> None:
     definition = {"name": "x", "description": schema, "inputSchema": schema, "outputSchema": output}
-    pack = proxied_pack("s", "p", ServerDefinitions((definition, SEARCH)))
+    pack = proxied_pack(ServerIdentity("s", "e1"), "p", ServerDefinitions((definition, SEARCH)))
     assert {"search_issues"} <= pack.tools.keys() <= {"x", "search_issues"}
     for tool in pack.tools.values():
         assert len(signature_text(tool)) < 10_000

@@ -13,6 +13,7 @@ from ot.errors import InvalidArguments
 from ot.execution.schema_check import SchemaCheck
 from ot.registry.proxied_source import proxied_pack
 from ot.registry.server_definitions import ServerDefinitions
+from ot.registry.server_identity import ServerIdentity
 from ot.registry.signature import signature_text
 from ot.registry.tool_registry import Pack
 
@@ -61,7 +62,7 @@ async def pack() -> Pack:
     async with Client(server) as client:
         listed = await client.list_tools()
     tools = tuple(tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in listed)
-    return proxied_pack("real", "real", ServerDefinitions(tools))
+    return proxied_pack(ServerIdentity("real", "e1"), "real", ServerDefinitions(tools))
 
 
 async def test_signatures_read_as_the_functions_do(pack: Pack) -> None:

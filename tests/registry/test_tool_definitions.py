@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 from ot.execution.arguments import bind_arguments
 from ot.registry.annotation_schema import schema_of_annotation
 from ot.registry.proxied_source import tool_of_definition
+from ot.registry.server_identity import ServerIdentity
 from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_definitions import ToolDefinitions, parameters_schema, run_definition
 from ot.registry.tool_loader import tools_of_functions
@@ -150,7 +151,7 @@ def test_a_tool_s_own_schema_is_used_without_what_providers_refuse() -> None:
 def test_a_server_s_tool_is_defined_with_the_names_that_the_door_takes() -> None:
     named = {"max-results": {"type": "integer"}, "from": {"type": "string"}}
     schema = {"type": "object", "properties": named, "required": ["from"]}
-    tool = tool_of_definition("web", "web", "find", {"name": "find", "inputSchema": schema})
+    tool = tool_of_definition(ServerIdentity("web", "e1"), "web", "find", {"name": "find", "inputSchema": schema})
     found = parameters_schema(tool)
     assert found["required"] == ["from_"]
     assert bind_arguments(tool, (), dict.fromkeys(found["properties"], 1)) == {"max_results": 1, "from_": 1}

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
+from ot.cli.terminal import echo
+
 if TYPE_CHECKING:
     from ot.config.edit_config import Edited
     from ot.config.paths import Paths
@@ -67,7 +69,7 @@ def add(
     edited = _write(paths, name, entry, secrets, use_global)
     came = _looked(paths, name, entry, secrets, use_global) if connect else {}
     told = {"name": name, "file": str(edited.file), "secrets": sorted(secrets), "trusted": edited.trusted, **came}
-    typer.echo(json.dumps(told) if as_json else "\n".join(_lines(told, edited, entry)))
+    echo(json.dumps(told) if as_json else "\n".join(_lines(told, edited, entry)))
     raise typer.Exit(5 if came.get("error") else 0)
 
 
@@ -106,7 +108,7 @@ def _looked(
     if why := why_not_startable(spec):
         return {"error": why}
     configure_logs("ERROR", redact)  # what goes wrong is told below
-    typer.echo(f"connecting to {name} ...", err=True)
+    echo(f"connecting to {name} ...", err=True)
     started = time.monotonic()
     try:
         found = run_async((look or look_at)(spec))
@@ -128,8 +130,8 @@ def _remember(paths: Paths, spec: ServerSpec, found: ServerDefinitions) -> None:
     from ot.registry.server_files import FOLDER
 
     directory = paths.global_dir / FOLDER
-    ServerCatalogue(directory).write(spec.name, spec.endpoint, found)
-    DefinitionPins(directory).observe(spec.name, spec.pack, spec.endpoint, within_limits(found)[0])
+    ServerCatalogue(directory).write(spec.identity, found)
+    DefinitionPins(directory).observe(spec.identity, spec.pack, within_limits(found)[0])
 
 
 def _spec(paths: Paths, name: str, entry: dict[str, Any], secrets: dict[str, str], use_global: bool) -> Any:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ot.cli.terminal import echo
+
 if TYPE_CHECKING:
     from ot.registry.definition_pins import Change, PinBook
 
@@ -40,9 +42,9 @@ def approve(
     changes = [change for _, some in found for change in some]
     # Shown first: what could not be shown is not approved.
     if as_json:
-        typer.echo(json.dumps({"approved": approving, "changes": [_plain(change) for change in changes]}))
+        echo(json.dumps({"approved": approving, "changes": [_plain(change) for change in changes]}))
     else:
-        _print(changes)
+        _print(found)
     for book, some in found if approving else ():
         pins.approve(book, _tools(book, some))
     if not as_json:
@@ -72,7 +74,7 @@ def _tools(book: PinBook, changes: Sequence[Change]) -> list[str] | None:
 def _not_found(what: str, books: Sequence[PinBook]) -> None:
     known = any(what.partition(".")[0] in (book.server, *book.packs) for book in books)
     why = "nothing of it waits for approval" if known else "no such server was used yet"
-    typer.echo(f"onetool: {what}: {why}", err=True)
+    echo(f"onetool: {what}: {why}", err=True)
     raise typer.Exit(0 if known else 3)
 
 
@@ -86,22 +88,22 @@ def _plain(change: Change) -> dict[str, Any]:
     }
 
 
-def _print(changes: Sequence[Change]) -> None:
-    from ot.config.snapshot import printable
+def _print(found: Sequence[tuple[PinBook, Sequence[Change]]]) -> None:
+    from ot.visible_text import printable
 
-    for change in changes:
-        typer.echo(printable(str(change)))
+    for book, change in ((book, change) for book, changes in found for change in changes):
+        echo(printable(f"{change}{f'  (of {book.owner})' if book.owner else ''}"))
         for line in _diff(change.old or {}, change.new or {}):
-            typer.echo(f"  {printable(line)}")
+            echo(f"  {printable(line)}")
 
 
 def _conclude(count: int, approving: bool) -> None:
     if not count:
-        typer.echo("Nothing waits for approval.", err=True)
+        echo("Nothing waits for approval.", err=True)
     elif approving:
-        typer.echo(f"Approved {count} change{'s' if count > 1 else ''}.")
+        echo(f"Approved {count} change{'s' if count > 1 else ''}.")
     else:
-        typer.echo("Nothing was approved: name a server or pack.tool, or give --all.", err=True)
+        echo("Nothing was approved: name a server or pack.tool, or give --all.", err=True)
 
 
 def _diff(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:

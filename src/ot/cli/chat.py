@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from ot.cli.terminal import echo, echo_value
 from ot.cli.typed_line import typed_line
 
 if TYPE_CHECKING:
@@ -57,7 +58,6 @@ def chat(
 
 
 async def _one(room: ChatRoom, question: str, as_json: bool) -> bool:
-    from ot.cli.chat_screen import printed
     from ot.errors import ChatError
 
     if not question:
@@ -66,12 +66,15 @@ async def _one(room: ChatRoom, question: str, as_json: bool) -> bool:
         answer = await room.conversation.ask(question)
     except ChatError as error:
         if as_json:
-            typer.echo(json.dumps({"error": room.redact(str(error)), "kind": type(error).__name__, **room.facts()}))
+            echo(json.dumps({"error": room.redact(str(error)), "kind": type(error).__name__, **room.facts()}))
         else:
-            typer.echo(f"onetool: {room.redact(str(error))}", err=True)
+            echo(f"onetool: {room.redact(str(error))}", err=True)
         return False
     found = {"answer": answer.text, "turns": answer.turns, **room.facts()}
-    typer.echo(json.dumps(found) if as_json else printed(answer.text))
+    if as_json:
+        echo(json.dumps(found))
+    else:
+        echo_value(f"{answer.text}\n")
     return True
 
 

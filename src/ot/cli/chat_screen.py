@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from typing import Any
-
-from rich.console import Console
-from rich.text import Text
 
 from ot.chat.chat_client import ToolCall
 from ot.chat.chat_tools import ToolAnswer
 from ot.chat.conversation import ChatAnswer
+from ot.cli.terminal import Screen
 from ot.registry.clean_text import clean_line, clean_text
 
 type Redact = Callable[[str], str]
@@ -26,18 +23,13 @@ def call_text(call: ToolCall, redact: Redact) -> str:
     return clean_line(f"{call.name} {redact(written)}", MOST_ARGUMENTS)
 
 
-def printed(text: str) -> str:
-    """Return an answer for standard output: as it is, or without what would steer the terminal that it is."""
-    return clean_text(text, len(text) + 1) if sys.stdout.isatty() else text
-
-
 class ChatScreen:
     """Shows words as they come and calls as they run; what models and tools say cannot steer the terminal."""
 
-    def __init__(self, redact: Redact, console: Console | None = None) -> None:
+    def __init__(self, redact: Redact) -> None:
         """Take secrets out of everything with *redact*."""
         self._redact = redact
-        self._console = console or Console(highlight=False, soft_wrap=True)
+        self._screen = Screen()
         self._in_line = False
 
     def greet(self, model: str, tools: int) -> None:
@@ -47,9 +39,8 @@ class ChatScreen:
 
     def said(self, text: str) -> None:
         """Show a piece of the answer."""
-        shown = clean_text(text, len(text) + 1)
-        self._console.print(Text(shown), end="")
-        self._in_line = bool(shown) and not shown.endswith("\n")
+        self._screen.print(text, end="")
+        self._in_line = bool(text) and not text.endswith("\n")
 
     def calling(self, call: ToolCall) -> None:
         """Show that a tool is called."""
@@ -58,7 +49,7 @@ class ChatScreen:
     def called(self, call: ToolCall, answer: ToolAnswer, seconds: float) -> None:
         """Show how long a call took, and what went wrong."""
         if answer.is_error:
-            self._print(f"  ✗ {call.name} {seconds:.1f} s: {clean_line(answer.text, 200)}", "red")
+            self._print(f"  ✗ {clean_line(call.name, 80)} {seconds:.1f} s: {clean_line(answer.text, 200)}", "red")
         else:
             self._print(f"  ✓ {clean_line(call.name, 80)} {seconds:.1f} s, {len(answer.text):,} characters", "green")
 
@@ -77,9 +68,9 @@ class ChatScreen:
 
     def _print(self, text: str, style: str) -> None:
         if self._in_line:
-            self._console.print()
+            self._screen.print()
             self._in_line = False
-        self._console.print(Text(text, style))
+        self._screen.print((text, style))
 
 
 class CallLog:

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from ot.cli.terminal import echo
+
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
@@ -19,10 +21,10 @@ def check(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
 
     found = run_async(_check())
     if as_json:
-        typer.echo(json.dumps(found))
+        echo(json.dumps(found))
     else:
         for line in _lines(found):
-            typer.echo(line)
+            echo(line)
     raise typer.Exit(0 if found["ok"] else 1)
 
 

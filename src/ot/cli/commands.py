@@ -25,6 +25,7 @@ from ot.cli import (
     stats,
     trust,
 )
+from ot.cli.terminal import echo
 
 app = typer.Typer(
     name="onetool",
@@ -45,7 +46,7 @@ def _version(value: bool) -> None:
     if value:
         from ot.version import installed_version
 
-        typer.echo(installed_version())
+        echo(installed_version())
         raise typer.Exit
 
 

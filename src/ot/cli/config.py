@@ -6,6 +6,8 @@ import json
 
 import typer
 
+from ot.cli.terminal import echo
+
 
 def add_to(app: typer.Typer) -> None:
     """Add the command group."""
@@ -18,4 +20,4 @@ def schema() -> None:
     """Print the JSON schema of onetool.yaml, for editors."""
     from ot.config.schema import json_schema
 
-    typer.echo(json.dumps(json_schema(), indent=2))
+    echo(json.dumps(json_schema(), indent=2))

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ot.cli.terminal import echo
+
 if TYPE_CHECKING:
     from ot.app import App
     from ot.cli.dev_call import DevCall
@@ -132,12 +134,12 @@ class Look:
         from ot.registry.signature import signature_text
 
         for tool in app.picture.registry.pack(self._pack).tools.values():
-            typer.echo(signature_text(tool))
+            echo(signature_text(tool))
             if tool.description:
-                typer.echo(f"    {tool.description}")
+                echo(f"    {tool.description}")
         for secret in extension_of_file(self.file, app.paths.global_dir).secrets:
             given = secret in app.picture.workers[self._pack].secrets
-            typer.echo(f"secret {secret}: {'given' if given else 'not given'}")
+            echo(f"secret {secret}: {'given' if given else 'not given'}")
 
     def _warn(self, warnings: tuple[str, ...]) -> None:
         from ot.cli.dev_call import say

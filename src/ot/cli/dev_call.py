@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ot.cli.terminal import echo, echo_value
 from ot.cli.terminal_question import TerminalQuestion
 from ot.errors import OneToolError, ToolFailed
 from ot.execution.call_context import CallContext
@@ -65,8 +65,7 @@ def _call(pack: str, node: ast.expr) -> DevCall:
 
 def say(text: str, end: str = "\n") -> None:
     """Show *text* beside the value: on standard error, at once."""
-    sys.stderr.write(text + end)
-    sys.stderr.flush()
+    echo(text + end, nl=False, err=True)
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ async def carry_out(app: App, call: DevCall) -> bool:
     redact = _redactor(app)
     try:
         text = redact(serialize_result(await _value(app, call, redact)))
-        typer.echo(text, nl=not text.endswith("\n"))
+        echo_value(text)
     except (OneToolError, NotPresentable) as error:
         say(redact(_failure(error)))
         say(f"failed after {time.monotonic() - started:.2f} s")

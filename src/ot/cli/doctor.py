@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ot.cli.terminal import Styled, echo
+
 if TYPE_CHECKING:
     from ot.cli.diagnosis.finding import Finding
 
@@ -32,10 +34,10 @@ def doctor(
     left = [finding for finding in found if finding.state == "problem" and not mended.get(id(finding), ("", ""))[0]]
     if as_json:
         rows = [_row(finding, *mended.get(id(finding), ("", ""))) for finding in found]
-        typer.echo(json.dumps({"ok": not left, "findings": rows}))
+        echo(json.dumps({"ok": not left, "findings": rows}))
     else:
         _show(found, mended)
-        typer.echo("all is well" if not left else f"{len(left)} problem{'s' * (len(left) > 1)}")
+        echo("all is well" if not left else f"{len(left)} problem{'s' * (len(left) > 1)}")
     raise typer.Exit(1 if left else 0)
 
 
@@ -107,13 +109,13 @@ def _row(finding: Finding, done: str, why_not: str) -> dict[str, Any]:
 
 def _show(found: list[Finding], mended: dict[int, tuple[str, str]]) -> None:
     for area in dict.fromkeys(finding.area for finding in found):
-        typer.secho(area, bold=True)
+        echo(Styled(area, bold=True))
         for finding in (finding for finding in found if finding.area == area):
             mark, colour = MARKS[finding.state]
-            typer.echo(f"  {typer.style(mark, fg=colour)} {_indented(finding.text)}")
+            echo("  ", Styled(mark, fg=colour), f" {_indented(finding.text)}")
             done, why_not = mended.get(id(finding), ("", ""))
             if after := done or why_not or finding.advice:
-                typer.echo(f"      {typer.style('→', dim=True)} {_indented(after)}")
+                echo("      ", Styled("→", dim=True), f" {_indented(after)}")
 
 
 def _indented(text: str) -> str:

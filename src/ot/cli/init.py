@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from ot.cli.terminal import echo
+
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
@@ -57,9 +59,9 @@ def init(
 
 def _tell(directory: Path, trusted: bool, foreign: bool, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({"directory": str(directory), "trusted": trusted}))
+        echo(json.dumps({"directory": str(directory), "trusted": trusted}))
         return
-    typer.echo(f"Wrote {directory / 'onetool.yaml'}; every setting is in it, commented out.")
+    echo(f"Wrote {directory / 'onetool.yaml'}; every setting is in it, commented out.")
     if foreign:
-        typer.echo("Other files were there before: look at them, then run onetool trust.")
-    typer.echo("Next: onetool check")
+        echo("Other files were there before: look at them, then run onetool trust.")
+    echo("Next: onetool check")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ot.cli.terminal import confirm, echo
+
 if TYPE_CHECKING:
     from ot.config.clients.found_server import FoundServer, Scope
     from ot.config.clients.take_over import Plan
@@ -24,12 +26,12 @@ def take_over(names: Sequence[str], *, use_global: bool, yes: bool, as_json: boo
     paths = Paths.find()
     plan = _plan(_chosen(names), paths, use_global)
     if not as_json:
-        typer.echo("\n".join(_lines(plan)))
+        echo("\n".join(_lines(plan)))
     if not plan.taken and not plan.rules:
         _tell(plan, [], as_json)
         raise typer.Exit(0 if plan.servers else 3)
     if not yes and not _agreed():
-        typer.echo("Nothing was written.", err=True)
+        echo("Nothing was written.", err=True)
         raise typer.Exit(4)
     _tell(plan, _write(plan, paths), as_json)
 
@@ -91,7 +93,7 @@ def _changed(text: YamlText, servers: Sequence[FoundServer], rules: Any) -> Yaml
 
 
 def _lines(plan: Plan) -> Iterator[str]:
-    from ot.config.snapshot import printable
+    from ot.visible_text import printable
 
     for file in plan.files:
         yield f"read {printable(str(file))}"
@@ -117,24 +119,24 @@ def _line(server: FoundServer) -> str:
 
 def _agreed() -> bool:
     if not sys.stdin.isatty():
-        typer.echo("Not asking without a terminal: add --yes to write it.", err=True)
+        echo("Not asking without a terminal: add --yes to write it.", err=True)
         return False
-    return typer.confirm("Write this?", err=True)
+    return confirm("Write this?")
 
 
 def _tell(plan: Plan, edited: Sequence[Edited], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(_as_json(plan, edited)))
+        echo(json.dumps(_as_json(plan, edited)))
         return
     for edit in edited:
         backup = f"; as it was: {edit.backup}" if edit.backup else ""
-        typer.echo(f"Wrote {edit.file}{backup}." if edit.changed else f"{edit.file} has all of it already.")
+        echo(f"Wrote {edit.file}{backup}." if edit.changed else f"{edit.file} has all of it already.")
         if edit.secrets_file:
-            typer.echo(f"Secrets are in {edit.secrets_file}, which only you can read.")
+            echo(f"Secrets are in {edit.secrets_file}, which only you can read.")
         if edit.trusted is False:
-            typer.echo("The project is not trusted and is not used: look at it, then run onetool trust.")
+            echo("The project is not trusted and is not used: look at it, then run onetool trust.")
     if edited:
-        typer.echo("Next: onetool check")
+        echo("Next: onetool check")
 
 
 def _as_json(plan: Plan, edited: Sequence[Edited]) -> dict[str, Any]:

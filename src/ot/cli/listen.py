@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from ot.cli.terminal import echo, echo_value
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
@@ -60,15 +62,16 @@ async def _listen(room: ChatRoom, chunks: AsyncIterator[bytes], transcriber: Tra
     )
     heard = await ears.listen(chunks)
     if not heard:
-        typer.echo("onetool: nothing was understood", err=True)
+        echo("onetool: nothing was understood", err=True)
     return bool(heard) and not any(one.error for one in heard)
 
 
 def _tell(heard: Heard, error: str) -> None:
-    from ot.cli.chat_screen import printed
-
-    typer.echo(f"> {heard.question}")
-    typer.echo(f"onetool: {error}" if error else printed(heard.answer), err=bool(error))
+    echo(f"> {heard.question}")
+    if error:
+        echo(f"onetool: {error}", err=True)
+    else:
+        echo_value(f"{heard.answer}\n")
 
 
 def _chunks(file: Path | None) -> AsyncIterator[bytes]:

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Self, cast
 
 import typer
 
+from ot.cli.terminal import echo
+
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 PAUSE_SECONDS = 0.25
@@ -40,7 +42,7 @@ def logs(
             continue
         if run and entry.get("run") != run:
             continue
-        typer.echo(line if as_json else _text(entry))
+        echo(_as_json(line) if as_json else _text(entry))
 
 
 def _path() -> Path:
@@ -54,7 +56,7 @@ def _path() -> Path:
     path = log_path(loaded.state_dir)
     if not path.exists():
         why = "" if loaded.config.logs.file else " (logs.file is false)"
-        typer.echo(f"onetool: there is no log yet at {path}{why}", err=True)
+        echo(f"onetool: there is no log yet at {path}{why}", err=True)
     return path
 
 
@@ -128,6 +130,13 @@ def _entry(line: str) -> dict[str, Any]:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {"message": line}
 
 
+def _as_json(line: str) -> str:
+    """Return a line as it is; what a terminal would obey is written as JSON can write it too."""
+    from ot.visible_text import visible_json
+
+    return visible_json(line)
+
+
 def _text(entry: dict[str, Any]) -> str:
     from ot.log_span import in_a_log
 
@@ -138,7 +147,7 @@ def _text(entry: dict[str, Any]) -> str:
         said = f"{entry.get('logger', '')}: {entry.get('message', '')}"
     more = _fields(entry.items())
     trace = f"\n{entry['trace']}" if entry.get("trace") else ""
-    return f"{clock} {entry.get('level', ''):<7} {in_a_log(f'{said}{" " if more else ""}{more}{trace}')}"
+    return f"{clock} {in_a_log(f'{entry.get("level", "")!s:<7} {said}{" " if more else ""}{more}{trace}')}"
 
 
 def _fields(items: Iterable[tuple[str, Any]]) -> str:

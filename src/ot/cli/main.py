@@ -14,7 +14,9 @@ def main() -> None:
     try:
         _dispatch(sys.argv[1:])
     except OneToolError as error:
-        sys.stderr.write(f"onetool: {error}\n")
+        from ot.cli.terminal import echo
+
+        echo(f"onetool: {error}", err=True)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ot.cli.terminal import echo
+
 if TYPE_CHECKING:
     from ot.config.paths import Paths
     from ot.config.trust import Trust
@@ -149,9 +151,9 @@ def _trust(book: Trust, directory: Path, before: dict[str, str], file: Path) -> 
 
 def _tell(name: str, file: Path, *, needs_trust: bool, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({"pack": name, "file": str(file), "trusted": not needs_trust}))
+        echo(json.dumps({"pack": name, "file": str(file), "trusted": not needs_trust}))
         return
-    typer.echo(f"Wrote {file}")
+    echo(f"Wrote {file}")
     if needs_trust:
-        typer.echo("The project's .onetool/ is not trusted as it is now: look at it, then run onetool trust.")
-    typer.echo(f"""Next: onetool run '{name}.hello(name="you")'""")
+        echo("The project's .onetool/ is not trusted as it is now: look at it, then run onetool trust.")
+    echo(f"""Next: onetool run '{name}.hello(name="you")'""")

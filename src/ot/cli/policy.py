@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ot.cli.terminal import echo
+
 if TYPE_CHECKING:
     from ot.config.clients.found_server import Rule
 
@@ -46,8 +48,8 @@ def _put(rule: Rule, pattern: str, as_json: bool) -> None:
 
     edited = edit_config(Paths.find(), lambda text: with_pattern(text, rule, pattern), use_global=True)
     if as_json:
-        typer.echo(json.dumps({"rule": rule, "pattern": pattern, "file": str(edited.file), "changed": edited.changed}))
+        echo(json.dumps({"rule": rule, "pattern": pattern, "file": str(edited.file), "changed": edited.changed}))
     elif edited.changed:
-        typer.echo(f"{rule}: {pattern}, in {edited.file}")
+        echo(f"{rule}: {pattern}, in {edited.file}")
     else:
-        typer.echo(f"{rule}: {pattern} is in {edited.file} already")
+        echo(f"{rule}: {pattern} is in {edited.file} already")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ot.cli.terminal import echo, echo_value
+
 if TYPE_CHECKING:
     from ot.runtime.reply import Reply
 
@@ -33,13 +35,20 @@ def run(
     reply = run_async(_run(_command(code, file), trust_project))
     if as_json:
         whole = {"content": list(reply.texts), "is_error": reply.is_error, "meta": reply.meta}
-        typer.echo(json.dumps(whole | ({"blocks": list(reply.blocks)} if reply.blocks else {})))
+        echo(json.dumps(whole | ({"blocks": list(reply.blocks)} if reply.blocks else {})))
     else:
         for text in reply.texts:
-            typer.echo(text, nl=not text.endswith("\n"), err=reply.is_error)
+            _print(text, reply.is_error)
         for block in reply.blocks:
-            typer.echo(_block_line(block), err=True)
+            echo(_block_line(block), err=True)
     raise typer.Exit(1 if reply.is_error else 0)
+
+
+def _print(text: str, is_error: bool) -> None:
+    if is_error:
+        echo(text, nl=not text.endswith("\n"), err=True)
+    else:
+        echo_value(text)
 
 
 def _block_line(block: Mapping[str, Any]) -> str:

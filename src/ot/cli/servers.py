@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ot.cli.terminal import echo
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -37,14 +39,14 @@ def servers(as_json: AsJson = False) -> None:
     loaded = load_config(paths, Trust(paths.global_dir))
     rows = server_rows(loaded, paths)
     if as_json:
-        typer.echo(json.dumps(rows))
+        echo(json.dumps(rows))
         return
     for line in server_lines(rows):
-        typer.echo(line)
+        echo(line)
     for warning in loaded.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        echo(f"warning: {warning}", err=True)
     if not rows:
-        typer.echo("There are no servers. Next: onetool init --from all, or onetool add", err=True)
+        echo("There are no servers. Next: onetool init --from all, or onetool add", err=True)
 
 
 def server_rows(loaded: Loaded, paths: Paths) -> list[dict[str, Any]]:
@@ -58,7 +60,7 @@ def server_rows(loaded: Loaded, paths: Paths) -> list[dict[str, Any]]:
     catalogue = ServerCatalogue(paths.global_dir / FOLDER)
 
     def count(name: str) -> int | None:
-        known = catalogue.read(name, specs[name].endpoint) if name in specs else None
+        known = catalogue.read(specs[name].identity) if name in specs else None
         return len(known.tools) if known else None
 
     return [
@@ -127,16 +129,12 @@ def _edit(name: str, done: str, change: Callable[[YamlText], YamlText], as_json:
     use_global = _is_global(paths, name)
     edited = edit_config(paths, change, use_global=use_global)
     if as_json:
-        typer.echo(
-            json.dumps({done: name, "file": str(edited.file), "changed": edited.changed, "trusted": edited.trusted})
-        )
+        echo(json.dumps({done: name, "file": str(edited.file), "changed": edited.changed, "trusted": edited.trusted}))
         return
     already = "" if edited.changed else " already"
-    typer.echo(
-        f"{name} is {done}{already} in {edited.file}." if done != "removed" else f"Removed {name} from {edited.file}."
-    )
+    echo(f"{name} is {done}{already} in {edited.file}." if done != "removed" else f"Removed {name} from {edited.file}.")
     if edited.trusted is False:
-        typer.echo("The project is not trusted and is not used: look at it, then run onetool trust.")
+        echo("The project is not trusted and is not used: look at it, then run onetool trust.")
 
 
 def _is_global(paths: Paths, name: str) -> bool:
@@ -151,7 +149,5 @@ def _is_global(paths: Paths, name: str) -> bool:
         if name in names:
             return use_global
         known += names
-    typer.echo(
-        f"onetool: there is no server '{name}'." + (f" Servers: {listing(name, known)}" if known else ""), err=True
-    )
+    echo(f"onetool: there is no server '{name}'." + (f" Servers: {listing(name, known)}" if known else ""), err=True)
     raise typer.Exit(3)

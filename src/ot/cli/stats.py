@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from rich.table import Table
+from ot.cli.terminal import Screen, echo
 
+if TYPE_CHECKING:
     from ot.stats.figures import Figures, ToolFigures
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -41,7 +41,7 @@ def stats(
     app = App(Paths.find())
     place = app.recorder.place
     if not place.settings.enabled:
-        typer.echo("statistics are disabled: set 'stats: {enabled: true}' in onetool.yaml", err=True)
+        echo("statistics are disabled: set 'stats: {enabled: true}' in onetool.yaml", err=True)
         raise typer.Exit(1)
     figures = _figures(place.file, period, tool)
     if html is not None or open_it:
@@ -50,7 +50,7 @@ def stats(
         from ot.stats.summary import summary
 
         found = summary(figures, place.settings.round_trip_ms, tool=tool, most_tools=len(figures.tools))
-        typer.echo(json.dumps(found))
+        echo(json.dumps(found))
     elif html is None and not open_it:
         _show(figures, place.settings.round_trip_ms, tool)
 
@@ -61,7 +61,7 @@ def _figures(file: Path, period: str, tool: str) -> Figures:
     try:
         return read_figures(file, period, time.time(), tool=tool)
     except OSError as error:
-        typer.echo(f"onetool: {error}", err=True)
+        echo(f"onetool: {error}", err=True)
         raise typer.Exit(1) from None
 
 
@@ -71,51 +71,46 @@ def _write(file: Path, figures: Figures, round_trip_ms: int, tool: str, app: Any
     try:
         file.write_text(html_report(figures, round_trip_ms, tool=tool, tool_names=app.tool_names()), encoding="utf-8")
     except OSError as error:
-        typer.echo(f"onetool: cannot write {file}: {error.strerror}", err=True)
+        echo(f"onetool: cannot write {file}: {error.strerror}", err=True)
         raise typer.Exit(1) from None
-    typer.echo(f"wrote {file}", err=True)
+    echo(f"wrote {file}", err=True)
     if open_it:
         typer.launch(str(file.absolute()))
 
 
 def _show(figures: Figures, round_trip_ms: int, tool: str) -> None:
-    from rich.console import Console
-
     from ot.stats.summary import Savings, rate
 
-    console = Console(highlight=False)
+    screen = Screen()
     calls, errors = sum(one.calls for one in figures.tools), sum(one.errors for one in figures.tools)
     runs = "" if tool else f"{figures.runs['runs']:,} runs, "
-    console.print(f"[bold]{runs}{calls:,} calls[/bold], {rate(calls, errors)} % succeeded ({figures.window.period})")
+    screen.print((f"{runs}{calls:,} calls", "bold"), f", {rate(calls, errors)} % succeeded ({figures.window.period})")
     if not tool:
         savings = Savings.of(figures, round_trip_ms)
-        console.print(
-            f"kept out of the context: about {savings.tokens:,} tokens [dim]({savings.context_formula})[/dim]"
-        )
-        console.print(f"time saved: {savings.time_ms / 1000:,.0f} s [dim]({savings.time_formula})[/dim]")
+        tokens = f"kept out of the context: about {savings.tokens:,} tokens "
+        screen.print(tokens, (f"({savings.context_formula})", "dim"))
+        screen.print(f"time saved: {savings.time_ms / 1000:,.0f} s ", (f"({savings.time_formula})", "dim"))
     if figures.tools:
-        console.print(_table(figures))
+        _show_table(screen, figures)
     if len(figures.tools) > TOOLS_SHOWN:
-        console.print(f"[dim]and {len(figures.tools) - TOOLS_SHOWN:,} tools more: --json shows all[/dim]")
+        screen.print((f"and {len(figures.tools) - TOOLS_SHOWN:,} tools more: --json shows all", "dim"))
 
 
-def _table(figures: Figures) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
+def _show_table(screen: Screen, figures: Figures) -> None:
+    from rich.table import Column
 
+    numbers = [Column(name, justify="right") for name in ("calls", "ok %", "p50 ms", "p95 ms", "chars")]
+    columns = [Column("tool", overflow="fold"), *numbers, Column("when", no_wrap=True)]
+    screen.table(columns, [_row(figures, one) for one in figures.tools[:TOOLS_SHOWN]])
+
+
+def _row(figures: Figures, one: ToolFigures) -> list[str | tuple[str, str]]:
     from ot.stats.summary import rate
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("tool", overflow="fold")
-    for name in ("calls", "ok %", "p50 ms", "p95 ms", "chars"):
-        table.add_column(name, justify="right")
-    table.add_column("when", no_wrap=True)
-    for one in figures.tools[:TOOLS_SHOWN]:
-        good = rate(one.calls, one.errors)
-        shown = f"[red]{good}[/red]" if good < 95 else f"{good}"
-        row = [f"{one.calls:,}", shown, f"{one.p50_ms:,.1f}", f"{one.p95_ms:,.1f}", f"{one.chars:,}"]
-        table.add_row(escape(one.tool), *row, f"[cyan]{_sparkline(figures, one)}[/cyan]")
-    return table
+    good = rate(one.calls, one.errors)
+    shown = (f"{good}", "red" if good < 95 else "")
+    times = [f"{one.p50_ms:,.1f}", f"{one.p95_ms:,.1f}"]
+    return [one.tool, f"{one.calls:,}", shown, *times, f"{one.chars:,}", (_sparkline(figures, one), "cyan")]
 
 
 def _sparkline(figures: Figures, one: ToolFigures) -> str:

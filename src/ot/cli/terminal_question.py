@@ -10,15 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import anyio.to_thread
-from rich.console import Console
-from rich.text import Text
 
+from ot.cli.terminal import echo
 from ot.errors import CannotAsk
 from ot.execution.ask_user import Answer, Question
-from ot.registry.clean_text import clean_text
 
 WORDS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
-MOST_SHOWN = 10_000
 NO_TERMINAL = "standard input and standard error are no terminal"
 
 
@@ -46,19 +43,10 @@ class TerminalQuestion:
             return Answer("cancel")
 
 
-def _console() -> Console:
-    return Console(stderr=True, highlight=False, soft_wrap=True)
-
-
-def _plain(text: str) -> Text:
-    """Return *text* as it is to be read: others wrote it, and neither markup nor a terminal may obey it."""
-    return Text(clean_text(text, MOST_SHOWN))
-
-
 async def _consent(question: Question) -> Answer:
     fields: Mapping[str, Any] = question.schema["properties"]
     calls, always = fields["up_to"]["default"], "always" in fields["decision"]["enum"]
-    _console().print(_plain(question.message))
+    echo(question.message, err=True)
     choices = f"[y]es up to {calls} (or a number)" + (" · [a]lways" if always else "") + " · [n]o"
     while True:
         typed = (await _asked(f"{choices}: ")).lower()
@@ -72,7 +60,7 @@ async def _consent(question: Question) -> Answer:
 
 async def _form(question: Question) -> Answer:
     """Ask for each field of a form; an empty line takes the default, or leaves the field out."""
-    _console().print(_plain(question.message))
+    echo(question.message, err=True)
     fields: Mapping[str, Any] = question.schema.get("properties") or {}
     required = question.schema.get("required") or ()
     content: dict[str, Any] = {}
@@ -110,7 +98,7 @@ def _read(typed: str, kind: Any) -> Any:
 
 
 async def _asked(prompt: str) -> str:
-    _console().print(_plain(prompt), end="")
+    echo(prompt, nl=False, err=True)
     return (await _line(sys.stdin.fileno())).strip()
 
 

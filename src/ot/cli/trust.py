@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ot.cli.terminal import confirm, echo
+
 if TYPE_CHECKING:
     from ot.config.paths import Paths
     from ot.config.trust import Trust
@@ -43,15 +45,15 @@ def trust(
         return
     inventory = take_inventory(paths.project_dir) if paths.project_dir else None
     if inventory and not as_json:
-        typer.echo("\n".join(render_inventory(inventory)))
+        echo("\n".join(render_inventory(inventory)))
     # A configuration that could not be used is told now, not at the server's next start.
     here = ServersHere.of(load_config(paths, book, trust_project=True), paths)
     if inventory is None and not here.servers:
         _nothing_to_trust(paths)
     if not as_json:
-        typer.echo("\n".join(here.render()), nl=bool(here.servers))
+        echo("\n".join(here.render()), nl=bool(here.servers))
     if not yes and not _agreed():
-        typer.echo("Nothing was trusted.", err=True)
+        echo("Nothing was trusted.", err=True)
         raise typer.Exit(4)
     if inventory:
         book.trust(inventory)
@@ -59,9 +61,9 @@ def trust(
     trusted = str(inventory.root if inventory else paths.cwd)
     if as_json:
         files = dict(inventory.hashes) if inventory else {}
-        typer.echo(json.dumps({"trusted": trusted, "files": files, "servers": sorted(here.servers)}))
+        echo(json.dumps({"trusted": trusted, "files": files, "servers": sorted(here.servers)}))
     else:
-        typer.echo(f"Trusted {trusted}. Any change to it has to be trusted again.")
+        echo(f"Trusted {trusted}. Any change to it has to be trusted again.")
 
 
 def untrust(directory: Directory = None, as_json: AsJson = False) -> None:
@@ -73,9 +75,9 @@ def untrust(directory: Directory = None, as_json: AsJson = False) -> None:
     project = paths.cwd / FOLDER
     known = Trust(paths.global_dir).untrust(project)
     if as_json:
-        typer.echo(json.dumps({"untrusted": str(project), "known": known}))
+        echo(json.dumps({"untrusted": str(project), "known": known}))
     else:
-        typer.echo(f"{project} is no longer trusted." if known else f"{project} was not trusted.")
+        echo(f"{project} is no longer trusted." if known else f"{project} was not trusted.")
     raise typer.Exit(0 if known else 3)
 
 
@@ -88,15 +90,15 @@ def _paths(directory: Path | None) -> Paths:
 
 def _nothing_to_trust(paths: Paths) -> None:
     why = f"{paths.cwd} has no .onetool directory of its own, and no server of yours starts in it"
-    typer.echo(f"onetool: {paths.ignored or why}", err=True)
+    echo(f"onetool: {paths.ignored or why}", err=True)
     raise typer.Exit(3)
 
 
 def _agreed() -> bool:
     if not sys.stdin.isatty():
-        typer.echo("Not asking without a terminal: add --yes to trust it.", err=True)
+        echo("Not asking without a terminal: add --yes to trust it.", err=True)
         return False
-    return typer.confirm("Trust this, as it is now?", err=True)
+    return confirm("Trust this, as it is now?")
 
 
 def _print_list(book: Trust, as_json: bool) -> None:
@@ -108,10 +110,10 @@ def _print_list(book: Trust, as_json: bool) -> None:
         ),
     ]
     if as_json:
-        typer.echo(json.dumps(rows))
+        echo(json.dumps(rows))
         return
     for row in rows:
         what = f"{row['files']} files" if "files" in row else f"servers that start there: {', '.join(row['servers'])}"
-        typer.echo(f"{row['directory']}  {what}, trusted {row['time']}")
+        echo(f"{row['directory']}  {what}, trusted {row['time']}")
     if not rows:
-        typer.echo("Nothing is trusted.", err=True)
+        echo("Nothing is trusted.", err=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ot.config.document import MAX_BYTES, too_large
 from ot.config.safe_file import read_regular
+from ot.visible_text import printable
 
 UNHASHED_FOLDERS = frozenset({"tmp", "logs", "stats", "sessions"})
 """Folders that the server writes; nothing in them is ever loaded."""
@@ -47,11 +48,6 @@ class Snapshot:
 def take_snapshot(root: Path) -> Snapshot:
     """Return *root* as it is now; a link, a special file or one that others can write is a problem."""
     return _Camera(root).snapshot()
-
-
-def printable(text: str) -> str:
-    """Return *text* so that a terminal shows it and does nothing else."""
-    return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text)
 
 
 class _Camera:

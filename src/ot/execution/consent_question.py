@@ -6,10 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ot.brief_repr import brief_repr, brief_text
 from ot.execution.ask_user import Question
+from ot.registry.proxy_target import PROXY
 from ot.registry.tool import Tool
+from ot.visible_text import printable, quoted
 
-MAX_VALUE, MAX_ARGUMENTS = 200, 1000
+MAX_NAME, MAX_VALUE, MAX_ARGUMENTS, MAX_LINE = 100, 200, 1000, 200
 MOST_CALLS = 10_000
 """What "always" comes to within one run, and the highest number that can be allowed."""
 
@@ -42,23 +45,44 @@ def consent_question(
     redact: Callable[[str], str],
 ) -> Question:
     """Return what is asked: which tool, with what, from which line, how often, and what can be answered."""
-    lines = [f"A program wants to call {tool.full_name}{_kind(tool)}.", f"Arguments: {arguments_text(arguments)}"]
+    called = f"A program wants to call {printable(brief_text(tool.full_name, 2 * MAX_NAME))}{_kind(tool)}."
+    lines = [called, f"Arguments: {arguments_text(tool, arguments, redact)}"]
     if foreseen.line:
-        lines.append(f"Line {foreseen.line}: {_on_one_line(foreseen.text)}")
+        lines.append(f"Line {foreseen.line}: {printable(brief_text(foreseen.text, MAX_LINE, redact))}")
     lines += [_how_many(foreseen), f"A yes allows {calls} calls of it in this run, or as many as you say."]
     return Question(redact("\n".join(line for line in lines if line)), _schema(calls, always), kind="consent")
 
 
-def arguments_text(arguments: Mapping[str, Any]) -> str:
-    """Return *arguments* on one line that no value can break out of, cut to a readable length."""
-    shown = ", ".join(f"{name}={_cut(repr(value), MAX_VALUE)}" for name, value in arguments.items())
-    return _cut(shown, MAX_ARGUMENTS) or "none"
+def arguments_text(tool: Tool, arguments: Mapping[str, Any], redact: Callable[[str], str] = str) -> str:
+    """Return *arguments* on one line that no name and no value can break out of.
+
+    What the tool requires comes first, then what else it declares; each is cut, and those left out are counted.
+    """
+    declared = {parameter.name: not parameter.required for parameter in tool.parameters}
+    ordered = sorted(arguments, key=lambda name: declared.get(name, 2))
+    shown: list[str] = []
+    room = MAX_ARGUMENTS
+    for name in ordered:
+        if room <= 0:
+            break
+        value = brief_repr(arguments[name], min(MAX_VALUE, room), redact)
+        shown.append(f"{_argument_name(name, name in declared, redact)}={value}")
+        room -= len(shown[-1])
+    hidden = len(arguments) - len(shown)
+    more = f"and {hidden} more argument{'s' * (hidden > 1)}"
+    return ", ".join([*shown, *([more] if hidden else [])]) or "none"
+
+
+def _argument_name(name: str, declared: bool, redact: Callable[[str], str]) -> str:
+    """Return a name as a call has it; one that only the program knows is quoted."""
+    plain = declared and name.isascii() and name.isidentifier() and len(name) <= MAX_NAME
+    return name if plain else quoted(brief_text(name, MAX_NAME, redact))
 
 
 def _kind(tool: Tool) -> str:
-    if tool.source.startswith("proxy"):
-        return f" of the server {tool.source.partition(':')[2]!r}" + (", which says it destroys" * tool.destructive)
-    return ", which says it destroys" if tool.destructive else ""
+    server = quoted(brief_text(tool.source.removeprefix(PROXY), MAX_NAME))
+    of = f" of the server {server}" if tool.source.startswith(PROXY) else ""
+    return of + (", which says it destroys" if tool.destructive else "")
 
 
 def _how_many(foreseen: Foreseen) -> str:
@@ -92,12 +116,3 @@ def _schema(calls: int, always: bool) -> dict[str, Any]:
         },
         "required": ["decision"],
     }
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[:most] + "…"
-
-
-def _on_one_line(text: str) -> str:
-    """Return program text without what could move a cursor or turn its direction."""
-    return "".join(letter if letter.isprintable() else "�" for letter in text)

@@ -9,6 +9,8 @@ from decimal import Decimal
 from pathlib import PurePath
 from typing import Any, cast
 
+MAX_INT_BITS = 14_000
+"""Python reads and writes no whole number that has more; nor do most readers of JSON."""
 HINTS: Mapping[type, str] = {
     bytes: "give text, such as base64.b64encode(data).decode()",
     set: "give a list, such as sorted(values)",
@@ -42,8 +44,12 @@ def json_value(value: Any) -> Any:
     Raises:
         NotJson: Some part has no form in JSON.
     """
-    if value is None or isinstance(value, str | bool | int):
+    if value is None or isinstance(value, str | bool):
         return value
+    if isinstance(value, int):
+        if value.bit_length() <= MAX_INT_BITS:
+            return value
+        raise NotJson("is a whole number of more than 4,000 digits", "give text, such as hex(value)")
     if isinstance(value, float):
         if math.isfinite(value):
             return value

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Literal
 
+from ot.execution.name_pattern import is_narrower
 from ot.registry.tool import Tool
 
 Action = Literal["deny", "ask", "allow"]
@@ -16,8 +18,8 @@ DEFAULT = (
     "unless they say that they are destructive: those ask"
 )
 """What happens to a tool that no pattern names, in words."""
-ANYTHING = "\0" * 200
-"""Stands for whatever a ``*`` may match: no ``?`` and no ``[...]`` of another pattern does."""
+MOST_NAMES = 10_000
+"""Names whose verdict is kept: patterns are compared once a tool, not once a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +45,17 @@ class Policy:
         named: tuple[tuple[Action, Sequence[str]], ...] = (("deny", deny), ("ask", ask), ("allow", allow))
         self._verdicts = tuple(Verdict(action, pattern) for action, patterns in named for pattern in patterns)
         self._exact_names = exact_names
+        self._by_name = lru_cache(maxsize=MOST_NAMES)(self._of_patterns)
 
     def verdict(self, tool: Tool) -> Verdict:
-        """Return what is to happen: the narrowest pattern first, and of several the strictest."""
-        found = [verdict for verdict in self._verdicts if fnmatchcase(tool.full_name, verdict.pattern)]
-        narrowest = [one for one in found if not any(_is_narrower(other.pattern, one.pattern) for other in found)]
-        return min(narrowest, key=lambda verdict: STRICTEST.index(verdict.action), default=_own_word(tool))
+        """Return what is to happen: what the patterns say of its name, or else its own word."""
+        return self._by_name(tool.full_name) or _own_word(tool)
+
+    def _of_patterns(self, name: str) -> Verdict | None:
+        """Return the narrowest pattern's verdict, and of several the strictest; what is not proved wider stays."""
+        found = [verdict for verdict in self._verdicts if fnmatchcase(name, verdict.pattern)]
+        narrowest = [one for one in found if not any(is_narrower(other.pattern, one.pattern) for other in found)]
+        return min(narrowest, key=lambda verdict: STRICTEST.index(verdict.action), default=None)
 
     def wants_exact_names(self, tool: Tool) -> bool:
         """Return whether a call of *tool* must write its parameters' names out."""
@@ -60,12 +67,3 @@ def _own_word(tool: Tool) -> Verdict:
         return Verdict("allow")
     asks = tool.destructive or tool.source.startswith("proxy")
     return Verdict("ask" if asks else "allow")
-
-
-def _is_narrower(one: str, other: str) -> bool:
-    """Return whether *other* matches all that *one* matches, and more."""
-    return _covers(other, one) and not _covers(one, other)
-
-
-def _covers(wide: str, narrow: str) -> bool:
-    return all(fnmatchcase(narrow.replace("*", rest), wide) for rest in ("", ANYTHING))

@@ -67,17 +67,20 @@ class ToolExecutor:
         *,
         policy: Policy | None = None,
         require_approved: Callable[[Tool], None] | None = None,
+        as_approved: Callable[[Tool], Tool] = lambda tool: tool,
         call_seconds: float = 30.0,
         observers: Sequence[CallObserver] = (),
     ) -> None:
         """Call the tools of *registry* through the backend that each names.
 
-        *require_approved* raises for a tool that is not as its user approved it.
+        *require_approved* raises for a tool that is not as its user approved it; *as_approved* returns it with no
+        hint that is laxer than those approved.
         """
         self.registry = registry
         self._backends = backends
         self._policy = policy or Policy()
         self._require_approved = require_approved
+        self._as_approved = as_approved
         self._schemas = SchemaCheck()
         self._call_seconds = call_seconds
         self._observers = tuple(observers)
@@ -96,12 +99,14 @@ class ToolExecutor:
         try:
             tool = self.registry.tool(pack, name)
             source = tool.backend
-            arguments = await self._allowed(tool, args, kwargs, context)
+            arguments, agreed = await self._allowed(tool, args, kwargs, context)
             # Installing and starting have deadlines of their own; the call's time begins when the tool can be called.
             await self._backends[tool.backend].prepare(tool, context)
             if self._require_approved:
                 # A server that was connected just now may define the tool in another way.
                 self._require_approved(tool)
+            if not agreed:
+                await self._agreed(tool, arguments, context)  # as above: what needed no consent may need it now
             started = time.monotonic()
             value = await self._carry_out(tool, arguments, context)
             if context.receive is None:
@@ -134,20 +139,27 @@ class ToolExecutor:
 
     async def _allowed(
         self, tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], context: CallContext
-    ) -> dict[str, Any]:
-        """Return the bound arguments of a call that the policy allows, or that the user has agreed to."""
-        verdict = self._policy.verdict(tool)
+    ) -> tuple[dict[str, Any], bool]:
+        """Return the bound arguments of a call that the policy allows, and whether the user has agreed to it."""
+        held = self._as_approved(tool)
+        verdict = self._policy.verdict(held)
         if verdict.action == "deny":
             raise ToolDenied(tool.full_name, verdict.pattern)
         if self._require_approved:
             self._require_approved(tool)
-        bound = bind_arguments(tool, args, kwargs, exact_names=self._policy.wants_exact_names(tool))
+        bound = bind_arguments(tool, args, kwargs, exact_names=self._policy.wants_exact_names(held))
         arguments = await self._schemas.checked(tool, bound)
-        if verdict.action == "ask":
-            if context.consent is None:
-                raise NotApproved(tool.full_name, f"it asks first. {how_to_allow(tool.full_name)}")
-            await context.consent.require(tool, arguments, context)
-        return arguments
+        return arguments, await self._agreed(tool, arguments, context)
+
+    async def _agreed(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> bool:
+        """Return whether the user was asked, and has agreed; False is a call that needs no question."""
+        held = self._as_approved(tool)
+        if self._policy.verdict(held).action == "allow":
+            return False
+        if context.consent is None:
+            raise NotApproved(tool.full_name, f"it asks first. {how_to_allow(tool.full_name)}")
+        await context.consent.require(held, arguments, context)
+        return True
 
     async def _carry_out(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         clock = context.clock or Deadline(context.deadline)

@@ -6,10 +6,8 @@ import keyword
 import re
 import unicodedata
 
-INVISIBLE = re.compile(
-    r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
-)
-"""Letters and marks by their category that show nothing: fillers and variation selectors can carry hidden words."""
+from ot.visible_text import INVISIBLE
+
 UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 KEPT = "\n\t"
 

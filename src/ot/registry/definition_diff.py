@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ot.registry.clean_text import clean_line
 from ot.registry.schema_parameters import parameters_of_schema
 from ot.registry.schema_types import as_schema
-from ot.registry.tool import Parameter
+from ot.registry.tool import Parameter, Tool
 
 PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint", "title")
@@ -26,6 +27,23 @@ def definition_hash(definition: Mapping[str, Any]) -> str:
     """Return what changes when a part of the definition does that is approved."""
     text = json.dumps(pinned_part(definition), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def hints_of(definition: Mapping[str, Any]) -> tuple[bool | None, bool]:
+    """Return whether a tool says that it only reads, if it says anything, and whether it says that it destroys."""
+    hints = as_schema(definition.get("annotations"))
+    read_only = hints.get("readOnlyHint")
+    return read_only if isinstance(read_only, bool) else None, hints.get("destructiveHint") is True
+
+
+def with_strictest_hints(tool: Tool, *definitions: Mapping[str, Any]) -> Tool:
+    """Return *tool* as read-only only where it and all *definitions* say so, as destructive where any does."""
+    said = [(tool.read_only, tool.destructive), *map(hints_of, definitions)]
+    read_only = next((word for word, _ in said if word is not True), True)
+    destructive = any(word for _, word in said)
+    if (read_only, destructive) == said[0]:
+        return tool
+    return replace(tool, read_only=read_only, destructive=destructive)
 
 
 def words_of_change(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:

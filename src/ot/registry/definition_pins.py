@@ -11,11 +11,12 @@ from typing import Any
 
 from ot.config.safe_file import locked
 from ot.errors import DefinitionChanged
-from ot.registry.definition_diff import pinned_part, words_of_change
+from ot.registry.definition_diff import pinned_part, with_strictest_hints, words_of_change
 from ot.registry.freshness import Stamp, stamp_of
 from ot.registry.proxy_target import PROXY, ProxyTarget
 from ot.registry.server_definitions import ServerDefinitions
 from ot.registry.server_files import read_json, server_file, write_json
+from ot.registry.server_identity import ServerIdentity
 from ot.registry.tool import Tool
 
 logger = logging.getLogger(__name__)
@@ -51,28 +52,30 @@ def changed_words(changes: Sequence[Change]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class PinBook:
-    """What is approved of one server, by address, and what was seen last that is not."""
+    """What is approved under one server's name, by what was written of it, and what was seen last that is not."""
 
     server: str
     approved: Mapping[str, Tools] = field(default_factory=dict[str, Tools])
-    pending_endpoint: str = ""
+    pending_written: str = ""
     pending: Tools = field(default_factory=dict[str, Mapping[str, Any]])
     packs: tuple[str, ...] = ()
+    owner: str = ""
     damaged: bool = False
+    by_directory: bool = False
+    """Whether an older version wrote it, which took one server in two directories for two."""
 
     @property
     def is_new(self) -> bool:
         """True when nothing is known of the server: whatever it offers is then approved."""
-        return not (self.approved or self.pending_endpoint or self.damaged)
+        return not (self.approved or self.pending_written or self.damaged)
 
-    def changes(self, endpoint: str, tools: Tools) -> list[Change]:
-        """Return how *tools* at *endpoint* differ from what is approved; tools that are gone are no danger."""
+    def changes(self, written: str, tools: Tools) -> list[Change]:
+        """Return how *tools* of the server so *written* differ from what is approved; lost tools are no danger."""
         if self.is_new:
             return []
-        known = self.approved.get(endpoint)
+        known = self.approved.get(written)
         found = [Change(self.server, "", (MOVED if self.approved else DAMAGED,))] if known is None else []
-        # Of a server that moved, what it offers is compared with what it offered before.
-        base: Tools = known if known is not None else list(self.approved.values())[-1] if self.approved else {}
+        base = self.base(written)
         for name, new in tools.items():
             old = base.get(name)
             if old is None and self.approved:
@@ -81,56 +84,74 @@ class PinBook:
                 found.append(Change(self.server, name, words_of_change(old, new), old, new))
         return found
 
+    def base(self, written: str) -> Tools:
+        """Return what is approved of the server so *written*; of one that moved, what was approved before."""
+        known = self.approved.get(written)
+        return known if known is not None else list(self.approved.values())[-1] if self.approved else {}
+
     def pending_changes(self) -> list[Change]:
         """Return what waits to be approved."""
-        return self.changes(self.pending_endpoint, self.pending) if self.pending_endpoint else []
+        return self.changes(self.pending_written, self.pending) if self.pending_written else []
 
     def approving(self, tools: Iterable[str] | None) -> PinBook:
         """Return the book with what was seen last approved: of all tools, or of some of an address known already."""
-        known = self.approved.get(self.pending_endpoint, {})
+        known = self.approved.get(self.pending_written, {})
         chosen = self.pending if tools is None else {name: self.pending[name] for name in tools}
-        others = {key: value for key, value in self.approved.items() if key != self.pending_endpoint}
-        book = replace(self, approved={**others, self.pending_endpoint: {**known, **chosen}}, damaged=False)
-        left = book.changes(self.pending_endpoint, self.pending)
-        return book if left else replace(book, pending_endpoint="", pending={})
+        others = {key: value for key, value in self.approved.items() if key != self.pending_written}
+        book = replace(self, approved={**others, self.pending_written: {**known, **chosen}}, damaged=False)
+        left = book.changes(self.pending_written, self.pending)
+        return book if left else replace(book, pending_written="", pending={})
+
+    def taken_over(self, identity: ServerIdentity) -> PinBook:
+        """Return the book with what an older version approved, under the server's identity.
+
+        What the user approved last counts, in whichever directory: a change of the definitions still shows.
+        """
+        if not (self.by_directory and self.approved):
+            return replace(self, by_directory=False)
+        known = self.approved.get(identity.former, list(self.approved.values())[-1])
+        return PinBook(self.server, {identity.written: known}, packs=self.packs, owner=self.owner)
 
 
 class DefinitionPins:
     """Compares what servers offer with what was approved: at the first use all of it, later what the user approves."""
 
     def __init__(self, directory: Path) -> None:
-        """Keep one file a server in *directory*."""
+        """Keep one file a server in *directory*, and one for each project that has a server of that name."""
         self._directory = directory
         self._lock = threading.Lock()
-        self._seen: dict[str, tuple[str, Tools]] = {}
-        self._changes: dict[str, tuple[Stamp, list[Change]]] = {}
+        self._seen: dict[str, tuple[ServerIdentity, Tools]] = {}
+        self._held: dict[str, tuple[Stamp, list[Change], Tools]] = {}
 
-    def observe(self, server: str, pack: str, endpoint: str, definitions: ServerDefinitions) -> list[Change]:
+    def observe(self, identity: ServerIdentity, pack: str, definitions: ServerDefinitions) -> list[Change]:
         """Take note of what a server offers now, and return what of it is not approved."""
+        server = identity.server
         tools = {str(part["name"]): pinned_part(part) for part in definitions.tools if "name" in part}
         with self._lock:
-            before = self._seen.get(server)
-            if before != (endpoint, tools):
-                self._seen[server] = (endpoint, tools)
-                self._changes.pop(server, None)
-                self._try_to_record(server, pack, endpoint, tools)
+            is_new = self._seen.get(server) != (identity, tools)
+            if is_new:
+                self._seen[server] = (identity, tools)
+                self._held.pop(server, None)
+                self._try_to_record(identity, pack, tools)
         changes = self.changed(server)
-        if before != (endpoint, tools):
-            for change in changes:
-                logger.warning("%s; look at it with: onetool approve %s", change, server)
+        for change in changes if is_new else ():
+            logger.warning("%s; look at it with: onetool approve %s", change, server)
         return changes
 
     def changed(self, server: str) -> list[Change]:
         """Return what is not approved of what the server offers now; another process may approve it meanwhile."""
         with self._lock:
-            if server not in self._seen:
-                return []
-            stamp = stamp_of(self._file(server))
-            kept = self._changes.get(server)
-            if kept is None or kept[0] != stamp:
-                kept = (stamp, self._read(server).changes(*self._seen[server]))
-                self._changes[server] = kept
-            return kept[1]
+            return self._compared(server)[0] if server in self._seen else []
+
+    def _compared(self, server: str) -> tuple[list[Change], Tools]:
+        """Return what is not approved of what was seen last, and what is approved."""
+        identity, tools = self._seen[server]
+        stamp = stamp_of(self._file(server, identity.owner))
+        kept = self._held.get(server)
+        if kept is None or kept[0] != stamp:
+            book = self._book(identity)
+            kept = self._held[server] = (stamp, book.changes(identity.written, tools), book.base(identity.written))
+        return kept[1:]
 
     def all_changed(self) -> dict[str, list[Change]]:
         """Return what is not approved, by server."""
@@ -149,75 +170,112 @@ class DefinitionPins:
             if change.tool in ("", ProxyTarget.of(tool.target).tool):
                 raise DefinitionChanged(tool.full_name, server, change.what)
 
+    def as_approved(self, tool: Tool) -> Tool:
+        """Return *tool* with the strictest of the hints that were approved, that its server gives now, and its own."""
+        own = ProxyTarget.of(tool.target).tool if tool.source.startswith(PROXY) else ""
+        server = tool.source.removeprefix(PROXY)
+        with self._lock:
+            if not own or server not in self._seen:
+                return tool
+            approved = self._compared(server)[1].get(own, {})
+            # What is gone from the list cannot say anything less strict either.
+            now = self._seen[server][1].get(own, approved)
+        return with_strictest_hints(tool, approved, now)
+
     # ---------------------------------------------------------------- what the user approves
 
     def books(self) -> list[PinBook]:
         """Return what is known of every server, from disk."""
-        names = (_server_of(path) for path in sorted(self._directory.glob("*.pins.json")))
-        return [self._read(name) for name in names if name]
+        keys = (_key_of(path) for path in sorted(self._directory.glob("*.pins.json")))
+        return [self._read(server, owner) for server, owner in keys if server]
 
     def approve(self, shown: PinBook, tools: Iterable[str] | None = None) -> None:
         """Approve what *shown* tells, which the user has seen, and not what is there by now."""
-        with locked(self._file(shown.server)):
+        with locked(self._file(shown.server, shown.owner)):
             approved = shown.approving(tools)
-            now = self._read(shown.server)
-            if (now.pending_endpoint, now.pending) != (shown.pending_endpoint, shown.pending):
-                approved = replace(approved, pending_endpoint=now.pending_endpoint, pending=now.pending)
+            now = self._read(shown.server, shown.owner)
+            if (now.pending_written, now.pending) != (shown.pending_written, shown.pending):
+                approved = replace(approved, pending_written=now.pending_written, pending=now.pending)
             self._write(approved)
 
-    def _try_to_record(self, server: str, pack: str, endpoint: str, tools: Tools) -> None:
+    def _try_to_record(self, identity: ServerIdentity, pack: str, tools: Tools) -> None:
         try:
-            self._record(server, pack, endpoint, tools)
+            self._record(identity, pack, tools)
         except (OSError, ValueError) as error:
-            logger.warning("what %s offers could not be remembered: %s", server, error)
+            logger.warning("what %s offers could not be remembered: %s", identity.server, error)
 
-    def _record(self, server: str, pack: str, endpoint: str, tools: Tools) -> None:
-        with locked(self._file(server)):
-            book = self._read(server)
-            packs = tuple(dict.fromkeys([*book.packs, pack]))
+    def _record(self, identity: ServerIdentity, pack: str, tools: Tools) -> None:
+        with locked(self._file(identity.server, identity.owner)):
+            before = self._read(identity.server, identity.owner)
+            book = self._book(identity)
+            book = replace(book, packs=tuple(dict.fromkeys([*book.packs, pack])))
             if book.is_new:
-                self._write(PinBook(server, {endpoint: tools}, packs=packs))
-            elif book.changes(endpoint, tools):
-                self._write(replace(book, pending_endpoint=endpoint, pending=tools, packs=packs))
-            elif book.pending_endpoint == endpoint:
-                self._write(replace(book, pending_endpoint="", pending={}))
+                book = replace(book, approved={identity.written: tools})
+            elif book.changes(identity.written, tools):
+                book = replace(book, pending_written=identity.written, pending=tools)
+            elif book.pending_written == identity.written:
+                book = replace(book, pending_written="", pending={})
+            if book != before:
+                self._write(book)
 
-    def _file(self, server: str) -> Path:
-        return server_file(self._directory, server, "pins")
+    # ---------------------------------------------------------------- files
 
-    def _read(self, server: str) -> PinBook:
+    def _book(self, identity: ServerIdentity) -> PinBook:
+        """Return what is approved of the server, taken over from an older version if need be."""
+        book = self._read(identity.server, identity.owner)
+        if book.is_new and identity.owner:
+            # Older versions kept a project's server beside the user's of the same name.
+            shared = self._read(identity.server, "")
+            if shared.by_directory and identity.former in shared.approved:
+                book = replace(shared, owner=identity.owner)
+        return book.taken_over(identity)
+
+    def _file(self, server: str, owner: str) -> Path:
+        return server_file(self._directory, server, "pins", *((owner,) if owner else ()))
+
+    def _read(self, server: str, owner: str) -> PinBook:
+        file = self._file(server, owner)
         try:
-            found = read_json(self._file(server))
-            return _book(server, found) if found is not None else PinBook(server)
+            found = read_json(file)
+            return _book(server, owner, found) if found is not None else PinBook(server, owner=owner)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             # Taken for a first use, a damaged file would approve whatever is offered now.
-            logger.warning("%s is damaged, so nothing of %s counts as approved: %s", self._file(server), server, error)
-            return PinBook(server, damaged=True)
+            logger.warning("%s is damaged, so nothing of %s counts as approved: %s", file, server, error)
+            return PinBook(server, owner=owner, damaged=True)
 
     def _write(self, book: PinBook) -> None:
-        write_json(self._file(book.server), _plain(book))
+        write_json(self._file(book.server, book.owner), _plain(book))
 
 
 def _plain(book: PinBook) -> dict[str, Any]:
-    pending = {"endpoint": book.pending_endpoint, "tools": dict(book.pending)} if book.pending_endpoint else None
-    plain: dict[str, Any] = {"version": 1, "server": book.server, "packs": list(book.packs)}
-    approved = {endpoint: dict(tools) for endpoint, tools in book.approved.items()}
+    pending = {"written": book.pending_written, "tools": dict(book.pending)} if book.pending_written else None
+    version = 1 if book.by_directory else 2
+    plain: dict[str, Any] = {"version": version, "server": book.server, "owner": book.owner, "packs": list(book.packs)}
+    approved = {written: dict(tools) for written, tools in book.approved.items()}
     return plain | {"approved": approved, "pending": pending}
 
 
-def _book(server: str, plain: Mapping[str, Any]) -> PinBook:
-    pending: Mapping[str, Any] = plain["pending"] or {"endpoint": "", "tools": {}}
+def _book(server: str, owner: str, plain: Mapping[str, Any]) -> PinBook:
+    pending: Mapping[str, Any] = plain["pending"] or {"written": "", "tools": {}}
     approved: Mapping[str, Tools] = {str(key): _tools(value) for key, value in plain["approved"].items()}
-    packs = tuple(str(pack) for pack in plain["packs"])
-    return PinBook(server, approved, str(pending["endpoint"]), _tools(pending["tools"]), packs)
+    return PinBook(
+        server,
+        approved,
+        str(pending.get("written", pending.get("endpoint"))),
+        _tools(pending["tools"]),
+        tuple(str(pack) for pack in plain["packs"]),
+        owner,
+        by_directory=plain.get("version") == 1,
+    )
 
 
 def _tools(value: Mapping[str, Any]) -> Tools:
     return {str(name): dict(part) for name, part in value.items()}
 
 
-def _server_of(path: Path) -> str:
+def _key_of(path: Path) -> tuple[str, str]:
     try:
-        return str((read_json(path) or {}).get("server") or "")
+        found = read_json(path) or {}
     except ValueError:
-        return ""
+        return "", ""
+    return str(found.get("server") or ""), str(found.get("owner") or "")

@@ -12,6 +12,7 @@ from typing import Any
 from ot.config.safe_file import locked
 from ot.registry.proxy_target import ProxyTarget
 from ot.registry.server_files import read_or_forget, server_file, write_json
+from ot.registry.server_identity import ServerIdentity
 from ot.registry.shape import Shape, merge, shape_of, shape_of_json, shape_text, shape_to_json
 from ot.registry.tool import Tool
 
@@ -53,12 +54,12 @@ class LearnedShapes:
         self._directory = directory
         self._write_seconds = write_seconds
         self._lock = threading.Lock()
-        self._known: dict[str, dict[str, Observed]] = {}
-        self._unwritten: dict[str, dict[str, Observed]] = {}
-        self._revisions: dict[str, int] = {}
+        self._known: dict[ServerIdentity, dict[str, Observed]] = {}
+        self._unwritten: dict[ServerIdentity, dict[str, Observed]] = {}
+        self._revisions: dict[ServerIdentity, int] = {}
         self._timer: threading.Timer | None = None
 
-    def learn(self, server: str, tool: str, definition_hash: str, value: Any) -> None:
+    def learn(self, server: ServerIdentity, tool: str, definition_hash: str, value: Any) -> None:
         """Take note of the shape of a successful result; the work is bounded, and nothing is written here."""
         new = Observed(definition_hash, 1, shape_of(value))
         with self._lock:
@@ -78,15 +79,15 @@ class LearnedShapes:
         """Take note of what *tool* returned, when its server does not tell the type itself."""
         if tool.definition and (tool.observed or not tool.returns):
             target = ProxyTarget.of(tool.target)
-            self.learn(target.server, target.tool, tool.definition, value)
+            self.learn(target.identity, target.tool, tool.definition, value)
 
-    def observed(self, server: str, tool: str, definition_hash: str) -> Observed | None:
+    def observed(self, server: ServerIdentity, tool: str, definition_hash: str) -> Observed | None:
         """Return what is known of the tool as it is defined now."""
         with self._lock:
             found = self._of_server(server).get(tool)
         return found if found and found.hash == definition_hash else None
 
-    def revision(self, server: str) -> int:
+    def revision(self, server: ServerIdentity) -> int:
         """Return a number that grows when there is something new to show of the server."""
         return self._revisions.get(server, 0)
 
@@ -101,7 +102,7 @@ class LearnedShapes:
             try:
                 self._write(server, learned)
             except (OSError, ValueError) as error:
-                logger.warning("what was learned of %s could not be written: %s", server, error)
+                logger.warning("what was learned of %s could not be written: %s", server.server, error)
 
     def _write_soon(self) -> None:
         if self._timer is None:
@@ -109,23 +110,31 @@ class LearnedShapes:
             self._timer.daemon = True
             self._timer.start()
 
-    def _write(self, server: str, learned: Mapping[str, Observed]) -> None:
-        path = server_file(self._directory, server, "shapes")
+    def _write(self, server: ServerIdentity, learned: Mapping[str, Observed]) -> None:
+        path = self._file(server)
         with locked(path):
-            together = _read(path)
+            together = self._read(server)
             for tool, new in learned.items():
                 together[tool] = together[tool].and_also(new) if tool in together else new
-            write_json(path, {"version": 1, "server": server, "tools": _plain(together)})
+            write_json(path, {"version": 1, "server": server.server, "tools": _plain(together)})
         with self._lock:
             # What was learned while this was written is not lost: it waits for the next time.
             for tool, new in self._unwritten.get(server, {}).items():
                 together[tool] = together[tool].and_also(new) if tool in together else new
             self._known[server] = together
 
-    def _of_server(self, server: str) -> dict[str, Observed]:
+    def _of_server(self, server: ServerIdentity) -> dict[str, Observed]:
         if server not in self._known:
-            self._known[server] = _read(server_file(self._directory, server, "shapes"))
+            self._known[server] = self._read(server)
         return self._known[server]
+
+    def _read(self, server: ServerIdentity) -> dict[str, Observed]:
+        path = self._file(server)
+        # Older versions had one file for all servers of a name; what it holds counts for the same definitions alone.
+        return _read(path if path.exists() else server_file(self._directory, server.server, "shapes"))
+
+    def _file(self, server: ServerIdentity) -> Path:
+        return server_file(self._directory, server.server, "shapes", server.written)
 
 
 def _is_round(count: int) -> bool:

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 BLOCK = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
-OPENING = re.compile(r"(?m)^# /// script$")
+OPENING = re.compile(r"(?m)(?:^|(?<=\r))# /// script$")
+"""Where a block begins for us, or for uv, to which a carriage return alone is the end of a line here."""
+SEPARATOR = re.compile("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+"""What some take for the end of a line and others do not: uv and we must not read two different files."""
 TOML_LINE = re.compile(r"\(at line (\d+),")
 OWN_CHOICES = frozenset({"exclude-newer", "prerelease", "resolution"})
 """What a file may tell uv without changing where packages come from."""
@@ -45,17 +48,21 @@ def script_metadata(text: str) -> ScriptMetadata:
 
 def _parse(text: str) -> dict[str, Any] | None:
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
-    blocks = [match for match in BLOCK.finditer(text) if match["type"] == "script"]
-    if len(blocks) > 1:
-        raise ValueError(f"line {_line(text, blocks[1].start())}: there is a second '# /// script' block")
-    if not blocks:
-        if opening := OPENING.search(text):
-            raise ValueError(
-                f"line {_line(text, opening.start())}: the '# /// script' block is not closed by a line '# ///', "
-                "or a line in between does not start with '# '"
-            )
+    openings = [match.start() for match in OPENING.finditer(text)]
+    if not openings:
         return None
-    return _toml(blocks[0]["content"], _line(text, blocks[0].start("content")))
+    if len(openings) > 1:
+        raise ValueError(f"line {_line(text, openings[1])}: there is a second '# /// script' block")
+    block = next((match for match in BLOCK.finditer(text) if match.start() == openings[0]), None)
+    if block is None:
+        raise ValueError(
+            f"line {_line(text, openings[0])}: the '# /// script' block is not closed by a line '# ///', "
+            "or a line in between does not start with '# '"
+        )
+    if found := SEPARATOR.search(text, max(block.start() - 1, 0), block.end()):
+        line, mark = _line(text, found.start()), f"U+{ord(found[0]):04X}"
+        raise ValueError(f"line {line}: {mark} stands in the '# /// script' block, end its lines with a newline alone")
+    return _toml(block["content"], _line(text, block.start("content")))
 
 
 def _line(text: str, position: int) -> int:
@@ -63,7 +70,7 @@ def _line(text: str, position: int) -> int:
 
 
 def _toml(content: str, first_line: int) -> dict[str, Any]:
-    lines = [line[2:] if line.startswith("# ") else line[1:] for line in content.splitlines()]
+    lines = [line[2:] if line.startswith("# ") else line[1:] for line in content.removesuffix("\n").split("\n")]
     try:
         return tomllib.loads("\n".join(lines))
     except RecursionError:

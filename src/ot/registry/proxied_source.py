@@ -12,7 +12,7 @@ from typing import Any
 
 from ot.errors import ToolUnavailable
 from ot.registry.clean_text import clean_text, identifier, unique_identifiers
-from ot.registry.definition_diff import definition_hash
+from ot.registry.definition_diff import definition_hash, hints_of
 from ot.registry.definition_limits import outside_reference, within_limits
 from ot.registry.definition_pins import DefinitionPins
 from ot.registry.learned_shapes import LearnedShapes
@@ -20,6 +20,7 @@ from ot.registry.proxy_target import PROXY, ProxyTarget
 from ot.registry.schema_parameters import parameters_of_schema
 from ot.registry.schema_types import as_schema, python_type
 from ot.registry.server_definitions import ServerDefinitions
+from ot.registry.server_identity import ServerIdentity
 from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_registry import Pack
 
@@ -48,7 +49,7 @@ METHODS: Mapping[str, tuple[str, tuple[Parameter, ...], str, str]] = {
 class ProxiedPack(Pack):
     """A pack of a server's tools; what is learned of their results is shown as soon as it is known."""
 
-    server: str = ""
+    identity: ServerIdentity | None = None
     shapes: LearnedShapes | None = None
     _shown: dict[str, Any] = field(init=False, default_factory=dict[str, Any], repr=False, compare=False)
 
@@ -59,7 +60,7 @@ class ProxiedPack(Pack):
         Raises:
             ToolUnavailable: The server was never listed.
         """
-        revision = self.shapes.revision(self.server) if self.shapes else 0
+        revision = self.shapes.revision(self.identity) if self.shapes and self.identity else 0
         if self._shown.get("revision") != revision:
             tools = {tool.name: self._with_shape(tool) for tool in self._defined}
             self._shown.update(tools=MappingProxyType(tools), revision=revision)
@@ -73,57 +74,58 @@ class ProxiedPack(Pack):
         if self.shapes is None or not tool.definition or (tool.returns and not tool.observed):
             return tool
         target = ProxyTarget.of(tool.target)
-        found = self.shapes.observed(target.server, target.tool, tool.definition)
+        found = self.shapes.observed(target.identity, target.tool, tool.definition)
         return replace(tool, returns=found.text, observed=f"observed {found.count}x") if found else tool
 
 
 def proxied_pack(
-    server: str,
+    identity: ServerIdentity,
     pack: str,
     definitions: ServerDefinitions | None,
     why: str = "",
     tools: Sequence[str] = (),
     *,
-    endpoint: str = "",
     timeout: float | None = None,
     shapes: LearnedShapes | None = None,
     pins: DefinitionPins | None = None,
 ) -> Pack:
-    """Return the pack of *server*: its tools, or *why* there are none yet.
+    """Return the pack of a server: its tools, or *why* there are none yet.
 
     *tools* are patterns of those to offer, those with ``!`` of some to leave out. With *pins*, what is offered
-    at *endpoint* is compared with what was approved; the first time, it is approved.
+    is compared with what was approved; the first time, it is approved.
     """
+    origin = f"{PROXY}{identity.server}"
     if definitions is None:
-        return Pack(pack, SOURCE, lambda: _not_listed(pack, why), origin=f"{PROXY}{server}")
+        return Pack(pack, SOURCE, lambda: _not_listed(pack, why), origin=origin)
     usable, refused = within_limits(definitions)
     for name, reason in refused.items():
-        logger.warning("%s: the tool %s is left out: %s", server, name, reason)
+        logger.warning("%s: the tool %s is left out: %s", identity.server, name, reason)
     if pins is not None:
-        pins.observe(server, pack, endpoint, usable)
+        pins.observe(identity, pack, usable)
 
     def read() -> list[Tool]:
-        return [replace(tool, timeout=timeout) for tool in tools_of_server(server, pack, usable, tools)]
+        return [replace(tool, timeout=timeout) for tool in tools_of_server(identity, pack, usable, tools)]
 
     said = clean_text(definitions.instructions, MAX_DOC)
-    origin = f"{PROXY}{server}"
-    return ProxiedPack(pack, SOURCE, read, origin=origin, instructions=said, server=server, shapes=shapes)
+    return ProxiedPack(pack, SOURCE, read, origin=origin, instructions=said, identity=identity, shapes=shapes)
 
 
 def _not_listed(pack: str, why: str) -> Iterable[Tool]:
     raise ToolUnavailable(pack, why or "not connected yet: its tools are known after the first connection")
 
 
-def tools_of_server(server: str, pack: str, definitions: ServerDefinitions, filter: Sequence[str] = ()) -> list[Tool]:
+def tools_of_server(
+    identity: ServerIdentity, pack: str, definitions: ServerDefinitions, filter: Sequence[str] = ()
+) -> list[Tool]:
     """Return the tools that the filter leaves of *definitions*, which are within the limits, under Python names."""
     chosen = {name: part for part in definitions.tools if is_offered(name := str(part["name"]), filter)}
     names = unique_identifiers(list(chosen))
     for name, given in names.items():
         if given != identifier(name):
-            logger.warning("%s: the tool %r is called %s, another one has that name", server, name, given)
-    tools = [tool_of_definition(server, pack, names[name], part) for name, part in chosen.items()]
+            logger.warning("%s: the tool %r is called %s, another one has that name", identity.server, name, given)
+    tools = [tool_of_definition(identity, pack, names[name], part) for name, part in chosen.items()]
     taken = {tool.name for tool in tools}
-    return tools + [tool for tool in _of_methods(server, pack, definitions) if tool.name not in taken]
+    return tools + [tool for tool in _of_methods(identity.server, pack, definitions) if tool.name not in taken]
 
 
 def is_offered(name: str, filter: Sequence[str]) -> bool:
@@ -138,23 +140,22 @@ def is_offered(name: str, filter: Sequence[str]) -> bool:
     return (not wanted or fits(wanted)) and not fits(unwanted)
 
 
-def tool_of_definition(server: str, pack: str, name: str, definition: Mapping[str, Any]) -> Tool:
+def tool_of_definition(identity: ServerIdentity, pack: str, name: str, definition: Mapping[str, Any]) -> Tool:
     """Return one tool as a program calls it."""
     schema = as_schema(definition.get("inputSchema"))
     parameters, renamed = parameters_of_schema(schema)
-    hints = as_schema(definition.get("annotations"))
-    read_only = hints.get("readOnlyHint")
+    read_only, destructive = hints_of(definition)
     return Tool(
         pack=pack,
         name=name,
         parameters=parameters,
         returns=_returns(definition.get("outputSchema")),
         doc=clean_text(definition.get("description") or definition.get("title"), MAX_DOC),
-        source=f"{PROXY}{server}",
+        source=f"{PROXY}{identity.server}",
         backend=BACKEND,
-        target=ProxyTarget(server, str(definition["name"]), names=renamed).text(),
-        destructive=hints.get("destructiveHint") is True,
-        read_only=read_only if isinstance(read_only, bool) else None,
+        target=ProxyTarget(identity.server, identity.written, str(definition["name"]), names=renamed).text(),
+        destructive=destructive,
+        read_only=read_only,
         input_schema=schema,
         definition=definition_hash(definition),
     )

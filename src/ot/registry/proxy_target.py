@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ot.registry.server_identity import ServerIdentity
+
 PROXY = "proxy:"
 """A proxied tool's source is this and the server's name."""
 
@@ -16,6 +18,7 @@ class ProxyTarget:
     """The server, the tool's own name there or the method to call, and parameters that have another name there."""
 
     server: str
+    written: str = ""
     tool: str = ""
     method: str = ""
     names: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -27,8 +30,14 @@ class ProxyTarget:
 
     def text(self) -> str:
         """Return the ``target`` of a tool."""
-        parts: dict[str, Any] = {"server": self.server, "tool": self.tool, "method": self.method}
-        return json.dumps({key: value for key, value in parts.items() if value} | {"names": dict(self.names)})
+        parts = {"server": self.server, "written": self.written, "tool": self.tool, "method": self.method}
+        given: dict[str, Any] = {key: value for key, value in parts.items() if value}
+        return json.dumps(given | {"names": dict(self.names)})
+
+    @property
+    def identity(self) -> ServerIdentity:
+        """The server, as far as what is learned of its tools depends on it."""
+        return ServerIdentity(self.server, self.written)
 
     def sent(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return *arguments* under the names that the server knows."""

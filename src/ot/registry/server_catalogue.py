@@ -10,6 +10,7 @@ from typing import Any, cast
 from ot.registry.definition_limits import within_limits
 from ot.registry.server_definitions import ServerDefinitions
 from ot.registry.server_files import read_or_forget, server_file, write_json
+from ot.registry.server_identity import ServerIdentity
 
 logger = logging.getLogger(__name__)
 
@@ -17,16 +18,16 @@ VERSION = 1
 
 
 class ServerCatalogue:
-    """The definitions of each server at each address, one file each."""
+    """The definitions of each server, one file each, wherever it is used from."""
 
     def __init__(self, directory: Path) -> None:
         """Keep the files in *directory*."""
         self._directory = directory
 
-    def read(self, server: str, endpoint: str) -> ServerDefinitions | None:
-        """Return what the server offered at that address, or nothing when it was never asked."""
-        path = server_file(self._directory, server, "tools", endpoint)
-        found = read_or_forget(path)
+    def read(self, identity: ServerIdentity) -> ServerDefinitions | None:
+        """Return what the server offered, or nothing when it was never asked."""
+        path = self._file(identity)
+        found = read_or_forget(path) or self._taken_over(identity)
         if not found or found.get("version") != VERSION:
             return None
         try:
@@ -35,18 +36,26 @@ class ServerCatalogue:
             logger.warning("%s is damaged and is not used", path)
             return None
 
-    def write(self, server: str, endpoint: str, definitions: ServerDefinitions) -> None:
+    def write(self, identity: ServerIdentity, definitions: ServerDefinitions) -> None:
         """Remember what the server offers; tools over the limits are left out."""
-        path = server_file(self._directory, server, "tools", endpoint)
         try:
             usable, _ = within_limits(definitions)
-            write_json(path, {"version": VERSION, "server": server, "definitions": vars(usable)})
+            content = {"version": VERSION, "server": identity.server, "definitions": vars(usable)}
+            write_json(self._file(identity), content)
         except (OSError, TypeError, ValueError) as error:
-            logger.warning("the definitions of %s could not be remembered: %s", server, error)
+            logger.warning("the definitions of %s could not be remembered: %s", identity.server, error)
 
-    def forget(self, server: str, endpoint: str) -> None:
-        """Remove what is remembered of the server at that address."""
-        server_file(self._directory, server, "tools", endpoint).unlink(missing_ok=True)
+    def _taken_over(self, identity: ServerIdentity) -> dict[str, Any]:
+        """Return what an older version kept of the server for this directory, from now on under its identity."""
+        old, new = server_file(self._directory, identity.server, "tools", identity.former), self._file(identity)
+        try:
+            old.replace(new)
+        except OSError:
+            return {}
+        return read_or_forget(new)
+
+    def _file(self, identity: ServerIdentity) -> Path:
+        return server_file(self._directory, identity.server, "tools", identity.written)
 
 
 def _definitions(plain: Mapping[str, Any]) -> ServerDefinitions:

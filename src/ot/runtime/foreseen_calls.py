@@ -21,13 +21,13 @@ MAX_DEPTH, MAX_CHARACTERS = 100, 100_000
 def foreseen_calls(program: Program, tool: str, line: int | None, waiting: int) -> Foreseen:
     """Return how many calls of *tool* the program holds, and the line that one of them stands in."""
     if len(program.source) > MAX_CHARACTERS:
-        return Foreseen(line, program.line(line), waiting, None)
+        return Foreseen(line, program.whole_line(line), waiting, None)
     pack, _, name = tool.partition(".")
     count = _Count(pack, name, _literal_lengths(program))
     for statement in program.tree.body:
         count.look(statement, 1, 0)
     at = line or (count.lines[0] if count.lines else None)
-    return Foreseen(at, program.line(at), waiting, count.most if count.lines else None)
+    return Foreseen(at, program.whole_line(at), waiting, count.most if count.lines else None)
 
 
 @dataclass

@@ -105,6 +105,9 @@ async def plain_arguments(
         NotPlainData: As ``plain_copy``; the text names the argument.
     """
 
+    for name in kwargs:
+        _require_text(tool, name)
+
     def copies() -> tuple[list[Any], dict[str, Any]]:
         given = [_counted_copy(value, Counter(f"{tool}() argument {n}", max_bytes)) for n, value in enumerate(args, 1)]
         named = {
@@ -113,6 +116,12 @@ async def plain_arguments(
         return given, named
 
     return await _where_quick([*args, *kwargs.values()], copies)
+
+
+def _require_text(tool: str, name: str) -> None:
+    """Return when a name can be sent anywhere: one is not mended as a value is, for two could become the same."""
+    if not name.isascii() and _text(name) != name:
+        raise NotPlainData(f"{tool}() argument {name[:50]!a}", "the name is not text: it holds half a character")
 
 
 async def _where_quick[T](value: Any, work: Callable[[], T]) -> T:

@@ -107,9 +107,13 @@ class Program:
 
     def line(self, number: int | None) -> str:
         """Return the model's own line of that number, cut to a readable length."""
-        lines = self.written.split("\n")
-        text = lines[number - 1].strip() if number and 0 < number <= len(lines) else ""
+        text = self.whole_line(number)
         return text if len(text) <= 200 else text[:200] + "…"
+
+    def whole_line(self, number: int | None) -> str:
+        """Return the model's own line of that number, however long it is."""
+        lines = self.written.split("\n")
+        return lines[number - 1].strip() if number and 0 < number <= len(lines) else ""
 
 
 def _assigns(node: ast.Assign, name: str) -> bool:

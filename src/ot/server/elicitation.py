@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
+import anyio
 from fastmcp import Context
 from mcp import MCPError, ServerSession
 from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
@@ -17,6 +18,8 @@ from ot.execution.ask_user import Answer, AskUser, Question
 
 KEY = "answer"
 """Under which the one question of a reply stands, and its answer in the next request."""
+UNSENT = (ValueError, TypeError, RuntimeError, OSError, anyio.ClosedResourceError, anyio.BrokenResourceError)
+"""What making and sending a request raises when it cannot be written, or when the connection has ended."""
 NO_ELICITATION = "the client cannot put questions to its user (it offers no elicitation)"
 
 
@@ -45,6 +48,8 @@ class ClientQuestion:
             raise CannotAsk(f"the client refused the question: {str(error)[:200]}") from None
         except ValidationError:
             raise CannotAsk("the client's answer could not be read") from None
+        except UNSENT as error:
+            raise CannotAsk(f"the question could not be sent: {type(error).__name__}") from None
         return Answer(result.action, result.content or {})
 
 

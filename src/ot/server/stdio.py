@@ -25,7 +25,7 @@ MAX_DROPPED_BYTES = 128 << 20
 """A message over the first size is dropped and refused; one that is still not over at this size ends the connection."""
 CHUNK = 1 << 16
 
-PARSE_ERROR, INVALID_REQUEST = -32700, -32600
+PARSE_ERROR, INVALID_REQUEST, INTERNAL_ERROR = -32700, -32600, -32603
 
 Incoming = SessionMessage | Exception
 
@@ -173,7 +173,14 @@ class Wire:
                 message = item.message
                 if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
                     self._open.discard(message.id)
-                await self._send(message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+                try:
+                    line = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+                except ValueError as error:  # one message that has no JSON ends neither the others nor the server
+                    logger.error("a message could not be written: %s", error)
+                    if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+                        await self._refuse(INTERNAL_ERROR, "the answer could not be written as JSON", message.id)
+                    continue
+                await self._send(line)
 
     async def _refuse(self, code: int, reason: str, request_id: Any = None) -> None:
         reply = {"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": reason}}

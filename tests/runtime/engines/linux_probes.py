@@ -263,6 +263,13 @@ ARGUMENTS: dict[str, list[tuple[str, tuple[int, ...]]]] = {
         ("packets", (UNIX, 5, 0)),
     ],
     "sendto": [("an address", (3, 0, 0, 0, 4096, 110))],
+    "getsockopt": [
+        ("pidfd of the peer", (3, 1, 77, 4096, 4096)),
+        ("credentials of the peer", (3, 1, 17, 4096, 4096)),
+        ("groups of the peer", (3, 1, 59, 4096, 4096)),
+        ("label of the peer", (3, 1, 31, 4096, 4096)),
+        ("another protocol", (3, 6, 3, 4096, 4096)),
+    ],
     "prlimit64": [("of another process", (1, 7, 0, 0)), ("raised", (0, 7, 4096, 0))],
 }
 """System calls that are allowed, with arguments that are not."""

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from collections.abc import Mapping
+from typing import Any, cast
 
 from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 
 from ot.errors import CannotAsk
 from ot.execution.ask_user import Question
 from ot.execution.call_context import CallContext
-from ot.registry.clean_text import clean_text
+from ot.registry.clean_text import clean_line, clean_text
+from ot.visible_text import quoted
+
+logger = logging.getLogger(__name__)
 
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
-MAX_MESSAGE = 4000
+MAX_MESSAGE, MAX_WORDS, MAX_DATA = 4000, 500, 2000
+MAX_PARTS = 500
+DATA = frozenset({"enum", "const", "default", "required", "pattern"})
+"""Parts of a form that are no words to a person but what an answer is made of."""
 
 
 async def answer_elicitation(context: CallContext | None, params: ElicitRequestParams, server: str) -> ElicitResult:
@@ -21,15 +29,55 @@ async def answer_elicitation(context: CallContext | None, params: ElicitRequestP
         return ElicitResult(action="cancel")
     try:
         answer = await context.ask(_question(params, server))
-    except CannotAsk:
+    except CannotAsk as error:
+        logger.warning("the server %s asked its user something: %s", server, error)
         return ElicitResult(action="cancel")
     content: Any = dict(answer.content) if answer.action == "accept" else None
     return ElicitResult(action=answer.action, content=content)
 
 
 def _question(params: ElicitRequestParams, server: str) -> Question:
-    # Who asks is said by us: a server could write as if it were OneTool.
-    message = f"The server '{server}' asks: {params.message}"
-    if isinstance(params, ElicitRequestFormParams):
-        return Question(clean_text(message, MAX_MESSAGE), params.requested_schema)
-    return Question(clean_text(f"{message}\n{params.url}", MAX_MESSAGE), NOTHING)
+    """Return the question in words that say who asks, and cannot look as if OneTool itself did.
+
+    Raises:
+        CannotAsk: Its form cannot be put before a person as it is.
+    """
+    is_form = isinstance(params, ElicitRequestFormParams)
+    said = clean_text(params.message if is_form else f"{params.message}\n{params.url}", MAX_MESSAGE)
+    # Its further lines are set in: none of them can be taken for one of ours.
+    message = f"The server {quoted(server)} asks: {said}".replace("\n", "\n    ")
+    return Question(message, _clean_form(params.requested_schema) if is_form else NOTHING)
+
+
+def _clean_form(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a form whose words show all that they hold; what is sent back as an answer stays as it is."""
+    _require_small(schema)
+    return _clean(schema)
+
+
+def _require_small(schema: Mapping[str, Any]) -> None:
+    waiting: list[Any] = [schema]
+    for _ in range(MAX_PARTS):
+        if not waiting:
+            return
+        part = waiting.pop()
+        waiting += part.values() if isinstance(part, Mapping) else part if isinstance(part, list) else ()
+    raise CannotAsk(f"its form has more than {MAX_PARTS} parts")
+
+
+def _clean(part: Any, is_data: bool = False) -> Any:
+    if isinstance(part, Mapping):
+        entries = cast("Mapping[Any, Any]", part).items()
+        return {_data(key): _clean(value, key in DATA) for key, value in entries}
+    if isinstance(part, list):
+        return [_clean(value, is_data) for value in cast("list[Any]", part)]
+    if isinstance(part, str):
+        return _data(part) if is_data else clean_line(part, MAX_WORDS)
+    return part
+
+
+def _data(text: Any) -> str:
+    """Return what an answer will hold; cleaned, it would be another answer."""
+    if not isinstance(text, str) or "\n" in text or clean_text(text, MAX_DATA) != text:
+        raise CannotAsk("its form has a name or a choice that cannot be shown as it is")
+    return text

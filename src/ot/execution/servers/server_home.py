@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from ot.config.models import Server
+from ot.registry.server_identity import ServerIdentity
 
 HOMES = "homes"
 BARRIERS: Mapping[str, str] = {
@@ -20,11 +18,9 @@ BARRIERS: Mapping[str, str] = {
 """Where npm's and uv's search for a project to obey ends, which otherwise goes up to the root."""
 
 
-def server_home(global_dir: Path, name: str, server: Server, project: Path | None) -> Path:
-    """Return the directory of *server*: another one when something else is written of it, or by another project."""
-    parts = [server.command, server.args, sorted(server.env), str(project or "")]
-    digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
-    return global_dir / HOMES / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}-{digest}"
+def server_home(global_dir: Path, identity: ServerIdentity) -> Path:
+    """Return the directory of a server: another one when something else is written of it, or by another project."""
+    return global_dir / HOMES / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', identity.server)}-{identity.written}"
 
 
 def make_home(directory: Path) -> None:

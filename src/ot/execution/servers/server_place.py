@@ -16,6 +16,7 @@ from ot.config.paths import Paths
 from ot.config.trust import ServerHere, Trust
 from ot.config.workspace_trust import Seal, launcher_files
 from ot.execution.servers.server_home import server_home
+from ot.registry.server_identity import ServerIdentity
 
 PYTHON = re.compile(r"(?:python|pypy)[\d.]*w?")
 RUNNERS = frozenset({"uv", "uvx", "pipx", "poetry", "pdm", "hatch", "rye"})
@@ -38,19 +39,19 @@ class ServerPlace:
 
 
 def place_of_server(
-    name: str, server: Server, cwd: str, paths: Paths, project: Path | None, *, trusted: bool = False
+    identity: ServerIdentity, server: Server, cwd: str, paths: Paths, project: Path | None, *, trusted: bool = False
 ) -> ServerPlace:
     """Return where *server* is started, whose ``cwd`` with everything filled in is *cwd*.
 
     In the workspace it is only started while the user trusts that directory for it, or is *trusted* for this once.
     """
-    home = str(server_home(paths.global_dir, name, server, project))
+    home = str(server_home(paths.global_dir, identity))
     if not server.cwd:
         return ServerPlace(home, home, private=True)
     directory = os.path.normpath(paths.cwd / Path(cwd).expanduser())
     if not _in_workspace(server.cwd, cwd, directory, paths, project):
         return ServerPlace(home, directory)
-    seal, problem = (None, "") if trusted else _sealed(name, server, directory, paths, project)
+    seal, problem = (None, "") if trusted else _sealed(identity.server, server, directory, paths, project)
     return ServerPlace(home, directory, in_workspace=True, seal=seal, problem=problem)
 
 

@@ -16,6 +16,7 @@ from ot.registry.learned_shapes import LearnedShapes
 from ot.registry.proxied_source import proxied_pack
 from ot.registry.server_catalogue import ServerCatalogue
 from ot.registry.server_definitions import ServerDefinitions
+from ot.registry.server_identity import ServerIdentity
 from ot.registry.tool_registry import Pack
 
 UNKNOWN = "its server has not been asked yet what it offers; it is asked when a program names the pack"
@@ -36,7 +37,7 @@ class ServerShelf:
         self._catalogue = catalogue
         self._pins = pins
         self._shapes = shapes
-        self._known: dict[str, ServerDefinitions] = {}
+        self._known: dict[ServerIdentity, ServerDefinitions] = {}
         self._specs: Mapping[str, ServerSpec] = {}
         self._asking: asyncio.Task[None] | None = None
 
@@ -44,8 +45,8 @@ class ServerShelf:
         """Return a pack for each of *specs*, from what is known of it."""
         self._specs = specs
         for spec in specs.values():
-            if spec.endpoint not in self._known and (found := self._catalogue.read(spec.name, spec.endpoint)):
-                self._known[spec.endpoint] = found
+            if spec.identity not in self._known and (found := self._catalogue.read(spec.identity)):
+                self._known[spec.identity] = found
         self.stale = False
         return [self._pack(spec) for spec in specs.values()]
 
@@ -53,12 +54,11 @@ class ServerShelf:
         state = self._pool.states().get(spec.name, {})
         why = spec.problem or str(state.get("why") or UNKNOWN)
         return proxied_pack(
-            spec.name,
+            spec.identity,
             spec.pack,
-            self._known.get(spec.endpoint),
+            self._known.get(spec.identity),
             why,
             spec.tools,
-            endpoint=spec.endpoint,
             timeout=spec.call_seconds,
             shapes=self._shapes,
             pins=self._pins,
@@ -71,17 +71,17 @@ class ServerShelf:
         spec = self._specs.get(server)
         if spec is None:
             return
-        before = self._known.get(spec.endpoint)
+        before = self._known.get(spec.identity)
         if before is None or _differs(before, definitions):
-            self._known[spec.endpoint] = definitions
+            self._known[spec.identity] = definitions
             self.stale = True
-            self._catalogue.write(spec.name, spec.endpoint, definitions)
+            self._catalogue.write(spec.identity, definitions)
             # At once: the call that is about to be made is held to it, and not only the next run.
-            self._pins.observe(spec.name, spec.pack, spec.endpoint, within_limits(definitions)[0])
+            self._pins.observe(spec.identity, spec.pack, within_limits(definitions)[0])
 
     def unknown(self) -> list[ServerSpec]:
         """Return the servers of which nothing is known."""
-        return [spec for spec in self._specs.values() if spec.endpoint not in self._known and not spec.problem]
+        return [spec for spec in self._specs.values() if spec.identity not in self._known and not spec.problem]
 
     async def ask_named(self, texts: Iterable[str]) -> None:
         """Find out what those servers offer whose packs are named in *texts* and of which nothing is known."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ot.config.workspace_trust import Seal
+from ot.registry.server_identity import ServerIdentity
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class ServerSpec:
     concurrency: int = 16
     tools: tuple[str, ...] = ()
     problem: str = ""
+    written: ServerIdentity | None = None
+    """What its user wrote, where it came from a configuration: filled in and placed, it is another text."""
     workspace: str = ""
     """The directory that its client works in, which it is told as its root."""
     in_workspace: bool = False
@@ -56,7 +59,9 @@ class ServerSpec:
         return {"state": "failed", "why": self.problem} if self.problem else {"state": "idle"}
 
     @cached_property
-    def endpoint(self) -> str:
-        """What its user approved: the address without secrets; another one is another server to approve."""
-        parts = [self.command, self.args, self.cwd, self.url]
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    def identity(self) -> ServerIdentity:
+        """What its user approved, and what is known of it is kept under."""
+        return self.written or ServerIdentity.of(
+            self.name, command=self.command, args=self.args, url=self.url, cwd=self.cwd, env=self.env,
+            headers=self.headers,
+        )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ot.config.expand import REFERENCE, WORKSPACE, names_in
@@ -18,6 +18,7 @@ from ot.execution.servers.foreign_references import foreign_reference
 from ot.execution.servers.server_place import ServerPlace, place_of_server, runs_modules, server_here
 from ot.execution.servers.server_spec import ServerSpec
 from ot.execution.workers.child_environ import launcher_environ, worker_environ
+from ot.registry.server_identity import ServerIdentity, former_hash
 
 
 def specs_of_servers(loaded: Loaded, paths: Paths, *, trusted: bool = False) -> dict[str, ServerSpec]:
@@ -70,7 +71,8 @@ def spec_of_server(
     """
     filling = _Filling(name, secrets, project is not None, frozenset(granted), secrets_files, str(paths.cwd))
     command = filling.text("command", server.command)
-    place = place_of_server(name, server, filling.text("cwd", server.cwd), paths, project, trusted=trusted)
+    cwd, identity = filling.text("cwd", server.cwd), _identity(name, server, project)
+    place = place_of_server(identity, server, cwd, paths, project, trusted=trusted)
     if command and (why := _wrong_command(server.command, place, project)):
         filling.problems.append(f"servers.{name}.{why}")
     spec = ServerSpec(
@@ -97,6 +99,9 @@ def spec_of_server(
         private=place.private and bool(command),
         seal=place.seal,
     )
+    former_cwd = str(paths.cwd / Path(cwd).expanduser()) if command else ""
+    former = former_hash(spec.command, spec.args, former_cwd, spec.url)
+    spec = replace(spec, written=replace(identity, former=former))
     return spec if spec.problem else _with_address_checked(spec)
 
 
@@ -142,8 +147,21 @@ def _with_address_checked(spec: ServerSpec) -> ServerSpec:
         server_address(spec.url)
     except ValueError:
         text = f"servers.{spec.name}.url is not an address that can be used once its secrets are filled in"
-        return ServerSpec(name=spec.name, pack=spec.pack, url=spec.url, problem=text)
+        return ServerSpec(name=spec.name, pack=spec.pack, url=spec.url, problem=text, written=spec.written)
     return spec
+
+
+def _identity(name: str, server: Server, project: Path | None) -> ServerIdentity:
+    return ServerIdentity.of(
+        name,
+        command=server.command,
+        args=server.args,
+        url=server.url,
+        cwd=server.cwd,
+        env=server.env,
+        headers=server.headers,
+        owner=str(project or ""),
+    )
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import logging
 import re
 import time
 from collections import deque
@@ -35,6 +36,8 @@ from ot.runtime.engines.jail.frames import NOTICE, largest_message
 from ot.runtime.engines.print_capture import PrintCapture
 from ot.runtime.engines.zygote_process import Child
 from ot.runtime.program import Program
+
+logger = logging.getLogger(__name__)
 
 STILLBORN_SECONDS = 0.03
 PATIENCE_SECONDS = 0.05
@@ -220,21 +223,30 @@ class ForkedRun:
 
     async def _answer(self, number: int, payload: bytes) -> None:
         try:
-            answer = await self._answered(payload)
+            request = await read_anywhere(read_request, payload)
+        except MALFORMED as error:
+            self._let_go(payload)
+            return self._malformed(error)
+        try:
+            answer = await self._answered(*request)
         except RunError as end:
             return self._end(end)  # the program must not catch this
         except OneToolError as error:
             answer = failure_answer(builtin_exception(error))
         except MALFORMED as error:
-            return self._malformed(error)
+            # The request was one, so this is a fault of the server's own: told to the program, and to the log.
+            logger.exception("a call failed in the server")
+            answer = failure_answer(RuntimeError(f"the call failed in the server: {type(error).__name__}"))
         finally:
-            self._held -= len(payload)
-            if self._held <= MAX_HELD_BYTES < self._held + len(payload):
-                self._child.pause(False)
+            self._let_go(payload)
         return self._child.send(number, answer)
 
-    async def _answered(self, payload: bytes) -> bytes:
-        pack, name, args, kwargs = await read_anywhere(read_request, payload)
+    def _let_go(self, payload: bytes) -> None:
+        self._held -= len(payload)
+        if self._held <= MAX_HELD_BYTES < self._held + len(payload):
+            self._child.pause(False)
+
+    async def _answered(self, pack: str, name: str, args: list[Any] | None, kwargs: dict[str, Any]) -> bytes:
         if args is not None:
             return await value_answer(await self.reach.call(pack, name, args, kwargs))
         match self.reach.member(pack, name):

@@ -28,6 +28,8 @@ PAGE = mmap.PAGESIZE
 MOST_FILES = 64
 MOST_THREADS = 512
 """Of all children together, where they run as a user of their own."""
+MOST_THREADS_BESIDE = 4096
+"""Of all children together, beyond what the user has already, where they share it with other programs."""
 SYSTEM_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/usr/share/zoneinfo")
 NOT_STANDARD = frozenset({"site-packages", "dist-packages"})
 
@@ -125,7 +127,28 @@ def _can_map() -> bool:
     return True
 
 
-def lock_child(limits: ChildLimits, filter_: Filter, base_bytes: int, *, own_user: bool) -> None:
+def most_threads_beside() -> int | None:
+    """Return how many threads this user may have, those of its other programs included; None where nobody can tell.
+
+    Ask before the jail is on. The kernel never counts those of root: a server that stays root has its control group.
+    """
+    try:
+        processes = [f"/proc/{name}" for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - as above
+    except OSError:
+        return None
+    return sum(map(_threads, processes)) + MOST_THREADS_BESIDE if processes else None
+
+
+def _threads(process: str) -> int:
+    """Return how many threads a process has, if it is this user's."""
+    try:
+        mine = os.stat(process).st_uid == os.getuid()  # noqa: PTH116 - as above
+        return os.stat(f"{process}/task").st_nlink - 2 if mine else 0  # noqa: PTH116 - as above
+    except OSError:  # it has ended
+        return 0
+
+
+def lock_child(limits: ChildLimits, filter_: Filter, base_bytes: int, threads: int | None) -> None:
     """Put on the rest, before any program is read.
 
     Raises:
@@ -133,7 +156,7 @@ def lock_child(limits: ChildLimits, filter_: Filter, base_bytes: int, *, own_use
         NotLocked: It is on, and does not hold.
     """
     die_with_parent()
-    for kind, most in _limits(limits, base_bytes, own_user):
+    for kind, most in _limits(limits, base_bytes, threads):
         allowed = resource.getrlimit(kind)[1]
         most = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
         resource.setrlimit(kind, (most, most))
@@ -146,7 +169,7 @@ def die_with_parent() -> None:
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _limits(limits: ChildLimits, base_bytes: int, own_user: bool) -> list[tuple[int, int]]:
+def _limits(limits: ChildLimits, base_bytes: int, threads: int | None) -> list[tuple[int, int]]:
     # The server's own clock ends a run to the fraction of a second; this one holds if it does not.
     found = [
         (resource.RLIMIT_AS, base_bytes + limits.memory_bytes),
@@ -157,7 +180,7 @@ def _limits(limits: ChildLimits, base_bytes: int, own_user: bool) -> list[tuple[
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
     ]
-    return [*found, (resource.RLIMIT_NPROC, MOST_THREADS)] if own_user else found
+    return found if threads is None else [*found, (resource.RLIMIT_NPROC, threads)]
 
 
 def require_locked() -> None:

@@ -37,6 +37,9 @@ FCNTL = (0, 1, 2, 3, 4, 1030)
 """Duplicate, and get or set the flags; not F_SETOWN, which sends signals to others."""
 PR_SET_NAME = 15
 AF_UNIX = 1
+SOL_SOCKET = 1
+SOCKET_FACTS = (3, 4, 38, 39)
+"""Type, pending error, protocol and family, which Python asks for; others tell of the peer, or give a pidfd of it."""
 STREAM_TYPES = 1 | 0o4000 | 0o2000000
 """SOCK_STREAM, which may be non-blocking and closed on exec."""
 
@@ -107,6 +110,7 @@ def _checks() -> Mapping[str, Sequence[Step]]:
             *_require(ARGUMENTS, AF_UNIX), _load(1), (ANY_BIT, 0, 1, 0xFFFFFFFF & ~STREAM_TYPES), _refuse(), _allow(),
         ],
         "sendto": [*_require(ARGUMENTS + 32, 0), *_require(ARGUMENTS + 36, 0), _allow()],
+        "getsockopt": [*_require(ARGUMENTS + 8, SOL_SOCKET), *_one_of(2, *SOCKET_FACTS)],
         # Limits may be read, of this process only.
         "prlimit64": [
             *_require(ARGUMENTS, 0), *_require(ARGUMENTS + 16, 0), *_require(ARGUMENTS + 20, 0), _allow(),

@@ -50,7 +50,6 @@ ALLOWED: Mapping[str, tuple[int | None, int | None]] = {
     "epoll_pwait": (281, 22),
     "epoll_pwait2": (441, 441),
     "recvfrom": (45, 207),
-    "getsockopt": (55, 209),
     "shutdown": (48, 210),
     "clock_gettime": (228, 113),
     "clock_getres": (229, 114),
@@ -99,6 +98,7 @@ CHECKED: Mapping[str, tuple[int, int]] = {
     "prctl": (157, 167),
     "socketpair": (53, 199),
     "sendto": (44, 206),
+    "getsockopt": (55, 209),
     "prlimit64": (302, 261),
 }
 """Allowed with some arguments only; ``seccomp`` says with which."""

@@ -53,7 +53,7 @@ class Zygote:
         self._jailed: bool = settings["jailed"]
         self._settings = settings
         self._filter = Filter() if self._jailed else None
-        self._own_user = False
+        self._most_threads: int | None = None
         self._base = 0
         self._to_load: list[str] | None = list(reversed(OFTEN_IMPORTED))
 
@@ -64,8 +64,10 @@ class Zygote:
         from ot.runtime.engines.jail.landlock import version  # noqa: PLC0415 - a kernel without it is found out here
 
         lockdown.empty_environment()
+        shared = lockdown.most_threads_beside()  # counted now: later /proc cannot be read
         found = lockdown.lock_zygote(self._settings["read_paths"], self._settings["server"])
-        self._own_user = os.getuid() >= lockdown.OWN_UIDS or self._settings["namespaces"]
+        own_user = os.getuid() >= lockdown.OWN_UIDS or self._settings["namespaces"]
+        self._most_threads = lockdown.MOST_THREADS if own_user else shared
         import_packages(self._settings["read_paths"], self._settings["imports"])
         return {"layers": self._probed(), "user": found["user"], "landlock": version()}
 
@@ -93,7 +95,7 @@ class Zygote:
         if self._filter is None:
             lockdown.die_with_parent()
         else:
-            lockdown.lock_child(limits, self._filter, self._base, own_user=self._own_user)
+            lockdown.lock_child(limits, self._filter, self._base, self._most_threads)
 
     def freeze(self) -> None:
         gc.collect()

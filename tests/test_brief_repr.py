@@ -1,0 +1,103 @@
+"""A value is shown by its beginning and its size, at the cost of what is shown, and without half a secret."""
+
+from __future__ import annotations
+
+import datetime
+import tracemalloc
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ot.brief_repr import MARGIN, brief_repr, brief_text
+from ot.log_span import SpanMessage, cut_arguments
+
+SECRET = "canary-4242-secret"
+
+
+def redact(text: str) -> str:
+    return text.replace(SECRET, "[secret:TOKEN]")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ([{"name": "Ada", "tags": ("a",), "n": None}], "[{'name': 'Ada', 'tags': ('a'), 'n': None}]"),
+        ("x\n\x1b\u202e\ufe0f'", '"x\\n\\x1b\\u202e\\ufe0f\'"'),
+        ("\ud800", "'\\ud800'"),
+        (b"a\x00\xff", "b'a\\x00\\\\xff'"),
+        (10**5000, "<a whole number of about 5,000 digits>"),
+        ([10**5000], "[<a whole number of about 5,000 digits>]"),
+        (-12, "-12"),
+        (True, "True"),
+        (1.5, "1.5"),
+        (datetime.date(2026, 1, 2), "date('2026-01-02')"),
+        (Decimal("1.5"), "Decimal('1.5')"),
+        (Decimal("1" * 100_000), "<Decimal>"),
+        ([[[[[[[[1]]]]]]]], "[[[[[[[… 1 more]]]]]]]"),
+        ("y" * 300, f"'{'y' * 199}…' (300 characters)"),
+    ],
+    ids=[
+        "records",
+        "unseen",
+        "half",
+        "bytes",
+        "number",
+        "numbers",
+        "negative",
+        "bool",
+        "float",
+        "date",
+        "decimal",
+        "digits",
+        "deep",
+        "long",
+    ],
+)
+def test_a_value_is_shown_on_one_line_about_as_python_writes_it(value: Any, shown: str) -> None:
+    assert brief_repr(value, 200) == shown
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        list(range(500_000)),
+        {n: n for n in range(200_000)},
+        "x" * 20_000_000,
+        b"x" * 20_000_000,
+        [["x" * 1_000_000] * 100] * 1000,
+        10**300_000,
+    ],
+    ids=["list", "dict", "text", "bytes", "nested", "number"],
+)
+def test_the_work_is_that_of_what_is_shown(value: Any) -> None:
+    tracemalloc.start()
+    try:
+        assert len(brief_repr(value, 200, redact)) < 400
+        assert tracemalloc.get_traced_memory()[1] < 50 * MARGIN
+    finally:
+        tracemalloc.stop()
+
+
+@given(st.integers(0, 40), st.integers(1, 60), st.booleans())
+def test_a_secret_that_a_cut_would_halve_is_left_out_whole(before: int, most: int, long: bool) -> None:
+    text = "." * before + SECRET * 3 + "x" * (5 * MARGIN * long)
+    assert "canary" not in brief_text(text, most, redact)
+    assert "canary" not in brief_repr([text, {text: text}], most, redact)
+
+
+@pytest.mark.parametrize("place", range(190, 210))
+def test_a_secret_across_the_end_of_what_is_looked_at_is_left_out_too(place: int) -> None:
+    marks = SECRET * ((place + 3 * MARGIN) // len(SECRET))
+    text = "." * (place % len(SECRET)) + marks
+    assert not {SECRET[:size] for size in range(4, len(SECRET))} & set(brief_text(text, place, redact).split("]"))
+    assert "canary" not in brief_text(text, place, redact)
+
+
+def test_a_number_of_thousands_of_digits_can_be_logged() -> None:
+    assert cut_arguments({"n": 10**5000}) == "n=<a whole number of about 5,000 digits>"
+    fields = SpanMessage("ot.result", 0.1, "", "", {"offset": 10**5000, "limit": 5}).fields()
+    assert fields["offset"] == "<a whole number of about 5,000 digits>"
+    assert fields["limit"] == 5
