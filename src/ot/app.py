@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from ot.execution.consent import AllowAlways, Consent
 from ot.execution.locked_places import locked_places, pack_places
 from ot.execution.path_guard import PathGuard
 from ot.execution.policy import Policy
+from ot.execution.protected_paths import Locked
 from ot.execution.servers.client_roots import ClientRoots
 from ot.execution.servers.executed_files import executed_by
 from ot.execution.servers.server_pool import ServerPool
@@ -511,20 +512,21 @@ def _contexts(
     paths: Paths,
     registry: ToolRegistry,
     servers: Mapping[str, ServerSpec],
-    extensions: Iterable[Extension],
-    installed: Iterable[Pack],
+    extensions: Collection[Extension],
+    installed: Collection[Pack],
 ) -> Any:
     config = loaded.config
     roots = (paths.cwd, *(expand_home(root) for root in config.security.roots))
     hidden = (paths.global_dir, loaded.results_dir, *loaded.secret_files)
     homes = tuple(Path(spec.cwd) for spec in servers.values() if spec.private)
-    code = Path(ot_tools.__file__).parent, Path(__file__).parent
-    own = ((extension.name, extension.directory) for extension in extensions)
-    locked = (
-        *locked_places(paths, roots, code),
-        *(place for spec in servers.values() for place in executed_by(spec)),
-        *pack_places(own, ((pack.name, pack.origin) for pack in installed)),
-    )
+    packages = Path(ot_tools.__file__).parent, Path(__file__).parent
+
+    def locked() -> list[Locked]:
+        places = locked_places(paths, roots, packages)
+        executed = [place for spec in servers.values() for place in executed_by(spec)]
+        own = ((extension.name, extension.directory) for extension in extensions)
+        return [*places, *executed, *pack_places(own, ((pack.name, pack.origin) for pack in installed))]
+
     guard = PathGuard(roots, hidden=hidden, locked=locked, shown=homes)
 
     def context(pack: str) -> ToolContext:

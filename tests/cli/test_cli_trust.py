@@ -144,3 +144,52 @@ def test_on_a_terminal_the_user_is_asked(onetool: OneTool, project: Path) -> Non
     ended = on_a_terminal(onetool, "y\n")
     assert ended.code == 0
     assert state(onetool) == "trusted"
+
+
+# ---------------------------------------------------------------- servers that start in a directory
+
+
+@pytest.fixture
+def starts_here(onetool: OneTool) -> OneTool:
+    """A user with a server that starts in the working directory, which holds a launcher's file and no project."""
+    onetool.user.mkdir(parents=True, exist_ok=True)
+    (onetool.user / "onetool.yaml").write_text(
+        "servers: {build: {command: sh, args: [-c, 'x'], cwd: '${workspace}'}}\n"
+    )
+    (onetool.cwd / "package.json").write_text("{}")
+    return onetool
+
+
+def problem(onetool: OneTool) -> str:
+    return json.loads(onetool("servers", "--json").out)[0]["problem"]
+
+
+def test_trust_also_covers_a_directory_without_a_project_for_the_servers_that_start_in_it(starts_here: OneTool) -> None:
+    assert "is not trusted for this server" in problem(starts_here)
+    ended = starts_here("trust", "--yes")
+    assert (ended.code, ended.err) == (0, "")
+    for words in ("servers that start in", "build  sh -c x", "package.json  ", f"Trusted {starts_here.cwd}."):
+        assert words in ended.out
+    assert problem(starts_here) == ""
+    (starts_here.cwd / "package.json").write_text('{"scripts": {}}')
+    assert "package.json was changed" in problem(starts_here)
+    (starts_here.cwd / "package.json").write_text("{}")
+    assert problem(starts_here) == ""
+
+
+def test_what_starts_in_a_directory_is_listed_and_forgotten(starts_here: OneTool) -> None:
+    told = json.loads(starts_here("trust", "--yes", "--json").out)
+    assert told == {"trusted": str(starts_here.cwd), "files": {}, "servers": ["build"]}
+    (row,) = json.loads(starts_here("trust", "--list", "--json").out)
+    assert (row["directory"], row["servers"]) == (str(starts_here.cwd), ["build"])
+    assert "servers that start there: build, trusted" in starts_here("trust", "--list").out
+    assert starts_here("untrust").code == 0
+    assert "is not trusted for this server" in problem(starts_here)
+    assert starts_here("untrust").code == 3
+
+
+def test_one_answer_covers_a_project_and_the_server_that_starts_in_it(onetool: OneTool, project: Path) -> None:
+    (project / "onetool.yaml").write_text("servers: {theirs: {command: sh, cwd: '${workspace}'}}\n")
+    ended = onetool("trust", "--yes")
+    assert "servers that start in" in ended.out
+    assert (state(onetool), problem(onetool)) == ("trusted", "")

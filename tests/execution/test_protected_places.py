@@ -140,7 +140,7 @@ def test_programs_that_write_at_the_same_time_do_not_complete_a_repository(root:
 
 def guard_with(root: Path, cwd: str = "/", **server: Any) -> PathGuard:
     spec = ServerSpec("mine", "mine", workspace=str(root), cwd=cwd, **server)
-    return PathGuard((root,), locked=tuple(executed_by(spec)))
+    return PathGuard((root,), locked=lambda: executed_by(spec))
 
 
 SERVER = "the server 'mine' executes it"
@@ -215,7 +215,7 @@ def test_a_script_behind_a_link_is_not_written_under_either_name(root: Path) -> 
 
 def machine(root: Path, home: Path) -> PathGuard:
     paths = Paths.of(root, home / ".onetool")
-    return PathGuard((root,), locked=tuple(locked_places(paths, (root,), ())))
+    return PathGuard((root,), locked=lambda: locked_places(paths, (root,), ()))
 
 
 ABOVE = ["package.json", "pyproject.toml", "uv.toml", "deno.json", "PACKAGE.JSON", "pnpm-workspace.yaml"]
@@ -254,7 +254,7 @@ def test_files_of_packs_are_not_written_where_they_really_lie(
     (root / "installed_pack_x.py").touch()
     monkeypatch.setattr(sys, "path", [str(root), *sys.path])
     modules = [("theirs", "installed_pack_x:TOOLS"), ("gone", "no_such_module_x")]
-    guard = PathGuard((root,), locked=tuple(pack_places([("mine", tmp_path / "link")], modules)))
+    guard = PathGuard((root,), locked=lambda: pack_places([("mine", tmp_path / "link")], modules))
     refused(guard, "mine/mine_tools.py", "the pack 'mine' is executed from there")
     refused(guard, "installed_pack_x.py", "the pack 'theirs' is executed from there")
     write(guard, "other.py")

@@ -145,6 +145,10 @@ text = everything.resource(uri=everything.resources()[0]["uri"])
     assert "This is a simple prompt" in json.dumps(prompt)
 
 
+def test_a_server_is_told_the_working_directory_as_its_root(talk: AskedTalk) -> None:
+    assert talk.where.cwd.as_uri() in run(talk, "everything.get_roots_list()").text
+
+
 def test_a_servers_progress_is_the_clients_progress(talk: AskedTalk) -> None:
     command = "everything.trigger_long_running_operation(duration=0.4, steps=4)"
     assert "completed" in run(talk, command, _meta={"progressToken": "steps"}).text

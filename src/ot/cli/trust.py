@@ -144,15 +144,18 @@ def _agreed() -> bool:
 
 
 def _print_list(book: Trust, as_json: bool) -> None:
-    rows = [
-        *((path, found.time, {"files": len(found.files)}) for path, found in book.list().items()),
-        *((path, found.time, {"servers": sorted(found.servers)}) for path, found in book.list_workspaces().items()),
+    rows: list[dict[str, Any]] = [
+        *({"directory": str(path), "time": one.time, "files": len(one.files)} for path, one in book.list().items()),
+        *(
+            {"directory": str(path), "time": one.time, "servers": sorted(one.servers)}
+            for path, one in book.list_workspaces().items()
+        ),
     ]
     if as_json:
-        echo(json.dumps([{"directory": str(path), "time": time, **what} for path, time, what in rows]))
+        echo(json.dumps(rows))
         return
-    for path, time, what in rows:
-        text = f"{what['files']} files" if "files" in what else f"servers that start there: {what['servers']}"
-        echo(f"{path}  {text}, trusted {time}")
+    for row in rows:
+        what = f"{row['files']} files" if "files" in row else f"servers that start there: {', '.join(row['servers'])}"
+        echo(f"{row['directory']}  {what}, trusted {row['time']}")
     if not rows:
         echo("Nothing is trusted.", err=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from ot.execution.guarded_directory import GuardedDirectory, Status
-from ot.execution.protected_paths import Locked, ProtectedPaths
+from ot.execution.protected_paths import FindLocked, Locked, ProtectedPaths
 
 MAX_PATH_BYTES = 4095
 MAX_NAME_BYTES = 255
@@ -38,7 +38,7 @@ class PathGuard:
 
     roots: tuple[Path, ...]
     hidden: tuple[Path, ...] = ()
-    locked: tuple[Locked, ...] = ()
+    locked: FindLocked = tuple
     shown: tuple[Path, ...] = ()
     _bounds: _Bounds = field(init=False, repr=False, compare=False)
 
@@ -46,9 +46,11 @@ class PathGuard:
         """Resolve the roots now: a link put in a root's place later is not followed."""
         if not self.roots:
             raise ValueError("a path guard needs at least one root")
-        locked = (*self.locked, *(Locked(path, "it belongs to a server") for path in self.shown))
-        protected = ProtectedPaths(self.roots, self.hidden, self.shown, locked)
+        protected = ProtectedPaths(self.roots, self.hidden, self.shown, self._all_locked)
         object.__setattr__(self, "_bounds", _Bounds(_real(self.roots), _real(self.shown), protected))
+
+    def _all_locked(self) -> Iterable[Locked]:
+        return (*self.locked(), *(Locked(path, "it belongs to a server") for path in self.shown))
 
     def open_for_reading(self, path: str | os.PathLike[str]) -> BinaryIO:
         """Return the regular file at *path*, open for reading bytes."""

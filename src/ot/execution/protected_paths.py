@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from ot.execution.protected_names import fold, why_protected
@@ -29,28 +31,34 @@ class Locked:
         return _names(self.path)
 
 
+type FindLocked = Callable[[], Iterable[Locked]]
+
+
 @dataclass(frozen=True)
 class ProtectedPaths:
     """Answers, for a real path whose names are folded, why it may not be written or read; an empty answer allows it.
 
     What is ``hidden`` can be neither read nor written, but for what is ``shown`` below it; what is ``locked`` cannot be
-    written. Of the ``roots``, in which programs may write at all, the innermost counts.
+    written, and is looked for before the first write. Of the ``roots``, in which programs may write at all, the
+    innermost counts.
     """
 
     roots: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
     shown: tuple[Path, ...] = ()
-    locked: tuple[Locked, ...] = ()
+    locked: FindLocked = tuple
     _roots: tuple[Names, ...] = field(init=False, repr=False, compare=False)
     _hidden: tuple[Names, ...] = field(init=False, repr=False, compare=False)
     _shown: tuple[Names, ...] = field(init=False, repr=False, compare=False)
-    _locked: tuple[tuple[Names, Locked], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Resolve what is protected, because real places are compared."""
         for name in ("roots", "hidden", "shown"):
             object.__setattr__(self, f"_{name}", tuple(_names(path) for path in getattr(self, name)))
-        object.__setattr__(self, "_locked", tuple((entry.names, entry) for entry in self.locked))
+
+    @cached_property
+    def _locked(self) -> tuple[tuple[Names, Locked], ...]:
+        return tuple((entry.names, entry) for entry in self.locked())
 
     def why_not_write(self, folded: Names) -> str:
         """Return why nothing may be written at this path."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -348,3 +349,43 @@ def test_comments_and_last_commas_are_read_over(text: str, value: Any) -> None:
 def test_no_file_takes_long_to_refuse(unit: bytes) -> None:
     with pytest.raises(ValueError):
         read_json(b'{"a":1,"' + unit * 100_000)
+
+
+# ---------------------------------------------------------------- where a server stands
+
+
+def test_a_projects_server_keeps_the_directory_that_its_client_starts_it_in(around: Surroundings) -> None:
+    servers = {"a": {"command": "python", "args": ["server.py"]}, "b": {"command": "x", "cwd": "./sub"}}
+    write(around.cwd / ".cursor" / "mcp.json", json.dumps({"mcpServers": servers}))
+    write(around.cwd / "server.py", "")
+    one, two = plan(around, "cursor").servers
+    assert one.entry == {"command": "python", "args": ["server.py"], "cwd": "${workspace}"}
+    assert two.entry["cwd"] == "${workspace}/sub"
+    assert "cwd: ${workspace} was added, where that client starts it" in one.notes
+    assert "cwd: ./sub became ${workspace}/sub" in two.notes
+
+
+def test_paths_of_a_users_server_are_written_from_the_workspace(around: Surroundings) -> None:
+    args = [".", "./docs", "server.py", "--root=./docs", "gone.py", "docs", "/abs", "--flag", "${workspaceFolder}/x"]
+    entry = {"command": "python", "args": args, "cwd": "."}
+    write(around.home / ".cursor" / "mcp.json", json.dumps({"mcpServers": {"a": entry}}))
+    write(around.cwd / "server.py", "")
+    (around.cwd / "docs").mkdir()
+    server = only(plan(around, "cursor"))
+    expected = ["${workspace}", "${workspace}/docs", "${workspace}/server.py", "--root=${workspace}/docs"]
+    assert server.entry["args"] == [*expected, "gone.py", "docs", "/abs", "--flag", "${workspace}/x"]
+    assert server.entry["cwd"] == "${workspace}"
+    for note in ("args: . became ${workspace}", "args: server.py became ${workspace}/server.py"):
+        assert note in server.notes
+    assert "args: ${workspaceFolder} became ${workspace}" in server.notes
+    assert not any("secrets" in note for note in server.notes)
+
+
+@pytest.mark.parametrize("package", ["@modelcontextprotocol/server-everything", "owner/name", "socket.io", "name"])
+def test_a_directory_named_like_a_package_does_not_become_what_a_users_server_runs(
+    around: Surroundings, package: str
+) -> None:
+    (around.cwd / package).mkdir(parents=True)
+    entry = {"command": "npx", "args": ["-y", package, "."]}
+    write(around.home / ".cursor" / "mcp.json", json.dumps({"mcpServers": {"a": entry}}))
+    assert only(plan(around, "cursor")).entry == {"command": "npx", "args": ["-y", package, "${workspace}"]}
