@@ -144,9 +144,7 @@ async def test_a_server_that_hangs_or_fails_delays_no_program_that_does_not_name
 
 async def test_a_new_list_shows_in_the_next_run(tmp_path: Path):
     names = tmp_path / "names"
-    # A tool that appears later asks first, whatever it says of itself.
-    allowed = {"policy": {"allow": ["fake.fresh"]}}
-    async with running_app(tmp_path, config=config(fake=fake(f"list={names}")) | allowed) as app:
+    async with running_app(tmp_path, config=config(fake=fake(f"list={names}"))) as app:
         await app.run("fake.echo()")
         names.write_text("fresh")
         await app.run("fake.storm(count=3)")

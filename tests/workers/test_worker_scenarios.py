@@ -230,7 +230,9 @@ async def test_a_projects_packs_are_found_and_go_before_the_users(tmp_path: Path
     app = App(Paths.of(paths.cwd, paths.global_dir), trust_project=True)
     try:
         program = "[both.who(), mine.who(), theirs.who()]"
-        assert '["project","user","project"]' == value_of(await app.run(program))
+        value, note = (await app.run(program)).texts
+        assert '["project","user","project"]' == value
+        assert "the project's pack 'both' replaces your pack 'both'" in note
         assert {"worker"} == {app.picture.registry.tool(pack, "who").backend for pack in ("both", "mine", "theirs")}
     finally:
         await app.aclose()
