@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,7 +105,7 @@ def test_a_line_that_does_not_end_closes_the_connection_in_bounded_memory(tmp_pa
         wire.run("1")
 
         def send() -> None:
-            with pytest.raises(BrokenPipeError):
+            with suppress(BrokenPipeError):  # the last of it may still fit into the pipe
                 wire.send_raw(data)
 
         assert peak_growth_mb(wire, send) <= 33
