@@ -236,6 +236,7 @@ def peak_growth_mb(wire: WireServer, fault: Callable[[], object]) -> float:
         watcher.join()
     with suppress(OSError, StopIteration):
         peaks.append(peak_mb(wire))
+    assert len(peaks) > 1, "the server's memory was never looked at"
     return max(peaks) - before
 
 

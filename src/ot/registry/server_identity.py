@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class ServerIdentity:
-    """A server's name and the hash of what was written of it; the directory of a client is no part of that.
+    """A server's name and the hash of what was written of it, whatever directory its client works in.
 
     A project's server has that project as its ``owner``. ``former`` is the hash under which older versions kept what
     they knew of the server, one for each directory.

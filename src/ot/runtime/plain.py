@@ -119,7 +119,7 @@ async def plain_arguments(
 
 
 def _require_text(tool: str, name: str) -> None:
-    """Return when a name can be sent anywhere: one is not mended as a value is, for two could become the same."""
+    """Refuse a name that is not valid text: unlike a value it is not repaired, since two names could become one."""
     if not name.isascii() and _text(name) != name:
         raise NotPlainData(f"{tool}() argument {name[:50]!a}", "the name is not text: it holds half a character")
 

@@ -18,7 +18,7 @@ class Place:
     file: Path
     scope: Scope
     repository: bool = False
-    """Whether the file came with the repository: what it says is no word of the user's."""
+    """Whether the file came with the repository, so that the user has not said what it says."""
 
 
 @dataclass(frozen=True, slots=True)
