@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import asyncio
 import re
-import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -20,6 +19,7 @@ from ot.errors import EngineCrashed, LimitExceeded, OneToolError, ProgramFailed,
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.await_hint import await_hint
 from ot.runtime.engines.builtin_exception import builtin_exception
+from ot.runtime.engines.child_process import Child, Death
 from ot.runtime.engines.engine import Constant, Function, Outcome, Reach, StillbornRun
 from ot.runtime.engines.forked_messages import (
     MALFORMED,
@@ -33,10 +33,8 @@ from ot.runtime.engines.forked_messages import (
 )
 from ot.runtime.engines.jail.frames import NOTICE, largest_message
 from ot.runtime.engines.print_capture import PrintCapture
-from ot.runtime.engines.zygote_process import Child
 from ot.runtime.program import Program
 
-STILLBORN_SECONDS = 0.03
 PATIENCE_SECONDS = 0.05
 """A program that has computed for longer yields to those that have not."""
 MAX_MESSAGE = 4000
@@ -67,12 +65,11 @@ class ForkedRun:
         self._calls: set[asyncio.Task[None]] = set()
         self._notices: deque[bytes] = deque()
         self._reading: asyncio.Task[None] | None = None
-        self._gone = ""
+        self._gone: Death | None = None
         self._held = 0
         self._requests = 0
         self._characters = 0
         self._asked = False
-        self._started = time.monotonic()
         self._cpu_before = 0.0
         self._lowered = False
 
@@ -83,7 +80,6 @@ class ForkedRun:
             RunError: There is none.
         """
         self._child = child
-        self._started = time.monotonic()
         self._cpu_before = child.cpu_seconds()
         self._clock = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._check_cpu)
         try:
@@ -199,18 +195,19 @@ class ForkedRun:
     def _malformed(self, error: Exception) -> None:
         self._end(EngineCrashed(f"the process that ran the program sent a message that is none: {error}"[:200]))
 
-    def _lost(self, why: str) -> None:
-        self._gone = why
+    def _lost(self, death: Death) -> None:
+        self._gone = death
         if self._reading is None:  # else its last words may be its value
-            self._died(why)
+            self._died(death)
 
-    def _died(self, why: str) -> None:
-        if self._child.was_out_of_memory():
+    def _died(self, death: Death) -> None:
+        for_memory = self._child.was_out_of_memory()
+        if death.unread and not self._asked:  # the program is all that it was sent
+            return self._end(StillbornRun(f"the process that was to run the program died before ({death.how})"))
+        if for_memory:
             return self._end(ProgramFailed("MemoryError", ALL_TOGETHER, None, FEWER))
-        quick = time.monotonic() - self._started < STILLBORN_SECONDS
-        kind = StillbornRun if quick and not self._asked else EngineCrashed
-        self._end(kind(f"the process that ran the program died ({why}); nothing else is affected, run it again"))
-        return None
+        why = f"the process that ran the program died ({death.how}); nothing else is affected, run it again"
+        return self._end(EngineCrashed(why))
 
     def _end(self, error: RunError) -> None:
         if not self._ended.done():

@@ -11,7 +11,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from ot.errors import EngineCrashed
-from ot.runtime.engines.zygote_process import Child, Locked, ZygoteProcess
+from ot.runtime.engines.child_process import Child
+from ot.runtime.engines.zygote_process import Locked, ZygoteProcess
 
 logger = logging.getLogger(__name__)
 

@@ -36,6 +36,8 @@ OFTEN_IMPORTED = (
     "difflib", "unicodedata", "struct", "secrets", "traceback", "concurrent.futures.thread", "queue", "pprint",
     "zoneinfo", "json", "ast", "inspect", "linecache", "types", "abc", "numbers", "zlib", "_strptime",
 )  # fmt: skip
+REMEMBERED = 256
+"""Children whose end is remembered, in case the server asks how it came about."""
 REHEARSALS = 20
 """By then the interpreter has adapted its code to what it does, which each child would begin anew otherwise."""
 M_ARENA_MAX, M_MMAP_THRESHOLD = -8, -3
@@ -56,6 +58,8 @@ class Zygote:
         self._own_user = False
         self._base = 0
         self._to_load: list[str] | None = list(reversed(OFTEN_IMPORTED))
+        self._ends: dict[int, int] = {}
+        """How the children ended that ended last."""
 
     def lock(self) -> dict[str, Any]:
         """Put the jail on, try it in a child, and return which layers hold."""
@@ -98,10 +102,21 @@ class Zygote:
     def freeze(self) -> None:
         gc.collect()
         gc.freeze()
+        # While it is found out there is no memory for anything else, such as to reap.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
         self._base = lockdown.address_space() if self._jailed else 0
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+
+    def _reap(self, *_: object) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                self._ends[ended[0]] = ended[1]
+        while len(self._ends) > REMEMBERED:
+            del self._ends[next(iter(self._ends))]
 
     def serve(self) -> None:
         """Answer requests until the server goes away; while it asks for nothing, get warmer."""
+        signal.signal(signal.SIGCHLD, self._reap)
         late = time.monotonic() + COLD_SECONDS
         idle: float | None = IDLE_SECONDS
         while True:
@@ -113,7 +128,7 @@ class Zygote:
                 continue
             if not request:
                 return
-            self._fork(json.loads(request))
+            self._answer(json.loads(request))
             idle = None if self._to_load is None else IDLE_SECONDS if time.monotonic() < late else 0.0
 
     def _get_warmer(self) -> float | None:
@@ -132,6 +147,14 @@ class Zygote:
             self._control.send(json.dumps({"warm": True}).encode())
         return None
 
+    def _answer(self, request: Mapping[str, Any]) -> None:
+        if "how" not in request:
+            return self._fork(request)
+        self._reap()
+        number = request["how"]
+        self._control.send(json.dumps({"how": number, "status": self._ends.get(number)}).encode())
+        return None
+
     def _fork(self, request: Mapping[str, Any]) -> None:
         limits = ChildLimits(request["memory_bytes"], request["cpu_seconds"])
         ours, theirs = socket.socketpair()
@@ -144,7 +167,7 @@ class Zygote:
             except OSError as error:
                 self._control.send(json.dumps({"failed": str(error)}).encode())
                 return
-            socket.send_fds(self._control, [b"{}"], [ours.fileno(), pidfd])
+            socket.send_fds(self._control, [json.dumps({"pid": pid}).encode()], [ours.fileno(), pidfd])
             os.close(pidfd)
 
     def _be_child(self, fd: int, limits: ChildLimits) -> None:
@@ -168,7 +191,7 @@ def main(control_fd: int) -> None:
     os.dup2(1, 2)  # both lead nowhere; the server reads standard error only until here
     os.closerange(3, control_fd)
     os.closerange(control_fd + 1, 65536)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _tune_memory()
     try:
