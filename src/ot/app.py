@@ -162,10 +162,9 @@ class App:
             command, caller=self.caller, progress=progress, ask=ask, client=client, session=session
         )
         self._shelf.ask_others_later()
-        if not self._notice:
-            return reply
-        notice, self._notice = self._notice, ""
-        return replace(reply, texts=(*reply.texts, notice))
+        notices = [self._notice, self.engine.take_news() if isinstance(self.engine, EngineChoice) else ""]
+        self._notice = ""
+        return replace(reply, texts=(*reply.texts, *filter(None, notices))) if any(notices) else reply
 
     @property
     def ask_seconds(self) -> float:
@@ -273,6 +272,8 @@ class App:
         self.servers.keep_only(spec.key for spec in self.picture.servers.values())
         self._shelf.reloaded()
         self._notice = _notice(self.picture.loaded)
+        if isinstance(self.engine, EngineChoice):
+            await self.engine.try_again()
 
     async def aclose(self) -> None:
         """End everything that was started."""

@@ -7,6 +7,7 @@ import contextlib
 import json
 import logging
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -25,6 +26,8 @@ from ot.runtime.engines.jail_command import ZygoteCommand
 logger = logging.getLogger(__name__)
 
 START_SECONDS = 10.0
+END_SECONDS = 1.0
+"""How long a process may take to end that has closed its socket."""
 MAX_ANSWER = 1 << 16
 MAX_STDERR = 2000
 MOST_ASKED = 64
@@ -79,6 +82,7 @@ class ZygoteProcess:
                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/" if self._jailed else None,
                 start_new_session=True,
             )  # fmt: skip
+        self._pidfd = os.pidfd_open(self._process.pid)
         self._control = ours
         self._command = command
         settings: dict[str, Any] = {
@@ -97,15 +101,14 @@ class ZygoteProcess:
         """Return which layers hold, once the zygote has tried them.
 
         Raises:
-            EngineCrashed: It could not be started in any way.
+            EngineCrashed: It could not be started in any way, or was killed: no reason to try a weaker way.
         """
-        while True:
-            report = await self._report()
-            if "failed" not in report:
-                break
+        while "failed" in (report := await self._report()):
             self._notes.append(report["failed"])
             await self._in_thread(self._stop)
             self._left += 1
+            if report.get("killed"):
+                raise EngineCrashed(report["failed"])
             if self._left >= len(self._commands(0)):
                 raise EngineCrashed("; ".join(self._notes))
             self._spawn()
@@ -117,23 +120,35 @@ class ZygoteProcess:
     async def _report(self) -> dict[str, Any]:
         self._control.setblocking(False)
         loop = asyncio.get_running_loop()
+        news = asyncio.Event()
+        for fd in (self._control.fileno(), self._pidfd):
+            loop.add_reader(fd, news.set)
         try:
             async with asyncio.timeout(START_SECONDS):
-                answer = await loop.sock_recv(self._control, MAX_ANSWER)
+                await news.wait()
+            answer = self._control.recv(MAX_ANSWER)
         except TimeoutError:
             return {"failed": "it did not start in time"}
-        except OSError:  # it ended without having read what it was sent
+        except OSError:  # it is dead, though another may still hold its socket, or has not read what it was sent
             answer = b""
-        return json.loads(answer) if answer else {"failed": await self._last_words()}
+        finally:
+            for fd in (self._control.fileno(), self._pidfd):
+                loop.remove_reader(fd)
+        return json.loads(answer) if answer else await loop.run_in_executor(None, self._last_words)
 
-    async def _last_words(self) -> str:
+    def _last_words(self) -> dict[str, Any]:
         stderr = self._process.stderr
         assert stderr is not None
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(None, self._kill)
-        words = await loop.run_in_executor(None, stderr.read, MAX_STDERR)
-        text = words.decode(errors="replace").strip()
-        return f"{Path(self._command.argv[0]).name}: {text.splitlines()[-1] if text else 'it ended'}"
+        select.select([self._pidfd], [], [], END_SECONDS)
+        self._control.close()
+        code = self._kill()
+        os.set_blocking(stderr.fileno(), False)  # what it had started may still hold the other end for a moment
+        text = (stderr.read(MAX_STDERR) or b"").decode(errors="replace").strip()
+        name = Path(self._command.argv[0]).name
+        killed = code < 0 or code == 128 + signal.SIGKILL  # as bubblewrap tells it
+        words = text.splitlines()[-1] if text else "it ended while it started"
+        how = f"killed by {_signal_name(-code if code < 0 else signal.SIGKILL)} while it started" if killed else words
+        return {"failed": f"{name}: {how}", "killed": killed}
 
     # ---------------------------------------------------------------- children
 
@@ -247,10 +262,14 @@ class ZygoteProcess:
         if self._process.stderr is not None:
             self._process.stderr.close()
 
-    def _kill(self) -> None:
-        # It ends by itself when its socket is closed; a child that is still locked in does so with it.
-        self._process.kill()
-        self._process.wait()
+    def _kill(self) -> int:
+        """End it, and what it had started before it could see to that itself; return its exit code."""
+        if self._process.returncode is None:
+            with contextlib.suppress(OSError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            os.close(self._pidfd)
+        return self._process.wait()
 
 
 def _let_go(connection: socket.socket, pidfd: int, _number: int) -> None:
@@ -266,4 +285,11 @@ def _how(status: int | None) -> str:
     if status is None:
         return "it ended"
     code = os.waitstatus_to_exitcode(status)
-    return f"it ended with exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+    return f"it ended with exit code {code}" if code >= 0 else f"killed by {_signal_name(-code)}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # those for real time have none
+        return f"signal {number}"

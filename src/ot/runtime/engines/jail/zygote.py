@@ -46,6 +46,10 @@ ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUM
 """Threads do not survive a fork: libraries that compute with several must not start them before."""
 
 
+class ProbeDied(Exception):
+    """The self-test did not come to its end: it says nothing about the jail."""
+
+
 class Zygote:
     """Forks children on request; what holds for all of them is put on before the first."""
 
@@ -76,12 +80,16 @@ class Zygote:
     def _probed(self) -> dict[str, list[str]]:
         self.freeze()
         ours, theirs = socket.socketpair()
-        if os.fork() == 0:
+        pid = os.fork()
+        if pid == 0:
             self._probe(theirs.fileno())
         theirs.close()
         with ours:
             report = b"".join(iter(lambda: ours.recv(MAX_REQUEST), b""))
-        return json.loads(report) if report else {"seccomp": ["the probe died"]}
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        if not report:
+            raise ProbeDied(f"the process of the self-test died (exit code {code})")
+        return json.loads(report)
 
     def _probe(self, fd: int) -> None:
         try:
@@ -199,6 +207,9 @@ def main(control_fd: int) -> None:
         report = zygote.lock()
     except (OSError, KeyError, ValueError, lockdown.NotLocked) as error:
         control.send(json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
+        return
+    except ProbeDied as error:
+        control.send(json.dumps({"failed": str(error), "killed": True}).encode())
         return
     _add_quitters()
     _forget_own_code()
