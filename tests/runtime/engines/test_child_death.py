@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import psutil
 import pytest
+import scarce_memory
 
 from mcp_wire import process_stat
 from ot.cli.event_loop import new_runner
@@ -232,3 +236,11 @@ def test_an_idle_session_that_is_killed_is_lost_and_nothing_runs() -> None:
 
     with new_runner() as runner:
         runner.run(main())
+
+
+def test_a_value_for_which_the_server_has_no_memory_is_a_memory_error() -> None:
+    run = subprocess.run([sys.executable, scarce_memory.__file__], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
+    *short, last = json.loads(run.stdout)
+    assert [text.partition(":")[0] for text in short] == ["MemoryError"] * 3
+    assert last == "2"

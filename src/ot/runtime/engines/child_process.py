@@ -34,6 +34,8 @@ class Death:
     how: str
     unread: bool = False
     """Whether it left unread something that it was sent."""
+    no_room: bool = False
+    """Whether the server had no memory for what it sent."""
 
 
 class Child(asyncio.Protocol):
@@ -162,6 +164,13 @@ class Child(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Hand on every whole message; one that is too large, or comes before the program, ends the child."""
+        try:
+            self._take(data)
+        except MemoryError:
+            self._buffer = bytearray()
+            self._give_up("its message was too large for the server's memory", no_room=True)
+
+    def _take(self, data: bytes) -> None:
         self._buffer += data
         while len(self._buffer) >= HEADER.size and self._received is not None:
             size, number = HEADER.unpack_from(self._buffer)
@@ -203,11 +212,11 @@ class Child(asyncio.Protocol):
     def _end_unexplained(self) -> None:
         self._give_up("it ended" if self._dead else "it closed its connection")
 
-    def _give_up(self, how: str) -> None:
+    def _give_up(self, how: str, *, no_room: bool = False) -> None:
         self.gone = True
         if self._lost is not None:
             lost, self._lost, self._received = self._lost, None, None
-            lost(Death(how, self._unread))
+            lost(Death(how, self._unread, no_room))
 
 
 def _pid_of(pidfd: int) -> int:

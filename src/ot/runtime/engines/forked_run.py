@@ -46,6 +46,8 @@ MOST_MEMBERS = 1000
 """A call may need a lookup of its function; a program may also look at members without calling them."""
 ALL_TOGETHER = "all programs that run at this time used more memory together than the server gives them"
 FEWER = "the kernel ended this one; run fewer at a time, or let each hold less"
+NO_ROOM = "the server has no memory left for what the program sent or asked for"
+LESS = "the system limits the server's own memory: return less, or fetch less at a time"
 
 Notice = tuple[dict[str, Any], Any]
 
@@ -165,6 +167,8 @@ class ForkedRun:
             self._notice(*read())
         except MALFORMED as error:
             self._malformed(error)
+        except MemoryError:
+            self._end(ProgramFailed("MemoryError", NO_ROOM, None, LESS))
 
     def _notice(self, message: dict[str, Any], value: Any) -> None:
         if message["t"] == "print":
@@ -204,6 +208,8 @@ class ForkedRun:
         for_memory = self._child.was_out_of_memory()
         if death.unread and not self._asked:  # the program is all that it was sent
             return self._end(StillbornRun(f"the process that was to run the program died before ({death.how})"))
+        if death.no_room:
+            return self._end(ProgramFailed("MemoryError", NO_ROOM, None, LESS))
         if for_memory:
             return self._end(ProgramFailed("MemoryError", ALL_TOGETHER, None, FEWER))
         why = f"the process that ran the program died ({death.how}); nothing else is affected, run it again"
@@ -222,6 +228,8 @@ class ForkedRun:
             return self._end(end)  # the program must not catch this
         except OneToolError as error:
             answer = failure_answer(builtin_exception(error))
+        except MemoryError:
+            answer = failure_answer(MemoryError(f"{NO_ROOM}; {LESS}"))
         except MALFORMED as error:
             return self._malformed(error)
         finally:
