@@ -9,6 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,14 @@ from ot.execution.call_context import CallContext
 from ot.execution.workers.crash_budget import CrashBudget
 from ot.execution.workers.pack_environment import PackEnvironment, PackEnvironments
 from ot.execution.workers.spool_directories import SpoolDirectories
-from ot.execution.workers.worker import Worker
+from ot.execution.workers.worker import NotReceived, Worker
 from ot.execution.workers.worker_spec import WorkerSpec
 from ot.registry.tool import Tool
 
 logger = logging.getLogger(__name__)
 
+TRIES = 3
+"""How many workers a call may be given to when those before it ended without having read it."""
 DRAIN_SECONDS = 30.0
 REAP_PAUSE_SECONDS = 1.0
 FULL = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM})
@@ -65,6 +68,14 @@ class WorkerPool:
         self, spec: WorkerSpec, tool: Tool, arguments: dict[str, Any], context: CallContext
     ) -> dict[str, Any]:
         """Return the result message of one call, on a worker that is there or a new one."""
+        for _ in range(TRIES - 1):
+            with suppress(NotReceived):
+                return await self._call(spec, tool, arguments, context)
+        return await self._call(spec, tool, arguments, context)
+
+    async def _call(
+        self, spec: WorkerSpec, tool: Tool, arguments: dict[str, Any], context: CallContext
+    ) -> dict[str, Any]:
         worker = self._idle_or_least(spec) or await self._start(spec, None)
         try:
             result = await worker.call(tool, arguments, context)
