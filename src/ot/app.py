@@ -500,6 +500,7 @@ async def serve(app: App, packs: Sequence[str] = ()) -> None:
     """
     # It gets warm while the protocol's library is imported.
     app.spawn_engine()
+    from ot.server.drain import Drain  # noqa: PLC0415 - as below
     from ot.server.mcp_server import build_server, listed_chars  # noqa: PLC0415 - importing FastMCP costs more than all else together
     from ot.server.serve import serve_stdio  # noqa: PLC0415 - as above
 
@@ -510,7 +511,8 @@ async def serve(app: App, packs: Sequence[str] = ()) -> None:
         except OneToolError:
             await app.aclose()
             raise
-        server = build_server(app, installed_version(), engine, classic)
+        drain = Drain(lambda: app.picture.loaded.config.limits.drain_seconds)
+        server = build_server(app, installed_version(), engine, classic, drain)
         app.definition_chars = await listed_chars(server)
     with LogSpan(logger, "mcp.server.stop"):
-        await serve_stdio(server, app.start, app.aclose)
+        await serve_stdio(server, app.start, app.aclose, drain)
