@@ -293,7 +293,7 @@ class App:
 
     def _picture(self, loaded: Loaded) -> Picture:
         config = loaded.config
-        store = _store(loaded)
+        store = _store(loaded, self.pool.spooled_bytes)
         extensions = {extension.name: extension for extension in self._find_extensions(loaded)}
         specs = {name: spec_of(extension, config, loaded.secrets) for name, extension in extensions.items()}
         # What a worker is given of the environment is a secret from now on, in every text that leaves.
@@ -457,10 +457,10 @@ def _live_packs(live: Mapping[str, Mapping[str, Any]]) -> list[Pack]:
     return [pack(name) for name in live]
 
 
-def _store(loaded: Loaded) -> ResultStore:
+def _store(loaded: Loaded, spooled_bytes: Callable[[], int]) -> ResultStore:
     output = loaded.config.output
     ttl, most = output.result_ttl, output.max_total_bytes
-    blobs = FileBlobs(loaded.state_dir / output.result_store_dir, ttl=ttl, max_total_bytes=most)
+    blobs = FileBlobs(loaded.state_dir / output.result_store_dir, ttl=ttl, max_total_bytes=most, beside=spooled_bytes)
     return ResultStore(blobs, ttl=ttl, max_total_bytes=most, max_page_bytes=output.max_inline_size or 1 << 20)
 
 

@@ -27,12 +27,21 @@ class FileBlobs:
     """Keeps results in one directory within their time and their size; several servers may share it."""
 
     def __init__(
-        self, directory: Path, *, ttl: float, max_total_bytes: int, clock: Callable[[], float] = time.time
+        self,
+        directory: Path,
+        *,
+        ttl: float,
+        max_total_bytes: int,
+        clock: Callable[[], float] = time.time,
+        beside: Callable[[], int] = lambda: 0,
     ) -> None:
-        """Make the directory with the first result; what is older than *ttl* seconds goes with a later one."""
+        """Make the directory with the first result; what is older than *ttl* seconds goes with a later one.
+
+        What takes up room *beside* the results counts as they do.
+        """
         self._path = directory
         self._clock = clock
-        self._cleanup = ResultCleanup(timedelta(seconds=ttl), max_total_bytes)
+        self._cleanup = ResultCleanup(timedelta(seconds=ttl), max_total_bytes, beside)
 
     def put(self, handle: str, chunks: Iterable[bytes | bytearray], seal: Callable[[], Sealed]) -> ResultMeta:
         """Keep a result, and remove those that are too old, then those that are too many."""

@@ -287,6 +287,8 @@ class Worker:
             with suppress(TimeoutError, OSError):
                 async with asyncio.timeout(STALL_SECONDS):
                     await stdin.drain()
+            if self._is_over:
+                return
             if stdin.transport.get_write_buffer_size() == unsent:
                 raise ToolBusy(tool.full_name, "its worker does not read what it is sent")
 

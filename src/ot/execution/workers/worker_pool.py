@@ -28,6 +28,8 @@ TRIES = 3
 """How many workers a call may be given to when those before it ended without having read it."""
 DRAIN_SECONDS = 30.0
 REAP_PAUSE_SECONDS = 1.0
+SWEEP_SECONDS = 60.0
+"""How often what killed servers have spooled is looked for, while workers live."""
 FULL = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM})
 
 Tell = Callable[[str], None]
@@ -48,6 +50,7 @@ class WorkerPool:
         self._budgets: dict[str, tuple[str, CrashBudget]] = {}
         self._problems: dict[str, tuple[str, str]] = {}
         self._spools = SpoolDirectories(state / "spool")
+        self._next_sweep = 0.0
         self._leaving: set[asyncio.Task[None]] = set()
         self._reaper: asyncio.Task[None] | None = None
         self._closed = False
@@ -227,6 +230,9 @@ class WorkerPool:
         while self._workers and not self._closed:
             await asyncio.sleep(min(REAP_PAUSE_SECONDS, self._shortest_idle() / 4))
             self.reap_idle()
+            if time.monotonic() >= self._next_sweep:
+                self._next_sweep = time.monotonic() + SWEEP_SECONDS
+                await asyncio.get_running_loop().run_in_executor(None, self._spools.sweep)
 
     def _shortest_idle(self) -> float:
         return min((worker.spec.idle_seconds for worker in self._all()), default=REAP_PAUSE_SECONDS)
@@ -256,6 +262,10 @@ class WorkerPool:
                 states[pack] = f"refused for {budget.seconds_closed:.1f} s: {budget.last_words[:200]}"
         return states
 
+    def spooled_bytes(self) -> int:
+        """Return how much of the disk replies take that are too large for the wire, those of other servers too."""
+        return self._spools.total_bytes()
+
     async def aclose(self) -> None:
         """End all workers."""
         self._closed = True
@@ -269,3 +279,4 @@ class WorkerPool:
             self._dismiss(worker)
         await self._environments.aclose()
         await self._settle()
+        self._spools.close()
