@@ -21,6 +21,7 @@ from ot.config.load import Loaded, load_config
 from ot.config.models import Config
 from ot.config.paths import CONFIG_FILE, FOLDER, PROMPTS_FILE, Paths
 from ot.config.policy_edit import with_pattern
+from ot.config.snapshot import take_snapshot
 from ot.config.trust import Trust
 from ot.errors import OneToolError, ResultError
 from ot.execution.ask_user import AskUser
@@ -188,15 +189,21 @@ class App:
         return await runner.call(pack, name, arguments, caller=self.caller, progress=progress, ask=ask, client=client)
 
     async def _refresh(self, command: str) -> None:
-        """Take up a changed configuration or pack before it is used; one that cannot be used leaves all as it was."""
+        """Take up a changed configuration or pack before it is used.
+
+        With a configuration that cannot be used, the old one stays; packs are as they are on disk all the same.
+        """
         if not self.picture.freshness.is_lost(command):
             return
         try:
             await self.reload()
         except OneToolError as error:
             logger.warning("the changed configuration is not used: %s", error)
-            self._notice = f"note: the changed configuration is not used: {error}"
-            self.picture = replace(self.picture, freshness=self._freshness(self.picture.loaded))
+            self._notice = (
+                f"note: the changed configuration is not used, the one before stays; packs are as on disk: {error}"
+            )
+            self.picture = self._picture(_without_changed_project(self.picture.loaded))
+            self.pool.keep_only(spec.key for spec in self.picture.workers.values())
 
     async def _know_servers(self, command: str) -> None:
         """Ask the servers that *command* may use what they offer, if that is not known, and show what was learned."""
@@ -432,6 +439,14 @@ def _freshness(loaded: Loaded, paths: Paths, found: Iterable[Extension]) -> Fres
     configs = [*(place / name for place in places for name in (CONFIG_FILE, PROMPTS_FILE)), *loaded.files]
     packs = {pack.name: [pack.directory, *(pack.directory / file for file in pack.files)] for pack in found}
     return Freshness([*folders, *configs], packs)
+
+
+def _without_changed_project(loaded: Loaded) -> Loaded:
+    """Return *loaded* without the packs of a project whose files are no longer those that were trusted."""
+    project = loaded.project
+    if project is None or take_snapshot(project.root).contents == project.contents:
+        return loaded
+    return replace(loaded, project=None)
 
 
 def _reachable(command: str, config: Config) -> list[str]:
