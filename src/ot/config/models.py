@@ -188,6 +188,13 @@ class Limits(Settings):
     run_seconds: Seconds = Field(default=120.0, description="Wall time of a run, its tools included")
     cpu_seconds: Seconds = Field(default=5.0, description="Time that the program itself may compute")
     call_seconds: Seconds = Field(default=30.0, description="Wall time of one tool call")
+    drain_seconds: float = Field(
+        default=5.0,
+        ge=0,
+        le=86_400,
+        allow_inf_nan=False,
+        description="Time that open runs still have when the server is asked to end (SIGTERM, SIGHUP)",
+    )
     calls: int = Field(default=1000, ge=1, le=1_000_000, description="Tool calls of one run")
     calls_in_flight: int = Field(default=32, ge=1, le=1000, description="Tool calls of one run at the same time")
     memory_mb: int = Field(default=128, ge=16, le=65_536, description="Memory of the program")

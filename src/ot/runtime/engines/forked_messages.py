@@ -67,17 +67,26 @@ def read_notice(payload: bytes) -> tuple[dict[str, Any], Any]:
 def _message(payload: bytes) -> dict[str, Any]:
     if len(payload) > QUICK_BYTES:
         require_few_parts(payload)
-    message = orjson.loads(payload)
+    message = _loaded(payload)
     if type(message) is not dict:
         raise ValueError("a message is no object")
     return message  # pyright: ignore[reportUnknownVariableType] - of JSON types
+
+
+def _loaded(payload: bytes) -> Any:
+    try:
+        return orjson.loads(payload)
+    except orjson.JSONDecodeError as error:
+        if "Not enough memory" in error.msg:  # it has no other way to say so
+            raise MemoryError(error.msg) from None
+        raise
 
 
 def tried[T](read: Callable[[bytes], T], payload: bytes) -> Callable[[], T]:
     """Return what gives the value that *read* made, or raises what it raised: for reading in a thread."""
     try:
         value = read(payload)
-    except MALFORMED as error:
+    except (*MALFORMED, MemoryError) as error:
         return partial(_raise, error)
     return lambda: value
 
