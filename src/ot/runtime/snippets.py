@@ -169,7 +169,7 @@ def _marked_tokens(text: str, marker: str, name: str) -> list[tokenize.TokenInfo
 
 
 def _refuse_raw(literal: str, name: str) -> None:
-    if re.match(r"[a-z]*r[a-z]*['\"]", literal, re.IGNORECASE):
+    if re.match(r"[a-z]?r[a-z]?['\"]", literal, re.IGNORECASE):
         raise SnippetError(f"snippet '${name}' puts a value into a raw string: use a plain one")
 
 
