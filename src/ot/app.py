@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -435,9 +434,8 @@ def _freshness(loaded: Loaded, paths: Paths, found: Iterable[Extension]) -> Fres
 
 def _reachable(command: str, config: Config) -> list[str]:
     """Return the command, and what its words may stand for: the tools of aliases, the bodies of snippets."""
-    words = set(re.findall(r"\w+", command))
-    aliased = [target for name, target in config.aliases.items() if name in words]
-    bodies = [snippet.body for name, snippet in config.snippets.items() if name in words]
+    aliased = [target for name, target in config.aliases.items() if name in command]
+    bodies = [snippet.body for name, snippet in config.snippets.items() if name in command]
     return [command, *aliased, *bodies]
 
 

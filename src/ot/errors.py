@@ -164,20 +164,24 @@ class SnippetError(CommandError):
 # ---------------------------------------------------------------- a tool call
 
 
+MAX_NAME = 200
+"""Characters of a pack's, tool's or parameter's name; a longer one is malformed, and an error shows its beginning."""
+
+
 def nearest_names(wanted: str, names: Sequence[str], limit: int = 20) -> list[str]:
     """Return at most *limit* of *names*, those most like *wanted* first."""
     if len(names) <= limit:
         return sorted(names)
     from rapidfuzz import process  # noqa: PLC0415 - only an error's text needs it, no start-up should pay for it
 
-    return [name for name, _, _ in process.extract(wanted, names, limit=limit)]
+    return [name for name, _, _ in process.extract(wanted[:MAX_NAME], names, limit=limit)]
 
 
 def did_you_mean(wanted: str, names: Sequence[str]) -> str:
     """Return the one name that *wanted* is probably a slip of, or nothing."""
     from rapidfuzz import fuzz, process  # noqa: PLC0415 - as above
 
-    found = process.extractOne(wanted, names, scorer=fuzz.ratio, score_cutoff=70)
+    found = process.extractOne(wanted[:MAX_NAME], names, scorer=fuzz.ratio, score_cutoff=70)
     return found[0] if found else ""
 
 
@@ -197,7 +201,7 @@ class UnknownPack(ToolError):
 
     def __init__(self, pack: str, packs: Sequence[str]) -> None:
         super().__init__(pack)
-        self.pack = pack
+        self.pack = pack[:MAX_NAME]
         self.packs = tuple(packs)
 
     def __str__(self) -> str:
@@ -214,8 +218,8 @@ class UnknownTool(ToolError):
 
     def __init__(self, pack: str, name: str, functions: Sequence[str], note: str = "") -> None:
         super().__init__(pack, name)
-        self.pack = pack
-        self.name = name
+        self.pack = pack[:MAX_NAME]
+        self.name = name[:MAX_NAME]
         self.functions = tuple(functions)
         self.note = note
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ot.config.models import Limits
-from ot.errors import DataTooLarge, ResultTooLarge, ToolError
+from ot.errors import MAX_NAME, DataTooLarge, InvalidArguments, ResultTooLarge, ToolError
 from ot.execution.arguments import require_few
 from ot.execution.backends.backend import CallContext
 from ot.execution.consent_question import Foreseen
@@ -126,6 +126,7 @@ class PackProxy:
             LimitExceeded: The run has used up its calls; the program may not.
         """
         self._budget.spend_call()
+        _require_names(pack, name, kwargs)
         self._note(pack, f"{pack}.{name}")
         self._under_way[f"{pack}.{name}"] += 1
         try:
@@ -184,6 +185,7 @@ class PackProxy:
     async def _call_back(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Call a tool for a tool: its own call holds a place already, and waiting for another could wait for ever."""
         self._budget.spend_call()
+        _require_names(pack, name, kwargs)
         self._note(pack, f"{pack}.{name}")
         return await self._checked_call(pack, name, args, kwargs)
 
@@ -203,3 +205,14 @@ class PackProxy:
             self.sources.add("stored" if tool == PAGE_TOOL else known.source)
         if len(self.tools_called) < 20 and tool not in self.tools_called:
             self.tools_called.append(tool[:100])
+
+
+def _require_names(pack: str, name: str, kwargs: Mapping[str, Any]) -> None:
+    """Return when every name is short enough to be looked up and told of.
+
+    Raises:
+        InvalidArguments: One has more than 200 characters.
+    """
+    if max(len(pack), len(name), *map(len, kwargs)) > MAX_NAME:
+        tool = f"{pack[:50]}.{name[:50]}"
+        raise InvalidArguments(tool, f"{tool}(): a name of more than {MAX_NAME} characters is malformed")

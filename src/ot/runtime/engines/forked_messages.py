@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 import anyio.to_thread
 import orjson
 
+from ot.errors import MAX_NAME
 from ot.output.presentable import NotPresentable, count_parts
 from ot.runtime.engines.engine import NO_VALUE
 from ot.runtime.engines.message_size import require_few_parts
@@ -41,14 +42,18 @@ def read_request(payload: bytes) -> Request:
     """
     message = _message(payload)
     pack, name = message["p"], message["f"]
-    if type(pack) is not str or type(name) is not str:
+    if not _is_name(pack) or not _is_name(name):
         raise ValueError("a call names no tool")
     if message["t"] == "member":
         return Request(pack, name, None, {})
     names, values = decode(message["k"]), [decode(value) for value in message["w"]]
-    if message["t"] != "call" or not all(type(key) is str for key in names):
+    if message["t"] != "call" or not all(map(_is_name, names)):
         raise ValueError("no such request")
     return Request(pack, name, [decode(value) for value in message["a"]], dict(zip(names, values, strict=True)))
+
+
+def _is_name(name: Any) -> bool:
+    return type(name) is str and len(name) <= MAX_NAME
 
 
 def read_notice(payload: bytes) -> tuple[dict[str, Any], Any]:

@@ -41,6 +41,7 @@ PATIENCE_SECONDS = 0.05
 """A program that has computed for longer yields to those that have not."""
 MAX_MESSAGE = 4000
 IDENTIFIER = re.compile(r"[^\W\d]\w*")
+LONG_SOURCE = 1 << 16
 MAX_HELD_BYTES = 8 << 20
 """Of calls under way; above that no more is taken from the child."""
 REQUESTS_PER_CALL = 2
@@ -109,8 +110,9 @@ class ForkedRun:
 
     def _start(self) -> bytes:
         source = self.program.source
-        # Also names in texts: a program may evaluate one.
-        packs = [name for name in dict.fromkeys(IDENTIFIER.findall(source)) if self.reach.has_pack(name)]
+        # Also names in texts, unless those are long: a program may evaluate one.
+        names = dict.fromkeys(IDENTIFIER.findall(source)) if len(source) <= LONG_SOURCE else self.program.loads
+        packs = [name for name in names if self.reach.has_pack(name)]
         return orjson.dumps(
             {
                 "source": source,
@@ -185,9 +187,10 @@ class ForkedRun:
         return None if self._ended.done() else self._ended.set_result(outcome)
 
     def _explained(self, kind: Any, message: Any, line: Any) -> ProgramFailed:
-        number = line if type(line) is int else None
-        hint = _hint(str(kind), str(message), self.program.line(number))
-        return ProgramFailed(str(kind)[:100], str(message)[:MAX_MESSAGE], number, hint)
+        if type(kind) is not str or type(message) is not str:
+            raise ValueError("an error without its words")
+        number, message = line if type(line) is int else None, message[:MAX_MESSAGE]
+        return ProgramFailed(kind[:100], message, number, _hint(kind, message, self.program.line(number)))
 
     def _print(self, text: Any) -> None:
         # The child itself sends nothing empty, and nothing beyond the cap: whatever does is no print of ours.
