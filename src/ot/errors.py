@@ -107,14 +107,17 @@ class CommandError(OneToolError):
 
 
 class CommandTooLong(CommandError):
-    """The command is larger than ``limits.command_bytes``."""
+    """The command is larger than ``limits.command_bytes``, or a program of too many tokens."""
 
-    def __init__(self, size: int, limit: int) -> None:
+    def __init__(self, size: int | None, limit: int) -> None:
+        """Tell a size in bytes; without one it is the tokens that are too many."""
         super().__init__(size, limit)
         self.size = size
         self.limit = limit
 
     def __str__(self) -> str:
+        if self.size is None:
+            return f"the program has more than {self.limit:,} tokens: write it as several, and data as one text"
         return f"the command has {self.size:,} bytes, at most {self.limit:,} are allowed (limits.command_bytes)"
 
 

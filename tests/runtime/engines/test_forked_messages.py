@@ -19,7 +19,7 @@ def _request(**changed: Any) -> bytes:
 
 @pytest.mark.parametrize("changed", [{"p": LONG}, {"f": LONG}, {"t": "member", "f": LONG}, {"k": [LONG], "w": [1]}])
 def test_a_name_of_more_than_200_characters_is_malformed(changed: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="names no tool|no such request"):
+    with pytest.raises(ValueError, match=r"names no tool|no such request"):
         read_request(_request(**changed))
 
 
