@@ -323,7 +323,7 @@ class App:
         runner = Runner(
             executor=executor,
             engine=self.engine,
-            finish=Finish(config.output, store, redact),
+            finish=Finish(config.output, store, redact, config.limits.value_parts),
             snippets=snippets,
             projects=projects,
             aliases=config.aliases,

@@ -15,6 +15,7 @@ from ot.execution.arguments import require_few
 from ot.execution.backends.backend import CallContext
 from ot.execution.consent_question import Foreseen
 from ot.execution.tool_executor import ToolExecutor
+from ot.execution.unread import Unread
 from ot.registry.tool_registry import ToolRegistry
 from ot.runtime import project_proxy
 from ot.runtime.engines.engine import Constant, Function, Missing
@@ -141,18 +142,21 @@ class PackProxy:
         if pack == project_proxy.PACK:
             self._projects.require_function(name)
         require_few(self.registry.tool(pack, name), len(args) + len(kwargs))
-        given, named = await plain_arguments(f"{pack}.{name}", args, kwargs, max_bytes=self._limits.value_bytes)
+        most, parts = self._limits.value_bytes, self._limits.value_parts
+        given, named = await plain_arguments(f"{pack}.{name}", args, kwargs, max_bytes=most, max_parts=parts)
         self.calls += 1
         return await self._executor.call(pack, name, given, named, self._context(line))
 
     async def _receive(self, tool: str, value: Any) -> tuple[Any, int]:
         """Return the value as a plain copy, and how large it is."""
-        most = self._limits.value_bytes
+        most, parts = self._limits.value_bytes, self._limits.value_parts
         try:
-            copy, chars = await plain_data(value, where=f"the value of {tool}", max_bytes=most)
+            if isinstance(value, Unread):
+                raise DataTooLarge(tool, "it was not read")
+            copy, chars = await plain_data(value, where=f"the value of {tool}", max_bytes=most, max_parts=parts)
         except DataTooLarge:
             handle = await self._keep(value, tool=tool, owner=self._caller) if self._keep else ""
-            raise ResultTooLarge(tool, f"more than {most:,} bytes", handle) from None
+            raise ResultTooLarge(tool, f"more than {most:,} bytes or {parts:,} parts", handle) from None
         if tool.startswith("ot."):
             self.ot_chars += chars
         else:

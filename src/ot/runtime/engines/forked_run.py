@@ -64,6 +64,7 @@ class ForkedRun:
         self.limits = limits
         self.deadline = deadline
         self.printed = PrintCapture(limits.print_bytes)
+        self._read_notice = partial(read_notice, most_parts=limits.value_parts)
         self._ended: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._calls: set[asyncio.Task[None]] = set()
         self._notices: deque[bytes] = deque()
@@ -155,13 +156,13 @@ class ForkedRun:
             if len(payload) > QUICK_BYTES:
                 self._reading = asyncio.ensure_future(self._read_long(payload))
                 return
-            self._told(partial(read_notice, payload))
+            self._told(partial(self._read_notice, payload))
         if self._gone:
             self._died(self._gone)
 
     async def _read_long(self, payload: bytes) -> None:
         try:
-            self._told(await anyio.to_thread.run_sync(tried, read_notice, payload, abandon_on_cancel=True))
+            self._told(await anyio.to_thread.run_sync(tried, self._read_notice, payload, abandon_on_cancel=True))
         finally:
             self._reading = None
         self._read_notices()
@@ -237,7 +238,8 @@ class ForkedRun:
         return self._child.send(number, answer)
 
     async def _answered(self, payload: bytes) -> bytes:
-        pack, name, args, kwargs = await read_anywhere(read_request, payload)
+        read = partial(read_request, most_parts=self.limits.value_parts)
+        pack, name, args, kwargs = await read_anywhere(read, payload)
         if args is not None:
             return await value_answer(await self.reach.call(pack, name, args, kwargs))
         match self.reach.member(pack, name):
