@@ -13,6 +13,7 @@ from ot.output.formats import stored_text
 from ot_sdk.tagged_decode import TAG, decode
 
 MARK = re.compile(rb'["\[\]{},]')
+INNER = re.compile(rb'["\[\]{}]')
 TAGGED = re.compile(rb'\{"\$ot":"(\w{1,20})","v":(?=\[)')
 WRITTEN = f'"{TAG}"'.encode()
 SCALARS = re.compile(rb'(?:[^"\[\]{},]++,)++')
@@ -22,6 +23,7 @@ SIMPLE = re.compile(
 )
 """An element that holds no container in a container, or a key and its value: found quickly."""
 BATCH_BYTES = 1 << 16
+MOST_READ = 4 * BATCH_BYTES
 
 
 def unread_lines(value: Unread) -> Iterator[str]:
@@ -38,10 +40,14 @@ def unread_lines(value: Unread) -> Iterator[str]:
     tagged, first = WRITTEN in value.data, True
     yield "{" if is_dict else "["
     for batch in _batches(value.data, start + 1):
-        read = orjson.loads(whole % b",".join(batch))
         yield "" if first else ",\n"
-        # Without a tag in it a value is what JSON says.
-        yield stored_text(decode(read), None)[1:-1] if tagged else b",\n".join(batch).decode()
+        joined = b",".join(batch)
+        if len(joined) > MOST_READ:  # one large element: it stays as it is
+            yield joined.decode()
+        else:
+            read = orjson.loads(whole % joined)
+            # Without a tag in it a value is what JSON says.
+            yield stored_text(decode(read), None)[1:-1] if tagged else b",\n".join(batch).decode()
         first = False
     yield "}" if is_dict else "]"
 
@@ -68,7 +74,7 @@ def _elements(data: bytes, start: int) -> Iterator[bytes]:
             start = place = found.end()
         if not depth and place == start and (found := SIMPLE.match(data, place, place + BATCH_BYTES)):
             place = found.end()
-        mark = MARK.search(data, place)
+        mark = (MARK if not depth else INNER).search(data, place)
         if mark is None:
             raise ValueError("the value has no end")
         sign, place = mark[0], mark.end()

@@ -8,10 +8,11 @@ from typing import Any, Self
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCNotification, JSONRPCRequest
 
-from ot.execution.servers.bounded_message import Allowance, read_message
+from ot.execution.servers.bounded_message import QUICK_BYTES, Allowance, read_message
 from ot.execution.servers.call_trace import current_trace
 from ot.execution.servers.line_reader import LineReader
 from ot.execution.servers.server_noise import ServerNoise
@@ -68,7 +69,7 @@ class MessageReader(_Stream):
             self._read += 1
             if self._read % TURN == 0:
                 await anyio.lowlevel.checkpoint()  # lines that are there already are read without a pause
-            message = self._message(line)
+            message = await self._message(line)
             if message is not None:
                 return message
         await self._ended()
@@ -80,9 +81,10 @@ class MessageReader(_Stream):
         except StopAsyncIteration:
             raise anyio.EndOfStream from None
 
-    def _message(self, line: bytes) -> SessionMessage | None:
+    async def _message(self, line: bytes) -> SessionMessage | None:
         try:
-            message = read_message(line)
+            long = len(line) > QUICK_BYTES
+            message = await anyio.to_thread.run_sync(read_message, line) if long else read_message(line)
         except (ValueError, RecursionError):
             self._noise.add(line)
             return None
