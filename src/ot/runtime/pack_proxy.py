@@ -36,6 +36,7 @@ class Keep(Protocol):
         ...
 
 
+PARTS = "(limits.value_parts)"
 PAGE_TOOL = "ot.result"
 
 
@@ -152,11 +153,12 @@ class PackProxy:
         most, parts = self._limits.value_bytes, self._limits.value_parts
         try:
             if isinstance(value, Unread):
-                raise DataTooLarge(tool, "it was not read")
+                raise DataTooLarge(tool, PARTS)
             copy, chars = await plain_data(value, where=f"the value of {tool}", max_bytes=most, max_parts=parts)
-        except DataTooLarge:
+        except DataTooLarge as error:
+            size = f"{parts:,} parts" if error.what.endswith(PARTS) else f"{most:,} bytes"
             handle = await self._keep(value, tool=tool, owner=self._caller) if self._keep else ""
-            raise ResultTooLarge(tool, f"more than {most:,} bytes or {parts:,} parts", handle) from None
+            raise ResultTooLarge(tool, f"more than {size}", handle) from None
         if tool.startswith("ot."):
             self.ot_chars += chars
         else:

@@ -67,3 +67,10 @@ def test_a_large_meta_is_left_out_and_the_value_stays() -> None:
 def test_a_server_may_say_so_much_of_its_own_accord_and_no_more() -> None:
     allowance = Allowance(3)
     assert [allowance.takes() for _ in range(5)] == [True, True, True, False, False]
+
+
+def test_a_reply_that_is_nested_too_deeply_fails_its_call_at_once() -> None:
+    nest = b"[" * 5000 + b"]" * 5000
+    message = read_message(b'{"jsonrpc":"2.0","id":5,"result":{"structuredContent":{"a":' + nest + b"}}}")
+    assert isinstance(message, JSONRPCError)
+    assert (message.id, message.error.data) == (5, None)

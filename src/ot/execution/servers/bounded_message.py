@@ -42,7 +42,14 @@ def read_message(line: bytes) -> JSONRPCMessage:
         raise ValueError("no object")
     if len(line) > MOST_BYTES or has_many_parts(line, MOST_PARTS):
         return _unread(line)
-    message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+    try:
+        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        found = HEAD.match(line)
+        if not found or not RESULT.search(line, 0, AROUND):
+            raise
+        # Whoever waits for it need not wait until the time is up.
+        return _error(found[1], "the reply is malformed, or nested too deeply")
     if len(line) <= QUICK_BYTES:
         return message
     if isinstance(message, JSONRPCResponse):
@@ -67,9 +74,11 @@ def _unread(line: bytes) -> JSONRPCError:
     if not found or not start:
         raise ValueError(f"{len(line):,} bytes of too many parts")
     last = line.rfind(b"}", 0, found.start()) + 1 if found.start() > start.end() else line.rfind(b"}")
-    data = Unread(line[start.end() : last])
-    error = ErrorData(code=TOO_LARGE, message="the reply is too large to be read", data=data)
-    return JSONRPCError(jsonrpc="2.0", id=orjson.loads(found[1]), error=error)
+    return _error(found[1], "the reply is too large to be read", Unread(line[start.end() : last]))
+
+
+def _error(id: bytes, message: str, data: Unread | None = None) -> JSONRPCError:
+    return JSONRPCError(jsonrpc="2.0", id=orjson.loads(id), error=ErrorData(code=TOO_LARGE, message=message, data=data))
 
 
 class Allowance:
