@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -346,7 +345,7 @@ class App:
         runner = Runner(
             executor=executor,
             engine=self.engine,
-            finish=Finish(config.output, store, redact),
+            finish=Finish(config.output, store, redact, config.limits.value_parts),
             snippets=snippets,
             projects=projects,
             aliases=config.aliases,
@@ -495,9 +494,8 @@ def _without_changed_project(loaded: Loaded) -> Loaded:
 
 def _reachable(command: str, config: Config) -> list[str]:
     """Return the command, and what its words may stand for: the tools of aliases, the bodies of snippets."""
-    words = set(re.findall(r"\w+", command))
-    aliased = [target for name, target in config.aliases.items() if name in words]
-    bodies = [snippet.body for name, snippet in config.snippets.items() if name in words]
+    aliased = [target for name, target in config.aliases.items() if name in command]
+    bodies = [snippet.body for name, snippet in config.snippets.items() if name in command]
     return [command, *aliased, *bodies]
 
 

@@ -203,6 +203,12 @@ class Limits(Settings):
     value_bytes: int = Field(
         default=32 << 20, ge=1024, description="Size of one value that crosses between a program and a tool"
     )
+    value_parts: int = Field(
+        default=150_000,
+        ge=100,
+        le=10_000_000,
+        description="Elements, entries and containers of one value; what holds more is stored without being read",
+    )
 
 
 class Security(Settings):

@@ -42,6 +42,7 @@ PATIENCE_SECONDS = 0.05
 """A program that has computed for longer yields to those that have not."""
 MAX_MESSAGE = 4000
 IDENTIFIER = re.compile(r"[^\W\d]\w*")
+LONG_SOURCE = 1 << 16
 MAX_HELD_BYTES = 8 << 20
 """Of calls under way; above that no more is taken from the child."""
 REQUESTS_PER_CALL = 2
@@ -66,6 +67,7 @@ class ForkedRun:
         self.limits = limits
         self.deadline = deadline
         self.printed = PrintCapture(limits.print_bytes)
+        self._read_notice = partial(read_notice, most_parts=limits.value_parts)
         self._ended: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._calls: set[asyncio.Task[None]] = set()
         self._notices: deque[bytes] = deque()
@@ -110,8 +112,9 @@ class ForkedRun:
 
     def _start(self) -> bytes:
         source = self.program.source
-        # Also names in texts: a program may evaluate one.
-        packs = [name for name in dict.fromkeys(IDENTIFIER.findall(source)) if self.reach.has_pack(name)]
+        # Also names in texts, unless those are long: a program may evaluate one.
+        names = dict.fromkeys(IDENTIFIER.findall(source)) if len(source) <= LONG_SOURCE else self.program.loads
+        packs = [name for name in names if self.reach.has_pack(name)]
         return orjson.dumps(
             {
                 "source": source,
@@ -154,13 +157,13 @@ class ForkedRun:
             if len(payload) > QUICK_BYTES:
                 self._reading = asyncio.ensure_future(self._read_long(payload))
                 return
-            self._told(partial(read_notice, payload))
+            self._told(partial(self._read_notice, payload))
         if self._gone:
             self._died(self._gone)
 
     async def _read_long(self, payload: bytes) -> None:
         try:
-            self._told(await anyio.to_thread.run_sync(tried, read_notice, payload, abandon_on_cancel=True))
+            self._told(await anyio.to_thread.run_sync(tried, self._read_notice, payload, abandon_on_cancel=True))
         finally:
             self._reading = None
         self._read_notices()
@@ -188,9 +191,10 @@ class ForkedRun:
         return None if self._ended.done() else self._ended.set_result(outcome)
 
     def _explained(self, kind: Any, message: Any, line: Any) -> ProgramFailed:
-        number = line if type(line) is int else None
-        hint = _hint(str(kind), str(message), self.program.line(number))
-        return ProgramFailed(str(kind)[:100], str(message)[:MAX_MESSAGE], number, hint)
+        if type(kind) is not str or type(message) is not str:
+            raise ValueError("an error without its words")
+        number, message = line if type(line) is int else None, message[:MAX_MESSAGE]
+        return ProgramFailed(kind[:100], message, number, _hint(kind, message, self.program.line(number)))
 
     def _print(self, text: Any) -> None:
         # The child itself sends nothing empty, and nothing beyond the cap: whatever does is no print of ours.
@@ -226,11 +230,10 @@ class ForkedRun:
 
     async def _answer(self, number: int, payload: bytes) -> None:
         try:
-            request = await read_anywhere(read_request, payload)
-        except MALFORMED as error:
-            self._let_go(payload)
-            return self._malformed(error)
-        try:
+            try:
+                request = await read_anywhere(partial(read_request, most_parts=self.limits.value_parts), payload)
+            except MALFORMED as error:
+                return self._malformed(error)
             answer = await self._answered(*request)
         except RunError as end:
             return self._end(end)  # the program must not catch this
