@@ -33,15 +33,19 @@ MAX_ENTRIES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """The launcher files around *directory* as they were trusted; *modules* means top-level Python modules, too."""
+    """The launcher files around *directory* as they were trusted; *modules* means top-level Python modules, too.
+
+    The *script* is what the server's interpreter is given to run, where that lies in the workspace.
+    """
 
     directory: str
     modules: bool
     files: Mapping[str, str] = field(repr=False)
+    script: str = ""
 
     def changes(self, *, trees: bool = True) -> list[str]:
         """Return what is not as it was trusted; without *trees* the large folders are not looked at."""
-        found = launcher_files(Path(self.directory), modules=self.modules, trees=trees)
+        found = launcher_files(Path(self.directory), modules=self.modules, script=self.script, trees=trees)
         trusted = {name: text for name, text in self.files.items() if trees or not text.startswith(TREE)}
         return list(changes(trusted, found))
 
@@ -50,11 +54,12 @@ TREE = "tree:"
 """Stands before the sum of a folder: of its names, sizes and times, since its content may be gigabytes."""
 
 
-def launcher_files(directory: Path, *, modules: bool, trees: bool = True) -> dict[str, str]:
+def launcher_files(directory: Path, *, modules: bool, script: str = "", trees: bool = True) -> dict[str, str]:
     """Return the sum of each file that a launcher started in *directory* would obey, by its path."""
     found = [place / name for place in _upwards(directory) for name in LAUNCHER_FILES]
     if modules:
         found += [path for path in _listed(directory) if path.suffix in MODULES]
+    found += [Path(script)] if script else []
     sums = {str(path): text for path in found if (text := _sum(path))}
     return sums | (dict(_trees(directory, modules=modules)) if trees else {})
 

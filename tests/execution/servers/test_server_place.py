@@ -74,7 +74,7 @@ def test_a_private_directory_is_made_for_its_user_alone_and_kept(tmp_path: Path)
 
 
 def test_the_workspace_is_data_in_arguments_and_environment(desk: Desk) -> None:
-    made = spec(desk, args=["${workspace}/data"], env={"W": "${workspace}"})
+    made = spec(desk, command="npx", args=["${workspace}/data"], env={"W": "${workspace}"})
     assert (made.args, made.env["W"]) == ((f"{desk.cwd}/data",), str(desk.cwd))
     assert made.problem == ""
     assert made.private
@@ -242,3 +242,27 @@ def test_a_file_too_large_to_be_looked_at_is_not_covered(desk: Desk, monkeypatch
     spec(desk, cwd=".")
     trust_here(desk)
     assert "package.json was changed" in spec(desk, cwd=".").problem
+
+
+# ---------------------------------------------------------------- scripts of the workspace
+
+
+@pytest.mark.parametrize("command", ["python3", "node", "bash"])
+def test_a_script_of_the_workspace_runs_only_where_that_is_trusted(desk: Desk, command: str) -> None:
+    script: dict[str, Any] = {"command": command, "args": ["${workspace}/server.x"]}
+    assert (
+        "is a program of the workspace, which has to be trusted: add 'cwd: ${workspace}'"
+        in spec(desk, **script).problem
+    )
+    assert "is not trusted for this server" in spec(desk, **script, cwd="${workspace}").problem
+    write(desk.cwd / "server.x", "1")
+    trust_here(desk)
+    assert spec(desk, **script, cwd="${workspace}").problem == ""
+    write(desk.cwd / "server.x", "2")
+    assert "server.x was changed" in spec(desk, **script, cwd="${workspace}").problem
+
+
+@pytest.mark.parametrize("args", [["-y", "server-files", "${workspace}"], ["/srv/server.js", "${workspace}/data.db"]])
+def test_an_argument_that_is_mere_data_needs_no_trust(desk: Desk, args: list[str]) -> None:
+    command = "npx" if args[0] == "-y" else "node"
+    assert spec(desk, command=command, args=args).problem == ""

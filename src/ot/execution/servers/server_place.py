@@ -22,6 +22,7 @@ PYTHON = re.compile(r"(?:python|pypy)[\d.]*w?")
 RUNNERS = frozenset({"uv", "uvx", "pipx", "poetry", "pdm", "hatch", "rye"})
 MODULE = re.compile(r"-[bBdEiIOPqsSuvx]*[mc]")
 """How python is told to run a module or a text: its first import is then sought in the working directory."""
+INTERPRETERS = re.compile(r"(?:python|pypy)[\d.]*w?|node|bun|deno|tsx|ts-node|ruby|php|perl|(?:ba|da|z)?sh")
 CHANGES_SHOWN = 5
 ADVICE = "look at it, then run 'onetool trust'"
 
@@ -55,9 +56,10 @@ def place_of_server(
     return ServerPlace(home, directory, in_workspace=True, seal=seal, problem=problem)
 
 
-def server_here(server: Server, directory: Path, project: Path | None) -> ServerHere:
-    """Return what is to be trusted for *server* to start in *directory*."""
-    files = launcher_files(directory, modules=runs_modules(server.command, server.args))
+def server_here(server: Server, directory: Path, workspace: Path, project: Path | None) -> ServerHere:
+    """Return what is to be trusted for *server* to start in *directory* of *workspace*."""
+    modules, script = runs_modules(server.command, server.args), script_in(server, directory, workspace)
+    files = launcher_files(directory, modules=modules, script=script)
     return ServerHere(written=_written(server, project), files=files)
 
 
@@ -67,6 +69,22 @@ def runs_modules(command: str, args: Sequence[str]) -> bool:
     runs = PYTHON.fullmatch(PurePath(command).name) or PurePath(command).stem in RUNNERS
     first = -1 if runs else min(pythons, default=len(args))
     return any(MODULE.match(word) for word in args[first + 1 :])
+
+
+def script_of(server: Server) -> str:
+    """Return what is written of the script that an interpreter is given to run, or nothing."""
+    if not INTERPRETERS.fullmatch(PurePath(server.command).stem) or runs_modules(server.command, server.args):
+        return ""
+    return next((word for word in server.args if not word.startswith("-")), "")
+
+
+def script_in(server: Server, directory: Path, workspace: Path) -> str:
+    """Return that script where it lies in *workspace*, for a server that is started in *directory*."""
+    if not (script := script_of(server)):
+        return ""
+    written = script.replace(f"${{{WORKSPACE}}}", str(workspace))
+    path = Path(os.path.normpath(directory / expand_home(written)))
+    return str(path) if path.is_relative_to(workspace) else ""
 
 
 def _in_workspace(written: str, cwd: str, directory: str, paths: Paths, project: Path | None) -> bool:
@@ -82,7 +100,8 @@ def _sealed(name: str, server: Server, directory: str, paths: Paths, project: Pa
         return None, f"servers.{name}.cwd is {directory}, which is not trusted for this server: {ADVICE}"
     if known.written != _written(server, project):
         return None, f"servers.{name}.cwd is {directory}, which was trusted for other settings of this server: {ADVICE}"
-    seal = Seal(directory, runs_modules(server.command, server.args), known.files)
+    script = script_in(server, Path(directory), paths.cwd)
+    seal = Seal(directory, runs_modules(server.command, server.args), known.files, script)
     changed = seal.changes(trees=False)
     return seal, f"servers.{name}.cwd is {directory}, which {changed_words(changed)}: {ADVICE}" if changed else ""
 

@@ -15,7 +15,7 @@ from ot.config.secrets import PUBLIC, Secrets
 from ot.config.trust import ServerHere
 from ot.execution.servers.find_program import find_program
 from ot.execution.servers.foreign_references import foreign_reference
-from ot.execution.servers.server_place import ServerPlace, place_of_server, runs_modules, server_here
+from ot.execution.servers.server_place import ServerPlace, place_of_server, runs_modules, script_of, server_here
 from ot.execution.servers.server_spec import ServerSpec
 from ot.execution.workers.child_environ import launcher_environ, worker_environ
 from ot.registry.server_identity import ServerIdentity, former_hash
@@ -47,7 +47,7 @@ def servers_here(loaded: Loaded, paths: Paths) -> dict[str, ServerHere]:
     """Return the servers that would be started in the workspace, with what each obeys there."""
     specs = specs_of_servers(loaded, paths, trusted=True)
     return {
-        name: server_here(loaded.config.servers[name], Path(spec.cwd), _project_of(loaded, name))
+        name: server_here(loaded.config.servers[name], Path(spec.cwd), paths.cwd, _project_of(loaded, name))
         for name, spec in specs.items()
         if spec.in_workspace
     }
@@ -73,7 +73,7 @@ def spec_of_server(
     command = filling.text("command", server.command)
     cwd, identity = filling.text("cwd", server.cwd), _identity(name, server, project)
     place = place_of_server(identity, server, cwd, paths, project, trusted=trusted)
-    if command and (why := _wrong_command(server.command, place, project)):
+    if command and (why := _wrong_command(server.command, place, project) or _wrong_script(server, place)):
         filling.problems.append(f"servers.{name}.{why}")
     spec = ServerSpec(
         name=name,
@@ -139,6 +139,14 @@ def _wrong_command(command: str, place: ServerPlace, project: Path | None) -> st
     if not is_path or not (place.private or (place.in_workspace and project is None)):
         return ""
     return f"command: '{command}' is a relative path, and the server does not start where you stand: write it in full"
+
+
+def _wrong_script(server: Server, place: ServerPlace) -> str:
+    """Return what is wrong with a script that would be whichever lies where the client stands."""
+    script = script_of(server)
+    if place.in_workspace or WORKSPACE not in names_in(script):
+        return ""
+    return f"args: {script} is a program of the workspace, which has to be trusted: add 'cwd: ${{{WORKSPACE}}}'"
 
 
 def _with_address_checked(spec: ServerSpec) -> ServerSpec:
