@@ -10,11 +10,8 @@ import pytest
 
 from ot.config.safe_file import read_regular, write_private
 from ot.introspect.notify import append
-from ot.log_file import LogFile
 from ot.no_links import READ, open_directory, open_file
 from ot.output.result_files import ResultDirectory
-from ot.stats.query import read_figures
-from ot.stats.sqlite_sink import open_for_writing
 
 APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
@@ -41,9 +38,7 @@ def test_nothing_is_written_or_made_behind_a_link(project: Path, way: str) -> No
         lambda: open_directory(project / way, below=project, make=True),
         lambda: write_private(project / way, "x", below=project),
         lambda: append(project / way, b"x", project),
-        lambda: LogFile(project / way, max_bytes=10, files=2, below=project).write("x\n"),
         lambda: ResultDirectory.create(project / way, project),
-        lambda: open_for_writing(project / way, project),
     ]
     for use in uses:
         with pytest.raises(OSError):
@@ -59,8 +54,6 @@ def test_nothing_is_read_behind_a_link(project: Path, way: str) -> None:
         (project.parent.parent / "outside" / name).write_text("private")
     with pytest.raises(OSError):
         read_regular(project / way, 100, follow=True, below=project)
-    with pytest.raises(OSError):
-        read_figures(project / way, "all", 1.0, below=project)
 
 
 def test_a_project_directory_that_became_a_link_is_not_followed(project: Path) -> None:
@@ -106,9 +99,3 @@ def test_what_is_really_there_is_made_private_and_used(project: Path) -> None:
     os.close(fd)
     assert (project / "stats" / "a" / "b").read_bytes() == b"here"
     assert (project / "stats" / "a").stat().st_mode & 0o777 == 0o700
-    log = LogFile(project / "tmp" / "l.log", max_bytes=10, files=2, below=project)
-    log.write("first ten\n")
-    log.write("second\n")
-    log.close()
-    assert (project / "tmp" / "l.log.1").read_text() == "first ten\n"
-    assert (project / "tmp" / "l.log").read_text() == "second\n"
