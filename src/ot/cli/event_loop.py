@@ -5,18 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import sys
 import threading
 from collections.abc import Coroutine
 from typing import Any
 
-SWITCH_SECONDS = 0.0005
-"""How long a thread that computes keeps the event loop waiting each time; by default it is ten times as long."""
-
 
 def run_async[T](main: Coroutine[Any, Any, T]) -> T:
     """Return what *main* returns, on uvloop where it is installed."""
-    sys.setswitchinterval(SWITCH_SECONDS)
     try:
         import uvloop
     except ImportError:  # Windows
