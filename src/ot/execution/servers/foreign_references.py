@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-FOREIGN = re.compile(r"\$\{(?:(env):(\w+)|(input|keyring|file|op|workspaceFolder|userHome)\b[^}]*)\}")
+FOREIGN = re.compile(r"\$\{(?:(env):(\w++)|(input|keyring|file|op|workspaceFolder|userHome)\b(?:[^}$]|\$(?!\{))*+)\}")
 
 
 def foreign_reference(text: str) -> str:
