@@ -27,7 +27,7 @@ def test_no_pattern_in_the_source_is_super_linear() -> None:
     found = [one for one in every_pattern(SRC) if one.pattern not in OF_THE_USER | OF_SHORT_TEXTS]
     assert len(found) > 90
     places = {one.where.partition(":")[0] for one in found}
-    assert {"ot.output.sanitize.IN_TEXT", "ot/runtime/snippets.py"} <= places, "both those with a name and those without"
+    assert {"ot.output.sanitize.IN_TEXT", "ot/runtime/snippets.py"} <= places, "with a name and without"
     slow = {one.where: hurt for one in found if (hurt := super_linear(one.pattern, one.flags, one.used))}
     assert slow == {}
 
