@@ -179,7 +179,8 @@ def test_trust_also_covers_a_directory_without_a_project_for_the_servers_that_st
 
 def test_what_starts_in_a_directory_is_listed_and_forgotten(starts_here: OneTool) -> None:
     told = json.loads(starts_here("trust", "--yes", "--json").out)
-    assert told == {"trusted": str(starts_here.cwd), "files": {}, "servers": ["build"]}
+    assert (told["trusted"], list(told["starting_here"])) == (str(starts_here.cwd), ["build"])
+    assert [Path(file).name for file in told["starting_here"]["build"]["obeys"]] == ["package.json"]
     (row,) = json.loads(starts_here("trust", "--list", "--json").out)
     assert (row["directory"], row["servers"]) == (str(starts_here.cwd), ["build"])
     assert "servers that start there: build, trusted" in starts_here("trust", "--list").out
