@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -197,3 +198,23 @@ async def test_many_runs_at_once_are_all_answered(tmp_path: Path) -> None:
 
 def test_the_caller_is_the_user_of_the_system(tmp_path: Path) -> None:
     assert App(Paths.of(tmp_path, tmp_path / "user")).caller == f"uid:{os.getuid()}"
+
+
+async def test_a_broken_configuration_keeps_no_pack_in_an_old_form(tmp_path: Path) -> None:
+    paths = paths_in(tmp_path)
+    pack = paths.global_dir / "tools" / "mine" / "mine_tools.py"
+    pack.parent.mkdir(parents=True)
+    pack.write_text('def old() -> int:\n    """Be old."""\n    return 1\n')
+    app = App(paths)
+    try:
+        assert "mine.old" in app.tool_names()
+        (paths.global_dir / "onetool.yaml").write_text("nonsense: [")
+        pack.write_text('def young() -> int:\n    """Be young."""\n    return 22\n')
+        reply = await app.run("'mine'")
+        assert "the changed configuration is not used" in reply.texts[-1]
+        assert {"mine.old", "mine.young"} & set(app.tool_names()) == {"mine.young"}
+        shutil.rmtree(pack.parent)
+        await app.run("'mine'")
+        assert not [name for name in app.tool_names() if name.startswith("mine.")]
+    finally:
+        await app.aclose()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from ot.config.load import Loaded, load_config
 from ot.config.models import Config, pack_name
 from ot.config.paths import CONFIG_FILE, FOLDER, PROMPTS_FILE, Paths, expand_home
 from ot.config.policy_edit import with_pattern
+from ot.config.snapshot import take_snapshot
 from ot.config.trust import Trust
 from ot.errors import OneToolError, ResultError
 from ot.execution.ask_user import AskUser
@@ -167,10 +167,9 @@ class App:
             command, caller=self.caller, progress=progress, ask=ask, client=client, session=session
         )
         self._shelf.ask_others_later()
-        if not self._notice:
-            return reply
-        notice, self._notice = self._notice, ""
-        return replace(reply, texts=(*reply.texts, notice))
+        notices = [self._notice, self.engine.take_news() if isinstance(self.engine, EngineChoice) else ""]
+        self._notice = ""
+        return replace(reply, texts=(*reply.texts, *filter(None, notices))) if any(notices) else reply
 
     @property
     def ask_seconds(self) -> float:
@@ -194,15 +193,21 @@ class App:
         return await runner.call(pack, name, arguments, caller=self.caller, progress=progress, ask=ask, client=client)
 
     async def _refresh(self, command: str) -> None:
-        """Take up a changed configuration or pack before it is used; one that cannot be used leaves all as it was."""
+        """Take up a changed configuration or pack before it is used.
+
+        With a configuration that cannot be used, the old one stays; packs are as they are on disk all the same.
+        """
         if not self.picture.freshness.is_lost(command):
             return
         try:
             await self.reload()
         except OneToolError as error:
             logger.warning("the changed configuration is not used: %s", error)
-            self._notice = f"note: the changed configuration is not used: {error}"
-            self.picture = replace(self.picture, freshness=self._freshness(self.picture.loaded))
+            self._notice = (
+                f"note: the changed configuration is not used, the one before stays; packs are as on disk: {error}"
+            )
+            self.picture = self._picture(_without_changed_project(self.picture.loaded))
+            self.pool.keep_only(spec.key for spec in self.picture.workers.values())
 
     async def _know_servers(self, command: str) -> None:
         """Ask the servers that *command* may use what they offer, if that is not known, and show what was learned."""
@@ -281,6 +286,8 @@ class App:
         self.servers.keep_only(spec.key for spec in self.picture.servers.values())
         self._shelf.reloaded()
         self._notice = _notice(self.picture.loaded)
+        if isinstance(self.engine, EngineChoice):
+            await self.engine.try_again()
 
     async def aclose(self) -> None:
         """End everything that was started."""
@@ -302,7 +309,7 @@ class App:
         found = list(self._find_extensions(loaded))
         loaded = _with_replaced_packs(loaded, found)
         config = loaded.config
-        store = _store(loaded)
+        store = _store(loaded, self.pool.spooled_bytes)
         extensions = {extension.name: extension for extension in found}
         specs = {name: spec_of(extension, config, loaded.secrets) for name, extension in extensions.items()}
         # What a worker is given of the environment is a secret from now on, in every text that leaves.
@@ -338,7 +345,7 @@ class App:
         runner = Runner(
             executor=executor,
             engine=self.engine,
-            finish=Finish(config.output, store, redact),
+            finish=Finish(config.output, store, redact, config.limits.value_parts),
             snippets=snippets,
             projects=projects,
             aliases=config.aliases,
@@ -477,11 +484,18 @@ def _freshness(loaded: Loaded, paths: Paths, found: Iterable[Extension]) -> Fres
     return Freshness([*folders, *configs], packs)
 
 
+def _without_changed_project(loaded: Loaded) -> Loaded:
+    """Return *loaded* without the packs of a project whose files are no longer those that were trusted."""
+    project = loaded.project
+    if project is None or take_snapshot(project.root, of_project=True).contents == project.contents:
+        return loaded
+    return replace(loaded, project=None)
+
+
 def _reachable(command: str, config: Config) -> list[str]:
     """Return the command, and what its words may stand for: the tools of aliases, the bodies of snippets."""
-    words = set(re.findall(r"\w+", command))
-    aliased = [target for name, target in config.aliases.items() if name in words]
-    bodies = [snippet.body for name, snippet in config.snippets.items() if name in words]
+    aliased = [target for name, target in config.aliases.items() if name in command]
+    bodies = [snippet.body for name, snippet in config.snippets.items() if name in command]
     return [command, *aliased, *bodies]
 
 
@@ -500,10 +514,10 @@ def _live_packs(live: Mapping[str, Mapping[str, Any]]) -> list[Pack]:
     return [pack(name) for name in live]
 
 
-def _store(loaded: Loaded) -> ResultStore:
+def _store(loaded: Loaded, spooled_bytes: Callable[[], int]) -> ResultStore:
     output = loaded.config.output
     ttl, most = output.result_ttl, output.max_total_bytes
-    blobs = FileBlobs(loaded.results_dir, ttl=ttl, max_total_bytes=most, below=loaded.below)
+    blobs = FileBlobs(loaded.results_dir, ttl=ttl, max_total_bytes=most, below=loaded.below, beside=spooled_bytes)
     return ResultStore(blobs, ttl=ttl, max_total_bytes=most, max_page_bytes=output.max_inline_size or 1 << 20)
 
 
@@ -551,6 +565,7 @@ async def serve(app: App, packs: Sequence[str] = ()) -> None:
     """
     # It gets warm while the protocol's library is imported.
     app.spawn_engine()
+    from ot.server.drain import Drain  # noqa: PLC0415 - as below
     from ot.server.mcp_server import build_server, listed_chars  # noqa: PLC0415 - importing FastMCP costs more than all else together
     from ot.server.serve import serve_stdio  # noqa: PLC0415 - as above
 
@@ -561,7 +576,8 @@ async def serve(app: App, packs: Sequence[str] = ()) -> None:
         except OneToolError:
             await app.aclose()
             raise
-        server = build_server(app, installed_version(), engine, classic)
+        drain = Drain(lambda: app.picture.loaded.config.limits.drain_seconds)
+        server = build_server(app, installed_version(), engine, classic, drain)
         app.definition_chars = await listed_chars(server)
     with LogSpan(logger, "mcp.server.stop"):
-        await serve_stdio(server, app.start, app.aclose)
+        await serve_stdio(server, app.start, app.aclose, drain)

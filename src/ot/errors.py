@@ -107,14 +107,17 @@ class CommandError(OneToolError):
 
 
 class CommandTooLong(CommandError):
-    """The command is larger than ``limits.command_bytes``."""
+    """The command is larger than ``limits.command_bytes``, or a program of too many tokens."""
 
-    def __init__(self, size: int, limit: int) -> None:
+    def __init__(self, size: int | None, limit: int) -> None:
+        """Tell a size in bytes; without one it is the tokens that are too many."""
         super().__init__(size, limit)
         self.size = size
         self.limit = limit
 
     def __str__(self) -> str:
+        if self.size is None:
+            return f"the program has more than {self.limit:,} tokens: write it as several, and data as one text"
         return f"the command has {self.size:,} bytes, at most {self.limit:,} are allowed (limits.command_bytes)"
 
 
@@ -164,20 +167,24 @@ class SnippetError(CommandError):
 # ---------------------------------------------------------------- a tool call
 
 
+MAX_NAME = 200
+"""Characters of a pack's, tool's or parameter's name; a longer one is malformed, and an error shows its beginning."""
+
+
 def nearest_names(wanted: str, names: Sequence[str], limit: int = 20) -> list[str]:
     """Return at most *limit* of *names*, those most like *wanted* first."""
     if len(names) <= limit:
         return sorted(names)
     from rapidfuzz import process  # noqa: PLC0415 - only an error's text needs it, no start-up should pay for it
 
-    return [name for name, _, _ in process.extract(wanted, names, limit=limit)]
+    return [name for name, _, _ in process.extract(wanted[:MAX_NAME], names, limit=limit)]
 
 
 def did_you_mean(wanted: str, names: Sequence[str]) -> str:
     """Return the one name that *wanted* is probably a slip of, or nothing."""
     from rapidfuzz import fuzz, process  # noqa: PLC0415 - as above
 
-    found = process.extractOne(wanted, names, scorer=fuzz.ratio, score_cutoff=70)
+    found = process.extractOne(wanted[:MAX_NAME], names, scorer=fuzz.ratio, score_cutoff=70)
     return found[0] if found else ""
 
 
@@ -197,7 +204,7 @@ class UnknownPack(ToolError):
 
     def __init__(self, pack: str, packs: Sequence[str]) -> None:
         super().__init__(pack)
-        self.pack = pack
+        self.pack = pack[:MAX_NAME]
         self.packs = tuple(packs)
 
     def __str__(self) -> str:
@@ -214,8 +221,8 @@ class UnknownTool(ToolError):
 
     def __init__(self, pack: str, name: str, functions: Sequence[str], note: str = "") -> None:
         super().__init__(pack, name)
-        self.pack = pack
-        self.name = name
+        self.pack = pack[:MAX_NAME]
+        self.name = name[:MAX_NAME]
         self.functions = tuple(functions)
         self.note = note
 

@@ -39,7 +39,7 @@ class Spool:
         name = f"{os.urandom(16).hex()}.{form}"
         path = os.path.join(self._directory, name)  # noqa: PTH118 - pathlib would cost each start 5 ms
         try:
-            file = os.fdopen(os.open(path, _FLAGS, 0o600), "wb", buffering=PIECE)
+            file = os.fdopen(self._new(path), "wb", buffering=PIECE)
         except OSError as error:
             raise _refused(error) from None
         try:
@@ -52,6 +52,23 @@ class Spool:
             _remove(path)
             raise
         return {"spooled": {"name": name, "bytes": size, "form": form}}
+
+    def _new(self, path: str) -> int:
+        try:
+            return os.open(path, _FLAGS, 0o600)
+        except FileNotFoundError:  # somebody has deleted the directory
+            _make(self._directory)
+            return os.open(path, _FLAGS, 0o600)
+
+
+def _make(directory: str) -> None:
+    """Make *directory* and those above it that are missing, for this user alone."""
+    with suppress(FileExistsError):
+        try:
+            os.mkdir(directory, 0o700)  # noqa: PTH102 - as below
+        except FileNotFoundError:
+            _make(os.path.dirname(directory))  # noqa: PTH120 - as below
+            os.mkdir(directory, 0o700)  # noqa: PTH102 - as below
 
 
 def _remove(path: str) -> None:

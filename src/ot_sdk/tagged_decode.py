@@ -80,7 +80,8 @@ class Decoder:
         kind = found[TAG]
         read = READERS.get(kind) if isinstance(kind, str) else None
         if read is None or set(found) != {TAG, "v"}:
-            raise ValueError(f"no value is tagged {str(kind)[:50]!r}, or the tag is malformed")
+            shown = kind[:50] if isinstance(kind, str) else type(kind).__name__
+            raise ValueError(f"no value is tagged {shown!r}, or the tag is malformed")
         try:
             return read(self, found["v"], depth)
         except (TypeError, ArithmeticError, LookupError) as error:

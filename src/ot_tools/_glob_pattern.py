@@ -12,7 +12,7 @@ MAX_ALTERNATIVES = 100
 SKIPPED = frozenset({".git"})
 """Names that only a pattern that spells them out matches: thousands of files that nobody means by ``**``."""
 
-_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_BRACES = re.compile(r"\{([^{},]*,[^{}]*)\}")
 
 State = tuple[int, int]
 """Which alternative, and how many of its parts are used up."""

@@ -27,7 +27,6 @@ VALUES = {
     "run_resource-35": "/wA=",
     "run_resource-37": r'\{"1":2,"\(1, 2\)":3,"null":4\}',
     "run_resource-38": r'\{"k":\[1,2\]\}',
-    "run_resource-43": "OK: the program ran and returned no value",
 }
 """Those that are no attack on a server that bounds them, and what they come to; all others are errors."""
 

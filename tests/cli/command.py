@@ -7,6 +7,7 @@ import logging
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,3 +71,9 @@ class OneTool:
             cwd=self.cwd, env={**os.environ, **environment},
         )  # fmt: skip
         return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+
+def interruptible(command: Sequence[str]) -> list[str]:
+    """Return *command* so that it hears Ctrl-C, also where the tests are run with it ignored, as nohup does."""
+    hear = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+    return [sys.executable, "-I", "-S", "-c", hear, *command]

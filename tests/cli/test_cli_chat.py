@@ -19,7 +19,7 @@ import pytest
 
 from chat.chat_desk import PROVIDERS, calls, text
 from chat.wire_server import Scripted, WireServer, anthropic_calls, anthropic_text, serving_aside
-from cli.command import OneTool
+from cli.command import OneTool, interruptible
 
 KEY = "sk-ant-secret-of-the-test"
 
@@ -159,7 +159,7 @@ class Terminal:
 
     def __init__(self, onetool: OneTool, *arguments: str) -> None:
         self._master, slave = pty.openpty()
-        command = [str(Path(sys.executable).with_name("onetool")), *arguments]
+        command = interruptible([str(Path(sys.executable).with_name("onetool")), *arguments])
         env = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
         self.process = subprocess.Popen(
             command, stdin=slave, stdout=slave, stderr=slave, cwd=onetool.cwd, env=env, start_new_session=True

@@ -15,7 +15,7 @@ from select import select
 import pytest
 import typer
 
-from cli.command import OneTool
+from cli.command import OneTool, interruptible
 from ot.cli.dev_call import DevCall, parse_call
 from ot.errors import ToolFailed
 
@@ -280,7 +280,7 @@ class Watching:
 
 @contextmanager
 def watching(onetool: OneTool, *arguments: str) -> Generator[Watching]:
-    command = [Path(sys.executable).with_name("onetool"), "dev", *arguments]
+    command = interruptible([str(Path(sys.executable).with_name("onetool")), "dev", *arguments])
     with subprocess.Popen(command, cwd=onetool.cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         try:
             yield Watching(process)

@@ -12,6 +12,8 @@ import time
 
 import pytest
 
+from cli.command import interruptible
+
 pytest.importorskip("readline")
 
 # The hook is called between the prompt and the wait for a key. It is no Python function, so that Python does not look
@@ -37,7 +39,11 @@ class Typist:
     def __init__(self, program: str) -> None:
         self._master, slave = pty.openpty()
         self._process = subprocess.Popen(
-            [sys.executable, "-c", program], stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+            interruptible([sys.executable, "-c", program]),
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
         )
         os.close(slave)
         self._shown = ""

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 
-import psutil
 import pytest
 
 from escapes.escape_room import EscapeRoom
 from escapes.listeners import Listeners
-
-
-@pytest.fixture(scope="module", autouse=True)
-def ended_children_are_reaped() -> Iterator[None]:
-    """A command that runs in this process leaves its children to end with it: here somebody has to reap them."""
-    yield
-    gc.collect()  # what such a command left open is closed now, and not in the middle of a test that counts
-    children = psutil.Process().children()
-    psutil.wait_procs([child for child in children if child.status() == psutil.STATUS_ZOMBIE], timeout=5)
 
 
 @pytest.fixture(scope="session")

@@ -110,9 +110,10 @@ def test_without_a_directory_what_no_message_can_hold_is_refused(new_worker: New
 
 
 def test_a_disk_that_refuses_is_an_error_and_leaves_nothing(new_worker: NewWorker, spool: Path) -> None:
+    (spool / "file").touch()
     worker = new_worker()
-    worker.init(PACKS / "plain_tools.py", spool=str(spool / "gone"), spool_above=ABOVE)
-    with pytest.raises(Failed, match="no file could be written for it: No such file") as caught:
+    worker.init(PACKS / "plain_tools.py", spool=str(spool / "file" / "gone"), spool_above=ABOVE)
+    with pytest.raises(Failed, match="no file could be written for it: Not a directory") as caught:
         worker.call("rows", count=20_000, width=100)
     assert (wire.RESULT_REFUSED, "ResultTooLarge") == (caught.value.code, caught.value.kind)
 

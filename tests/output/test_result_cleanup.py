@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -18,9 +19,11 @@ import pytest
 
 from ot.errors import ResultError, ResultExpired, ResultNotFound
 from ot.output import result_cleanup
+from ot.output.file_blobs import FileBlobs
 from ot.output.result_cleanup import ResultCleanup
 from ot.output.result_files import ResultDirectory
 from ot.output.result_lines import LineReader
+from ot.output.result_store import ResultStore
 from output.store_desk import ME, TTL, Clock, Desk, files_of, read_all
 from output.store_faults import fault
 
@@ -285,6 +288,28 @@ def test_a_large_leftover_of_a_crash_drives_no_result_out(tmp_path: Path) -> Non
     desk.file(left.handle, ".meta.json").unlink()
     desk.put("z" * 900)
     assert desk.page(kept.handle).lines == ("y" * 50,)
+
+
+def test_what_a_crash_left_counts_and_is_the_first_to_make_room(tmp_path: Path) -> None:
+    desk = Desk(tmp_path / "tmp", max_total_bytes=1000)
+    kept, left = desk.put("y" * 50), desk.put("x" * 900)
+    desk.file(left.handle, ".meta.json").unlink()
+    for suffix in (".txt", ".idx"):
+        os.utime(desk.file(left.handle, suffix), (0, time.time() - 120))
+    newest = desk.put("z" * 200)
+    assert files_of(kept) | files_of(newest) == desk.names()
+
+
+def test_what_takes_room_beside_the_results_counts_as_they_do(tmp_path: Path) -> None:
+    spooled = [0]
+    blobs = FileBlobs(tmp_path / "tmp", ttl=TTL, max_total_bytes=1000, beside=lambda: spooled[0])
+    store = ResultStore(blobs, ttl=TTL, max_total_bytes=1000, max_page_bytes=1000)
+    first, second = (store.put([text * 300], tool="t", owner="o").handle for text in (b"a", b"b"))
+    spooled[0] = 500
+    third = store.put([b"c" * 300], tool="t", owner="o").handle
+    left = {file.name for file in (tmp_path / "tmp").glob("*.txt")}
+    assert left == {f"result-{third}.txt"}
+    assert len({first, second, third}) == 3
 
 
 # ---------------------------------------------------------------- several at once

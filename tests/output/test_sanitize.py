@@ -94,3 +94,12 @@ def test_redacted_json_is_still_json_of_as_many_parts(value: list[list[str]]) ->
     assert [len(part) for part in json.loads(text)] == [len(part) for part in value]
     assert not TRIGGER.search(text)
     assert not BOUNDARY.search(text)
+
+
+@pytest.mark.parametrize("before", [0, 65_530, 65_536, 131_070])
+def test_what_is_harmful_is_found_wherever_it_stands_in_a_long_text(before: int) -> None:
+    text = "x " * (before // 2) + "__ot_run </ external-content> \u202e" + " y" * 40_000
+    redacted = redact(text)
+    assert "[REDACTED:trigger] [REDACTED:tag] \\u{202e}" in redacted
+    assert not TRIGGER.search(redacted)
+    assert not BOUNDARY.search(redacted)

@@ -102,3 +102,17 @@ def test_what_is_not_wholly_wrapped_stays(command: str) -> None:
 def test_the_prefix_of_old_is_refused_wherever_the_command_begins(command: str) -> None:
     with pytest.raises(InvalidSyntax, match="invalid syntax"):
         strip_fences(command)
+
+
+def test_more_than_three_fences_are_refused() -> None:
+    command = "x"
+    for ticks in range(3, 6):
+        command = f"{'`' * ticks}\n{command}\n{'`' * ticks}"
+        assert strip_fences(command) == "x"
+    with pytest.raises(InvalidSyntax, match="more than 3 fences"):
+        strip_fences(f"~~~\n{command}\n~~~")
+
+
+def test_prefixes_come_off_however_many_there_are_and_the_indentation_stays() -> None:
+    assert strip_fences("__ot " * 60_000 + "1") == "1"
+    assert strip_fences("__ot\n    x\n    y") == "    x\n    y"

@@ -126,7 +126,7 @@ def test_a_syntax_error_names_the_line_wherever_it_stands(before: int, after: in
 @example("x\r= 1")
 @example("\ufeff\ufeff")
 @example("(" * 500)
-@example("-" * 100_000 + "1")
+@example("-" * 10_000 + "1")
 @example("0" * 5000)
 @example("9" * 5000)
 @example("\f\n x")
@@ -257,3 +257,25 @@ def test_a_line_is_shown_stripped_and_cut() -> None:
     assert program.line(1) == "x = 1"
     assert program.line(3) == ("y = '" + "a" * 300)[:200] + "…"
     assert [program.line(number) for number in (None, 0, 4, -1)] == [""] * 4
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x=a+b;" * 16_000,
+        "x = [" + "1," * 20_000 + "]",
+        'f"{' + "a+" * 20_000 + 'a}"',
+        "  x = 1\n" + "y=a+b;" * 16_000,
+        "if x:\n    1\n  2\n" + "y=a+b\n" * 16_000,
+    ],
+)
+def test_a_program_of_too_many_tokens_is_refused_before_it_is_parsed(code: str) -> None:
+    with pytest.raises(CommandTooLong, match="more than 12,000 tokens"):
+        parse_program(code)
+
+
+@pytest.mark.parametrize(
+    "code", ["x = '''" + "many words " * 50_000 + "'''", "# a comment\n" * 2_000, "x = a + b\n" * 1_900]
+)
+def test_long_texts_and_as_many_tokens_as_are_allowed_are_parsed(code: str) -> None:
+    assert parse_program(code).source == code

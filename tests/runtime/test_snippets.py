@@ -216,3 +216,9 @@ async def test_without_snippets_the_error_says_that_none_are_configured() -> Non
     async with expanding() as snippets:
         with pytest.raises(SnippetError, match="none are configured"):
             await snippets.expand("$x")
+
+
+@pytest.mark.parametrize("command", ["$x " + "a=1 " * 200_000, "$x\n" + "a: 1\n" * 150_000])
+def test_a_snippet_with_too_many_arguments_is_refused(command: str) -> None:
+    with pytest.raises(SnippetError, match="at most 200 arguments"):
+        parse_invocation(command)

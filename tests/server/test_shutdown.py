@@ -78,6 +78,31 @@ def test_a_server_that_is_killed_leaves_no_process_behind(work: str, tmp_path: P
         wire.kill()
 
 
+def test_a_watchdog_that_is_killed_is_started_again_and_still_watches(tmp_path: Path) -> None:
+    wire, _ = started(Place.make(tmp_path, LONG), WORK["computing"])
+    try:
+        first = watchdog_of(wire)
+        os.kill(first, signal.SIGKILL)
+        end = time.monotonic() + 10
+        while (second := watchdog_of(wire)) in (0, first):
+            assert time.monotonic() < end
+        processes = wire.children()
+        os.kill(wire.pid, signal.SIGKILL)
+        assert_gone(processes, 2)
+    finally:
+        wire.kill()
+    assert not process_stat(second)
+
+
+def watchdog_of(wire: WireServer) -> int:
+    """Return the process that watches the server, or 0."""
+    for child in Path(f"/proc/{wire.pid}/task").glob("*/children"):
+        for pid in map(int, child.read_text().split()):
+            if process_stat(pid) and b"onetool-watchdog" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                return pid
+    return 0
+
+
 def test_requests_in_a_file_are_answered_and_the_server_ends(tmp_path: Path) -> None:
     place = Place.make(tmp_path)
     requests = tmp_path / "requests"

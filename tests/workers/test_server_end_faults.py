@@ -23,7 +23,8 @@ GONE_SECONDS = 1.0
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> WorkerPlace:
     """Where the servers of this file live, one after the other."""
-    return WorkerPlace.furnish(tmp_path_factory.mktemp("ending"), LONG_CONFIG)
+    config = LONG_CONFIG.replace("call_seconds: 60", "call_seconds: 60, drain_seconds: 1")
+    return WorkerPlace.furnish(tmp_path_factory.mktemp("ending"), config)
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ def test_a_value_of_a_gigabyte_is_stored_and_not_read_into_the_server(server: Wa
     assert f"{size:,} bytes" in replies[0] and "ot.result(handle=" in replies[0]
     assert grown <= 128
     server.survive(lambda: None)
-    assert [] == list((server.place.home / ".onetool" / "spool").glob("taken-*"))
+    assert [] == list((server.place.home / ".onetool" / "spool").rglob("taken-*"))
 
 
 @pytest.mark.soak

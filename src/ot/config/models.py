@@ -188,6 +188,13 @@ class Limits(Settings):
     run_seconds: Seconds = Field(default=120.0, description="Wall time of a run, its tools included")
     cpu_seconds: Seconds = Field(default=5.0, description="Time that the program itself may compute")
     call_seconds: Seconds = Field(default=30.0, description="Wall time of one tool call")
+    drain_seconds: float = Field(
+        default=5.0,
+        ge=0,
+        le=86_400,
+        allow_inf_nan=False,
+        description="Time that open runs still have when the server is asked to end (SIGTERM, SIGHUP)",
+    )
     calls: int = Field(default=1000, ge=1, le=1_000_000, description="Tool calls of one run")
     calls_in_flight: int = Field(default=32, ge=1, le=1000, description="Tool calls of one run at the same time")
     memory_mb: int = Field(default=128, ge=16, le=65_536, description="Memory of the program")
@@ -195,6 +202,12 @@ class Limits(Settings):
     command_bytes: int = Field(default=1 << 20, ge=1, description="Size of a command")
     value_bytes: int = Field(
         default=32 << 20, ge=1024, description="Size of one value that crosses between a program and a tool"
+    )
+    value_parts: int = Field(
+        default=150_000,
+        ge=100,
+        le=10_000_000,
+        description="Elements, entries and containers of one value; what holds more is stored without being read",
     )
 
 

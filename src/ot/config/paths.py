@@ -64,10 +64,20 @@ def _working_directory(environ: Mapping[str, str]) -> Path:
 
 
 def _home() -> Path:
+    """Return the user's home; an empty HOME counts as none, and the system's list of users is asked."""
     try:
-        return Path.home()
-    except RuntimeError:
+        home = Path.home() if os.environ.get("HOME") != "" else _listed_home()
+    except (RuntimeError, KeyError):
         raise ConfigError("the home directory is not known", hint="set HOME") from None
+    if not home.is_absolute():
+        raise ConfigError(f"HOME is no absolute path: {home}", hint="set HOME")
+    return home
+
+
+def _listed_home() -> Path:
+    import pwd  # noqa: PLC0415 - not on Windows, where HOME means nothing
+
+    return Path(pwd.getpwuid(os.getuid()).pw_dir)
 
 
 def _unusable(directory: Path) -> str:

@@ -34,15 +34,17 @@ class FileBlobs:
         max_total_bytes: int,
         below: Path | None = None,
         clock: Callable[[], float] = time.time,
+        beside: Callable[[], int] = lambda: 0,
     ) -> None:
         """Make the directory with the first result; what is older than *ttl* seconds goes with a later one.
 
-        With *below*, a project's directory, no link on the way to it is followed.
+        With *below*, a project's directory, no link on the way to it is followed. What takes up room *beside* the
+        results counts as they do.
         """
         self._path = directory
         self._below = below
         self._clock = clock
-        self._cleanup = ResultCleanup(timedelta(seconds=ttl), max_total_bytes)
+        self._cleanup = ResultCleanup(timedelta(seconds=ttl), max_total_bytes, beside)
 
     def put(self, handle: str, chunks: Iterable[bytes | bytearray], seal: Callable[[], Sealed]) -> ResultMeta:
         """Keep a result, and remove those that are too old, then those that are too many."""

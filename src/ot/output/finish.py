@@ -15,11 +15,13 @@ import anyio.to_thread
 
 from ot.config.models import Output
 from ot.errors import ResultError
+from ot.execution.unread import Unread
 from ot.output import sanitize
 from ot.output.formats import serialize_result, stored_form, stored_text
 from ot.output.presentable import Describe, NotPresentable, TooManyParts, count_parts, describe_type, kind_of
 from ot.output.result_meta import Form
 from ot.output.result_store import ResultStore, StoredResult
+from ot.output.unread_lines import unread_lines
 
 logger = logging.getLogger(__name__)
 
@@ -49,9 +51,19 @@ class Asked:
 class Finish:
     """Turns values and prints into the texts of a reply."""
 
-    def __init__(self, output: Output, store: ResultStore, redact: Callable[[str], str] = lambda text: text) -> None:
-        """Store what is larger than ``output.max_inline_size``; *redact* takes secrets out before that."""
+    def __init__(
+        self,
+        output: Output,
+        store: ResultStore,
+        redact: Callable[[str], str] = lambda text: text,
+        value_parts: int = 150_000,
+    ) -> None:
+        """Store what is larger than ``output.max_inline_size``, or holds more than *value_parts*.
+
+        *redact* takes secrets out before that.
+        """
         self._output = output
+        self._parts = value_parts
         self._store = store
         self._redact = redact
         self._collector = Collector()
@@ -63,6 +75,8 @@ class Finish:
             NotPresentable: The value cannot be written out.
         """
         try:
+            if isinstance(value, Unread):
+                raise TooManyParts("it was not read")
             if type(value) is not str or len(value) <= min(QUICK_CHARACTERS, self._output.max_inline_size):
                 text = serialize_result(value, asked.shown_format, describe, max_nodes=QUICK_NODES)
                 if asked.inline or not self._too_large(text):
@@ -83,24 +97,62 @@ class Finish:
 
     def _kept(self, value: Any, tool: str, owner: str) -> str:
         try:
+            if isinstance(value, Unread):
+                lines = map(self._redact, unread_lines(value))
+                return self._store.put(lines, tool=tool, owner=owner, form="json").handle
             count_parts(value)
             text = self._redact(stored_text(value, None))
             return self._store.put([text], tool=tool, owner=owner, form=stored_form(value, None)).handle
-        except (ResultError, NotPresentable) as error:
+        except (ResultError, ValueError) as error:
             logger.warning("the value of %s could not be stored: %s", tool, error)
             return ""
 
     def _value(self, value: Any, asked: Asked, describe: Describe) -> str:
+        if isinstance(value, Unread):
+            return self._unread(value, asked)
         count_parts(value)
         with self._collector.held_off():
             return self._written_out(value, asked, describe)
 
+    def _unread(self, value: Unread, asked: Asked) -> str:
+        """Store a value as it is read, a little at a time."""
+        begin: list[str] = []
+
+        def lines() -> Generator[str]:
+            for piece in unread_lines(value):
+                text = self._redact(piece)
+                text = sanitize.redact(text, in_json=True) if asked.sanitize else text
+                if len(begin) < 4:
+                    begin.append(text)
+                yield text
+
+        try:
+            stored = self._store.put(lines(), tool=", ".join(asked.tools), owner=asked.owner, form="json")
+        except ResultError as error:
+            raise NotPresentable(f"it holds more than {self._parts:,} parts (limits.value_parts) and {error}") from None
+        except ValueError as error:
+            raise NotPresentable(str(error)) from None
+        text = "".join(begin)
+        what = "keys" if text.startswith("{") else "items"
+        kind = f"{stored.total_lines:,} {what}, one a line"
+        return self._wrapped(serialize_result(self._summary(stored, text, kind)), asked)
+
     def _written_out(self, value: Any, asked: Asked, describe: Describe) -> str:
+        if self._holds_much(value):
+            stored = stored_text(value, None, describe)
+            return self._stored(stored, asked, _kind(value, stored), stored_form(value, None))
         text = serialize_result(value, asked.shown_format, describe)
         if asked.inline or not self._too_large(text):
             return self._wrapped(text, asked)
         stored = stored_text(value, asked.format, describe)
         return self._stored(stored, asked, _kind(value, stored), stored_form(value, asked.format))
+
+    def _holds_much(self, value: Any) -> bool:
+        try:
+            count_parts(value, self._parts)
+        except TooManyParts:
+            return True
+        return False
 
     def _too_large(self, text: str) -> bool:
         most = self._output.max_inline_size

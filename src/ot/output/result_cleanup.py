@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,6 +17,9 @@ LOG = logging.getLogger(__name__)
 
 UNFINISHED = timedelta(hours=1)
 """How long unreadable leftovers stay when results are kept for ever."""
+
+NEW = timedelta(minutes=1)
+"""By then a writer holds its lock: before, what is unfinished is left alone whatever room it takes."""
 
 REMEMBERED = 1000
 """How many removed results are remembered, to say that they have expired and not that they never were."""
@@ -35,12 +38,9 @@ class Entry:
     handle: str
     suffixes: tuple[str, ...]
     modified: datetime
+    size: int
+    """How many bytes it has; what is unfinished counts once it is no longer new."""
     meta: ResultMeta | None = None
-
-    @property
-    def size(self) -> int:
-        """How many bytes of content it has; what is unfinished does not count."""
-        return self.meta.size_bytes if self.meta else 0
 
     @property
     def since(self) -> datetime:
@@ -59,9 +59,11 @@ def is_older(since: datetime, now: datetime, ttl: timedelta) -> bool:
 class ResultCleanup:
     """Keeps one directory within its time and its size; several may clean the same directory."""
 
-    def __init__(self, ttl: timedelta, max_total_bytes: int) -> None:
+    def __init__(self, ttl: timedelta, max_total_bytes: int, beside: Callable[[], int] = lambda: 0) -> None:
+        """Keep the results, and what takes up room *beside* them, within *max_total_bytes*."""
         self._ttl = ttl
         self._max_total_bytes = max_total_bytes
+        self._beside = beside
         self._lock = Lock()
         self._total = 0
         self._next_sweep = 0.0
@@ -83,17 +85,18 @@ class ResultCleanup:
             self._next_sweep = time.monotonic() + len(entries) // CROWD
 
     def make_room(self, directory: ResultDirectory, newest: ResultMeta) -> None:
-        """Remove the oldest results until all fit together with *newest*, which stays."""
+        """Remove what a crash left, then the oldest results, until all fit together with *newest*, which stays."""
         with self._lock:
             self._total += newest.size_bytes
-            if self._total <= self._max_total_bytes:
+            most = self._max_total_bytes - self._beside()
+            if self._total <= most:
                 return
             entries = self._survey(directory)
             self._total = sum(entry.size for entry in entries)
-            for entry in sorted(entries, key=lambda entry: (entry.since, entry.modified)):
-                if self._total > self._max_total_bytes and entry.meta and entry.handle != newest.handle:
+            for entry in sorted(entries, key=lambda entry: (entry.meta is not None, entry.since, entry.modified)):
+                removable = entry.size and entry.handle != newest.handle
+                if self._total > most and removable and _remove(directory, entry):
                     LOG.info("a stored result of %d bytes was removed: output.max_total_bytes is reached", entry.size)
-                    _remove(directory, entry)
                     self._total -= entry.size
 
     def has_expired(self, handle: str, owner: str) -> bool:
@@ -145,19 +148,27 @@ def _entry(directory: ResultDirectory, handle: str, files: Mapping[str, ResultFi
             meta = read_meta(directory, handle)
     if meta and meta.size_bytes != files[CONTENT].status().st_size:
         meta = None
-    return Entry(handle, tuple(files), _last_modified(files.values()), meta)
+    modified = _last_modified(files.values())
+    if meta:
+        return Entry(handle, tuple(files), modified, meta.size_bytes, meta)
+    is_new = datetime.now(UTC) - modified < NEW
+    return Entry(handle, tuple(files), modified, 0 if is_new else sum(file.status().st_size for file in files.values()))
 
 
 def _last_modified(files: Iterable[ResultFile]) -> datetime:
     return datetime.fromtimestamp(max(file.status().st_mtime for file in files), UTC)
 
 
-def _remove(directory: ResultDirectory, entry: Entry) -> None:
+def _remove(directory: ResultDirectory, entry: Entry) -> bool:
+    """Return whether it is removed: what is being written now is not."""
     try:
-        if META in entry.suffixes or not _is_live(directory, entry.handle):
-            directory.remove(entry.handle, entry.suffixes)
+        if META not in entry.suffixes and _is_live(directory, entry.handle):
+            return False
+        directory.remove(entry.handle, entry.suffixes)
     except OSError as error:
         LOG.warning("a stored result could not be removed: %s", error.strerror)
+        return False
+    return True
 
 
 def _is_live(directory: ResultDirectory, handle: str) -> bool:

@@ -33,7 +33,7 @@ def failure_text(error: OneToolError, program: Program | None, registry: ToolReg
         source = program.line(error.line) if program else ""
         return _with_line(str(error), error.line, source, error.hint or _name_hint(error, program, registry))
     if isinstance(error, ToolFailed):  # called without a program: in one, it would be the program's own failure
-        away = "service unavailable: " if NETWORK.fullmatch(error.kind) else ""
+        away = "service unavailable: " if NETWORK.fullmatch(error.kind[:100]) else ""
         return f"{away}{error.tool} failed: {error.kind}: {error.message}".rstrip(": ")
     if isinstance(error, ServerUnavailable):
         return f"service unavailable: {error}"

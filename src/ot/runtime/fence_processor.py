@@ -6,22 +6,31 @@ import re
 
 from ot.errors import InvalidSyntax
 
-PREFIX = re.compile(r"(?:mcp__onetool__run|__onetool__run|__onetool|__ot__run|__ot)(?![\w.=\[])[ \t]*:?[ \t]*\n?")
-"""How people and models address OneTool in a chat; a name such as __other does not match."""
-FENCE = re.compile(r"(?P<fence>`{3,}|~{3,})[ \t]*[\w+-]*[ \t]*\n(?P<code>.*?)\n?(?P=fence)[`~]*", re.DOTALL)
-OPEN_FENCE = re.compile(r"(?:`{3,}|~{3,})[ \t]*[\w+-]*[ \t]*\n(?P<code>.*)", re.DOTALL)
-INLINE = re.compile(r"(?P<tick>`{1,2})(?!`)(?P<code>[^`\n]+)(?P=tick)")
+MAX_LAYERS = 3
+"""What is wrapped more often is no program that somebody meant to run."""
+PREFIX = re.compile(
+    r"(?:\s*+(?:mcp__onetool__run|__onetool__run|__onetool|__ot__run|__ot)(?![\w.=\[])[ \t]*+:?+[ \t]*+\n?+)++"
+)
+"""How people and models address OneTool in a chat, however often; a name such as __other does not match."""
+OPENING = re.compile(r"(?P<fence>`{3,}+|~{3,}+)[ \t]*+[\w+-]*+[ \t]*+")
+"""The first line of a fenced block."""
+INLINE = re.compile(r"(?P<tick>`{1,2}+)(?P<code>[^`\n]++)(?P=tick)")
 
 
 def strip_fences(command: str) -> str:
     """Return the code inside *command*; text that is not wholly wrapped comes back unchanged.
 
     Raises:
-        InvalidSyntax: The command starts with the ``!onetool`` prefix of old.
+        InvalidSyntax: It is wrapped too often, or starts with the ``!onetool`` prefix of old.
     """
     # Until nothing changes, so that stripping a stripped command is a no-op.
-    while (stripped := _strip_once(command)) != command:
+    for _ in range(MAX_LAYERS + 1):
+        stripped = _strip_once(command)
+        if stripped == command:
+            break
         command = stripped
+    else:
+        raise InvalidSyntax(f"SyntaxError: the program is wrapped in more than {MAX_LAYERS} fences, give it alone", 1)
     if command.lstrip().startswith("!onetool"):
         raise InvalidSyntax(
             "SyntaxError: invalid syntax: '!onetool' is not a command, give the Python program itself, e.g. ot.help()",
@@ -33,7 +42,7 @@ def strip_fences(command: str) -> str:
 def _strip_once(command: str) -> str:
     text = command.strip()
     if prefix := PREFIX.match(text):
-        return text[prefix.end() :] if text[prefix.end() :].strip() else command
+        return text[prefix.end() :] or command
     if text.startswith(("```", "~~~")):
         inside = _inside_fence(text)
         return command if inside is None else inside
@@ -42,10 +51,12 @@ def _strip_once(command: str) -> str:
 
 
 def _inside_fence(text: str) -> str | None:
-    if whole := FENCE.fullmatch(text):
-        return whole["code"]
-    opened = OPEN_FENCE.fullmatch(text)
+    first, line_end, body = text.partition("\n")
+    opening = OPENING.fullmatch(first)
+    if not opening or not line_end:
+        return None
+    close = body.find(opening["fence"], len(body.rstrip("`~")))
+    if close >= 0:
+        return body[:close].removesuffix("\n")
     # A reply cut off before its closing fence; a fence further down means that there is more than code.
-    if opened and "```" not in opened["code"] and "~~~" not in opened["code"]:
-        return opened["code"]
-    return None
+    return None if "```" in body or "~~~" in body else body

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ot.config.models import Limits
-from ot.errors import DataTooLarge, ResultTooLarge, ToolError
+from ot.errors import MAX_NAME, DataTooLarge, InvalidArguments, ResultTooLarge, ToolError
 from ot.execution.arguments import require_few
 from ot.execution.backends.backend import CallContext
 from ot.execution.consent_question import Foreseen
 from ot.execution.tool_executor import ToolExecutor
+from ot.execution.unread import Unread
 from ot.registry.tool_registry import ToolRegistry
 from ot.runtime import project_proxy
 from ot.runtime.engines.engine import Constant, Function, Missing
@@ -35,6 +36,7 @@ class Keep(Protocol):
         ...
 
 
+PARTS = "(limits.value_parts)"
 PAGE_TOOL = "ot.result"
 
 
@@ -126,6 +128,7 @@ class PackProxy:
             LimitExceeded: The run has used up its calls; the program may not.
         """
         self._budget.spend_call()
+        _require_names(pack, name, kwargs)
         self._note(pack, f"{pack}.{name}")
         self._under_way[f"{pack}.{name}"] += 1
         try:
@@ -140,18 +143,22 @@ class PackProxy:
         if pack == project_proxy.PACK:
             self._projects.require_function(name)
         require_few(self.registry.tool(pack, name), len(args) + len(kwargs))
-        given, named = await plain_arguments(f"{pack}.{name}", args, kwargs, max_bytes=self._limits.value_bytes)
+        most, parts = self._limits.value_bytes, self._limits.value_parts
+        given, named = await plain_arguments(f"{pack}.{name}", args, kwargs, max_bytes=most, max_parts=parts)
         self.calls += 1
         return await self._executor.call(pack, name, given, named, self._context(line))
 
     async def _receive(self, tool: str, value: Any) -> tuple[Any, int]:
         """Return the value as a plain copy, and how large it is."""
-        most = self._limits.value_bytes
+        most, parts = self._limits.value_bytes, self._limits.value_parts
         try:
-            copy, chars = await plain_data(value, where=f"the value of {tool}", max_bytes=most)
-        except DataTooLarge:
+            if isinstance(value, Unread):
+                raise DataTooLarge(tool, PARTS)
+            copy, chars = await plain_data(value, where=f"the value of {tool}", max_bytes=most, max_parts=parts)
+        except DataTooLarge as error:
+            size = f"{parts:,} parts" if error.what.endswith(PARTS) else f"{most:,} bytes"
             handle = await self._keep(value, tool=tool, owner=self._caller) if self._keep else ""
-            raise ResultTooLarge(tool, f"more than {most:,} bytes", handle) from None
+            raise ResultTooLarge(tool, f"more than {size}", handle) from None
         if tool.startswith("ot."):
             self.ot_chars += chars
         else:
@@ -184,6 +191,7 @@ class PackProxy:
     async def _call_back(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Call a tool for a tool: its own call holds a place already, and waiting for another could wait for ever."""
         self._budget.spend_call()
+        _require_names(pack, name, kwargs)
         self._note(pack, f"{pack}.{name}")
         return await self._checked_call(pack, name, args, kwargs)
 
@@ -203,3 +211,14 @@ class PackProxy:
             self.sources.add("stored" if tool == PAGE_TOOL else known.source)
         if len(self.tools_called) < 20 and tool not in self.tools_called:
             self.tools_called.append(tool[:100])
+
+
+def _require_names(pack: str, name: str, kwargs: Mapping[str, Any]) -> None:
+    """Return when every name is short enough to be looked up and told of.
+
+    Raises:
+        InvalidArguments: One has more than 200 characters.
+    """
+    if max(len(pack), len(name), *map(len, kwargs)) > MAX_NAME:
+        tool = f"{pack[:50]}.{name[:50]}"
+        raise InvalidArguments(tool, f"{tool}(): a name of more than {MAX_NAME} characters is malformed")

@@ -44,7 +44,7 @@ class Counter:
     def __init__(self, where: str, max_bytes: int, max_nodes: int = MAX_NODES) -> None:
         self._where = where
         self._bytes = max_bytes
-        self._nodes = max_nodes
+        self._nodes = self.max_nodes = max_nodes
         self.chars = 0
 
     def add(self, size: int, chars: int = 2) -> None:
@@ -61,7 +61,8 @@ class Counter:
 
     def too_large(self) -> DataTooLarge:
         """Return the error for a value that holds too much."""
-        return DataTooLarge(self._where, "the value is too large to cross (limits.value_bytes)")
+        limit = "limits.value_bytes" if self._bytes < 0 else "limits.value_parts"
+        return DataTooLarge(self._where, f"the value is too large to cross ({limit})")
 
     def refuse(self, value: Any) -> NotPlainData:
         """Return the error for a value that is not plain."""
@@ -83,7 +84,7 @@ def kind_name(value: Any) -> str:
     )
 
 
-async def plain_data(value: Any, *, where: str, max_bytes: int) -> tuple[Any, int]:
+async def plain_data(value: Any, *, where: str, max_bytes: int, max_parts: int = MAX_NODES) -> tuple[Any, int]:
     """Return ``plain_copy(value)``, made in a thread when it is more than a moment's work, and its characters.
 
     The characters are those of its text, or about those of its JSON.
@@ -91,13 +92,13 @@ async def plain_data(value: Any, *, where: str, max_bytes: int) -> tuple[Any, in
     Raises:
         NotPlainData: As ``plain_copy``.
     """
-    counter = Counter(where, max_bytes)
+    counter = Counter(where, max_bytes, max_parts)
     copy = await _where_quick(value, partial(_counted_copy, value, counter))
     return copy, len(value) if kind_of(value) is str else counter.chars
 
 
 async def plain_arguments(
-    tool: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, max_bytes: int
+    tool: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, max_bytes: int, max_parts: int = MAX_NODES
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return copies of a call's arguments, made in a thread when they are together more than a moment's work.
 
@@ -108,12 +109,12 @@ async def plain_arguments(
     for name in kwargs:
         _require_text(tool, name)
 
+    def copied(value: Any, which: object) -> Any:
+        return _counted_copy(value, Counter(f"{tool}() argument {which}", max_bytes, max_parts))
+
     def copies() -> tuple[list[Any], dict[str, Any]]:
-        given = [_counted_copy(value, Counter(f"{tool}() argument {n}", max_bytes)) for n, value in enumerate(args, 1)]
-        named = {
-            k: _counted_copy(value, Counter(f"{tool}() argument '{k[:50]}'", max_bytes)) for k, value in kwargs.items()
-        }
-        return given, named
+        given = [copied(value, number) for number, value in enumerate(args, 1)]
+        return given, {key: copied(value, f"'{key[:50]}'") for key, value in kwargs.items()}
 
     return await _where_quick([*args, *kwargs.values()], copies)
 
@@ -138,7 +139,7 @@ async def _where_quick[T](value: Any, work: Callable[[], T]) -> T:
 def _counted_copy(value: Any, counter: Counter) -> Any:
     # Half a copy of a value that is then refused would keep the collector, and with it the server, busy.
     try:
-        count_parts(value, MAX_NODES)
+        count_parts(value, counter.max_nodes)
     except TooManyParts:
         raise counter.too_large() from None
     except NotPresentable:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 import warnings
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 from ot.errors import CommandTooLong, InvalidSyntax
 
 MAGIC = ("__format__", "__sanitize__")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+MAX_TOKENS = 12_000
+"""Outside of texts. Python's parser lets no other thread work until it is done: so many take it about 20 ms."""
+TOKEN = re.compile(r"\w++|[^\w\s]")
+"""Python sees no more tokens than this finds."""
 BETWEEN_STATEMENTS = frozenset({tokenize.NL, tokenize.COMMENT, tokenize.ENDMARKER})
 
 
@@ -148,7 +154,7 @@ def parse_program(code: str, *, max_bytes: int = 1 << 20) -> Program:
     """Return *code* as a program, its indentation normalised and its string literals untouched.
 
     Raises:
-        CommandTooLong: It has more than *max_bytes*.
+        CommandTooLong: It has more than *max_bytes*, or too many tokens.
         InvalidSyntax: Python's parser refuses it; the line is the model's own.
     """
     size = len(code.encode(errors="surrogatepass"))
@@ -166,7 +172,23 @@ def parse_program(code: str, *, max_bytes: int = 1 << 20) -> Program:
     return Program(code, tree, code)
 
 
+def _require_few_tokens(code: str) -> None:
+    if len(code) <= MAX_TOKENS or not _has_many(TOKEN.finditer(code)):
+        return
+    try:
+        many = _has_many(tokenize.generate_tokens(io.StringIO(code).readline))
+    except (tokenize.TokenError, SyntaxError):
+        return  # the parser reads no further either, and will say what is wrong
+    if many:
+        raise CommandTooLong(None, MAX_TOKENS)
+
+
+def _has_many(tokens: Iterable[object]) -> bool:
+    return next(islice(tokens, MAX_TOKENS, None), None) is not None
+
+
 def _parse(code: str) -> ast.Module:
+    _require_few_tokens(code)
     with warnings.catch_warnings():
         # A model's "\d" outside a raw string is its own affair: it must not write on our standard error.
         warnings.simplefilter("ignore")
@@ -222,7 +244,9 @@ def _layout(lines: list[str]) -> tuple[set[int], set[int]]:
     # Without any indent the text can be read whatever its indentation; what is inside a string ends where it did.
     readline = io.StringIO("\n".join(line.lstrip(" \t") for line in lines)).readline
     try:
-        for token in tokenize.generate_tokens(readline):
+        for count, token in enumerate(tokenize.generate_tokens(readline)):
+            if count > MAX_TOKENS:
+                raise CommandTooLong(None, MAX_TOKENS)
             if begins and token.type not in BETWEEN_STATEMENTS:
                 starts.add(token.start[0] - 1)
             begins = token.type == tokenize.NEWLINE or (begins and token.type in BETWEEN_STATEMENTS)

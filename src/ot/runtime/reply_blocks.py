@@ -28,7 +28,7 @@ class ReplyBlocks:
 
     def add(self, block: Block) -> None:
         """Take a content block in wire form, if there is room for it."""
-        size = _size(block)
+        size = _size(block) if len(self.blocks) < MOST_BLOCKS else MOST_BYTES
         if len(self.blocks) >= MOST_BLOCKS or self._bytes + size > MOST_BYTES:
             self.left_out += 1
             return

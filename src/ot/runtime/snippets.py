@@ -10,12 +10,14 @@ import secrets
 import tokenize
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from ot.config.models import Snippet
 from ot.errors import SnippetError, did_you_mean, listing
 from ot.runtime.snippet_renderer import SnippetRenderer
 
+MAX_ARGUMENTS = 200
 INVOCATION = re.compile(r"\$(?P<name>[A-Za-z][A-Za-z0-9_]*)(?P<rest>(?=\s|\Z).*)", re.DOTALL)
 KEY = re.compile(r"(?:^|(?<=[ \t]))([A-Za-z]\w*)=")
 LINE = re.compile(r"([A-Za-z]\w*)[ \t]*:[ \t]*(.*)")
@@ -77,7 +79,8 @@ def parse_invocation(command: str) -> Invocation:
 
 
 def _arguments_in_line(text: str) -> dict[str, str]:
-    keys = list(KEY.finditer(text))
+    keys = list(islice(KEY.finditer(text), MAX_ARGUMENTS + 1))
+    _require_few(len(keys))
     if not keys or text[: keys[0].start()].strip():
         raise SnippetError(f"a snippet's arguments are key=value, not '{text.strip()[:80]}'")
     ends = [key.start() for key in keys[1:]] + [len(text)]
@@ -88,6 +91,7 @@ def _arguments_in_lines(text: str) -> dict[str, str]:
     block, _, after = text.strip("\n").partition("\n\n")
     if after.strip():
         raise SnippetError("nothing may follow a snippet's arguments: put it into the snippet, or write the code out")
+    _require_few(block.count("\n"))
     pairs: list[tuple[str, str]] = []
     for line in block.split("\n") if block.strip() else []:
         found = LINE.fullmatch(line.strip())
@@ -95,6 +99,11 @@ def _arguments_in_lines(text: str) -> dict[str, str]:
             raise SnippetError(f"a snippet's arguments are lines 'key: value', not '{line.strip()[:80]}'")
         pairs.append((found[1], _unquoted(found[2].strip())))
     return _once(pairs)
+
+
+def _require_few(count: int) -> None:
+    if count > MAX_ARGUMENTS:
+        raise SnippetError(f"a snippet has at most {MAX_ARGUMENTS} arguments")
 
 
 def _once(pairs: Any) -> dict[str, str]:
@@ -169,7 +178,7 @@ def _marked_tokens(text: str, marker: str, name: str) -> list[tokenize.TokenInfo
 
 
 def _refuse_raw(literal: str, name: str) -> None:
-    if re.match(r"[a-z]*r[a-z]*['\"]", literal, re.IGNORECASE):
+    if re.match(r"[a-z]?r[a-z]?['\"]", literal, re.IGNORECASE):
         raise SnippetError(f"snippet '${name}' puts a value into a raw string: use a plain one")
 
 

@@ -33,6 +33,7 @@ from ot.runtime.pack_proxy import Progress, TellProgress
 from ot.runtime.reply import Reply
 from ot.server.classic_tools import classic_tools
 from ot.server.client_roots import way_to_list_roots
+from ot.server.drain import Drain
 from ot.server.elicitation import answer_of, can_ask, input_required, is_modern, way_to_ask
 from ot.server.parked_runs import NotParked, ParkedRun, ParkedRuns
 
@@ -134,13 +135,18 @@ class House(Protocol):
 
 
 def build_server(
-    house: House, version: str, engine: str = "portable", classic: ToolDefinitions | None = None
+    house: House,
+    version: str,
+    engine: str = "portable",
+    classic: ToolDefinitions | None = None,
+    drain: Drain | None = None,
 ) -> FastMCP:
     """Return the MCP server whose one tool answers from *house*, which runs programs in *engine*.
 
-    The tools of *classic* are offered beside it, one by one.
+    The tools of *classic* are offered beside it, one by one; *drain* is asked before every run.
     """
     parked = ParkedRuns()
+    drain = drain or Drain()
     server = FastMCP(
         "onetool",
         INSTRUCTIONS,
@@ -160,10 +166,12 @@ def build_server(
     )
     async def run(command: str, session: str = "") -> ToolResult:  # pyright: ignore[reportUnusedFunction] - registered
         # Asked for, not taken as a parameter: to fill that in would cost every run a tenth of a millisecond.
-        return await _answer(house, parked, partial(house.run, command, session=session), get_context())
+        work, ctx = partial(house.run, command, session=session), get_context()
+        return await drain.answer(lambda: _answer(house, parked, work, ctx))
 
     async def call(tool: Tool, arguments: Mapping[str, Any], ctx: Context) -> ToolResult:
-        return await _answer(house, parked, partial(house.call, tool.pack, tool.name, arguments), ctx)
+        work = partial(house.call, tool.pack, tool.name, arguments)
+        return await drain.answer(lambda: _answer(house, parked, work, ctx))
 
     for one in classic_tools(classic, call) if classic else ():
         server.add_tool(one)

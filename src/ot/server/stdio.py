@@ -32,9 +32,9 @@ Incoming = SessionMessage | Exception
 
 @asynccontextmanager
 async def stdio_streams() -> AsyncGenerator[
-    tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage]]
+    tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage], Wire]
 ]:
-    """Yield the streams that an MCP server reads and writes, on private copies of fds 0 and 1."""
+    """Yield the streams that an MCP server reads and writes, on private copies of fds 0 and 1, and the wire itself."""
     wire_in, wire_out = _claim(0, os.open(os.devnull, os.O_RDONLY)), _claim(1, os.dup(2))
     reader, writer = await _reader(wire_in), await _writer(wire_out)
     to_server, incoming = anyio.create_memory_object_stream[Incoming](0)
@@ -43,7 +43,7 @@ async def stdio_streams() -> AsyncGenerator[
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wire.read)
         tasks.start_soon(wire.write)
-        yield incoming, outgoing
+        yield incoming, outgoing, wire
         tasks.cancel_scope.cancel()
 
 
@@ -106,6 +106,8 @@ class Wire:
         self._to_server = to_server
         self._from_server = from_server
         self._open: set[Any] = set()
+        self._answered = asyncio.Event()
+        """Set when an answer is written that leaves none open."""
         self._writing = asyncio.Lock()
         self._flowing = asyncio.Event()
         self._flowing.set()
@@ -179,8 +181,20 @@ class Wire:
                     logger.error("a message could not be written: %s", error)
                     if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
                         await self._refuse(INTERNAL_ERROR, "the answer could not be written as JSON", message.id)
-                    continue
-                await self._send(line)
+                else:
+                    await self._send(line)
+                if not self._open:
+                    self._answered.set()
+
+    async def all_answered(self, seconds: float) -> bool:
+        """Return whether every request has its answer, within *seconds*."""
+        self._answered.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._open:
+                    await self._answered.wait()
+                    self._answered.clear()
+        return not self._open
 
     async def _refuse(self, code: int, reason: str, request_id: Any = None) -> None:
         reply = {"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": reason}}

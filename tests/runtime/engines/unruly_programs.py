@@ -70,6 +70,11 @@ FORGED: dict[str, str] = {
     "a wish that is a dict": "end(v=1, magic={'format': {'a': 1}, 'sanitize': [2]})\nwait()",
     "an error that is a number": "end(error=5)\nwait()",
     "an error of a megabyte": "end(error=['E' * 10**6, 'm' * 10**6, 10**30])\nwait()",
+    "an error of two lists": "end(error=[[1] * 10**6, [2] * 10**6, 3])\nwait()",
+    "a member of a long name": "send({'t': 'member', 'p': 'pack', 'f': 'r' * 30_000_000}, 1)\nwait()",
+    "a call of a long name": "call(name='r' * 30_000_000)\nwait()",
+    "a call in a pack of a long name": "call(pack='r' * 30_000_000)\nwait()",
+    "a call with a long parameter": "call(k=['r' * 30_000_000], w=[1])\nwait()",
     "an error with a terminal's escapes": "end(error=['E', '\\x1b]0;x\\x07', True])\nwait()",
 }
 FLOODS: dict[str, str] = {

@@ -11,6 +11,7 @@ from ot.execution.servers.call_trace import CallTrace
 from ot.execution.servers.server_call import ServerCall
 from ot.execution.servers.server_pool import ServerPool
 from ot.execution.servers.server_spec import ServerSpec
+from ot.execution.unread import Unread
 from ot.registry.proxy_target import ProxyTarget
 from ot.registry.tool import Tool
 
@@ -37,7 +38,7 @@ class McpProxyBackend:
         call = ServerCall(tool.full_name, target, arguments, context)
         result = await self._pool.use(self._spec(target), tool.full_name, CallTrace(context), call)
         value = call.value(result, self._pool.definition(target.server, target.tool).get("outputSchema"))
-        if self._learn:
+        if self._learn and not isinstance(value, Unread):
             self._learn(tool, value)
         return value
 

@@ -11,11 +11,14 @@ from fastmcp.client.transports.base import ClientTransport, SessionKwargs, Trans
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
+from ot.execution.message_parts import MARKS, has_many_parts
+from ot.execution.servers.bounded_message import MOST_BYTES, MOST_PARTS
 from ot.execution.servers.call_trace import current_trace
 from ot.execution.servers.passing_session import PassingSession
 from ot.execution.servers.server_spec import ServerSpec
 
-MAX_REPLY_BYTES = 64 << 20
+MAX_REPLY_BYTES = MOST_BYTES
+EVENTS = "text/event-stream"
 READ_SECONDS = 300.0
 
 
@@ -68,23 +71,32 @@ async def _on_response(response: httpx2.Response) -> None:
     if trace is not None and response.request.method == "POST":
         trace.taken = trace.taken or response.is_success
         trace.status = response.status_code if response.is_error else 0
-    # Events have a bound, each its own; a plain reply has none.
-    if not response.headers.get("content-type", "").startswith("text/event-stream"):
-        response.stream = _Bounded(response.stream)
+    response.stream = _Bounded(response.stream, response.headers.get("content-type", "").startswith(EVENTS))
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A body that may not be larger than a program could take anyway."""
+    """A body of no more bytes and parts than can be read in a moment; in a stream of events, each event."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Any, events: bool) -> None:
         self._stream = stream
+        self._events = events
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
+        held: list[bytes] = []
+        size = marks = 0
+        suspicious = MOST_PARTS
         async for chunk in self._stream:
+            if self._events and (b"\n\n" in chunk or b"\r\n\r\n" in chunk):
+                held, size, marks, suspicious = [], 0, 0, MOST_PARTS
+            held.append(chunk)
             size += len(chunk)
-            if size > MAX_REPLY_BYTES:
+            marks += sum(chunk.count(mark) for mark in MARKS)
+            if size > MAX_REPLY_BYTES and not self._events:  # an event's size is the library's to bound
                 raise httpx2.StreamError(f"the reply is larger than {MAX_REPLY_BYTES:,} bytes")
+            if marks > suspicious:  # unless most of them stand in texts
+                suspicious = 2 * marks
+                if has_many_parts(b"".join(held), MOST_PARTS):
+                    raise httpx2.StreamError(f"the reply holds more than {MOST_PARTS:,} parts")
             yield chunk
 
     async def aclose(self) -> None:

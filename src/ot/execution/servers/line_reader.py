@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ot.execution.servers.server_noise import SHOWN_CHARACTERS, ServerNoise
 
-CHUNK_BYTES = 64 << 10
+CHUNK_BYTES = 32 << 10
 MAX_LINE_BYTES = 64 << 20
 
 
@@ -44,6 +44,8 @@ class LineReader:
     def _feed(self, data: bytes) -> None:
         *ends, rest = data.split(b"\n")
         for end in ends:
+            if not end and not self._size:
+                continue
             self._grow(end)
             self._finish()
         self._grow(rest)

@@ -7,17 +7,20 @@ from types import TracebackType
 from typing import Any, Self
 
 import anyio
+import anyio.lowlevel
+import anyio.to_thread
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCNotification
-from mcp_types.jsonrpc import jsonrpc_message_adapter
-from pydantic import ValidationError
+from mcp_types import JSONRPCNotification, JSONRPCRequest
 
+from ot.execution.servers.bounded_message import QUICK_BYTES, Allowance, read_message
 from ot.execution.servers.call_trace import current_trace
 from ot.execution.servers.line_reader import LineReader
 from ot.execution.servers.server_noise import ServerNoise
 from ot.execution.workers.guarded_process import GuardedProcess
 
 LIST_CHANGED = "notifications/tools/list_changed"
+TURN = 20
+"""Lines that are read before others get their turn."""
 
 
 class _Stream:
@@ -55,13 +58,18 @@ class MessageReader(_Stream):
         self._noise = noise
         self._changed = changed
         self._ended = ended
+        self._allowance = Allowance()
+        self._read = 0
 
     def __aiter__(self) -> MessageReader:
         return self
 
     async def __anext__(self) -> SessionMessage:
         while (line := await self._lines.line()) is not None:
-            message = self._message(line)
+            self._read += 1
+            if self._read % TURN == 0:
+                await anyio.lowlevel.checkpoint()  # lines that are there already are read without a pause
+            message = await self._message(line)
             if message is not None:
                 return message
         await self._ended()
@@ -73,15 +81,18 @@ class MessageReader(_Stream):
         except StopAsyncIteration:
             raise anyio.EndOfStream from None
 
-    def _message(self, line: bytes) -> SessionMessage | None:
+    async def _message(self, line: bytes) -> SessionMessage | None:
         try:
-            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except (ValidationError, ValueError, RecursionError):
+            long = len(line) > QUICK_BYTES
+            message = await anyio.to_thread.run_sync(read_message, line) if long else read_message(line)
+        except (ValueError, RecursionError):
             self._noise.add(line)
             return None
         if isinstance(message, JSONRPCNotification) and message.method == LIST_CHANGED:
             # Here it costs next to nothing, however many come; behind this line each is a task of its own.
             self._changed()
+            return None
+        if isinstance(message, JSONRPCNotification | JSONRPCRequest) and not self._allowance.takes():
             return None
         return SessionMessage(message)
 

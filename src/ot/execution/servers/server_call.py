@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ot.execution.call_context import CallContext
 from ot.execution.servers.tool_content import block_value, media, one_or_all, resource_value, tool_value
+from ot.execution.unread import Unread
 from ot.registry.proxy_target import ProxyTarget
 
 if TYPE_CHECKING:
@@ -33,6 +34,17 @@ class ServerCall:
         Raises:
             Exception: Whatever the connection or the server did.
         """
+        from mcp import MCPError  # noqa: PLC0415 - as below
+
+        try:
+            return await self._answer(client)
+        except MCPError as error:
+            # An answer that was too large to be read comes as an error of our own.
+            if isinstance(error.error.data, Unread):
+                return error.error.data
+            raise
+
+    async def _answer(self, client: Client[Any]) -> Any:
         match self._target.method:
             case "resources/list":
                 return await self._resources(client)
@@ -48,7 +60,10 @@ class ServerCall:
     async def _tool(self, client: Client[Any]) -> dict[str, Any]:
         from ot.execution.servers.tool_rounds import call_in_rounds  # noqa: PLC0415 - needs the protocol's library
 
-        return _wire(await call_in_rounds(client.session, self._target.tool, self._arguments, self._progress))
+        result = await call_in_rounds(client.session, self._target.tool, self._arguments, self._progress)
+        # As it came: what it is made of is nobody's business but the program's.
+        structured = {} if result.structured_content is None else {"structuredContent": result.structured_content}
+        return _wire(result, exclude={"structured_content"}) | structured
 
     def value(self, result: Any, output_schema: Mapping[str, Any] | None) -> Any:
         """Return the program's value of an answer, and tell the caller of blocks that are no text.
@@ -56,7 +71,7 @@ class ServerCall:
         Raises:
             ToolFailed: The server says that the tool failed.
         """
-        if self._target.method:
+        if self._target.method or isinstance(result, Unread):
             return result
         self._tell_all(media(result.get("content") or ()), result.get("_meta"))
         return tool_value(self._full_name, result, output_schema)
@@ -102,8 +117,8 @@ class ServerCall:
             self._context.told(what, self._full_name, details)
 
 
-def _wire(model: Any) -> dict[str, Any]:
-    return model.model_dump(by_alias=True, mode="json", exclude_unset=True)
+def _wire(model: Any, exclude: set[str] | None = None) -> dict[str, Any]:
+    return model.model_dump(by_alias=True, mode="json", exclude_unset=True, exclude=exclude)
 
 
 def _entry(model: Any) -> dict[str, Any]:

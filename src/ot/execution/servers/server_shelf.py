@@ -21,7 +21,6 @@ from ot.registry.tool_registry import Pack
 
 UNKNOWN = "its server has not been asked yet what it offers; it is asked when a program names the pack"
 LATER_SECONDS = 1.0
-WORD = re.compile(r"\w+")
 
 
 class ServerShelf:
@@ -86,8 +85,9 @@ class ServerShelf:
     async def ask_named(self, texts: Iterable[str]) -> None:
         """Find out what those servers offer whose packs are named in *texts* and of which nothing is known."""
         if unknown := self.unknown():
-            words = {word for text in texts for word in WORD.findall(text)}
-            named = [spec for spec in unknown if spec.pack in words]
+            words = [re.compile(rf"\b{re.escape(spec.pack)}\b") for spec in unknown]
+            told = tuple(texts)
+            named = [spec for spec, word in zip(unknown, words, strict=True) if any(map(word.search, told))]
             await self._pool.list_all(named, limit=max(len(named), 1))
             # A pack that could not be had says now why.
             self.stale = self.stale or bool(named)

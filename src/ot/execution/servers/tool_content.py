@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -74,10 +73,8 @@ def media(blocks: Sequence[Block]) -> list[Block]:
 
 
 def _size(data: str) -> int:
-    try:
-        return len(base64.b64decode(data))
-    except ValueError:
-        return len(data)
+    """Return how many bytes base64 stands for, which nobody needs to decode for that."""
+    return len(data) * 3 // 4 - data[-2:].count("=")
 
 
 def _words(blocks: Sequence[Block]) -> str:

@@ -83,10 +83,14 @@ class Spawned(NamedTuple):
     stderr: PipeEnd
     status: PipeEnd
     lifeline: PipeEnd
+    unread: PipeEnd | None
+    """The process's own end of its standard input, which keeps what a dead process has not read."""
 
 
-def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: Path, memory_mb: int, processes: int) -> Spawned:
-    """Start the guard of *argv*; nothing is left open when that fails.
+def spawn(
+    argv: Sequence[str], env: Mapping[str, str], cwd: Path, memory_mb: int, processes: int, *, keep_unread: bool = False
+) -> Spawned:
+    """Start the guard of *argv*; nothing is left open when that fails. Keep what it does not read if *keep_unread*.
 
     Raises:
         OSError: There are no descriptors, processes or memory left, or no directory *cwd*.
@@ -97,7 +101,7 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: Path, memory_mb: int
             ends = os.pipe()
             return reader.enter_context(closing(PipeEnd(ends[0]))), writer.enter_context(closing(PipeEnd(ends[1])))
 
-        in_end, stdin = pipe(theirs, ours)
+        in_end, stdin = pipe(ours if keep_unread else theirs, ours)
         stdout, out_end = pipe(ours, theirs)
         stderr, err_end = pipe(ours, theirs)
         status, status_end = pipe(ours, theirs)
@@ -114,7 +118,7 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: Path, memory_mb: int
             start_new_session=True,
         )
         ours.pop_all()
-        return Spawned(guard, stdin, stdout, stderr, status, lifeline)
+        return Spawned(guard, stdin, stdout, stderr, status, lifeline, in_end if keep_unread else None)
 
 
 class ReadProtocol(asyncio.StreamReaderProtocol):

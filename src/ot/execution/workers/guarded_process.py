@@ -7,12 +7,17 @@ import os
 import signal
 import subprocess
 import sys
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from ot.execution.workers.ending import Ending, EndingKind, StderrRing
 from ot.execution.workers.guard_pipes import PipeDrain, ReadProtocol, Spawned, spawn
+
+if sys.platform != "win32":
+    import fcntl
+    import termios
 
 FRAME_BYTES = 16 << 20
 TAIL_BYTES = 4 << 10
@@ -30,6 +35,8 @@ class GuardedProcess:
     def __init__(self, spawned: Spawned, argv: Sequence[str], processes: int, ring: StderrRing) -> None:
         """Use ``start`` instead."""
         self.pid = 0
+        self.unread_bytes = 0
+        """Once it has ended: what it was sent and never read, if that was to be kept."""
         self.stdout = asyncio.StreamReader(limit=FRAME_BYTES)
         self._argv = argv
         self._processes = processes
@@ -55,6 +62,7 @@ class GuardedProcess:
         memory_mb: int | None = None,
         processes: int = 64,
         on_line: Callable[[str], None] | None = None,
+        keep_unread: bool = False,
     ) -> GuardedProcess:
         """Return the process, running; nothing of it is left when it cannot be started, or the start is cancelled.
 
@@ -64,7 +72,8 @@ class GuardedProcess:
         ring = StderrRing(on_line)
         if sys.platform == "win32":
             return await WindowsProcess.start_unguarded(argv, env, cwd, ring)
-        process = GuardedProcess(spawn(argv, env, cwd, memory_mb or 0, processes), argv, processes, ring)
+        spawned = spawn(argv, env, cwd, memory_mb or 0, processes, keep_unread=keep_unread)
+        process = GuardedProcess(spawned, argv, processes, ring)
         try:
             await process._started()
         except BaseException:
@@ -193,7 +202,18 @@ class GuardedProcess:
             self._kill_group()
         return "signal", int(words.get("signal", signal.SIGKILL))
 
+    def _count_unread(self) -> None:
+        end = self._spawned.unread
+        if end is None or self._writer is None:
+            return
+        in_pipe = array("i", [0])
+        with suppress(OSError):
+            fcntl.ioctl(end.fileno(), termios.FIONREAD, in_pipe)
+            self.unread_bytes = in_pipe[0] + self._writer.get_write_buffer_size()
+        end.close()
+
     def _release(self) -> None:
+        self._count_unread()
         if self._last_resort is not None:
             self._last_resort.cancel()
         self._spawned.lifeline.close()

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
 
-KEPT_SECONDS = 24 * 3600.0
+if sys.platform != "win32":
+    import fcntl
+
+UNLOCKED_SECONDS = 60.0
+"""How long what no server holds may stay: one that has just been made is not held yet."""
 
 
 class SpoolDirectories:
-    """Makes a directory for each worker, and clears away what servers that were killed have left."""
+    """Makes a directory for each worker below one that the server holds, and removes those that no server holds."""
 
     def __init__(self, place: Path) -> None:
         """Make them below *place*, which servers may share."""
         self._place = place
-        self._swept = False
+        self._own: Path | None = None
+        self._lock = -1
 
     def new(self) -> Path:
         """Return a new directory that only this user can enter.
@@ -25,28 +32,94 @@ class SpoolDirectories:
         Raises:
             OSError: It cannot be made.
         """
-        self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not self._swept:
-            self._swept = True
-            self._sweep()
-        return Path(tempfile.mkdtemp(prefix="worker-", dir=self._place))
+        self.sweep()
+        return Path(tempfile.mkdtemp(prefix="worker-", dir=self._held()))
 
-    def _sweep(self) -> None:
-        # Another server's workers may be using theirs: only what nobody has touched for a day, and holds something
-        # or is a file, is rubbish. An empty directory costs nothing, and its worker may still want it.
-        for entry in self._place.iterdir():
+    def sweep(self) -> None:
+        """Remove what servers have left that were killed: nobody holds it."""
+        if self._own is not None:
             with suppress(OSError):
-                if time.time() - entry.lstat().st_mtime < KEPT_SECONDS:
-                    continue
-                if entry.is_dir() and not entry.is_symlink():
-                    _empty(entry)
-                else:
-                    entry.unlink()
+                self._held()
+        for entry in _entries(self._place):
+            with suppress(OSError):
+                old = time.time() - entry.stat(follow_symlinks=False).st_mtime > UNLOCKED_SECONDS
+                if old and (self._own is None or entry.path != str(self._own)) and not _is_held(entry.path):
+                    _remove(entry)
+
+    def total_bytes(self) -> int:
+        """Return how much all servers have spooled."""
+        return _size(self._place)
+
+    def close(self) -> None:
+        """Remove this server's own."""
+        if self._own is not None:
+            shutil.rmtree(self._own, ignore_errors=True)
+            os.close(self._lock)
+            self._own = None
+
+    def _held(self) -> Path:
+        """Return this server's directory, which its workers may have had to make again."""
+        if self._own is None or not _is_at(self._lock, self._own):
+            if self._own is not None:
+                os.close(self._lock)
+            self._own, self._lock = self._hold(self._own)
+        return self._own
+
+    def _hold(self, before: Path | None) -> tuple[Path, int]:
+        while True:
+            self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if before is None:
+                before = Path(tempfile.mkdtemp(prefix="server-", dir=self._place))
+            before.mkdir(mode=0o700, exist_ok=True)
+            lock = os.open(before, os.O_RDONLY | os.O_CLOEXEC)
+            if sys.platform != "win32":
+                fcntl.flock(lock, fcntl.LOCK_SH)
+            if _is_at(lock, before):
+                return before, lock
+            os.close(lock)  # another server has just removed it
 
 
-def _empty(directory: Path) -> None:
-    for entry in directory.iterdir():
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry, ignore_errors=True)
-        else:
-            entry.unlink(missing_ok=True)
+def _is_at(lock: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(lock), os.stat(path))  # noqa: PTH116 - beside fstat
+    except OSError:
+        return False
+
+
+def _is_held(path: str) -> bool:
+    if sys.platform == "win32":
+        return False
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def _entries(place: Path | str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(place) as found:
+            return list(found)
+    except OSError:  # there is none, or not any more
+        return []
+
+
+def _remove(entry: os.DirEntry[str]) -> None:
+    if entry.is_dir(follow_symlinks=False):
+        shutil.rmtree(entry.path, ignore_errors=True)
+    else:
+        os.unlink(entry.path)  # noqa: PTH108 - an entry's path is a text
+
+
+def _size(place: Path | str) -> int:
+    total = 0
+    for entry in _entries(place):
+        with suppress(OSError):  # it is gone by now
+            if entry.is_dir(follow_symlinks=False):
+                total += _size(entry.path)
+            else:
+                total += entry.stat(follow_symlinks=False).st_size
+    return total

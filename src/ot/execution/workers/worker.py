@@ -49,13 +49,18 @@ NO_FILES = f"[Errno {errno.EMFILE}]"
 SPOOL_ABOVE = 8 << 20
 
 
+class NotReceived(WorkerDied):
+    """The process ended before it had read the call: another can carry it out."""
+
+
 @dataclass
 class _Pending:
-    """A call that has not been answered yet."""
+    """A call that has not been answered yet, and how many bytes the worker must have read to know of it."""
 
     tool: Tool
     context: CallContext
     answer: asyncio.Future[dict[str, Any]]
+    known_after: int
 
 
 class Worker:
@@ -74,6 +79,7 @@ class Worker:
         self._environment = environment
         self._spool = spool
         self._hung_up = False
+        self._written = 0
         self._prefix = secrets.token_hex(8)
         self._numbers = itertools.count(1)
         self._pending: dict[str, _Pending] = {}
@@ -99,6 +105,7 @@ class Worker:
             env=worker_environ(os.environ),
             cwd=environment.directory,
             memory_mb=spec.memory_mb or None,
+            keep_unread=True,
         )
         return cls(spec, process, environment, spool)
 
@@ -140,7 +147,11 @@ class Worker:
     @property
     def usable(self) -> bool:
         """Whether it may be given another call."""
-        return not (self._hung_up or self.closing or self.worn)
+        return not (self._is_over or self.closing or self.worn)
+
+    @property
+    def _is_over(self) -> bool:
+        return self._hung_up or not self._process.running
 
     async def leave(self) -> None:
         """Let it end by itself, or end it."""
@@ -159,6 +170,7 @@ class Worker:
         """Return the worker's result message for one call.
 
         Raises:
+            NotReceived: The process ended before it had read the call.
             WorkerDied: The process ended before it answered.
             ToolFailed: The tool raised.
             ToolBusy: Too many calls are waiting already.
@@ -183,15 +195,14 @@ class Worker:
         idle.cancel()
 
     async def _exchange(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> dict[str, Any]:
-        if self._hung_up:
-            raise await self._death()
         await self._room(tool)
+        if self._is_over:
+            raise self._death(NotReceived, await self._process.wait())
         call_id = f"{self._prefix}-{next(self._numbers)}"
-        frame = self._call_frame(call_id, tool, arguments, context)
-        pending = _Pending(tool, context, asyncio.get_running_loop().create_future())
+        self._write(self._call_frame(call_id, tool, arguments, context))
+        pending = _Pending(tool, context, asyncio.get_running_loop().create_future(), self._written)
         self._pending[call_id] = pending
         try:
-            self._process.stdin.write(frame)
             return self._result(tool, await pending.answer)
         except asyncio.CancelledError:
             await self._cancel(call_id, pending)
@@ -245,7 +256,7 @@ class Worker:
         # The future that was awaited has been cancelled with the call; the worker's answer still has to come.
         pending.answer = asyncio.get_running_loop().create_future()
         with anyio.CancelScope(shield=True):
-            self._process.stdin.write(wire.to_frame(wire.notification("cancel", {"id": call_id})))
+            self._write(wire.to_frame(wire.notification("cancel", {"id": call_id})))
             await asyncio.wait((pending.answer,), timeout=CANCEL_GRACE_SECONDS)
         if not pending.answer.done():
             logger.warning(
@@ -257,9 +268,13 @@ class Worker:
 
     # ---------------------------------------------------------------- the wire
 
+    def _write(self, frame: bytes) -> None:
+        self._written += len(frame)
+        self._process.stdin.write(frame)
+
     async def _send(self, message: wire.Message) -> None:
         try:
-            self._process.stdin.write(wire.to_frame(message))
+            self._write(wire.to_frame(message))
             await self._process.stdin.drain()
         except (ConnectionError, OSError) as error:
             logger.debug("the worker of %s takes nothing any more: %s", self.spec.pack, error)
@@ -272,6 +287,8 @@ class Worker:
             with suppress(TimeoutError, OSError):
                 async with asyncio.timeout(STALL_SECONDS):
                     await stdin.drain()
+            if self._is_over:
+                return
             if stdin.transport.get_write_buffer_size() == unsent:
                 raise ToolBusy(tool.full_name, "its worker does not read what it is sent")
 
@@ -286,10 +303,11 @@ class Worker:
         shutil.rmtree(self._spool, ignore_errors=True)
         if splitter.skipped:
             logger.warning("%d lines from the worker of %s were no messages", splitter.skipped, self.spec.pack)
-        death = await self._death()
+        known = self._written - self._process.unread_bytes
         for pending in self._pending.values():
             if not pending.answer.done():
-                pending.answer.set_exception(WorkerDied(death.pack, death.how, death.stderr))
+                kind = NotReceived if pending.known_after > known else WorkerDied
+                pending.answer.set_exception(self._death(kind, self.ended))
         if self._starting and not self._starting.done():
             self._starting.set_exception(
                 ToolUnavailable(self.spec.pack, f"it ended at start: {self.ended.text}{self._words()}")
@@ -367,11 +385,10 @@ class Worker:
             frame = wire.to_frame(
                 wire.error(message.get("id"), wire.RESULT_REFUSED, "the value is too large", kind="ResultTooLarge")
             )
-        self._process.stdin.write(frame)
+        self._write(frame)
 
-    async def _death(self) -> WorkerDied:
-        ending = await self._process.wait()
-        return WorkerDied(self.spec.pack, ending.text, ending.stderr)
+    def _death(self, kind: type[WorkerDied], ending: Ending) -> WorkerDied:
+        return kind(self.spec.pack, ending.text, ending.stderr)
 
     def _words(self) -> str:
         tail = self._process.stderr_tail().strip()

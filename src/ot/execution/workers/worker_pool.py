@@ -9,6 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,18 @@ from ot.execution.call_context import CallContext
 from ot.execution.workers.crash_budget import CrashBudget
 from ot.execution.workers.pack_environment import PackEnvironment, PackEnvironments
 from ot.execution.workers.spool_directories import SpoolDirectories
-from ot.execution.workers.worker import Worker
+from ot.execution.workers.worker import NotReceived, Worker
 from ot.execution.workers.worker_spec import WorkerSpec
 from ot.registry.tool import Tool
 
 logger = logging.getLogger(__name__)
 
+TRIES = 3
+"""How many workers a call may be given to when those before it ended without having read it."""
 DRAIN_SECONDS = 30.0
 REAP_PAUSE_SECONDS = 1.0
+SWEEP_SECONDS = 60.0
+"""How often what killed servers have spooled is looked for, while workers live."""
 FULL = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM})
 
 Tell = Callable[[str], None]
@@ -45,6 +50,7 @@ class WorkerPool:
         self._budgets: dict[str, tuple[str, CrashBudget]] = {}
         self._problems: dict[str, tuple[str, str]] = {}
         self._spools = SpoolDirectories(state / "spool")
+        self._next_sweep = 0.0
         self._leaving: set[asyncio.Task[None]] = set()
         self._reaper: asyncio.Task[None] | None = None
         self._closed = False
@@ -65,6 +71,14 @@ class WorkerPool:
         self, spec: WorkerSpec, tool: Tool, arguments: dict[str, Any], context: CallContext
     ) -> dict[str, Any]:
         """Return the result message of one call, on a worker that is there or a new one."""
+        for _ in range(TRIES - 1):
+            with suppress(NotReceived):
+                return await self._call(spec, tool, arguments, context)
+        return await self._call(spec, tool, arguments, context)
+
+    async def _call(
+        self, spec: WorkerSpec, tool: Tool, arguments: dict[str, Any], context: CallContext
+    ) -> dict[str, Any]:
         worker = self._idle_or_least(spec) or await self._start(spec, None)
         try:
             result = await worker.call(tool, arguments, context)
@@ -216,6 +230,9 @@ class WorkerPool:
         while self._workers and not self._closed:
             await asyncio.sleep(min(REAP_PAUSE_SECONDS, self._shortest_idle() / 4))
             self.reap_idle()
+            if time.monotonic() >= self._next_sweep:
+                self._next_sweep = time.monotonic() + SWEEP_SECONDS
+                await asyncio.get_running_loop().run_in_executor(None, self._spools.sweep)
 
     def _shortest_idle(self) -> float:
         return min((worker.spec.idle_seconds for worker in self._all()), default=REAP_PAUSE_SECONDS)
@@ -245,6 +262,10 @@ class WorkerPool:
                 states[pack] = f"refused for {budget.seconds_closed:.1f} s: {budget.last_words[:200]}"
         return states
 
+    def spooled_bytes(self) -> int:
+        """Return how much of the disk replies take that are too large for the wire, those of other servers too."""
+        return self._spools.total_bytes()
+
     async def aclose(self) -> None:
         """End all workers."""
         self._closed = True
@@ -258,3 +279,4 @@ class WorkerPool:
             self._dismiss(worker)
         await self._environments.aclose()
         await self._settle()
+        self._spools.close()

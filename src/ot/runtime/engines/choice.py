@@ -21,6 +21,7 @@ from ot.runtime.program import Program
 
 logger = logging.getLogger(__name__)
 
+FELL_BACK = "the exact one failed its self-test three times"
 Chosen = ExactEngine | PortableEngine | TrustedEngine
 
 
@@ -45,11 +46,11 @@ class EngineChoice:
         self._exact: ExactEngine | None = None
         self._chosen: Chosen | None = None
         self._choosing = asyncio.Lock()
-        self._why_not = ""
+        self._why_not = self._news = ""
         self._packages = packages
         self._adding: asyncio.Task[None] | None = None
-        self._before: list[ExactEngine] = []
-        """Engines without the packages: what runs in them, or is kept in a session of theirs, goes on."""
+        self._before: list[Chosen] = []
+        """Engines that were used before: what runs in them, or is kept in a session of theirs, goes on."""
 
     @property
     def name(self) -> str:
@@ -86,8 +87,7 @@ class EngineChoice:
         except EngineCrashed as error:
             if use == "exact" or self._settings.exact.require_layers:
                 raise EngineUnavailable("exact", str(error)) from None
-            self._why_not = str(error)
-            logger.warning("programs run in the portable engine, the exact one cannot be had: %s", error)
+            self._fall_back(error)
             return self._portable()
 
     async def _tested(self) -> ExactEngine:
@@ -97,9 +97,34 @@ class EngineChoice:
         try:
             await exact.open()
         except EngineCrashed:
+            self._exact = None
             await exact.aclose()
             raise
         return exact
+
+    def _fall_back(self, error: EngineCrashed) -> None:
+        self._why_not = str(error)
+        logger.warning("programs run in the portable engine, the exact one cannot be used: %s", error)
+        if not ExactEngine.missing_here():
+            self._news = f"note: programs run in the portable engine: {FELL_BACK}: {error}. ot.reload() tries it again"
+
+    async def try_again(self) -> None:
+        """Use the exact engine from now on, if it was to be used and passes its self-test now."""
+        async with self._choosing:
+            if not self._why_not or self._chosen is None:
+                return
+            try:
+                engine = await self._tested()
+            except EngineCrashed as error:
+                return self._fall_back(error)
+            self._before.append(self._chosen)
+            self._chosen, self._why_not = engine, ""
+            self._news = "note: programs run in the exact engine again"
+
+    def take_news(self) -> str:
+        """Return what the next reply should say about the engine, once."""
+        news, self._news = self._news, ""
+        return news
 
     def _exact_engine(self, packages: Packages | None = None) -> ExactEngine:
         layers = self._settings.exact.require_layers
@@ -184,8 +209,11 @@ class EngineChoice:
     async def health(self) -> EngineHealth:
         """Return how the engine is, and why it is not the exact one."""
         health = await (await self.choose()).health()
-        why = {"exact_engine": f"not used: {self._why_not}"} if self._why_not else {}
-        return replace(health, details={**health.details, **why})
+        if not self._why_not:
+            return health
+        # Where no machine of this kind can have it, nothing is broken.
+        status = health.status if ExactEngine.missing_here() else "degraded"
+        return replace(health, status=status, details={**health.details, "exact_engine": f"not used: {self._why_not}"})
 
     async def aclose(self) -> None:
         """End everything that was started."""

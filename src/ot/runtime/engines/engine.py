@@ -103,7 +103,7 @@ class EngineSession(Protocol):
 
 
 class StillbornRun(EngineCrashed):
-    """The process died before the program asked for anything, so soon that it must have been dying already."""
+    """The process died before it had begun with the program: another can run it."""
 
 
 class Engine(Protocol):

@@ -13,7 +13,7 @@ from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import EngineHealth, Outcome, Reach, StillbornRun
 from ot.runtime.engines.forked_run import ForkedRun
 from ot.runtime.engines.forked_session import ForkedSession
-from ot.runtime.engines.ready_children import ReadyChildren, Room
+from ot.runtime.engines.ready_children import NOTHING_RAN, ReadyChildren, Room
 from ot.runtime.engines.zygote_process import Locked, ZygoteProcess
 from ot.runtime.program import Program
 
@@ -63,10 +63,10 @@ class ForkedEngine:
             RunError: It ended without one.
         """
         for _ in range(self._ready + 1):
-            # Every child that waited may have died meanwhile; then nothing of the program has taken effect.
+            # Every child that waited may have died meanwhile.
             with contextlib.suppress(StillbornRun):
                 return await self._run(ForkedRun(program, reach, limits, deadline), limits)
-        raise EngineCrashed("the process that ran the program died at once, several times")
+        raise EngineCrashed(f"every process that was to run the program died before it did; {NOTHING_RAN}")
 
     async def _run(self, run: ForkedRun, limits: Limits) -> Outcome:
         try:

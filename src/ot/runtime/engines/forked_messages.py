@@ -9,9 +9,11 @@ from typing import Any, NamedTuple, NoReturn
 import anyio.to_thread
 import orjson
 
+from ot.errors import MAX_NAME, DataTooLarge
+from ot.execution.message_parts import has_many_parts
+from ot.execution.unread import Unread
 from ot.output.presentable import NotPresentable, count_parts
 from ot.runtime.engines.engine import NO_VALUE
-from ot.runtime.engines.message_size import require_few_parts
 from ot_sdk import tagged
 from ot_sdk.errors import NotPlain
 from ot_sdk.tagged_decode import decode
@@ -20,6 +22,8 @@ QUICK_BYTES = 1 << 15
 """Messages up to this size are read on the event loop, larger ones in a thread."""
 QUICK_PARTS = 2000
 TAG = b'"$ot"'
+VALUE_FIRST, AFTER_VALUE = b'{"v":', b',"magic":'
+"""How the child writes the message that its value is in."""
 MALFORMED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 """What reading a message raises that is none."""
 
@@ -33,30 +37,39 @@ class Request(NamedTuple):
     kwargs: dict[str, Any]
 
 
-def read_request(payload: bytes) -> Request:
+def read_request(payload: bytes, most_parts: int) -> Request:
     """Return the request that a message holds.
 
     Raises:
-        ValueError: It holds none, or too much; so do the other errors of ``MALFORMED``.
+        DataTooLarge: It holds more than *most_parts*.
+        ValueError: It holds none; so do the other errors of ``MALFORMED``.
     """
+    if has_many_parts(payload, most_parts):
+        raise DataTooLarge("a call", f"its arguments hold more than {most_parts:,} parts (limits.value_parts)")
     message = _message(payload)
     pack, name = message["p"], message["f"]
-    if type(pack) is not str or type(name) is not str:
+    if not _is_name(pack) or not _is_name(name):
         raise ValueError("a call names no tool")
     if message["t"] == "member":
         return Request(pack, name, None, {})
     names, values = decode(message["k"]), [decode(value) for value in message["w"]]
-    if message["t"] != "call" or not all(type(key) is str for key in names):
+    if message["t"] != "call" or not all(map(_is_name, names)):
         raise ValueError("no such request")
     return Request(pack, name, [decode(value) for value in message["a"]], dict(zip(names, values, strict=True)))
 
 
-def read_notice(payload: bytes) -> tuple[dict[str, Any], Any]:
-    """Return what a message tells, and the program's value if that is in it.
+def _is_name(name: Any) -> bool:
+    return type(name) is str and len(name) <= MAX_NAME
+
+
+def read_notice(payload: bytes, most_parts: int) -> tuple[dict[str, Any], Any]:
+    """Return what a message tells, and the program's value if that is in it, unread when it is large.
 
     Raises:
         ValueError: As ``read_request``.
     """
+    if has_many_parts(payload, most_parts):
+        return _large_notice(payload)
     message = _message(payload)
     if "v" not in message:
         return message, NO_VALUE
@@ -64,20 +77,35 @@ def read_notice(payload: bytes) -> tuple[dict[str, Any], Any]:
     return message, decode(message["v"]) if TAG in payload else message["v"]
 
 
+def _large_notice(payload: bytes) -> tuple[dict[str, Any], Unread]:
+    """Return a message whose value is large: that comes first, and is not looked at."""
+    rest = payload.rfind(AFTER_VALUE)
+    if not payload.startswith(VALUE_FIRST) or rest < 0 or len(payload) - rest > QUICK_BYTES:
+        raise ValueError("a message holds too many parts")
+    return _message(b"{" + payload[rest + 1 :]), Unread(payload[len(VALUE_FIRST) : rest])
+
+
 def _message(payload: bytes) -> dict[str, Any]:
-    if len(payload) > QUICK_BYTES:
-        require_few_parts(payload)
-    message = orjson.loads(payload)
+    message = _loaded(payload)
     if type(message) is not dict:
         raise ValueError("a message is no object")
     return message  # pyright: ignore[reportUnknownVariableType] - of JSON types
+
+
+def _loaded(payload: bytes) -> Any:
+    try:
+        return orjson.loads(payload)
+    except orjson.JSONDecodeError as error:
+        if "Not enough memory" in error.msg:  # it has no other way to say so
+            raise MemoryError(error.msg) from None
+        raise
 
 
 def tried[T](read: Callable[[bytes], T], payload: bytes) -> Callable[[], T]:
     """Return what gives the value that *read* made, or raises what it raised: for reading in a thread."""
     try:
         value = read(payload)
-    except MALFORMED as error:
+    except (*MALFORMED, MemoryError) as error:
         return partial(_raise, error)
     return lambda: value
 

@@ -6,7 +6,6 @@ import ast
 import asyncio
 import logging
 import re
-import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -21,6 +20,7 @@ from ot.errors import EngineCrashed, LimitExceeded, OneToolError, ProgramFailed,
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.await_hint import await_hint
 from ot.runtime.engines.builtin_exception import builtin_exception
+from ot.runtime.engines.child_process import Child, Death
 from ot.runtime.engines.engine import Constant, Function, Outcome, Reach, StillbornRun
 from ot.runtime.engines.forked_messages import (
     MALFORMED,
@@ -34,16 +34,15 @@ from ot.runtime.engines.forked_messages import (
 )
 from ot.runtime.engines.jail.frames import NOTICE, largest_message
 from ot.runtime.engines.print_capture import PrintCapture
-from ot.runtime.engines.zygote_process import Child
 from ot.runtime.program import Program
 
 logger = logging.getLogger(__name__)
 
-STILLBORN_SECONDS = 0.03
 PATIENCE_SECONDS = 0.05
 """A program that has computed for longer yields to those that have not."""
 MAX_MESSAGE = 4000
 IDENTIFIER = re.compile(r"[^\W\d]\w*")
+LONG_SOURCE = 1 << 16
 MAX_HELD_BYTES = 8 << 20
 """Of calls under way; above that no more is taken from the child."""
 REQUESTS_PER_CALL = 2
@@ -51,6 +50,8 @@ MOST_MEMBERS = 1000
 """A call may need a lookup of its function; a program may also look at members without calling them."""
 ALL_TOGETHER = "all programs that run at this time used more memory together than the server gives them"
 FEWER = "the kernel ended this one; run fewer at a time, or let each hold less"
+NO_ROOM = "the server has no memory left for what the program sent or asked for"
+LESS = "the system limits the server's own memory: return less, or fetch less at a time"
 
 Notice = tuple[dict[str, Any], Any]
 
@@ -66,16 +67,16 @@ class ForkedRun:
         self.limits = limits
         self.deadline = deadline
         self.printed = PrintCapture(limits.print_bytes)
+        self._read_notice = partial(read_notice, most_parts=limits.value_parts)
         self._ended: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._calls: set[asyncio.Task[None]] = set()
         self._notices: deque[bytes] = deque()
         self._reading: asyncio.Task[None] | None = None
-        self._gone = ""
+        self._gone: Death | None = None
         self._held = 0
         self._requests = 0
         self._characters = 0
         self._asked = False
-        self._started = time.monotonic()
         self._cpu_before = 0.0
         self._lowered = False
 
@@ -86,7 +87,6 @@ class ForkedRun:
             RunError: There is none.
         """
         self._child = child
-        self._started = time.monotonic()
         self._cpu_before = child.cpu_seconds()
         self._clock = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._check_cpu)
         try:
@@ -112,8 +112,9 @@ class ForkedRun:
 
     def _start(self) -> bytes:
         source = self.program.source
-        # Also names in texts: a program may evaluate one.
-        packs = [name for name in dict.fromkeys(IDENTIFIER.findall(source)) if self.reach.has_pack(name)]
+        # Also names in texts, unless those are long: a program may evaluate one.
+        names = dict.fromkeys(IDENTIFIER.findall(source)) if len(source) <= LONG_SOURCE else self.program.loads
+        packs = [name for name in names if self.reach.has_pack(name)]
         return orjson.dumps(
             {
                 "source": source,
@@ -156,13 +157,13 @@ class ForkedRun:
             if len(payload) > QUICK_BYTES:
                 self._reading = asyncio.ensure_future(self._read_long(payload))
                 return
-            self._told(partial(read_notice, payload))
+            self._told(partial(self._read_notice, payload))
         if self._gone:
             self._died(self._gone)
 
     async def _read_long(self, payload: bytes) -> None:
         try:
-            self._told(await anyio.to_thread.run_sync(tried, read_notice, payload, abandon_on_cancel=True))
+            self._told(await anyio.to_thread.run_sync(tried, self._read_notice, payload, abandon_on_cancel=True))
         finally:
             self._reading = None
         self._read_notices()
@@ -172,6 +173,8 @@ class ForkedRun:
             self._notice(*read())
         except MALFORMED as error:
             self._malformed(error)
+        except MemoryError:
+            self._end(ProgramFailed("MemoryError", NO_ROOM, None, LESS))
 
     def _notice(self, message: dict[str, Any], value: Any) -> None:
         if message["t"] == "print":
@@ -188,9 +191,10 @@ class ForkedRun:
         return None if self._ended.done() else self._ended.set_result(outcome)
 
     def _explained(self, kind: Any, message: Any, line: Any) -> ProgramFailed:
-        number = line if type(line) is int else None
-        hint = _hint(str(kind), str(message), self.program.line(number))
-        return ProgramFailed(str(kind)[:100], str(message)[:MAX_MESSAGE], number, hint)
+        if type(kind) is not str or type(message) is not str:
+            raise ValueError("an error without its words")
+        number, message = line if type(line) is int else None, message[:MAX_MESSAGE]
+        return ProgramFailed(kind[:100], message, number, _hint(kind, message, self.program.line(number)))
 
     def _print(self, text: Any) -> None:
         # The child itself sends nothing empty, and nothing beyond the cap: whatever does is no print of ours.
@@ -202,18 +206,21 @@ class ForkedRun:
     def _malformed(self, error: Exception) -> None:
         self._end(EngineCrashed(f"the process that ran the program sent a message that is none: {error}"[:200]))
 
-    def _lost(self, why: str) -> None:
-        self._gone = why
+    def _lost(self, death: Death) -> None:
+        self._gone = death
         if self._reading is None:  # else its last words may be its value
-            self._died(why)
+            self._died(death)
 
-    def _died(self, why: str) -> None:
-        if self._child.was_out_of_memory():
+    def _died(self, death: Death) -> None:
+        for_memory = self._child.was_out_of_memory()
+        if death.unread and not self._asked:  # the program is all that it was sent
+            return self._end(StillbornRun(f"the process that was to run the program died before ({death.how})"))
+        if death.no_room:
+            return self._end(ProgramFailed("MemoryError", NO_ROOM, None, LESS))
+        if for_memory:
             return self._end(ProgramFailed("MemoryError", ALL_TOGETHER, None, FEWER))
-        quick = time.monotonic() - self._started < STILLBORN_SECONDS
-        kind = StillbornRun if quick and not self._asked else EngineCrashed
-        self._end(kind(f"the process that ran the program died ({why}); nothing else is affected, run it again"))
-        return None
+        why = f"the process that ran the program died ({death.how}); nothing else is affected, run it again"
+        return self._end(EngineCrashed(why))
 
     def _end(self, error: RunError) -> None:
         if not self._ended.done():
@@ -223,16 +230,17 @@ class ForkedRun:
 
     async def _answer(self, number: int, payload: bytes) -> None:
         try:
-            request = await read_anywhere(read_request, payload)
-        except MALFORMED as error:
-            self._let_go(payload)
-            return self._malformed(error)
-        try:
+            try:
+                request = await read_anywhere(partial(read_request, most_parts=self.limits.value_parts), payload)
+            except MALFORMED as error:
+                return self._malformed(error)
             answer = await self._answered(*request)
         except RunError as end:
             return self._end(end)  # the program must not catch this
         except OneToolError as error:
             answer = failure_answer(builtin_exception(error))
+        except MemoryError:
+            answer = failure_answer(MemoryError(f"{NO_ROOM}; {LESS}"))
         except MALFORMED as error:
             # The request was one, so this is a fault of the server's own: told to the program, and to the log.
             logger.exception("a call failed in the server")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ot.config.models import Limits
 from ot.errors import EngineCrashed, RunError
 from ot.execution.deadline import Deadline
+from ot.runtime.engines.child_process import Child
 from ot.runtime.engines.engine import Outcome, Reach
 from ot.runtime.engines.forked_run import ForkedRun, StillbornRun
 from ot.runtime.engines.ready_children import ReadyChildren, Room
-from ot.runtime.engines.zygote_process import Child
 from ot.runtime.program import Program
 
 RUNS_OF_COMPUTING = 200

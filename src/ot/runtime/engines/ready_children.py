@@ -11,10 +11,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from ot.errors import EngineCrashed
-from ot.runtime.engines.zygote_process import Child, Locked, ZygoteProcess
+from ot.runtime.engines.child_process import Child
+from ot.runtime.engines.zygote_process import Locked, ZygoteProcess
 
 logger = logging.getLogger(__name__)
 
+TRIES = 3
+"""How often a zygote is started before it counts as impossible: something may have killed one."""
+NOTHING_RAN = "nothing of the program has run, run it again"
 MOST_STARTS = 5
 """How often a zygote that died is started again within a minute."""
 PAUSE_SECONDS = 0.015
@@ -87,17 +91,28 @@ class ReadyChildren:
                 return self.locked
             if self._zygote is not None and self.locked is not None:
                 await self._restart()
-            self.spawn()
-            assert self._zygote is not None
-            try:
-                found = await self._zygote.locked()
-                self._check(found)
-            except EngineCrashed:
-                await self._zygote.aclose()
-                self._zygote = None
-                raise
-            self.locked = found
-            return found
+            for left in reversed(range(TRIES)):
+                try:
+                    self.locked = await self._tested()
+                    break
+                except EngineCrashed as error:
+                    if not left:
+                        raise
+                    logger.warning("the engine could not be started and is tried again: %s", error)
+            assert self.locked is not None
+            return self.locked
+
+    async def _tested(self) -> Locked:
+        self.spawn()
+        assert self._zygote is not None
+        try:
+            found = await self._zygote.locked()
+            self._check(found)
+        except EngineCrashed:
+            await self._zygote.aclose()
+            self._zygote = None
+            raise
+        return found
 
     def _renew(self) -> None:
         """Let other children wait: the zygote has become warmer than those are."""
@@ -176,14 +191,16 @@ class ReadyChildren:
         return await self._fork(room)
 
     async def _fork(self, room: Room) -> Child:
+        why = ""
         for _ in range(2):
-            await self.open()
-            assert self._zygote is not None
             try:
+                await self.open()
+                assert self._zygote is not None
                 return await self._zygote.fork(room.memory_bytes, room.cpu_seconds)
             except EngineCrashed as error:
+                why = str(error)
                 logger.warning("no child could be forked: %s", error)
-        raise EngineCrashed("the engine's processes die as soon as they start")
+        raise EngineCrashed(f"the engine could start no process for the program ({why}); {NOTHING_RAN}")
 
     def _fill_later(self) -> None:
         if self._pausing is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import time
@@ -25,6 +26,9 @@ AHEAD = 2
 REPLY_SECONDS = 0.001
 """By then the reply is on its way: what makes the next run quick should not make this one slow."""
 
+END_SECONDS = 2.0
+"""How long sessions on their way in or out may take once the engine is closed."""
+
 
 class ReadySessions:
     """Hands out fresh sessions, each used once, at most *processes* at a time."""
@@ -39,6 +43,7 @@ class ReadySessions:
         self._ready: deque[monty.AsyncMontySession] = deque()
         self._leaving: deque[monty.AsyncMontySession | None] = deque()
         self._limits: dict[str, Any] = {}
+        self._workers: set[int] = set()
         self._background: set[asyncio.Task[None]] = set()
         self._closed = False
         self.running = 0
@@ -92,10 +97,16 @@ class ReadySessions:
         for _ in range(self._processes + AHEAD + 1):
             session = self._pool.checkout(limits=limits, os_policy=NO_SLEEP_CAP)  # pyright: ignore[reportArgumentType] - a dict of ResourceLimits' keys
             try:
-                return await session.__aenter__()
+                entered = await session.__aenter__()
+                self._know(entered.worker_pid)
+                return entered
             except monty.MontyCrashedError as error:
                 logger.warning("a worker had died while it was idle: %s", error)
         raise EngineCrashed("the engine's processes die as soon as they start")
+
+    def _know(self, pid: int | None) -> None:
+        if pid is not None and pid not in self._workers:
+            self._workers = {pid, *(worker for worker in self._workers if _is_alive(worker))}
 
     def _hand_back_next(self) -> None:
         if self._leaving:  # else the engine was closed meanwhile
@@ -138,6 +149,9 @@ class ReadySessions:
     async def aclose(self) -> None:
         """End all workers."""
         self._closed = True
+        if self._background:
+            # One that is cancelled while it enters leaves a dead process behind that nobody waits for.
+            await asyncio.wait(self._background, timeout=END_SECONDS)
         for task in list(self._background):
             task.cancel()
         while self._ready:
@@ -148,6 +162,24 @@ class ReadySessions:
         if self._pool is not None:
             await self._pool.__aexit__(None, None, None)
             self._pool = None
+            await self._reap_workers()
+
+    async def _reap_workers(self) -> None:
+        # The pool kills a worker and forgets it: a process that lives on would keep it as a zombie.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(END_SECONDS):
+                while self._workers:
+                    self._workers = {pid for pid in self._workers if not _is_reaped(pid)}
+                    await asyncio.sleep(REPLY_SECONDS if self._workers else 0)
+
+
+def _is_reaped(pid: int) -> bool:
+    if not hasattr(os, "waitid"):
+        return True
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG) is not None
+    except ChildProcessError:
+        return True
 
 
 def _is_alive(pid: int | None) -> bool:

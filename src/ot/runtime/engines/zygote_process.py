@@ -7,31 +7,34 @@ import contextlib
 import json
 import logging
 import os
+import select
 import signal
 import socket
 import subprocess
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ot.errors import EngineCrashed
 from ot.runtime.engines.cgroup import GroupReport, JailGroup
-from ot.runtime.engines.jail.frames import HEADER, frame
+from ot.runtime.engines.child_process import Child, Told
 from ot.runtime.engines.jail_command import ZygoteCommand
 
 logger = logging.getLogger(__name__)
 
 START_SECONDS = 10.0
+END_SECONDS = 1.0
+"""How long a process may take to end that has closed its socket."""
 MAX_ANSWER = 1 << 16
 MAX_STDERR = 2000
 MOST_ASKED = 64
 """Requests that wait for their answer; many more would not fit into the socket, and others wait here."""
-LOWER_BY = 10
-"""In the kernel's steps of niceness: who yields gets a tenth of the processor beside one that does not."""
 Commands = Callable[[int], Sequence[ZygoteCommand]]
+Handed = tuple[socket.socket, int, int]
+"""A child's connection, its pidfd, and its number as the zygote knows it."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,8 @@ class ZygoteProcess:
         self._environ = environ
         self._group = group
         self._jailed = jailed
-        self._waiting: deque[asyncio.Future[tuple[socket.socket, int]]] = deque()
+        self._waiting: deque[asyncio.Future[Handed]] = deque()
+        self._asked_how: dict[int, Told] = {}
         self._turns = asyncio.Semaphore(MOST_ASKED)
         self._notes: list[str] = []
         self._commands = commands
@@ -78,6 +82,7 @@ class ZygoteProcess:
                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/" if self._jailed else None,
                 start_new_session=True,
             )  # fmt: skip
+        self._pidfd = os.pidfd_open(self._process.pid)
         self._control = ours
         self._command = command
         settings: dict[str, Any] = {
@@ -96,15 +101,14 @@ class ZygoteProcess:
         """Return which layers hold, once the zygote has tried them.
 
         Raises:
-            EngineCrashed: It could not be started in any way.
+            EngineCrashed: It could not be started in any way, or was killed: no reason to try a weaker way.
         """
-        while True:
-            report = await self._report()
-            if "failed" not in report:
-                break
+        while "failed" in (report := await self._report()):
             self._notes.append(report["failed"])
             await self._in_thread(self._stop)
             self._left += 1
+            if report.get("killed"):
+                raise EngineCrashed(report["failed"])
             if self._left >= len(self._commands(0)):
                 raise EngineCrashed("; ".join(self._notes))
             self._spawn()
@@ -116,23 +120,35 @@ class ZygoteProcess:
     async def _report(self) -> dict[str, Any]:
         self._control.setblocking(False)
         loop = asyncio.get_running_loop()
+        news = asyncio.Event()
+        for fd in (self._control.fileno(), self._pidfd):
+            loop.add_reader(fd, news.set)
         try:
             async with asyncio.timeout(START_SECONDS):
-                answer = await loop.sock_recv(self._control, MAX_ANSWER)
+                await news.wait()
+            answer = self._control.recv(MAX_ANSWER)
         except TimeoutError:
             return {"failed": "it did not start in time"}
-        except OSError:  # it ended without having read what it was sent
+        except OSError:  # it is dead, though another may still hold its socket, or has not read what it was sent
             answer = b""
-        return json.loads(answer) if answer else {"failed": await self._last_words()}
+        finally:
+            for fd in (self._control.fileno(), self._pidfd):
+                loop.remove_reader(fd)
+        return json.loads(answer) if answer else await loop.run_in_executor(None, self._last_words)
 
-    async def _last_words(self) -> str:
+    def _last_words(self) -> dict[str, Any]:
         stderr = self._process.stderr
         assert stderr is not None
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(None, self._kill)
-        words = await loop.run_in_executor(None, stderr.read, MAX_STDERR)
-        text = words.decode(errors="replace").strip()
-        return f"{Path(self._command.argv[0]).name}: {text.splitlines()[-1] if text else 'it ended'}"
+        select.select([self._pidfd], [], [], END_SECONDS)
+        self._control.close()
+        code = self._kill()
+        os.set_blocking(stderr.fileno(), False)  # what it had started may still hold the other end for a moment
+        text = (stderr.read(MAX_STDERR) or b"").decode(errors="replace").strip()
+        name = Path(self._command.argv[0]).name
+        killed = code < 0 or code == 128 + signal.SIGKILL  # as bubblewrap tells it
+        words = text.splitlines()[-1] if text else "it ended while it started"
+        how = f"killed by {_signal_name(-code if code < 0 else signal.SIGKILL)} while it started" if killed else words
+        return {"failed": f"{name}: {how}", "killed": killed}
 
     # ---------------------------------------------------------------- children
 
@@ -157,19 +173,30 @@ class ZygoteProcess:
             raise EngineCrashed("the zygote is not running")
         if self._group:
             self._group.allow(memory_bytes)
-        answer: asyncio.Future[tuple[socket.socket, int]] = self._loop.create_future()
+        answer: asyncio.Future[Handed] = self._loop.create_future()
         self._waiting.append(answer)
         try:
             self._control.send(json.dumps({"memory_bytes": memory_bytes, "cpu_seconds": cpu_seconds}).encode())
         except OSError as error:
             self._lost(str(error))
         try:
-            connection, pidfd = await answer
+            connection, pidfd, number = await answer
         except asyncio.CancelledError:
             if answer.done() and not answer.cancelled() and not answer.exception():
                 _let_go(*answer.result())
             raise
-        return await Child.connected(connection, pidfd, self._group)
+        return await Child.connected(connection, pidfd, partial(self._tell_how, number), self._group)
+
+    def _tell_how(self, number: int, told: Told) -> None:
+        """Let *told* know how a dead child ended, as soon as the zygote says so."""
+        if self._loop is None:
+            return told("its zygote died")
+        self._asked_how[number] = told
+        try:
+            self._control.send(json.dumps({"how": number}).encode())
+        except OSError as error:
+            self._lost(str(error))
+        return None
 
     def _answered(self) -> None:
         try:
@@ -180,24 +207,29 @@ class ZygoteProcess:
             return self._lost(str(error))
         if not answer:
             return self._lost("the zygote ended")
-        if not fds and "warm" in (told := json.loads(answer)):
+        told = json.loads(answer)
+        if "warm" in told:
             return self.on_warm() if told["warm"] else None
+        if "how" in told:
+            return self._asked_how.pop(told["how"], _nobody)(_how(told["status"]))
         waiting = self._next_asked()
         if len(fds) != 2 or waiting is None or waiting.done():
             for fd in fds:
                 os.close(fd)
             if waiting is not None and not waiting.done():
-                waiting.set_exception(EngineCrashed(json.loads(answer).get("failed", "no child was handed over")))
+                waiting.set_exception(EngineCrashed(told.get("failed", "no child was handed over")))
             return None
-        return waiting.set_result((socket.socket(fileno=fds[0]), fds[1]))
+        return waiting.set_result((socket.socket(fileno=fds[0]), fds[1], told["pid"]))
 
     def _lost(self, why: str) -> None:
         self._stop_listening()
         while waiting := self._next_asked():
             if not waiting.done():
                 waiting.set_exception(EngineCrashed(why))
+        while self._asked_how:
+            self._asked_how.popitem()[1]("its zygote died")
 
-    def _next_asked(self) -> asyncio.Future[tuple[socket.socket, int]] | None:
+    def _next_asked(self) -> asyncio.Future[Handed] | None:
         if not self._waiting:
             return None
         self._turns.release()
@@ -230,163 +262,34 @@ class ZygoteProcess:
         if self._process.stderr is not None:
             self._process.stderr.close()
 
-    def _kill(self) -> None:
-        # It ends by itself when its socket is closed; a child that is still locked in does so with it.
-        self._process.kill()
-        self._process.wait()
-
-
-class Child(asyncio.Protocol):
-    """One forked child and the messages from it; it is used for one run, or for one session, and never again."""
-
-    def __init__(self, pidfd: int, group: JailGroup | None = None) -> None:
-        self._pidfd = pidfd
-        self._group = group
-        self._buffer = bytearray()
-        self._most = 0
-        self._transport: asyncio.WriteTransport | None = None
-        self._received: Callable[[int, bytes], None] | None = None
-        self._lost: Callable[[str], None] | None = None
-        self.pid = _pid_of(pidfd)
-        self.gone = False
-        self._resting = False
-
-    @classmethod
-    async def connected(cls, connection: socket.socket, pidfd: int, group: JailGroup | None = None) -> Child:
-        """Return the child at the other end of *connection*."""
-        child = cls(pidfd, group)
-        if group:
-            group.offer(child.pid)
-        connection.setblocking(False)
-        try:
-            await asyncio.get_running_loop().create_unix_connection(lambda: child, sock=connection)
-        except BaseException:
-            child.kill()
-            connection.close()
-            raise
-        return child
-
-    def begin(
-        self, received: Callable[[int, bytes], None], lost: Callable[[str], None], most_bytes: int, start: bytes
-    ) -> None:
-        """Give the child its program, and hand what it sends to *received* until it is *lost*."""
-        self._received, self._lost, self._most = received, lost, most_bytes
-        if self._resting:
-            self._resting = not self._signal(signal.SIGCONT)
-        self.send(0, start)
-
-    def send(self, number: int, payload: bytes) -> None:
-        """Send a message; a child that is gone does not get it."""
-        if self._transport is not None and not self.gone:
-            self._transport.write(frame(number, payload))
-
-    def pause(self, paused: bool) -> None:
-        """Take no more from the child, or again: it waits meanwhile."""
-        transport: Any = self._transport
-        if transport is not None and not self.gone:
-            (transport.pause_reading if paused else transport.resume_reading)()
-
-    def rest(self) -> None:
-        """Stop the child until the next program of its session; one that speaks meanwhile is ended.
-
-        A thread that a program left would otherwise compute on, on no run's account.
-        """
-        self._resting = self._signal(signal.SIGSTOP)
-        self.pause(False)
-        self._received = self._lost = None
-        if self._buffer or not self._resting:
-            self.kill()
-
-    def is_alive(self) -> bool:
-        """Return whether its process is still there, also when the end of the connection is not yet noticed."""
-        return not self.gone and self._signal(0)
-
-    def _signal(self, number: int) -> bool:
-        try:
-            signal.pidfd_send_signal(self._pidfd, number)
-        except OSError:
-            return False
-        return True
-
-    def cpu_seconds(self) -> float:
-        """Return how long the child has computed, or nothing known of a dead one."""
-        try:
-            return time.clock_gettime((~self.pid << 3) | 2)  # the clock of a process, as clock_getcpuclockid() says
-        except OSError:
-            return 0.0
-
-    def lower(self) -> None:
-        """Let every thread of the child yield to whoever else wants to compute; later ones begin so."""
-        if not self.is_alive():
-            return
-        low = min(os.getpriority(os.PRIO_PROCESS, 0) + LOWER_BY, 19)
-        with contextlib.suppress(OSError):  # it, or the thread, has just ended
-            for thread in os.listdir(f"/proc/{self.pid}/task"):  # noqa: PTH208 - names are all that is needed
-                os.setpriority(os.PRIO_PROCESS, int(thread), low)
-
-    def was_out_of_memory(self) -> bool:
-        """Return whether the kernel has ended it because all programs together used up their memory."""
-        return self._group is not None and self._group.was_out_of_memory()
-
-    def kill(self) -> None:
-        """End the child, if it has not ended, and forget it."""
-        self._received = self._lost = None
-        if self._pidfd >= 0:
+    def _kill(self) -> int:
+        """End it, and what it had started before it could see to that itself; return its exit code."""
+        if self._process.returncode is None:
             with contextlib.suppress(OSError):
-                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
             os.close(self._pidfd)
-            self._pidfd = -1
-        if self._transport is not None:
-            self._transport.abort()
-        self.gone = True
-
-    # ---------------------------------------------------------------- what the event loop calls
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the way to the child."""
-        self._transport = transport  # pyright: ignore[reportAttributeAccessIssue] - a stream's, which can be written to
-
-    def data_received(self, data: bytes) -> None:
-        """Hand on every whole message; one that is too large, or comes before the program, ends the child."""
-        self._buffer += data
-        while len(self._buffer) >= HEADER.size and self._received is not None:
-            size, number = HEADER.unpack_from(self._buffer)
-            if size > self._most:
-                return self._give_up("it sent a message that is too large")
-            if len(self._buffer) < HEADER.size + size:
-                return None
-            payload = bytes(memoryview(self._buffer)[HEADER.size : HEADER.size + size])
-            del self._buffer[: HEADER.size + size]
-            self._received(number, payload)
-        if self._received is None and self._buffer:
-            # Nobody reads any more: what it still says must not pile up here.
-            self._give_up("it spoke before it was asked")
-            self.kill()
-        return None
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Tell that the child has gone."""
-        self._give_up("it ended")
-
-    def _give_up(self, why: str) -> None:
-        self.gone = True
-        if self._lost is not None:
-            lost, self._lost, self._received = self._lost, None, None
-            lost(why)
+        return self._process.wait()
 
 
-def _let_go(connection: socket.socket, pidfd: int) -> None:
+def _let_go(connection: socket.socket, pidfd: int, _number: int) -> None:
     connection.close()
     os.close(pidfd)
 
 
-def _pid_of(pidfd: int) -> int:
-    fd = os.open(f"/proc/self/fdinfo/{pidfd}", os.O_RDONLY | os.O_CLOEXEC)
+def _nobody(_how: str) -> None:
+    """Take the answer of a child that is forgotten already."""
+
+
+def _how(status: int | None) -> str:
+    if status is None:
+        return "it ended"
+    code = os.waitstatus_to_exitcode(status)
+    return f"it ended with exit code {code}" if code >= 0 else f"killed by {_signal_name(-code)}"
+
+
+def _signal_name(number: int) -> str:
     try:
-        found = os.read(fd, 4096)
-    finally:
-        os.close(fd)
-    for line in found.splitlines():
-        if line.startswith(b"Pid:"):
-            return int(line.split()[1])
-    raise EngineCrashed("the kernel does not tell which process was handed over")
+        return signal.Signals(number).name
+    except ValueError:  # those for real time have none
+        return f"signal {number}"

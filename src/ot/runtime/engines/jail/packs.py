@@ -103,7 +103,9 @@ def later(function: Any) -> Any:
 
 
 def _call(pack: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    where = f"{pack}.{name}() argument"
+    where = f"{pack}.{name[:MAX_NAME]}() argument"
+    if any(len(key) > MAX_NAME for key in kwargs):
+        raise TypeError(f"{where}: a parameter's name has at most {MAX_NAME} characters")
     given = [_argument(value, f"{where} {number}") for number, value in enumerate(args, 1)]
     named = {key: _argument(value, f"{where} '{key[:50]}'") for key, value in kwargs.items()}
     # Names of parameters may be any text, also one that JSON cannot hold.

@@ -36,12 +36,18 @@ OFTEN_IMPORTED = (
     "difflib", "unicodedata", "struct", "secrets", "traceback", "concurrent.futures.thread", "queue", "pprint",
     "zoneinfo", "json", "ast", "inspect", "linecache", "types", "abc", "numbers", "zlib", "_strptime",
 )  # fmt: skip
+REMEMBERED = 256
+"""Children whose end is remembered, in case the server asks how it came about."""
 REHEARSALS = 20
 """By then the interpreter has adapted its code to what it does, which each child would begin anew otherwise."""
 M_ARENA_MAX, M_MMAP_THRESHOLD = -8, -3
 LARGE_BYTES = 128 << 10
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 """Threads do not survive a fork: libraries that compute with several must not start them before."""
+
+
+class ProbeDied(Exception):
+    """The self-test did not come to its end: it says nothing about the jail."""
 
 
 class Zygote:
@@ -56,6 +62,8 @@ class Zygote:
         self._most_threads: int | None = None
         self._base = 0
         self._to_load: list[str] | None = list(reversed(OFTEN_IMPORTED))
+        self._ends: dict[int, int] = {}
+        """How the children ended that ended last."""
 
     def lock(self) -> dict[str, Any]:
         """Put the jail on, try it in a child, and return which layers hold."""
@@ -74,12 +82,16 @@ class Zygote:
     def _probed(self) -> dict[str, list[str]]:
         self.freeze()
         ours, theirs = socket.socketpair()
-        if os.fork() == 0:
+        pid = os.fork()
+        if pid == 0:
             self._probe(theirs.fileno())
         theirs.close()
         with ours:
             report = b"".join(iter(lambda: ours.recv(MAX_REQUEST), b""))
-        return json.loads(report) if report else {"seccomp": ["the probe died"]}
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        if not report:
+            raise ProbeDied(f"the process of the self-test died (exit code {code})")
+        return json.loads(report)
 
     def _probe(self, fd: int) -> None:
         try:
@@ -100,10 +112,21 @@ class Zygote:
     def freeze(self) -> None:
         gc.collect()
         gc.freeze()
+        # While it is found out there is no memory for anything else, such as to reap.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
         self._base = lockdown.address_space() if self._jailed else 0
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+
+    def _reap(self, *_: object) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                self._ends[ended[0]] = ended[1]
+        while len(self._ends) > REMEMBERED:
+            del self._ends[next(iter(self._ends))]
 
     def serve(self) -> None:
         """Answer requests until the server goes away; while it asks for nothing, get warmer."""
+        signal.signal(signal.SIGCHLD, self._reap)
         late = time.monotonic() + COLD_SECONDS
         idle: float | None = IDLE_SECONDS
         while True:
@@ -115,7 +138,7 @@ class Zygote:
                 continue
             if not request:
                 return
-            self._fork(json.loads(request))
+            self._answer(json.loads(request))
             idle = None if self._to_load is None else IDLE_SECONDS if time.monotonic() < late else 0.0
 
     def _get_warmer(self) -> float | None:
@@ -134,6 +157,14 @@ class Zygote:
             self._control.send(json.dumps({"warm": True}).encode())
         return None
 
+    def _answer(self, request: Mapping[str, Any]) -> None:
+        if "how" not in request:
+            return self._fork(request)
+        self._reap()
+        number = request["how"]
+        self._control.send(json.dumps({"how": number, "status": self._ends.get(number)}).encode())
+        return None
+
     def _fork(self, request: Mapping[str, Any]) -> None:
         limits = ChildLimits(request["memory_bytes"], request["cpu_seconds"])
         ours, theirs = socket.socketpair()
@@ -146,7 +177,7 @@ class Zygote:
             except OSError as error:
                 self._control.send(json.dumps({"failed": str(error)}).encode())
                 return
-            socket.send_fds(self._control, [b"{}"], [ours.fileno(), pidfd])
+            socket.send_fds(self._control, [json.dumps({"pid": pid}).encode()], [ours.fileno(), pidfd])
             os.close(pidfd)
 
     def _be_child(self, fd: int, limits: ChildLimits) -> None:
@@ -170,7 +201,7 @@ def main(control_fd: int) -> None:
     os.dup2(1, 2)  # both lead nowhere; the server reads standard error only until here
     os.closerange(3, control_fd)
     os.closerange(control_fd + 1, 65536)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _tune_memory()
     try:
@@ -178,6 +209,9 @@ def main(control_fd: int) -> None:
         report = zygote.lock()
     except (OSError, KeyError, ValueError, lockdown.NotLocked) as error:
         control.send(json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
+        return
+    except ProbeDied as error:
+        control.send(json.dumps({"failed": str(error), "killed": True}).encode())
         return
     _add_quitters()
     _forget_own_code()
