@@ -307,6 +307,14 @@ class WireServer:
             return self._last_words
         return os.pread(self._stderr.fileno(), os.fstat(self._stderr.fileno()).st_size, 0).decode(errors="replace")
 
+    def wait_for_stderr(self, words: str, seconds: float = 30.0) -> None:
+        """Return once the server has written *words* to standard error."""
+        end = time.monotonic() + seconds
+        while words not in (said := self.stderr_text()):
+            if time.monotonic() > end:
+                raise TimeoutError(f"standard error does not say {words!r} within {seconds} s: {said}")
+            time.sleep(0.01)
+
     def _read(self) -> None:
         parts: list[bytes] = []
         while self._may_read.wait() and (chunk := os.read(self._stdout, CHUNK)):

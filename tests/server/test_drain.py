@@ -6,8 +6,7 @@ import os
 import signal
 import sqlite3
 import subprocess
-import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -27,15 +26,9 @@ def serving(root: Path, drain_seconds: float, argv: list[str] | None = None) -> 
         yield wire
 
 
-def until(holds: Callable[[], bool], seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-
-
 def ask_to_end(wire: WireServer, number: int) -> None:
     os.kill(wire.pid, number)
-    until(lambda: ASKED in wire.stderr_text())
+    wire.wait_for_stderr(ASKED)
 
 
 def begun(wire: WireServer, program: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -102,6 +101,4 @@ def test_a_tool_cannot_take_the_client_s_words(talk: Talk) -> None:
 
 
 def test_the_log_is_on_standard_error(talk: Talk) -> None:
-    end = time.monotonic() + 10
-    while "serving MCP" not in talk.wire.stderr_text():
-        assert time.monotonic() < end, talk.wire.stderr_text()
+    talk.wire.wait_for_stderr("serving MCP")
