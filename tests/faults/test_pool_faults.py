@@ -98,6 +98,7 @@ def test_fifty_runs_that_wait_in_a_tool_wait_together(shipped: Watched) -> None:
 
 
 @fault("R12")
+@pytest.mark.timeout(600)
 def test_ten_thousand_runs_at_once_are_answered_right_or_told_that_it_is_overloaded(
     shipped: Watched, fault: Fault
 ) -> None:
@@ -105,8 +106,8 @@ def test_ten_thousand_runs_at_once_are_answered_right_or_told_that_it_is_overloa
     numbers = [wire.send_run(f"'nonce-{n}'") for n in range(10_000)]
     assert wire.ping(60) <= 60
     for n, number in enumerate(numbers):
-        reply = wire.wait(number, 60)
-        assert f"nonce-{n}" == reply.text or "Overloaded" == reply.meta["error"]
+        reply = wire.wait(number, 300)
+        assert f"nonce-{n}" == reply.text or "Overloaded" == reply.meta["error"], reply.text
     assert peak_mb(wire) <= 1024
     shipped.survive(lambda: None)
 

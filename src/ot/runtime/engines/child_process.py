@@ -17,8 +17,12 @@ from ot.errors import EngineCrashed
 from ot.runtime.engines.cgroup import JailGroup
 from ot.runtime.engines.jail.frames import HEADER, frame
 
+LAST_TURNS = 5
 LAST_SECONDS = 0.25
-"""How long a child that seems to end may take to: its last words, its end, and how it came about."""
+"""How long a child that seems to end may take to: its last words, its end, and how it came about.
+
+It is counted in turns of the event loop, so that one long turn is not taken for the child's silence.
+"""
 LOWER_BY = 10
 """In the kernel's steps of niceness: who yields gets a tenth of the processor beside one that does not."""
 
@@ -53,6 +57,7 @@ class Child(asyncio.Protocol):
         self._lost: Callable[[Death], None] | None = None
         self._dead = self._hung_up = self._unread = self._resting = False
         self._patience: asyncio.TimerHandle | None = None
+        self._turns = 0
         self.pid = _pid_of(pidfd)
         self.gone = False
         self._loop.add_reader(pidfd, self._died)
@@ -205,9 +210,14 @@ class Child(asyncio.Protocol):
         if self._lost is None:
             return
         if self._patience is None:
-            self._patience = self._loop.call_later(LAST_SECONDS, self._end_unexplained)
+            self._wait_a_turn()
         if self._dead and self._hung_up:
             self._tell_how(self._give_up)
+
+    def _wait_a_turn(self) -> None:
+        self._turns += 1
+        then = self._wait_a_turn if self._turns < LAST_TURNS else self._end_unexplained
+        self._patience = self._loop.call_later(LAST_SECONDS / LAST_TURNS, then)
 
     def _end_unexplained(self) -> None:
         self._give_up("it ended" if self._dead else "it closed its connection")
