@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ot.registry.proxied_source import UNASKED
 from ot.registry.server_definitions import ServerDefinitions
 from registry.proxied_desk import GITHUB, MERGE, SEARCH, app_with, github
 
@@ -67,6 +68,12 @@ async def test_a_proxied_server_is_a_pack(tmp_path: Path) -> None:
 async def test_a_server_that_is_not_connected_says_why(tmp_path: Path) -> None:
     (entry,) = await asked(tmp_path, 'ot.packs(pattern="github")', definitions=None, why="the command is missing")
     assert entry == {"name": "github", "source": "proxy", "tool_count": 0, "broken": "the command is missing"}
+
+
+async def test_a_server_that_was_never_asked_is_pending_and_not_broken(tmp_path: Path) -> None:
+    (entry,) = await asked(tmp_path, 'ot.packs(pattern="github")', definitions=None)
+    assert entry == {"name": "github", "source": "proxy", "pending": UNASKED}
+    assert (await asked(tmp_path, 'ot.health()["registry"]', definitions=None))["status"] == "ok"
 
 
 async def test_a_learned_return_type_is_shown_as_observed(tmp_path: Path) -> None:

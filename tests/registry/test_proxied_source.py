@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from ot.registry.definition_pins import DefinitionPins
 from ot.registry.learned_shapes import LearnedShapes
-from ot.registry.proxied_source import is_offered, proxied_pack, tools_of_server
+from ot.registry.proxied_source import UNASKED, is_offered, proxied_pack, tools_of_server
 from ot.registry.proxy_target import ProxyTarget
 from ot.registry.server_definitions import ServerDefinitions
 from ot.registry.server_identity import ServerIdentity
@@ -105,7 +105,7 @@ def test_patterns_choose_the_tools_that_are_offered(filter: tuple[str, ...], off
 def test_a_server_that_was_never_listed_is_a_pack_that_says_so() -> None:
     pack = proxied_pack(GITHUB, "gh", None)
     assert pack.source == "proxy"
-    assert pack.broken.startswith("not connected yet: ")
+    assert (pack.pending, pack.broken) == (True, UNASKED)
     assert proxied_pack(GITHUB, "gh", None, "the command 'npx' was not found").broken == (
         "the command 'npx' was not found"
     )

@@ -8,7 +8,7 @@ from typing import Any
 from ot.config.models import Config
 from ot.errors import did_you_mean, listing
 from ot.introspect.aliases import alias_entry
-from ot.introspect.listing import check_info, tool_entry
+from ot.introspect.listing import check_info, pack_entry, tool_entry
 from ot.introspect.pages import Pages, compact_signature
 from ot.introspect.search.catalogue import Hits, Kind
 from ot.introspect.snippets import Expand, snippet_page
@@ -99,8 +99,7 @@ def _hit(registry: ToolRegistry, config: Config, kind: Kind, name: str, info: st
         tool = registry.tool(*name.split(".", 1))
         return tool_entry(tool, info) if info == "full" else _tool_hit(tool)
     if kind == "packs":
-        pack = registry.pack(name)
-        return {"name": name, "source": pack.source, "tool_count": 0 if pack.broken else len(pack.tools)}
+        return pack_entry(registry.pack(name), "min", config.prompts.packs)
     if kind == "snippets":
         return {"name": _called(kind, name), "description": config.snippets[name].description}
     return alias_entry(name, config.aliases[name], info)

@@ -89,6 +89,8 @@ def pack_entry(pack: Pack, info: str, instructions: Mapping[str, str]) -> Any:
     """Return one pack at an info level."""
     if info == "list":
         return pack.name
+    if pack.pending:
+        return {"name": pack.name, "source": pack.source, "pending": pack.broken}
     if pack.broken:
         return {"name": pack.name, "source": pack.source, "tool_count": 0, "broken": pack.broken}
     entry: dict[str, Any] = {"name": pack.name, "source": pack.source, "tool_count": len(pack.tools)}

@@ -41,6 +41,8 @@ class Pages:
 
     def pack(self, pack: Pack, info: str = "min") -> str:
         """Return how to use *pack*, and its tools; "full" adds their signatures."""
+        if pack.pending:
+            return f"# {pack.name}\nWhat this pack offers is not known yet: {pack.broken}"
         if pack.broken:
             return f"# {pack.name}\nThis pack cannot be used: {pack.broken}"
         said = instructions_of(pack, self.instructions)

@@ -29,6 +29,7 @@ logger = logging.getLogger(__name__)
 BACKEND = "mcp_proxy"
 SOURCE = "proxy"
 MAX_DOC = 8000
+UNASKED = "its server has not been asked yet what it offers; it is asked when a program names the pack"
 WRAPPED = "x-fastmcp-wrap-result"
 TEXT = Parameter("uri", "keyword", "str", description="Its address, as resources() lists it.")
 PROMPT = (
@@ -89,14 +90,14 @@ def proxied_pack(
     shapes: LearnedShapes | None = None,
     pins: DefinitionPins | None = None,
 ) -> Pack:
-    """Return the pack of a server: its tools, or *why* there are none yet.
+    """Return the pack of a server: its tools, or *why* there are none; without a reason nobody has asked it yet.
 
     *tools* are patterns of those to offer, those with ``!`` of some to leave out. With *pins*, what is offered
     is compared with what was approved; the first time, it is approved.
     """
     origin = f"{PROXY}{identity.server}"
     if definitions is None:
-        return Pack(pack, SOURCE, lambda: _not_listed(pack, why), origin=origin)
+        return Pack(pack, SOURCE, lambda: _not_listed(pack, why or UNASKED), origin=origin, pending=not why)
     usable, refused = within_limits(definitions)
     for name, reason in refused.items():
         logger.warning("%s: the tool %s is left out: %s", identity.server, name, reason)
@@ -111,7 +112,7 @@ def proxied_pack(
 
 
 def _not_listed(pack: str, why: str) -> Iterable[Tool]:
-    raise ToolUnavailable(pack, why or "not connected yet: its tools are known after the first connection")
+    raise ToolUnavailable(pack, why)
 
 
 def tools_of_server(

@@ -24,6 +24,8 @@ class Pack:
     origin: str = ""
     instructions: str = ""
     """How to use it, in its own words."""
+    pending: bool = False
+    """Whether its tools are not known yet, though nothing is wrong with it."""
 
     @cached_property
     def tools(self) -> Mapping[str, Tool]:

@@ -19,7 +19,6 @@ from ot.registry.server_definitions import ServerDefinitions
 from ot.registry.server_identity import ServerIdentity
 from ot.registry.tool_registry import Pack
 
-UNKNOWN = "its server has not been asked yet what it offers; it is asked when a program names the pack"
 LATER_SECONDS = 1.0
 
 
@@ -51,7 +50,7 @@ class ServerShelf:
 
     def _pack(self, spec: ServerSpec) -> Pack:
         state = self._pool.states().get(spec.name, {})
-        why = spec.problem or str(state.get("why") or UNKNOWN)
+        why = spec.problem or str(state.get("why") or "")
         return proxied_pack(
             spec.identity,
             spec.pack,
