@@ -58,6 +58,7 @@ def test_add_writes_the_server_and_says_what_came(onetool: OneTool, server: str)
     assert f"small  enabled  user  stdio  1 tool  {sys.executable} {server}" in onetool("servers").out
     checked = json.loads(onetool("check", "--json").out)
     assert (checked["ok"], checked["servers"][0]["tools"]) == (True, 1)
+    assert [row["state"] for row in checked["starts"] if row["name"] == "small"] == ["started"]
     assert "greet" in onetool("run", "ot.help(query='small')").out
 
 
@@ -104,8 +105,8 @@ def test_a_secret_of_the_same_name_is_kept_apart(onetool: OneTool) -> None:
 def test_adding_to_a_trusted_project_keeps_it_trusted(onetool: OneTool) -> None:
     onetool("init")
     assert onetool("add", "--no-connect", "--project", "uvx", "mcp-server-time").code == 0
-    found = json.loads(onetool("check", "--json").out)
-    assert (found["project"], [row["from"] for row in found["servers"]]) == ("trusted", ["project"])
+    listed = onetool("servers")
+    assert (listed.out.split()[0], "project  stdio" in listed.out, listed.err) == ("time", True, "")
 
 
 @pytest.mark.parametrize(
@@ -169,7 +170,10 @@ def test_servers_are_listed_with_what_is_wrong(onetool: OneTool) -> None:
     ]  # fmt: skip
     checked = onetool("check")
     assert "servers: 3" in checked.out
-    assert checked.code == 0
+    assert "not started: server c: it is disabled" in checked.out
+    assert "error: server a cannot start: its process ended: exit code 0" in checked.out
+    assert "error: server b cannot start: servers.b.env.NOT_SET_ANYWHERE needs NOT_SET" in checked.out
+    assert (checked.code, checked.err) == (1, "")
 
 
 def test_a_server_is_switched_and_removed_with_all_comments_kept(onetool: OneTool) -> None:
