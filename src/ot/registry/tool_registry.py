@@ -24,6 +24,8 @@ class Pack:
     origin: str = ""
     instructions: str = ""
     """How to use it, in its own words."""
+    bundled: bool = False
+    """Whether it comes with OneTool, and has a page in its documentation."""
 
     @cached_property
     def tools(self) -> Mapping[str, Tool]:
