@@ -46,8 +46,9 @@ class Accepted:
 
     def has(self, value: Any) -> bool:
         """Return whether *value* is among them; 3.0 is a whole number in JSON."""
-        is_whole = int in self.types and isinstance(value, float) and value.is_integer()
-        return isinstance(value, self.types) or is_whole or value in self.options
+        if isinstance(value, self.types) or value in self.options:
+            return True
+        return int in self.types and isinstance(value, float) and value.is_integer()
 
     def or_(self, other: Accepted | None) -> Accepted | None:
         """Return what either takes; nothing when one of them takes everything."""
