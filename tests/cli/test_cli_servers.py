@@ -208,6 +208,48 @@ def test_patterns_go_into_the_users_configuration(onetool: OneTool) -> None:
     assert "  ask: *.delete_*\n  deny: github.*\n" in checked
 
 
+@pytest.mark.parametrize(
+    ("rule", "pattern", "words"),
+    [
+        ("deny", "nosuch.tool", "there is no pack 'nosuch' here; the rule applies when there is. Packs: file, guide"),
+        (
+            "allow",
+            "file.raed",
+            "there is no tool 'file.raed' here; the rule applies when there is. Did you mean 'file.r",
+        ),
+        ("ask", "file.x*", "there is no tool 'file.x*' here"),
+    ],
+)
+def test_a_pattern_for_a_tool_that_does_not_exist_is_written_with_a_warning(
+    onetool: OneTool, rule: str, pattern: str, words: str
+) -> None:
+    ended = onetool(rule, pattern)
+    assert (ended.code, ended.err.startswith(f"warning: {words}")) == (0, True)
+    assert json.loads(onetool(rule, pattern, "--json").out)["warning"].startswith(words)
+    assert config(onetool)["policy"] == {rule: [pattern]}
+
+
+@pytest.mark.parametrize("pattern", ["file.read", "file.*", "*.delete_*", "f*.x", "off.x", "unasked.x"])
+def test_a_pattern_that_may_match_a_tool_gives_no_warning(onetool: OneTool, pattern: str) -> None:
+    onetool("add", "--no-connect", "off", "sh")
+    onetool("disable", "off")
+    onetool("add", "--no-connect", "unasked", "sh")
+    assert (onetool("deny", pattern).code, onetool("deny", pattern).err) == (0, "")
+
+
+def test_names_of_servers_and_clients_are_completed(onetool: OneTool) -> None:
+    onetool("add", "--no-connect", "alpha", "sh")
+    onetool("add", "--no-connect", "beta", "sh")
+
+    def completed(line: str) -> list[str]:
+        words = {"_ONETOOL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+        return onetool.process(**words).out.split()
+
+    assert completed("onetool remove ") == ["alpha", "beta"]
+    assert completed("onetool enable b") == ["beta"]
+    assert completed("onetool init --from c") == ["claude-code", "claude-desktop", "cursor", "codex"]
+
+
 def test_a_pattern_that_matches_nothing_is_refused(onetool: OneTool) -> None:
     ended = onetool("deny", "vault")
     assert ended.code == 1

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("check", epilog="Example: onetool check --json")(check)
+    app.command(
+        "check",
+        short_help="Start every pack and server, and say what is wrong.",
+        epilog="Example: onetool check --json",
+    )(check)
 
 
 def check(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:

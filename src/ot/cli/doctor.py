@@ -17,7 +17,11 @@ MARKS = {"ok": ("✓", typer.colors.GREEN), "note": ("!", typer.colors.YELLOW), 
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("doctor", epilog="Example: onetool doctor --fix")(doctor)
+    app.command(
+        "doctor",
+        short_help="Look at everything a run needs, and say what to do.",
+        epilog="Example: onetool doctor --fix",
+    )(doctor)
 
 
 def doctor(
