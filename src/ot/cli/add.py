@@ -37,7 +37,7 @@ def add_to(app: typer.Typer) -> None:
     app.command(
         "add",
         short_help="Add an MCP server whose tools become a pack.",
-        epilog="Example: onetool add time uvx mcp-server-time",
+        epilog="Example: onetool add clock uvx mcp-server-time",
         context_settings=settings,
     )(add)
 

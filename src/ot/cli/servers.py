@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def add_to(app: typer.Typer) -> None:
     """Add the commands."""
     app.command("servers", epilog="Example: onetool servers --json")(servers)
-    app.command("remove", epilog="Example: onetool remove time")(remove)
-    app.command("enable", epilog="Example: onetool enable time")(enable)
-    app.command("disable", epilog="Example: onetool disable time")(disable)
+    app.command("remove", epilog="Example: onetool remove clock")(remove)
+    app.command("enable", epilog="Example: onetool enable clock")(enable)
+    app.command("disable", epilog="Example: onetool disable clock")(disable)
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
