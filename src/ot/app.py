@@ -238,7 +238,9 @@ class App:
         """Explain one tool."""
         pack, _, function = name.partition(".")
         config = self.picture.loaded.config
-        return Pages(config.prompts.packs, config.docs_url).tool(self.picture.registry.tool(pack, function))
+        return Pages(config.prompts.packs, config.docs_url).tool(
+            self.picture.registry.tool(pack, function), self.picture.registry.pack(pack)
+        )
 
     def stored_text(self, handle: str) -> str:
         """Return the text of a stored result of this caller."""
@@ -509,7 +511,9 @@ def _store_file(store: ResultStore, file: Path, *, tool: str, owner: str) -> str
 def _live_packs(live: Mapping[str, Mapping[str, Any]]) -> list[Pack]:
     def pack(name: str) -> Pack:
         format = "yml" if name == "ot" else None
-        return Pack(name, "local", lambda: tools_of_functions(name, live[name], format=format), origin="ot")
+        return Pack(
+            name, "local", lambda: tools_of_functions(name, live[name], format=format), origin="ot", bundled=True
+        )
 
     return [pack(name) for name in live]
 

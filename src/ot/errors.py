@@ -550,7 +550,9 @@ class MissingExtra(ChatError):
         self.extra = extra
 
     def __str__(self) -> str:
-        return f"{self.what} needs more than the plain installation: install 'onetool-run[{self.extra}]'"
+        from ot.version import install_command  # noqa: PLC0415 - reads the installation, for those who need this text
+
+        return f"{self.what} needs more than the plain installation: {install_command(self.extra)}"
 
 
 class ChatRefused(ChatError):

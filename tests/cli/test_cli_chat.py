@@ -151,6 +151,11 @@ def test_a_voice_that_cannot_be_used_is_told(onetool: OneTool, tmp_path: Path) -
     assert (ended.code, "nothing.wav cannot be read as a WAV file" in ended.err) == (1, True)
 
 
+def test_a_file_that_is_not_there_is_told_before_a_key_is_asked_for(onetool: OneTool) -> None:
+    ended = onetool("listen", "--provider", "anthropic", "--orders", "go", "nothing.wav")
+    assert ended.err.startswith("onetool: nothing.wav cannot be read as a WAV file: ")
+
+
 # ---------------------------------------------------------------- at a terminal
 
 

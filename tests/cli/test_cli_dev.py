@@ -87,6 +87,8 @@ def test_a_failure_is_told_and_ends_with_one(onetool: OneTool, file: Path) -> No
     ended = onetool("dev", str(file), "fail()", "--once")
     assert (ended.code, ended.out) == (1, "")
     assert "LookupError: no such thing" in ended.err
+    assert f'File "{file}", line 11, in fail' in ended.err
+    assert str(onetool.user) not in ended.err
     assert re.search(r"^failed after \d+\.\d\d s$", ended.err, re.MULTILINE)
 
 

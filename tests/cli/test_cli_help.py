@@ -46,6 +46,13 @@ def test_every_command_has_help_with_an_example(onetool: OneTool, path: tuple[st
         assert "onetool" in ended.out.partition("Example: ")[2]
 
 
+def test_no_line_of_the_list_of_commands_is_cut(onetool: OneTool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    listed = onetool("--help").out.partition("Commands:")[2].splitlines()
+    assert len(listed) > 20
+    assert not [line for line in listed if line.endswith("...") or len(line) > 80]
+
+
 @pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "onetool")
 def test_every_option_is_explained(path: tuple[str, ...]) -> None:
     command = typer.main.get_command(app)

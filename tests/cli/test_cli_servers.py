@@ -58,6 +58,7 @@ def test_add_writes_the_server_and_says_what_came(onetool: OneTool, server: str)
     assert f"small  enabled  user  stdio  1 tool  {sys.executable} {server}" in onetool("servers").out
     checked = json.loads(onetool("check", "--json").out)
     assert (checked["ok"], checked["servers"][0]["tools"]) == (True, 1)
+    assert [row["state"] for row in checked["starts"] if row["name"] == "small"] == ["started"]
     assert "greet" in onetool("run", "ot.help(query='small')").out
 
 
@@ -104,8 +105,8 @@ def test_a_secret_of_the_same_name_is_kept_apart(onetool: OneTool) -> None:
 def test_adding_to_a_trusted_project_keeps_it_trusted(onetool: OneTool) -> None:
     onetool("init")
     assert onetool("add", "--no-connect", "--project", "uvx", "mcp-server-time").code == 0
-    found = json.loads(onetool("check", "--json").out)
-    assert (found["project"], [row["from"] for row in found["servers"]]) == ("trusted", ["project"])
+    listed = onetool("servers")
+    assert (listed.out.split()[0], "project  stdio" in listed.out, listed.err) == ("time", True, "")
 
 
 @pytest.mark.parametrize(
@@ -169,7 +170,10 @@ def test_servers_are_listed_with_what_is_wrong(onetool: OneTool) -> None:
     ]  # fmt: skip
     checked = onetool("check")
     assert "servers: 3" in checked.out
-    assert checked.code == 0
+    assert "not started: server c: it is disabled" in checked.out
+    assert "error: server a cannot start: its process ended: exit code 0" in checked.out
+    assert "error: server b cannot start: servers.b.env.NOT_SET_ANYWHERE needs NOT_SET" in checked.out
+    assert (checked.code, checked.err) == (1, "")
 
 
 def test_a_server_is_switched_and_removed_with_all_comments_kept(onetool: OneTool) -> None:
@@ -202,6 +206,48 @@ def test_patterns_go_into_the_users_configuration(onetool: OneTool) -> None:
     assert "already" in onetool("deny", "github.*").out
     checked = onetool("check").out
     assert "  ask: *.delete_*\n  deny: github.*\n" in checked
+
+
+@pytest.mark.parametrize(
+    ("rule", "pattern", "words"),
+    [
+        ("deny", "nosuch.tool", "there is no pack 'nosuch' here; the rule applies when there is. Packs: file, guide"),
+        (
+            "allow",
+            "file.raed",
+            "there is no tool 'file.raed' here; the rule applies when there is. Did you mean 'file.r",
+        ),
+        ("ask", "file.x*", "there is no tool 'file.x*' here"),
+    ],
+)
+def test_a_pattern_for_a_tool_that_does_not_exist_is_written_with_a_warning(
+    onetool: OneTool, rule: str, pattern: str, words: str
+) -> None:
+    ended = onetool(rule, pattern)
+    assert (ended.code, ended.err.startswith(f"warning: {words}")) == (0, True)
+    assert json.loads(onetool(rule, pattern, "--json").out)["warning"].startswith(words)
+    assert config(onetool)["policy"] == {rule: [pattern]}
+
+
+@pytest.mark.parametrize("pattern", ["file.read", "file.*", "*.delete_*", "f*.x", "off.x", "unasked.x"])
+def test_a_pattern_that_may_match_a_tool_gives_no_warning(onetool: OneTool, pattern: str) -> None:
+    onetool("add", "--no-connect", "off", "sh")
+    onetool("disable", "off")
+    onetool("add", "--no-connect", "unasked", "sh")
+    assert (onetool("deny", pattern).code, onetool("deny", pattern).err) == (0, "")
+
+
+def test_names_of_servers_and_clients_are_completed(onetool: OneTool) -> None:
+    onetool("add", "--no-connect", "alpha", "sh")
+    onetool("add", "--no-connect", "beta", "sh")
+
+    def completed(line: str) -> list[str]:
+        words = {"_ONETOOL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+        return onetool.process(**words).out.split()
+
+    assert completed("onetool remove ") == ["alpha", "beta"]
+    assert completed("onetool enable b") == ["beta"]
+    assert completed("onetool init --from c") == ["claude-code", "claude-desktop", "cursor", "codex"]
 
 
 def test_a_pattern_that_matches_nothing_is_refused(onetool: OneTool) -> None:

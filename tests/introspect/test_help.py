@@ -49,7 +49,7 @@ def unreadable() -> list[Tool]:
 
 
 def registry(*more: Pack) -> ToolRegistry:
-    return ToolRegistry([Pack("web", "local", lambda: WEB), Pack("file", "local", lambda: FILE), *more])
+    return ToolRegistry([Pack("web", "local", lambda: WEB, bundled=True), Pack("file", "local", lambda: FILE), *more])
 
 
 def ask(query: str, info: str = "min", *more: Pack, config: Config = CONFIG) -> Any:
@@ -156,13 +156,20 @@ def test_an_alias_gives_its_target_and_how_to_use_it() -> None:
     ],
 )
 def test_pages_say_where_the_documentation_is(pack: str, slug: str) -> None:
-    made = Pack(pack, "local", lambda: [Tool(pack, "f")])
+    made = Pack(pack, "local", lambda: [Tool(pack, "f")], bundled=True)
     address = f"https://onetool.beycom.online/reference/tools/{slug}/"
     assert ask(pack, "min", made).endswith(f"Docs: {address}")
     assert ask(f"{pack}.f", "min", made).endswith(f"Docs: {address}")
     elsewhere = Config(docs_url="http://docs.test/{doc_slug}.html")
     assert ask(pack, "min", made, config=elsewhere).endswith(f"Docs: http://docs.test/{slug}.html")
     assert "Docs:" not in ask(pack, "min", made, config=Config(docs_url=""))
+
+
+@pytest.mark.parametrize("source", ["local", "proxy"])
+def test_the_pages_of_others_packs_and_servers_name_no_address_of_ours(source: str) -> None:
+    theirs = Pack("web", source, lambda: WEB)
+    for query in ("web", "web.search"):
+        assert "https://" not in ask(query, "full", theirs)
 
 
 # ---------------------------------------------------------------- searching

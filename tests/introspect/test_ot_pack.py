@@ -119,7 +119,7 @@ async def test_a_run_under_way_keeps_its_picture(tmp_path: Path) -> None:
         ("handle='x', limit=0", "limit must be >= 1, got 0"),
         ("handle='x'", "result 'x' not found"),
         ("handle='../../etc/passwd'", "not found"),
-        ("handle=1", "not found"),
+        ("handle=1", "argument 'handle' must be str, not int 1"),
     ],
 )
 @pytest.mark.scenario("001-59", "001-63", "001-64")

@@ -164,6 +164,26 @@ async def test_a_hint_names_the_pack_that_was_meant(tmp_path: Path) -> None:
     assert "there is no pack 'brav', did you mean 'brave'? Available packs: brave, file, guide, " in text
 
 
+@pytest.mark.parametrize(
+    ("member", "hint"),
+    [
+        ("get_current_time(timezone='x')", "'import time' hides the pack 'time', which has get_current_time(): "),
+        ("nothing()", "'import time' hides the pack 'time': "),
+    ],
+)
+async def test_a_module_that_hides_a_pack_of_its_name_is_answered_with_how_to_reach_the_pack(
+    member: str, hint: str, tmp_path: Path
+) -> None:
+    packs = {"time": "def get_current_time(*, timezone: str) -> str: return timezone"}
+    async with running_app(tmp_path, packs) as app:
+        text = error_of(await app.run(f"import time\ntime.{member}"))
+        assert text.startswith("AttributeError: module 'time' has no attribute ")
+        assert f"{hint}leave the import out, or name the module otherwise: import time as time_module" in text
+        followed = "import time as time_module\ntime.get_current_time(timezone='x')"
+        assert value_of(await app.run(followed)) == "x"
+        assert "hides" not in error_of(await app.run("import math\nmath.nothing()"))
+
+
 async def test_two_blocks_are_answered_with_what_to_give(tmp_path: Path) -> None:
     text = error_of(await run_in(tmp_path, "```\nx = 1\n```\nand\n```\ny = 2\n```"))
     assert "one fenced block" in text

@@ -34,7 +34,12 @@ class LookAt(Protocol):
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
     settings = {"allow_interspersed_args": False, "ignore_unknown_options": False}
-    app.command("add", epilog="Example: onetool add time uvx mcp-server-time", context_settings=settings)(add)
+    app.command(
+        "add",
+        short_help="Add an MCP server whose tools become a pack.",
+        epilog="Example: onetool add clock uvx mcp-server-time",
+        context_settings=settings,
+    )(add)
 
 
 def add(

@@ -20,7 +20,11 @@ WIDTH = 160
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("approve", epilog="Example: onetool approve github")(approve)
+    app.command(
+        "approve",
+        short_help="Show what proxied servers changed, and approve it.",
+        epilog="Example: onetool approve github",
+    )(approve)
 
 
 def approve(

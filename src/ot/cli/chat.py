@@ -20,9 +20,11 @@ LEAVE = ("exit", "quit", "/exit", "/quit")
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("chat", epilog="Example: onetool chat --provider ollama --packs file 'what is in this directory?'")(
-        chat
-    )
+    app.command(
+        "chat",
+        short_help="Talk to a model that can use your tools.",
+        epilog="Example: onetool chat --provider ollama --packs file 'what is in this directory?'",
+    )(chat)
 
 
 def chat(

@@ -1,22 +1,29 @@
-"""onetool check: is the configuration usable, and does a program run?"""
+"""onetool check: is the configuration usable, does everything start, and does a program run?"""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ot.cli.terminal import echo
 
+if TYPE_CHECKING:
+    from ot.cli.diagnosis.starts import Start
+
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("check", epilog="Example: onetool check --json")(check)
+    app.command(
+        "check",
+        short_help="Start every pack and server, and say what is wrong.",
+        epilog="Example: onetool check --json",
+    )(check)
 
 
 def check(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Load everything, run a program, and say what is wrong."""
+    """Start every pack and server, run a program, and say what is wrong."""
     from ot.cli.event_loop import run_async
 
     found = run_async(_check())
@@ -30,6 +37,7 @@ def check(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
 
 async def _check() -> dict[str, Any]:
     from ot.app import App
+    from ot.cli.diagnosis.starts import start_all
     from ot.cli.servers import server_rows
     from ot.config.paths import Paths
     from ot.errors import OneToolError
@@ -39,28 +47,44 @@ async def _check() -> dict[str, Any]:
     except OneToolError as error:
         return {"ok": False, "errors": [str(error)]}
     try:
-        packs = app.picture.registry.packs
-        # A server that was not asked yet is no trouble; one that cannot be started is told of in its own line.
-        broken = {name: pack.broken for name, pack in packs.items() if pack.source != "proxy" and pack.broken}
+        starts = await start_all(app)
         reply = await app.picture.runner.run("sum(range(10))", caller=app.caller)
     finally:
         await app.aclose()
     loaded = app.picture.loaded
     policy = loaded.config.policy
-    errors = [f"pack {name}: {why}" for name, why in broken.items()]
+    errors = [_error(start) for start in starts if start.state == "cannot start"]
     errors += [] if reply.texts == ("45",) else [f"a program does not run: {reply.texts[-1]}"]
     return {
         "ok": not errors,
         "files": [str(file) for file in loaded.files],
         "project": loaded.project_state,
-        "packs": len(packs),
+        "packs": len(app.picture.registry.packs),
         "tools": len(app.tool_names()),
         "engine": app.engine.name,
-        "servers": server_rows(loaded, app.paths),
+        "starts": [start.row for start in starts],
+        "servers": _with_causes(server_rows(loaded, app.paths), starts),
         "policy": {action: list(getattr(policy, action)) for action in ("allow", "ask", "deny")},
         "warnings": list(loaded.warnings),
         "errors": errors,
     }
+
+
+def _error(start: Start) -> str:
+    return f"{start.kind} {start.name} cannot start: {start.why.rstrip('.')} ({start.advice})"
+
+
+def _with_causes(rows: list[dict[str, Any]], starts: list[Start]) -> list[dict[str, Any]]:
+    causes = {start.name: start.why for start in starts if (start.kind, start.state) == ("server", "cannot start")}
+    return [{**row, "problem": row["problem"] or causes.get(row["name"], "")} for row in rows]
+
+
+def _start_lines(starts: list[dict[str, Any]]) -> list[str]:
+    started = [row["name"] for row in starts if row["state"] == "started"]
+    left = [
+        f"not started: {row['kind']} {row['name']}: {row['why']}" for row in starts if row["state"] == "not started"
+    ]
+    return [f"started: {', '.join(started) or 'nothing'}", *left]
 
 
 def _servers_and_policy(found: dict[str, Any]) -> list[str]:
@@ -82,6 +106,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
             f"configuration: {files}",
             f"project: {found['project']}",
             f"{found['packs']} packs, {found['tools']} tools; programs run in the {found['engine']} engine",
+            *_start_lines(found["starts"]),
             *_servers_and_policy(found),
         ]
     return [*lines, "ok" if found["ok"] else "not ok"]

@@ -23,7 +23,7 @@ PAUSE_SECONDS = 0.3
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
     example = """Example: onetool dev .onetool/tools/weather/weather_tools.py 'hello(name="you")'"""
-    app.command("dev", epilog=example)(dev)
+    app.command("dev", epilog=example, short_help="Call a tool of a pack, again whenever its file changes.")(dev)
 
 
 def dev(

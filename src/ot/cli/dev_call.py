@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import os
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -16,6 +19,7 @@ from ot.errors import OneToolError, ToolFailed
 from ot.execution.call_context import CallContext
 from ot.execution.consent import Consent
 from ot.execution.deadline import Deadline
+from ot.execution.workers.pack_environment import PACKS
 from ot.output.formats import serialize_result
 from ot.output.presentable import NotPresentable
 from ot.registry.tool import Tool
@@ -88,7 +92,7 @@ async def carry_out(app: App, call: DevCall) -> bool:
         text = redact(serialize_result(await _value(app, call, redact)))
         echo_value(text)
     except (OneToolError, NotPresentable) as error:
-        say(redact(_failure(error)))
+        say(redact(_of_author(app, call.pack, _failure(error))))
         say(f"failed after {time.monotonic() - started:.2f} s")
         return False
     say(f"ok, {time.monotonic() - started:.2f} s")
@@ -134,6 +138,13 @@ def _progress(details: Mapping[str, Any]) -> str:
         return message
     place = f"{done}" if total is None else f"{done}/{total}"
     return f"[{place}] {message}".rstrip()
+
+
+def _of_author(app: App, pack: str, text: str) -> str:
+    """Return *text* with the files that the author knows in place of the copies that the worker runs."""
+    copies = re.escape(f"{app.paths.global_dir / PACKS}{os.sep}") + r"\w+"
+    directory = str(Path(app.picture.registry.pack(pack).origin).absolute())
+    return re.sub(copies, lambda _: directory, text)
 
 
 def _failure(error: Exception) -> str:

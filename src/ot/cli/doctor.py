@@ -17,7 +17,11 @@ MARKS = {"ok": ("✓", typer.colors.GREEN), "note": ("!", typer.colors.YELLOW), 
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("doctor", epilog="Example: onetool doctor --fix")(doctor)
+    app.command(
+        "doctor",
+        short_help="Look at everything a run needs, and say what to do.",
+        epilog="Example: onetool doctor --fix",
+    )(doctor)
 
 
 def doctor(
@@ -26,7 +30,7 @@ def doctor(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Look at engines, packs, servers, secrets and leftovers, and say how to mend what is wrong."""
+    """Look at engines, secrets and leftovers, start every pack and server, and say what to do about what is wrong."""
     from ot.cli.event_loop import run_async
 
     found = run_async(_examine())
@@ -56,6 +60,7 @@ async def _examine() -> list[Finding]:
         trust_findings,
         uv_findings,
     )
+    from ot.cli.diagnosis.starts import start_all
     from ot.config.models import Engines
     from ot.config.paths import Paths
     from ot.errors import OneToolError
@@ -70,6 +75,7 @@ async def _examine() -> list[Finding]:
         secrets = secrets_findings(default_secrets(paths), paths.project_dir)
         return [wrong, *secrets, *trust_findings(paths), *await engine_findings(Engines()), *processes]
     try:
+        starts = await start_all(app)
         loaded = app.picture.loaded
         files = ", ".join(map(str, loaded.files)) or "none, all settings are defaults"
         return [
@@ -84,8 +90,8 @@ async def _examine() -> list[Finding]:
             *await engine_findings(loaded.config.engines),
             *await program_findings(app),
             *uv_findings(needed=bool(app.picture.workers)),
-            *pack_findings(app),
-            *server_findings(app),
+            *pack_findings(starts),
+            *server_findings(app, starts),
             *processes,
             *leftover_findings(app),
         ]

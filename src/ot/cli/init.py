@@ -13,14 +13,30 @@ from ot.cli.terminal import echo
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("init", epilog="Example: onetool init && onetool check")(init)
+    app.command(
+        "init",
+        short_help="Write a commented .onetool/onetool.yaml, or take over servers.",
+        epilog="Example: onetool init && onetool check",
+    )(init)
+
+
+def complete_clients(incomplete: str) -> list[str]:
+    """Return the clients whose names begin like this."""
+    from ot.config.clients.take_over import CLIENTS
+
+    return [name for name in (*CLIENTS, "all") if name.startswith(incomplete)]
 
 
 def init(
     use_global: Annotated[bool, typer.Option("--global", help="Write ~/.onetool/ instead of ./.onetool/.")] = False,
     from_clients: Annotated[
         list[str] | None,
-        typer.Option("--from", metavar="CLIENT", help="Take over the servers of another client, or of all."),
+        typer.Option(
+            "--from",
+            metavar="CLIENT",
+            help="Take over the servers of another client, or of all.",
+            autocompletion=complete_clients,
+        ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before writing what --from found.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

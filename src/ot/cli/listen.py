@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
     example = "Example: onetool listen --orders 'list my tools | turn on the light' orders.wav"
-    app.command("listen", epilog=example)(listen)
+    app.command("listen", epilog=example, short_help="Answer what is said, with your tools.")(listen)
 
 
 def listen(
@@ -41,9 +41,12 @@ def listen(
     ] = False,
 ) -> None:
     """Answer what is said, in a file or into the microphone, with your tools."""
+    from ot.chat.audio import require_wav
     from ot.cli.chat_room import ChatRoom
     from ot.cli.event_loop import new_runner
 
+    if file:
+        require_wav(file)  # before a key is asked for, and servers are
     with new_runner() as runner:
         chosen = tuple(filter(None, packs.split(",")))
         room = runner.run(ChatRoom.open(provider, model, chosen, trusted=trust_project))

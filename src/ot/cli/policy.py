@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,7 @@ from ot.cli.terminal import echo
 
 if TYPE_CHECKING:
     from ot.config.clients.found_server import Rule
+    from ot.config.paths import Paths
 
 
 def add_to(app: typer.Typer) -> None:
@@ -46,10 +48,41 @@ def _put(rule: Rule, pattern: str, as_json: bool) -> None:
     from ot.config.paths import Paths
     from ot.config.policy_edit import with_pattern
 
-    edited = edit_config(Paths.find(), lambda text: with_pattern(text, rule, pattern), use_global=True)
+    paths = Paths.find()
+    edited = edit_config(paths, lambda text: with_pattern(text, rule, pattern), use_global=True)
+    unknown = _unknown(paths, pattern)
     if as_json:
-        echo(json.dumps({"rule": rule, "pattern": pattern, "file": str(edited.file), "changed": edited.changed}))
-    elif edited.changed:
-        echo(f"{rule}: {pattern}, in {edited.file}")
-    else:
-        echo(f"{rule}: {pattern} is in {edited.file} already")
+        told = {"rule": rule, "pattern": pattern, "file": str(edited.file), "changed": edited.changed}
+        echo(json.dumps({**told, **({"warning": unknown} if unknown else {})}))
+        return
+    echo(f"{rule}: {pattern}, in {edited.file}" if edited.changed else f"{rule}: {pattern} is in {edited.file} already")
+    if unknown:
+        echo(f"warning: {unknown}", err=True)
+
+
+def _unknown(paths: Paths, pattern: str) -> str:
+    """Return that there is no such tool, or nothing when there is one, or may be one that is not known here."""
+    from fnmatch import fnmatchcase
+
+    from ot.app import App
+    from ot.cli.event_loop import run_async
+    from ot.config.models import pack_name
+    from ot.errors import OneToolError, did_you_mean, listing
+
+    try:
+        app = App(paths)
+    except OneToolError:
+        return ""  # the project's configuration cannot be read, which is not what was asked for
+    packs, servers = app.picture.registry.packs, app.picture.loaded.config.servers
+    run_async(app.aclose())
+    pack, _, tool = pattern.partition(".")
+    disabled = {server.pack or pack_name(name) for name, server in servers.items()} - set(packs)
+    if re.search(r"[*?\[]", pack) or pack in disabled:
+        return ""
+    if pack not in packs:
+        return f"there is no pack '{pack}' here; the rule applies when there is. Packs: {listing(pack, list(packs))}"
+    if packs[pack].broken or any(fnmatchcase(name, tool) for name in packs[pack].tools):
+        return ""  # what a server offers is not known before it was asked
+    guess = did_you_mean(tool, list(packs[pack].tools))
+    more = f". Did you mean '{pack}.{guess}'?" if guess else ""
+    return f"there is no tool '{pattern}' here; the rule applies when there is{more}"

@@ -20,13 +20,32 @@ if TYPE_CHECKING:
 def add_to(app: typer.Typer) -> None:
     """Add the commands."""
     app.command("servers", epilog="Example: onetool servers --json")(servers)
-    app.command("remove", epilog="Example: onetool remove time")(remove)
-    app.command("enable", epilog="Example: onetool enable time")(enable)
-    app.command("disable", epilog="Example: onetool disable time")(disable)
+    app.command("remove", epilog="Example: onetool remove clock")(remove)
+    app.command("enable", epilog="Example: onetool enable clock")(enable)
+    app.command("disable", epilog="Example: onetool disable clock")(disable)
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Name = Annotated[str, typer.Argument(help="The server's name, as onetool servers shows it.")]
+
+
+def complete_servers(incomplete: str) -> list[str]:
+    """Return the servers whose names begin like this; a configuration that cannot be read has none to offer."""
+    from ot.config.load import load_config
+    from ot.config.paths import Paths
+    from ot.config.trust import Trust
+    from ot.errors import OneToolError
+
+    paths = Paths.find()
+    try:
+        known = load_config(paths, Trust(paths.global_dir)).config.servers
+    except OneToolError:
+        return []
+    return [name for name in known if name.startswith(incomplete)]
+
+
+Name = Annotated[
+    str, typer.Argument(help="The server's name, as onetool servers shows it.", autocompletion=complete_servers)
+]
 
 
 def servers(as_json: AsJson = False) -> None:

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command("trust", epilog="Example: cd project && onetool trust")(trust)
+    app.command(
+        "trust",
+        short_help="Show what a project's .onetool/ would run, and allow it.",
+        epilog="Example: cd project && onetool trust",
+    )(trust)
     app.command("untrust", epilog="Example: onetool untrust ~/project")(untrust)
 
 

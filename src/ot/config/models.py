@@ -514,7 +514,7 @@ class Config(Settings):
     prompts: Prompts = Field(default_factory=Prompts, description="What models are told")
     docs_url: str = Field(
         default="https://onetool.beycom.online/reference/tools/{doc_slug}/",
-        description="Address of a pack's documentation, as help shows it; empty shows none",
+        description="Address of a bundled pack's documentation, as help shows it; empty shows none",
     )
     stats: Stats = Field(default_factory=Stats, description="What is counted of runs and tool calls")
     logs: Logs = Field(default_factory=Logs, description="What is written about the server's own work")

@@ -1,4 +1,4 @@
-"""SchemaCheck: whether a call's arguments are what the tool's input schema asks for, before anything is sent."""
+"""SchemaCheck: whether a call's arguments are what the tool asks for, before anything is sent."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, Protocol, cast
 import anyio.to_thread
 
 from ot.errors import InvalidArguments
+from ot.execution.annotation_check import AnnotationCheck
 from ot.execution.json_arguments import NotJson, json_value
 from ot.execution.linear_schema import linear_schema
 from ot.execution.schema_words import words_of_error
@@ -60,15 +61,20 @@ class SchemaCheck:
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, tuple[Mapping[str, Any], Validators | None]] = OrderedDict()
+        self._annotations = AnnotationCheck()
 
     async def checked(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return *arguments* as JSON has them; much of them is looked at in a thread.
+        """Return the *arguments* of a pack as they are, those of a server as JSON has them.
 
         Raises:
-            InvalidArguments: They are not what the schema asks for; the text says which and what was wrong.
+            InvalidArguments: They are not what the schema or the annotations ask for; the text says which, and why.
         """
-        # A typed tool of a pack holds its arguments to its own model, and says so in that model's words.
-        if tool.input_schema is None or not tool.source.startswith(PROXY):
+        if not tool.source.startswith(PROXY):
+            # A typed tool of a pack holds its arguments to its own model, and says so in that model's words.
+            if tool.input_schema is None:
+                self._annotations.require_fit(tool, arguments)
+            return arguments
+        if tool.input_schema is None:
             return arguments
         validators = await self._validators(tool, tool.input_schema)
         nodes, text = _amount(arguments)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from ot.brief_repr import brief_repr
 from ot.errors import did_you_mean
 from ot.registry.clean_text import clean_line
 from ot.registry.schema_types import NAMES
@@ -54,7 +54,7 @@ def _what(error: Any, names: Mapping[str, str]) -> str:
             hint = ": leave it out" if error.instance is None and len(error.instance_path) == 1 else ""
             return f"must be {_types(kind.types)}, not {_kind_of(error.instance)}{hint}"
         case "Enum":
-            return _choice(kind.options, error.instance)
+            return choice_words(kind.options, error.instance)
         case "Constant":
             return f"must be {value_text(kind.expected_value)}, not {given}"
         case "Required":
@@ -80,7 +80,8 @@ def _kind_of(value: Any) -> str:
     return kind if isinstance(value, dict | list) else f"{kind} {value_text(value)}"
 
 
-def _choice(options: Sequence[Any], given: Any) -> str:
+def choice_words(options: Sequence[Any], given: Any) -> str:
+    """Return that *given* is none of *options*, and which of them was meant perhaps."""
     shown = ", ".join(value_text(option) for option in options[:MAX_CHOICES])
     more = f" and {len(options) - MAX_CHOICES} more" if len(options) > MAX_CHOICES else ""
     texts = [option for option in options if isinstance(option, str)]
@@ -104,6 +105,4 @@ def value_text(value: Any) -> str:
     """Return *value* as a program would write it, cut short."""
     if isinstance(value, str):
         return repr(clean_line(value, MAX_VALUE))
-    if isinstance(value, dict | list):
-        return clean_line(json.dumps(cast("Any", value))[: 2 * MAX_VALUE], MAX_VALUE)
-    return repr(value)[:MAX_VALUE]
+    return clean_line(brief_repr(value, MAX_VALUE), 2 * MAX_VALUE)

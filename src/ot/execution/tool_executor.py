@@ -100,8 +100,8 @@ class ToolExecutor:
             tool = self.registry.tool(pack, name)
             source = tool.backend
             arguments, agreed = await self._allowed(tool, args, kwargs, context)
-            # Installing and starting have deadlines of their own; the call's time begins when the tool can be called.
-            await self._backends[tool.backend].prepare(tool, context)
+            # The call's time begins when the tool can be called.
+            await self.prepare(tool, context)
             if self._require_approved:
                 # A server that was connected just now may define the tool in another way.
                 self._require_approved(tool)
@@ -136,6 +136,14 @@ class ToolExecutor:
                 message,
                 arguments,
             )
+
+    async def prepare(self, tool: Tool, context: CallContext) -> None:
+        """Return when *tool* can be called, without calling it; installing and starting have their own deadlines.
+
+        Raises:
+            ToolError: It cannot be installed or started.
+        """
+        await self._backends[tool.backend].prepare(tool, context)
 
     async def _allowed(
         self, tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], context: CallContext

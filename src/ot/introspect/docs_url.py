@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ot.registry.tool_registry import Pack
+
 SLUGS = {
     "brave": "brave-search",
     "code": "code-search",
@@ -13,6 +15,6 @@ SLUGS = {
 """Packs whose page has another name than the pack."""
 
 
-def docs_url(template: str, pack: str) -> str:
-    """Return the address of *pack*'s page, or nothing where none is configured."""
-    return template.replace("{doc_slug}", SLUGS.get(pack, pack))
+def docs_url(template: str, pack: Pack) -> str:
+    """Return the address of *pack*'s page, or nothing: other people's packs and servers have no page of ours."""
+    return template.replace("{doc_slug}", SLUGS.get(pack.name, pack.name)) if pack.bundled else ""

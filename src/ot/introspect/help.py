@@ -53,7 +53,7 @@ def _exact(registry: ToolRegistry, config: Config, name: str, info: str) -> str 
     pages = Pages(config.prompts.packs, config.docs_url)
     pack, dot, function = name.partition(".")
     if dot and pack in registry.packs and not registry.pack(pack).broken and function in registry.pack(pack).tools:
-        return pages.tool(registry.tool(pack, function), info)
+        return pages.tool(registry.tool(pack, function), registry.pack(pack), info)
     if name in registry.packs:
         return pages.pack(registry.pack(name), info)
     if name in config.aliases:

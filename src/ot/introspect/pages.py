@@ -25,8 +25,8 @@ class Pages:
     instructions: Mapping[str, str]
     docs: str
 
-    def tool(self, tool: Tool, info: str = "min") -> str:
-        """Return everything that a caller of *tool* needs; "full" adds all that is known."""
+    def tool(self, tool: Tool, pack: Pack, info: str = "min") -> str:
+        """Return everything that a caller of *tool*, which is of *pack*, needs; "full" adds all that is known."""
         parts = docstring_parts(tool)
         # A proxied tool's text is shown whole: it is not made of parts that are shown below.
         told = tool.description if tool.source == "local" else tool.doc
@@ -37,7 +37,7 @@ class Pages:
         text += _returns(tool, parts.get("returns", ""))
         example = parts.get("example") or example_call(tool)
         text += f"\nExample:\n  {example.replace(chr(10), chr(10) + '  ')}\n"
-        return text + (_everything(tool) if info == "full" else "") + self._docs(tool.pack)
+        return text + (_everything(tool) if info == "full" else "") + self._docs(pack)
 
     def pack(self, pack: Pack, info: str = "min") -> str:
         """Return how to use *pack*, and its tools; "full" adds their signatures."""
@@ -50,7 +50,7 @@ class Pages:
         for tool in sorted_tools(pack):
             name = compact_signature(tool) if info == "full" else ""
             lines.append(f"- {tool.full_name}{name}" + (f": {tool.description}" if tool.description else ""))
-        return "\n".join(lines) + "\n" + self._docs(pack.name)
+        return "\n".join(lines) + "\n" + self._docs(pack)
 
     def alias(self, name: str, target: str, registry: ToolRegistry) -> str:
         """Return what *name* stands for."""
@@ -63,8 +63,9 @@ class Pages:
         call = example_call(tool).removeprefix(target)
         return f"{text}{tool.description}\n\nUse: {name}{call} means {target}{call}\nMore: ot.help(query='{target}')"
 
-    def _docs(self, pack: str) -> str:
-        return f"\nDocs: {docs_url(self.docs, pack)}" if self.docs else ""
+    def _docs(self, pack: Pack) -> str:
+        address = docs_url(self.docs, pack)
+        return f"\nDocs: {address}" if address else ""
 
 
 def compact_signature(tool: Tool) -> str:

@@ -46,6 +46,7 @@ class PackSource:
                 target=f"{target}:{name}",
                 destructive=name in destructive,
                 read_only=name in read_only or None,
+                decorated=bool(node.decorator_list),
             )
             for name in _public_names(self._constants, self._functions, self._pack)
             if (node := self._functions[name])

@@ -32,7 +32,8 @@ class Tool:
 
     ``read_only`` and ``destructive`` are the tool's own word; None is no word at all. ``input_schema`` is there when
     arguments are to be checked against more than names. ``observed`` tells of a return type that was learned,
-    ``definition`` is the hash of the definition that a proxied server gave.
+    ``definition`` is the hash of the definition that a proxied server gave. A ``decorated`` function may convert its
+    arguments, so its annotations do not bind who calls it.
     """
 
     pack: str
@@ -51,6 +52,7 @@ class Tool:
     input_schema: Mapping[str, Any] | None = field(default=None, repr=False)
     observed: str = ""
     definition: str = ""
+    decorated: bool = False
 
     @property
     def full_name(self) -> str:

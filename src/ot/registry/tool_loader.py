@@ -26,7 +26,7 @@ class ToolLoader:
     def packs(self) -> Iterator[Pack]:
         """Yield a pack for each file, from the file's name alone."""
         for file in sorted(self._directory.glob("[!_]*.py")):
-            yield Pack(file.stem, "local", self._reader(file), origin=f"{self._package}.{file.stem}")
+            yield Pack(file.stem, "local", self._reader(file), origin=f"{self._package}.{file.stem}", bundled=True)
 
     def _reader(self, file: Path) -> Callable[[], Iterable[Tool]]:
         return lambda: read_pack_file(file, pack=file.stem, target=f"{self._package}.{file.stem}")
@@ -60,6 +60,7 @@ def tools_of_functions(
             doc=_dedented_doc(function),
             target=f"{pack}:{name}",
             format=format,
+            decorated=hasattr(function, "__wrapped__"),
         )
         for name, function in functions.items()
     ]

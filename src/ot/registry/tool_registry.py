@@ -26,6 +26,8 @@ class Pack:
     """How to use it, in its own words."""
     pending: bool = False
     """Whether its tools are not known yet, though nothing is wrong with it."""
+    bundled: bool = False
+    """Whether it comes with OneTool, and has a page in its documentation."""
 
     @cached_property
     def tools(self) -> Mapping[str, Tool]:

@@ -22,6 +22,7 @@ NETWORK = re.compile(
     r"SSL\w*|ProxyError|NetworkError|ServerDisconnectedError|Client\w*(Connection|OS)\w*|BrokenPipeError|MaxRetryError"
 )
 """The names of the exceptions with which libraries say that they could not reach somebody."""
+HIDDEN = re.compile(r"module '(?P<pack>\w{1,200})' has no attribute '(?P<name>\w{1,200})'")
 UNDEFINED = re.compile(r"name '(?P<name>[^']{1,200})' is not defined")
 
 
@@ -31,7 +32,8 @@ def failure_text(error: OneToolError, program: Program | None, registry: ToolReg
         return _with_line(str(error), error.line, error.source, _syntax_hint(error))
     if isinstance(error, ProgramFailed):
         source = program.line(error.line) if program else ""
-        return _with_line(str(error), error.line, source, error.hint or _name_hint(error, program, registry))
+        hint = error.hint or _hidden_hint(error, registry) or _name_hint(error, program, registry)
+        return _with_line(str(error), error.line, source, hint)
     if isinstance(error, ToolFailed):  # called without a program: in one, it would be the program's own failure
         away = "service unavailable: " if NETWORK.fullmatch(error.kind[:100]) else ""
         return f"{away}{error.tool} failed: {error.kind}: {error.message}".rstrip(": ")
@@ -49,6 +51,18 @@ def _syntax_hint(error: InvalidSyntax) -> str:
     if error.source.startswith(("```", "~~~")):
         return "give the program alone, or one fenced block and nothing around it"
     return ""
+
+
+def _hidden_hint(error: ProgramFailed, registry: ToolRegistry) -> str:
+    """Return how a pack is reached whose name a module has taken."""
+    found = HIDDEN.search(error.message) if error.kind == "AttributeError" else None
+    if not found or found["pack"] not in registry.packs:
+        return ""
+    pack = found["pack"]
+    hides = f"'import {pack}' hides the pack '{pack}'"
+    if not registry.pack(pack).broken and found["name"] in registry.pack(pack).tools:
+        hides += f", which has {found['name']}()"
+    return f"{hides}: leave the import out, or name the module otherwise: import {pack} as {pack}_module"
 
 
 def _name_hint(error: ProgramFailed, program: Program | None, registry: ToolRegistry) -> str:

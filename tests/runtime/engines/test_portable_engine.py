@@ -26,3 +26,17 @@ async def test_a_worker_that_is_dying_when_a_run_begins_costs_the_run_nothing(tm
                     if session.worker_pid:
                         os.kill(session.worker_pid, signal.SIGKILL)
                 assert str(number) == value_of(await app.run(str(number)))
+
+
+async def test_two_tools_whose_names_could_be_put_together_alike_are_kept_apart(tmp_path: Path) -> None:
+    packs = {"a": "def b__c() -> str: return 'a.b__c'", "a__b": "def c() -> str: return 'a__b.c'"}
+    async with running_app(tmp_path, packs) as app:
+        assert value_of(await app.run("f=a.b__c; g=a__b.c; [f(), g()]")) == '["a.b__c","a__b.c"]'
+        assert value_of(await app.run("a.b__c")) == "<tool a.b__c>"
+
+
+async def test_a_named_tuple_is_a_list_in_the_result_as_it_is_in_the_exact_engine(tmp_path: Path) -> None:
+    made = "from collections import namedtuple\nP = namedtuple('P', 'x y')\n"
+    async with running_app(tmp_path) as app:
+        assert value_of(await app.run(made + "P(1, 2)")) == "[1,2]"
+        assert value_of(await app.run(made + "{'k': [P(1, P(2, 3))]}")) == '{"k":[[1,[2,3]]]}'

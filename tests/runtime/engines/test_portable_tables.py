@@ -179,6 +179,8 @@ def _raised(kind: type) -> bool:
 ADVICE = {
     "round(2.675, 2)": "float(f'{2.675:.2f}')",
     "import math\nround(sum([0.1, 0.2, 0.3]), 12)": "import math\nfloat(f'{math.fsum([0.1, 0.2, 0.3]):.12f}')",
+    "sum([0.1] * 10)": "import math\nmath.fsum([0.1] * 10)",
+    "float('nan') in [1.0]": "import math\nany(math.isnan(x) for x in [1.0])",
     "next((x for x in [1, 2, 3] if x > 1), None)": "next(iter([x for x in [1, 2, 3] if x > 1]), None)",
     "sorted(['b', 'A'], key=str.lower)": "sorted(['b', 'A'], key=lambda x: x.lower())",
     "dict(**{'a': 1}, b=2)": "{**{'a': 1}, 'b': 2}",

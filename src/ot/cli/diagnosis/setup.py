@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from ot.app import App
 from ot.cli.diagnosis.finding import Finding
-from ot.cli.servers import server_rows
+from ot.cli.diagnosis.starts import Start
 from ot.config.paths import Paths
 from ot.config.trust import Trust
 from ot.execution.workers.uv_command import find_uv
@@ -90,30 +90,32 @@ def trust_findings(paths: Paths) -> Iterator[Finding]:
             yield Finding("trust", "note", text, "look at it, then run onetool trust")
 
 
-def pack_findings(app: App) -> Iterator[Finding]:
+def pack_findings(starts: Sequence[Start]) -> Iterator[Finding]:
     """Return which packs cannot be used, and why."""
-    packs = app.picture.registry.packs
-    # What a server offers is not known before it is asked; servers are told of apart.
-    of_servers = {row["pack"] for row in server_rows(app.picture.loaded, app.paths)}
-    own = {name: pack for name, pack in packs.items() if name not in of_servers}
-    broken = {name: pack.broken for name, pack in own.items() if pack.broken}
-    for name, why in broken.items():
-        yield Finding("packs", "problem", f"{name} does not load: {why}", f"see its file, then: onetool dev {name}")
-    yield Finding("packs", "ok", f"{len(own) - len(broken)} packs load")
+    packs = [start for start in starts if start.kind == "pack"]
+    for start in packs:
+        if start.state == "cannot start":
+            yield Finding("packs", "problem", f"{start.name} does not load: {start.why}", start.advice)
+    loaded = [start.name for start in packs if start.state == "started"]
+    yield Finding("packs", "ok", f"{len(loaded)} packs load: {', '.join(loaded)}")
 
 
-def server_findings(app: App) -> Iterator[Finding]:
-    """Return what keeps servers from being started, and which of their tools have changed."""
-    for row in server_rows(app.picture.loaded, app.paths):
-        if not row["enabled"]:
-            yield Finding("servers", "ok", f"{row['name']} is disabled")
-        elif row["problem"]:
-            yield Finding("servers", "problem", f"{row['name']} cannot start: {row['problem']}")
-        else:
-            yield Finding("servers", "ok", f"{row['name']} can be started ({row['transport']})")
+def server_findings(app: App, starts: Sequence[Start]) -> Iterator[Finding]:
+    """Return which servers start, which do not and why, and which of their tools have changed."""
+    for start in starts:
+        if start.kind == "server":
+            yield _server_finding(start)
     for server, changes in app.pins.all_changed().items():
         text = f"{server}: {len(changes)} of its tools have changed since they were first seen"
         yield Finding("servers", "note", text, f"onetool approve {server}")
+
+
+def _server_finding(start: Start) -> Finding:
+    if start.state == "started":
+        return Finding("servers", "ok", f"{start.name} starts ({start.seconds:.1f} s)")
+    if start.state == "not started":
+        return Finding("servers", "note", f"{start.name} was not started: {start.why}", start.advice)
+    return Finding("servers", "problem", f"{start.name} cannot start: {start.why}", start.advice)
 
 
 async def program_findings(app: App) -> list[Finding]:

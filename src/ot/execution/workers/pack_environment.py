@@ -18,6 +18,8 @@ from ot.registry.pep723 import ScriptMetadata, script_metadata
 
 __all__ = ["PackEnvironment", "PackEnvironments", "uv_environ", "worker_environ"]
 
+PACKS = "packs"
+"""Where copies of packs are kept, below the user's directory."""
 INSTALL_SECONDS = 120.0
 ISOLATED = ("-I",)
 BARE = ("-I", "-S")
@@ -49,7 +51,7 @@ class PackEnvironments:
 
     def __init__(self, state: Path, environ: Mapping[str, str]) -> None:
         """Keep packs below *state*, and run uv with what it may see of *environ*."""
-        self._packs = state / "packs"
+        self._packs = state / PACKS
         self._environ = environ
         self._flights: dict[tuple[str, str], Flight] = {}
 

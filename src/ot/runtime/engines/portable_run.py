@@ -229,7 +229,8 @@ class PortableRun:
     def _reference(self, pack: str, name: str) -> Callable[[], None]:
         def reference() -> None: ...
 
-        reference.__name__ = f"{pack}__{name}"
+        # As the exact engine shows it; no two tools share it, as they could share names put together with underscores.
+        reference.__name__ = f"<tool {pack}.{name}>"
         self._references[reference.__name__] = (pack, name)
         return reference
 
@@ -303,7 +304,9 @@ class NoValueMark:
 
 
 def describe_foreign(value: Any) -> Any:
-    """Return a dataclass of the program's as its fields, and a short text for whatever else has no plain form."""
+    """Return the program's dataclass as its fields, its named tuple as a tuple, and a short text for the rest."""
+    if isinstance(value, tuple):
+        return tuple(value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - of any items
     if isinstance(value, PackHandle):
         return "<pack>"
     if isinstance(value, monty.MontyClassProxy):

@@ -21,7 +21,7 @@ from ot.runtime.engines.portable_gaps.library import (
     TYPE_ATTRIBUTES,
     TYPE_VALUES,
 )
-from ot.runtime.engines.portable_gaps.names import Names
+from ot.runtime.engines.portable_gaps.names import PACK, Names
 from ot.runtime.engines.portable_gaps.report import gap
 from ot.runtime.engines.portable_gaps.rules import EXCEPTIONS
 
@@ -62,6 +62,8 @@ def attributes(names: Names) -> Iterator[Gap]:
         if _is_function(names, node.value):
             yield gap(node, "function attribute", name=node.attr)
             continue
+        if not isinstance(node.ctx, ast.Load) and names.is_pack(node.value):
+            yield gap(node, "pack attribute", name=names.path(node).removeprefix(PACK))
         if not isinstance(node.ctx, ast.Load) or names.is_pack(node):
             continue
         base, kind = names.path(node.value), names.kind(node.value)
@@ -152,3 +154,44 @@ def types_of_exceptions(names: Names) -> Iterator[Gap]:
             groups = [side.elts for side in sides if isinstance(side, (ast.Tuple, ast.List, ast.Set))]
             if any(names.path(part) in EXCEPTIONS for part in [*sides, *chain(*groups)]):
                 yield gap(node, "type of exception")
+
+
+_DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
+
+
+def nans_compared(names: Names) -> Iterator[Gap]:
+    """Yield comparisons that find a nan in a collection: it is equal to itself there."""
+    nans = {
+        id(node)
+        for kind in (ast.Call, ast.Attribute, ast.Name)
+        for node in names.nodes.of(kind)
+        if _is_nan(names, node)
+    }
+    if not nans:
+        return
+    values = {node.id: _only_value(names, node) for node in names.nodes.of(ast.Name)}
+    held = {name for name, value in values.items() if value and any(id(part) in nans for part in ast.walk(value))}
+
+    def has_nan(expr: ast.expr) -> bool:
+        return any(id(part) in nans or (isinstance(part, ast.Name) and part.id in held) for part in ast.walk(expr))
+
+    for node in names.nodes.of(ast.Compare):
+        sides = [node.left, *node.comparators]
+        inside = any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops)
+        inside = inside or any(isinstance(_only_value(names, side) or side, _DISPLAYS) for side in sides)
+        if inside and any(map(has_nan, sides)):
+            yield gap(node, "nan")
+
+
+def _only_value(names: Names, expr: ast.expr) -> ast.expr | None:
+    """Return what the text assigns to the name *expr*, if that is one thing."""
+    values = names.values(expr.id) if isinstance(expr, ast.Name) else []
+    return values[0] if len(values) == 1 else None
+
+
+def _is_nan(names: Names, expr: ast.expr) -> bool:
+    match expr:
+        case ast.Call(func=func, args=[ast.Constant(value=str(text))]) if names.path(func) == "float":
+            return text.strip().lower().lstrip("+-") == "nan"
+        case _:
+            return names.path(expr) == "math.nan"

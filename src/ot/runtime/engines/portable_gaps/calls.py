@@ -11,12 +11,14 @@ from types import MappingProxyType
 
 from ot.errors import Gap
 from ot.runtime.engines.portable_gaps.library import ANY_KEYWORD, KEYWORDS, LACKING_ATTRIBUTES, METHOD_NAMES
-from ot.runtime.engines.portable_gaps.names import Names
+from ot.runtime.engines.portable_gaps.names import PACK, Names
 from ot.runtime.engines.portable_gaps.report import gap
 from ot.runtime.engines.portable_gaps.rules import ENCODINGS, EXCEPTIONS
 
 # The sum of a list is worked out here; a longer one is not written out by hand.
 _LONGEST_LIST = 100
+# What is longer, by a factor, is refused without being worked out.
+_LONGEST_SUM = 10_000
 Check = Callable[[Names, ast.Call], Iterator[Gap]]
 
 
@@ -100,11 +102,21 @@ def _sum(names: Names, call: ast.Call) -> Iterator[Gap]:
     items = call.args[0] if call.args else None
     if isinstance(items, ast.Name) and len(values := names.values(items.id)) == 1:
         items = values[0]
-    if isinstance(items, (ast.List, ast.Tuple)) and "float" in map(names.kind, items.elts[:_LONGEST_LIST]):
+    written, times = _repeated(items)
+    if isinstance(written, (ast.List, ast.Tuple)) and "float" in map(names.kind, written.elts[:_LONGEST_LIST]):
         with suppress(ValueError, TypeError):  # not all of it is written out, or not all of it is a number
-            numbers: list[float] = ast.literal_eval(items) if len(items.elts) <= _LONGEST_LIST else [0.0]
-            if reduce(add, numbers) != sum(numbers):
+            numbers: list[float] = list(ast.literal_eval(written)) if len(written.elts) <= _LONGEST_LIST else [0.0]
+            if len(numbers) * times > _LONGEST_SUM or reduce(add, numbers * times) != sum(numbers * times):
                 yield gap(call, "sum")
+
+
+def _repeated(items: ast.expr | None) -> tuple[ast.expr | None, int]:
+    """Return the list and the number of ``[0.1] * 10``; anything else is there once."""
+    if isinstance(items, ast.BinOp) and isinstance(items.op, ast.Mult):
+        for written, times in ((items.left, items.right), (items.right, items.left)):
+            if isinstance(times, ast.Constant) and isinstance(times.value, int) and times.value > 0:
+                return written, times.value
+    return items, 1
 
 
 def _hasattr(names: Names, call: ast.Call) -> Iterator[Gap]:
@@ -114,6 +126,11 @@ def _hasattr(names: Names, call: ast.Call) -> Iterator[Gap]:
     unseen = name in METHOD_NAMES or name in LACKING_ATTRIBUTES
     if unseen and name not in names.attributes and not names.packs_escape:
         yield gap(call, "hasattr", name=f"{names.path(call.func)}(x, {name!r})")
+
+
+def _setattr(names: Names, call: ast.Call) -> Iterator[Gap]:
+    if call.args and names.is_pack(call.args[0]):
+        yield gap(call, "pack attribute", name=names.path(call.args[0]).removeprefix(PACK))
 
 
 def _timedelta(names: Names, call: ast.Call) -> Iterator[Gap]:
@@ -138,6 +155,7 @@ _CHECKS: MappingProxyType[str, Check] = MappingProxyType(
         "hasattr": _hasattr,
         "object": _object,
         "round": _round,
+        "setattr": _setattr,
         "sum": _sum,
     }
 )

@@ -24,6 +24,7 @@ _CHECKS: tuple[tuple[type[ast.AST], Callable[[Names], Iterator[Gap]]], ...] = (
     (ast.Constant, attributes.constants),
     (ast.Dict, attributes.equal_keys),
     (ast.Compare, attributes.types_of_exceptions),
+    (ast.Compare, attributes.nans_compared),
     (ast.Call, calls.calls),
     (ast.Call, patterns.regular_expressions),
     (ast.Call, patterns.date_formats),

@@ -236,6 +236,8 @@ RULES: Final = {
     "function given": Rule("a function cannot be given to a tool", "give it data"),
     "round": Rule("round(x, n) rounds ties differently", "use float(f'{x:.2f}'), or Decimal"),
     "sum": Rule("sum() of these floats ends in another digit", "use math.fsum(...)"),
+    "nan": Rule("nan is found and compared by its value", "use any(math.isnan(x) for x in xs)"),
+    "pack attribute": Rule("a pack cannot be changed: {name}", "keep the value in a variable"),
     "equal keys": Rule("{name} are one key: CPython keeps the first, this engine the last", "write the key once"),
     "order of keywords": Rule("k=v after ** comes first", "use {**mapping, 'k': v}, or give k=v before **"),
     "type of exception": Rule(
@@ -288,7 +290,10 @@ DIFFERENCES: Final = {
     "variable look-behind": Rule("a look-behind of variable width and (?i) in the middle are accepted", ""),
     "flags": Rule("pattern.flags is without re.UNICODE", ""),
     "equal keys": Rule("d[True] = x renames the key 1 to True", "use one type of key"),
-    "nan": Rule("nan is found in a list or dict by its value", "use math.isnan()"),
+    "nan": Rule(
+        "nan is found in a list or dict by its value, also where the text does not show that it is one",
+        "use math.isnan()",
+    ),
     "hash": Rule("hash() gives other numbers", "use hashlib"),
     "is": Rule("is tells equal constants apart that CPython shares", "use =="),
     "messages": Rule("some messages of built-in exceptions are worded differently", "catch by type"),

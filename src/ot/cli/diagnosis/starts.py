@@ -1,0 +1,183 @@
+"""Starts every pack and every server once, as a run would, and reports which of them start."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import re
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from ot.app import App
+from ot.cli.terminal import echo
+from ot.errors import OneToolError
+from ot.execution.call_context import CallContext
+from ot.execution.servers.server_place import ADVICE as TRUST_ADVICE
+from ot.execution.servers.server_spec import ServerSpec
+from ot.execution.servers.spec_of_server import why_not_startable
+from ot.logs import configure_logs
+from ot.registry.tool_registry import Pack
+
+AT_ONCE = 4
+SPARE_SECONDS = 10.0
+"""Beyond what the settings give a pack or a server to start."""
+MARKS = re.compile(r"^[^\w'\"`(]*(?:(?:cause|error):\s*)?")
+"""What uv puts before a line of its messages."""
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Start:
+    """How one pack or server started; ``why`` is what kept it from starting, and ``advice`` what to do about it."""
+
+    kind: Literal["pack", "server", "project"]
+    name: str
+    state: Literal["started", "not started", "cannot start"] = "started"
+    why: str = ""
+    advice: str = ""
+    file: str = ""
+    """The pack's file, where it is the user's own."""
+    seconds: float = 0.0
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The same as JSON has it."""
+        told = {"kind": self.kind, "name": self.name, "state": self.state, "seconds": round(self.seconds, 2)}
+        more = {"why": self.why, "advice": self.advice, "file": self.file}
+        return {**told, **{key: text for key, text in more.items() if text}}
+
+
+async def start_all(app: App) -> list[Start]:
+    """Return how each pack and server of *app* started, a few at a time; who sits at a terminal sees how it goes."""
+    # What goes wrong is in the report; the log would say it a second time.
+    configure_logs("CRITICAL", app.picture.loaded.secrets.redact)
+    startable = [*_packs(app), *_servers(app), *_project(app)]
+    if any(found.kind == "server" and work for found, work, _ in startable):
+        # Before any clock starts: the first import of the protocol's library takes seconds.
+        importlib.import_module("ot.execution.servers.live_session")
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def start(found: Start, work: Callable[[Tell], Awaitable[None]] | None, seconds: float) -> Start:
+        if work is None:
+            return found
+        async with places:
+            return await _started(found, work, seconds, app.picture.loaded.secrets.redact)
+
+    return list(await asyncio.gather(*(start(*one) for one in startable)))
+
+
+async def _started(
+    found: Start, work: Callable[[Tell], Awaitable[None]], seconds: float, redact: Callable[[str], str]
+) -> Start:
+    begun = time.monotonic()
+    _tell(f"starting {found.kind} {found.name} ...")
+    try:
+        async with asyncio.timeout(seconds):
+            await work(lambda line: _tell(redact(line)))
+    except TimeoutError:
+        ended = _failed(found, f"it did not start within {seconds:g} s")
+    except OneToolError as error:
+        ended = _failed(found, redact(str(getattr(error, "why", error))))
+    else:
+        ended = found
+    ended = replace(ended, seconds=time.monotonic() - begun)
+    _tell(f"{found.kind} {found.name}: {ended.state} ({ended.seconds:.1f} s)")
+    return ended
+
+
+def _tell(line: str) -> None:
+    if sys.stderr.isatty():
+        echo(line, err=True)
+
+
+# ---------------------------------------------------------------- what there is
+
+Startable = tuple[Start, Callable[[Tell], Awaitable[None]] | None, float]
+"""What is to be started, how, and how long that may take."""
+
+
+def _packs(app: App) -> Iterator[Startable]:
+    workers = app.picture.loaded.config.workers
+    seconds = workers.install_seconds + workers.start_seconds + SPARE_SECONDS
+    for pack in app.picture.registry.packs.values():
+        if pack.source == "proxy":
+            continue
+        found = Start("pack", pack.name, file=_file_of(app, pack))
+        if why := pack.broken:
+            yield _failed(found, why), None, 0.0
+        else:
+            yield found, partial(_start_pack, app, pack), seconds
+
+
+async def _start_pack(app: App, pack: Pack, tell: Tell) -> None:
+    def told(what: str, tool: str, details: Mapping[str, Any]) -> None:
+        tell(str(details.get("message", "")))
+
+    context = CallContext(app.caller, "check", 0, float("inf"), told=told)
+    for tool in pack.tools.values():
+        await app.picture.runner.executor.prepare(tool, context)
+
+
+def _file_of(app: App, pack: Pack) -> str:
+    """Return the file that its user can change, or nothing."""
+    spec = app.picture.workers.get(pack.name)
+    return str(Path(pack.origin) / spec.main) if spec else ""
+
+
+def _servers(app: App) -> Iterator[Startable]:
+    for name, server in app.picture.loaded.config.servers.items():
+        found, spec = Start("server", name), app.picture.servers.get(name)
+        if spec is None or not server.enabled:
+            yield replace(found, state="not started", why="it is disabled", advice=f"onetool enable {name}"), None, 0.0
+        elif _is_untrusted(spec):
+            yield replace(found, state="not started", why=spec.problem), None, 0.0
+        elif why := why_not_startable(spec):
+            yield _failed(found, why), None, 0.0
+        else:
+            yield found, partial(_start_server, app, spec), spec.start_seconds + SPARE_SECONDS
+
+
+async def _start_server(app: App, spec: ServerSpec, tell: Tell) -> None:
+    await app.servers.prepare(spec)
+
+
+def _is_untrusted(spec: ServerSpec) -> bool:
+    return spec.in_workspace and spec.problem.endswith(TRUST_ADVICE)
+
+
+def _project(app: App) -> Iterator[Startable]:
+    state = app.picture.loaded.project_state
+    if state not in ("none", "trusted"):
+        why = f"it is {state}: none of its packs and servers is used"
+        yield Start("project", str(app.paths.project_dir), "not started", why, TRUST_ADVICE), None, 0.0
+
+
+# ---------------------------------------------------------------- what went wrong
+
+
+def _failed(found: Start, why: str) -> Start:
+    return replace(found, state="cannot start", why=_cause(why), advice=_advice(found, why))
+
+
+def _cause(why: str) -> str:
+    """Return the first line of *why* and the last, which names the cause in tracebacks and in what uv says."""
+    first, *rest = [line for line in why.splitlines() if line.strip()] or [why]
+    return f"{first.rstrip(': ')}: {MARKS.sub('', rest[-1])}" if rest else first
+
+
+def _advice(found: Start, why: str) -> str:
+    if found.kind == "server":
+        return f"change its settings, or: onetool disable {found.name}"
+    if not (file := found.file):
+        return "install OneTool again, or the package that brought this pack"
+    if "ModuleNotFoundError" in why:
+        return f"name the missing package in its '# /// script' block, then: onetool dev {file}"
+    if why.startswith("'uv "):
+        return f"correct the dependencies in its '# /// script' block, then: onetool dev {file}"
+    return f"correct it, then: onetool dev {file}"

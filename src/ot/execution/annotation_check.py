@@ -1,0 +1,152 @@
+"""AnnotationCheck: whether a call's arguments are what a pack's function says of its parameters."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import PurePath
+from types import NoneType
+from typing import Any, cast
+
+from ot.brief_repr import brief_repr
+from ot.errors import InvalidArguments
+from ot.execution.schema_words import choice_words
+from ot.registry.signature import signature_text
+from ot.registry.tool import Parameter, Tool
+
+MAX_VALUE = 60
+ARRAY = (list, tuple, set, frozenset)
+"""What stands for each other: JSON knows one kind of them."""
+TYPES: Mapping[str, tuple[type, ...]] = {
+    "str": (str, PurePath),
+    "bytes": (bytes,),
+    "int": (int,),
+    "float": (int, float, Decimal),
+    "bool": (int,),
+    "None": (NoneType,),
+    "list": ARRAY,
+    "List": ARRAY,
+    "tuple": ARRAY,
+    "set": ARRAY,
+    "frozenset": ARRAY,
+    "dict": (dict,),
+    "Dict": (dict,),
+}
+"""What is taken for each name; a parameter with any other name in its annotation takes everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The types and the single values that one parameter takes."""
+
+    types: tuple[type, ...] = ()
+    options: tuple[Any, ...] = ()
+
+    def has(self, value: Any) -> bool:
+        """Return whether *value* is among them; 3.0 is a whole number in JSON."""
+        if isinstance(value, self.types) or value in self.options:
+            return True
+        return int in self.types and isinstance(value, float) and value.is_integer()
+
+    def or_(self, other: Accepted | None) -> Accepted | None:
+        """Return what either takes; nothing when one of them takes everything."""
+        return other and Accepted(self.types + other.types, self.options + other.options)
+
+
+class AnnotationCheck:
+    """Checks arguments; annotations are read when a tool is first called."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[tuple[Parameter, ...], Mapping[str, Accepted]]] = {}
+
+    def require_fit(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
+        """Return when *arguments* may be what the annotations ask for; only the outermost types are looked at.
+
+        Raises:
+            InvalidArguments: One certainly is not; the text says which, what was expected and what was given.
+        """
+        kept = self._kept.get(tool.full_name)
+        if kept is None or kept[0] is not tool.parameters:
+            kept = self._kept[tool.full_name] = (tool.parameters, accepted_by(tool))
+        for name, value in arguments.items():
+            accepted = kept[1].get(name)
+            if accepted is not None and not accepted.has(value):
+                what = f"{tool.full_name}() argument '{name}' {_wrong(tool, name, accepted, value)}"
+                raise InvalidArguments(tool.full_name, what, signature_text(tool))
+
+
+def accepted_by(tool: Tool) -> dict[str, Accepted]:
+    """Return what those parameters take of which it is certain."""
+    if tool.decorated:
+        return {}
+    found = ((parameter.name, _of_parameter(parameter)) for parameter in tool.parameters)
+    return {name: accepted for name, accepted in found if accepted}
+
+
+def _of_parameter(parameter: Parameter) -> Accepted | None:
+    if not parameter.annotation or parameter.kind in ("args", "kwargs"):
+        return None
+    try:
+        accepted = _read(_parsed(parameter.annotation))
+        default = Ellipsis if parameter.default is None else ast.literal_eval(parameter.default)
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return None
+    if accepted is None or default is Ellipsis or accepted.has(default):
+        return accepted
+    # ``city: str = None`` also means None; with any other default the annotation is not to be believed.
+    return accepted.or_(Accepted((NoneType,))) if default is None else None
+
+
+def _parsed(annotation: str) -> ast.expr:
+    return ast.parse(annotation, mode="eval").body
+
+
+def _read(node: ast.expr) -> Accepted | None:
+    match node:
+        case ast.Constant(value=None):
+            return Accepted((NoneType,))
+        case ast.Constant(value=str(text)):
+            return _read(_parsed(text))
+        case ast.Name(id=name) if name in TYPES:
+            return Accepted(TYPES[name])
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return _any_of([left, right])
+        case ast.Subscript(
+            value=ast.Name(id=name) | ast.Attribute(value=ast.Name(id="typing"), attr=name), slice=inner
+        ):
+            return _generic(name, inner.elts if isinstance(inner, ast.Tuple) else [inner])
+        case _:
+            return None
+
+
+def _generic(name: str, parts: list[ast.expr]) -> Accepted | None:
+    if name == "Literal":
+        return Accepted(options=tuple(map(ast.literal_eval, parts)))
+    if name == "Optional":
+        return _any_of([*parts, ast.Constant(None)])
+    if name == "Union":
+        return _any_of(parts)
+    return Accepted(TYPES[name]) if name in TYPES else None
+
+
+def _any_of(nodes: list[ast.expr]) -> Accepted | None:
+    accepted: Accepted | None = Accepted()
+    for node in nodes:
+        accepted = accepted and accepted.or_(_read(node))
+    return accepted
+
+
+def _wrong(tool: Tool, name: str, accepted: Accepted, value: Any) -> str:
+    if accepted.options and not accepted.types:
+        return choice_words(accepted.options, value)
+    wanted = next(parameter.annotation for parameter in tool.parameters if parameter.name == name)
+    return f"must be {wanted}, not {_given(value)}"
+
+
+def _given(value: Any) -> str:
+    if value is None:
+        return "None: leave it out"
+    kind = type(cast("object", value)).__name__
+    return kind if isinstance(value, (*ARRAY, dict)) else f"{kind} {brief_repr(value, MAX_VALUE)}"

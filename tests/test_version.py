@@ -1,0 +1,39 @@
+"""How more of OneTool is installed, in the words of a command that works for this installation."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ot.errors import MissingExtra
+from ot.version import TOOL_RECEIPT, command_of
+
+CLONE = "file:///home/me/one%20tool"
+
+
+@pytest.mark.parametrize(
+    ("origin", "wanted"),
+    [
+        ({"url": CLONE, "dir_info": {}}, "'/home/me/one tool[chat]'"),
+        ({"url": CLONE, "dir_info": {"editable": True}}, "--editable '/home/me/one tool[chat]'"),
+        ({"url": "https://h/o.git", "vcs_info": {"vcs": "git"}}, "'onetool-run[chat] @ git+https://h/o.git'"),
+        ({"url": "https://h/o.whl", "archive_info": {}}, "'onetool-run[chat] @ https://h/o.whl'"),
+        ({}, "'onetool-run[chat]'"),
+    ],
+)
+def test_an_extra_is_installed_from_where_onetool_came_from(
+    origin: dict[str, Any], wanted: str, tmp_path: Path
+) -> None:
+    assert command_of("chat", origin, tmp_path) == f"uv pip install --python {tmp_path} {wanted}"
+    (tmp_path / TOOL_RECEIPT).touch()
+    assert command_of("chat", origin, tmp_path) == f"uv tool install {wanted}"
+
+
+def test_a_missing_library_names_the_command_for_this_very_installation() -> None:
+    text = str(MissingExtra("chat with Anthropic's models", "chat"))
+    assert text.startswith("chat with Anthropic's models needs more than the plain installation: uv pip install ")
+    assert f"--python {sys.prefix} " in text
+    assert "[chat]" in text
