@@ -99,7 +99,7 @@ SCENARIOS = (
     Scenario("001-08", "built", "ot.config() shows aliases, snippets and servers"),
     Scenario("001-09", "built", "ot.config() of an empty configuration is empty values"),
     Scenario("001-10", "built", "ot.health() shows version, place, registry and proxies"),
-    Scenario("001-11", "built", "a server that is away makes health degraded"),
+    Scenario("001-11", "built", "a server that is not connected is disconnected, and the proxy degraded"),
     Scenario("001-12", "built", "ot.notify() appends a document to its topic's file"),
     Scenario("001-13", "built", "ot.notify() without a topic that fits says SKIP"),
     Scenario("001-14", "built", "ot.reload() reads the configuration anew"),
