@@ -130,6 +130,10 @@ class Settings(BaseModel):
 class SnippetParam(Settings):
     """One parameter of a snippet."""
 
+    type: Literal["str", "int", "float", "bool"] | None = Field(
+        default=None,
+        description="What a given value must be; without it a value that looks like a number is one",
+    )
     required: bool = Field(default=True, description="Whether an expansion must give it")
     default: Any = Field(
         default=None, description="The value of one that is not given; it makes the parameter optional"
