@@ -161,7 +161,7 @@ SCENARIOS = (
     Scenario("002-03", "built", "an idle worker ends and leaves the pool"),
     Scenario("002-04", "built", "each call starts the idle time anew"),
     Scenario("002-05", "built", "declared dependencies are installed for the worker alone"),
-    Scenario("002-06", "built", "the header is read as TOML, and a broken one is none"),
+    Scenario("002-06", "built", "the header is read as TOML, and a malformed one is None"),
     Scenario("002-07", "built", "a bundled pack runs in the server's process"),
     Scenario("002-08", "built", "a bundled pack may use registry, configuration and models"),
     Scenario("002-09", "built", "a bundled pack's needs are the distribution's own"),
