@@ -208,18 +208,17 @@ async def test_a_call_of_ot_result_is_logged_with_what_was_asked(
     assert (searched["offset"], searched["limit"], searched["search"]) == (5, 2, "li")
 
 
-async def test_a_tool_call_is_a_span_with_arguments_only_where_debug_is_wanted(
+@pytest.mark.scenario("004-02")
+async def test_a_tool_call_is_a_span_with_arguments_and_result_and_at_warning_only_a_failed_one(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for level in (logging.INFO, logging.DEBUG):
+    for level in (logging.INFO, logging.WARNING):
         caplog.clear()
         with caplog.at_level(level):
             await run_in(tmp_path, "brave.search(q='words')\nbrave.search(bad=1)", PACKS)
-        calls = [span for span in spans(caplog) if span["span"] == "tool.call"]
-        assert calls[-1]["errorType"] == "InvalidArguments"
-        assert calls[-1]["status"] == "FAILED"
-        assert ("arguments" in calls[0]) is (level == logging.DEBUG)
-    assert calls[0]["tool"] == "brave.search"
-    assert calls[0]["arguments"] == "query='words'"
-    assert calls[0]["resultLen"] == len("brave found words")
-    assert calls[0]["duration"] >= 0
+        *good, bad = [span for span in spans(caplog) if span["span"] == "tool.call"]
+        assert (bad["errorType"], bad["status"]) == ("InvalidArguments", "FAILED")
+        assert "result" not in bad
+        told = [(span["tool"], span["arguments"], span["result"], span["resultLen"]) for span in good]
+        expected = ("brave.search", "query='words'", "brave found words", len("brave found words"))
+        assert told == ([expected] if level == logging.INFO else [])

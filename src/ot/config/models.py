@@ -414,7 +414,7 @@ class Logs(Settings):
     """What is written about the server's own work: on standard error, and to a file that ``onetool logs`` shows."""
 
     level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        default="INFO", description="The least that is written; DEBUG also writes every tool call with its arguments"
+        default="INFO", description="The least that is written; INFO writes every run and every tool call"
     )
     format: Literal["text", "json"] = Field(
         default="text", description="How lines on standard error are written; the file always holds lines of JSON"
