@@ -163,7 +163,7 @@ SCENARIOS = (
     Scenario("002-05", "built", "declared dependencies are installed for the worker alone"),
     Scenario("002-06", "built", "the header is read as TOML, and a malformed one is None"),
     Scenario("002-07", "built", "a bundled pack runs in the server's process"),
-    Scenario("002-08", "built", "a bundled pack may use registry, configuration and models"),
+    Scenario("002-08", "built", "a bundled pack may use registry, configuration and a model"),
     Scenario("002-09", "built", "a bundled pack's needs are the distribution's own"),
     Scenario("002-10", "built", "a project's packs are found"),
     Scenario("002-11", "built", "the user's packs are found, the project's go first"),

@@ -202,7 +202,6 @@ def where() -> dict:
 async def test_a_bundled_pack_runs_in_the_servers_process_with_the_registry_and_the_configuration(
     tmp_path: Path,
 ) -> None:
-    """Through ``ot.execution.tool_context``. Access to language models comes with the chat clients."""
     import os
 
     async with running_app(tmp_path, {"inside": INSIDE}, {"aliases": {"w": "inside.where"}}) as app:
