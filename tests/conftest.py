@@ -10,10 +10,17 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from scenario_outcomes import ScenarioOutcomes
+
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=100, database=None)
 settings.load_profile("ci")
 
 OURS = ("OT_", "ONETOOL_")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let a session fail when a scenario's tests were all skipped."""
+    config.pluginmanager.register(ScenarioOutcomes())
 
 
 @pytest.fixture(scope="session")

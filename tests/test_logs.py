@@ -95,9 +95,10 @@ def test_a_text_of_several_lines_stays_one_record() -> None:
 
 
 def test_arguments_are_told_by_kind_where_they_are_large() -> None:
-    told = cut_arguments({"path": "a" * 1000, "rows": [1] * 1000, "count": 5, "flag": None, "data": b"x" * 1000})
-    assert len(told) < 700
+    told = cut_arguments({"rows": [1] * 1000, "count": 5, "flag": None, "data": b"x" * 10**6})
     assert "rows=<list of 1000>, count=5, flag=None" in told
+    assert len(told) < 30_000
+    assert len(SpanMessage("tool.call", 1.0, "", "", {"arguments": told}).fields()["arguments"]) == 120
 
 
 def test_secrets_are_redacted_in_file_and_on_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

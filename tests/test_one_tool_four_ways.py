@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from chat.wire_server import ollama_calls, ollama_text, serving_aside
 from console_blocks import typed_commands
+from system_package import require_programs
 from test_first_pack import STEP, check
 from test_readme import ROOT
 from uv_outside import uv_cache_dir
@@ -26,8 +26,8 @@ SCRIPT = (
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.skipif(not shutil.which("espeak-ng") or not shutil.which("sox"), reason="nothing speaks here")
 def test_the_tutorial_of_one_tool_in_four_ways_does_what_it_says(tmp_path: Path, home: Path) -> None:
+    require_programs("espeak-ng", "sox")
     environment = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import ast
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from scenario_outcomes import unproven
 from scenarios import SCENARIOS, Scenario
+from system_package import require_programs
 
 TESTS = Path(__file__).parent
 COUNTS = {"000": 67, "001": 66, "002": 14, "003": 27, "004": 26}
@@ -148,3 +154,66 @@ def test_a_mark_that_no_reader_of_a_test_would_see_is_stray(source: str, stray: 
 def test_a_disagreement_is_named(ids: list[str], words: list[str]) -> None:
     manifest = [Scenario("000-01", "built", "one"), Scenario("000-02", "open", "two")]
     assert words == problems(manifest, [Proof(id, "t.py::test_x") for id in ids])
+
+
+# ---------------------------------------------------------------- only a test that ran and passed proves
+
+
+@pytest.mark.parametrize(
+    ("passed", "lines"),
+    [
+        (["a", "c"], []),
+        (["b", "c"], []),
+        (["a"], ["scenario 000-02 was not proven: no test of it ran and passed"]),
+    ],
+)
+def test_a_scenario_is_proven_by_one_of_its_tests(passed: list[str], lines: list[str]) -> None:
+    assert lines == unproven({"a": ["000-01"], "b": ["000-01"], "c": ["000-02"], "d": []}, passed)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [("pass", 0), ("require_programs('no-such-program')", 1)],
+    ids=["passes", "skips"],
+)
+def test_a_session_fails_in_which_a_scenario_s_tests_were_skipped(tmp_path: Path, body: str, code: int) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = scenario\n")
+    (tmp_path / "conftest.py").write_text(
+        "from scenario_outcomes import ScenarioOutcomes\n"
+        "def pytest_configure(config): config.pluginmanager.register(ScenarioOutcomes())\n"
+    )
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\nfrom system_package import require_programs\n"
+        f"@pytest.mark.scenario('004-17')\ndef test_it():\n    {body}\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(TESTS), "CI": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    ended = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=100
+    )
+    assert ended.returncode == code, ended.stdout
+    assert ("scenario 004-17 was not proven" in ended.stdout) is bool(code)
+
+
+def test_in_ci_a_missing_program_is_a_failure_and_no_skip(monkeypatch: pytest.MonkeyPatch) -> None:
+    for ci, outcome in (("", pytest.skip.Exception), ("true", pytest.fail.Exception)):
+        monkeypatch.setenv("CI", ci)
+        with pytest.raises(outcome, match=r"not installed: no-such-program; run \.ci/system"):
+            require_programs("sh", "no-such-program")
+
+
+@pytest.mark.parametrize(("ci", "code"), [("", 0), ("true", 1)])
+def test_in_ci_packages_that_cannot_be_installed_end_the_run(tmp_path: Path, ci: str, code: int) -> None:
+    # Nothing is found on this PATH but what the script itself needs, and an apt-get that fails.
+    for program in ("bash", "id", "env"):
+        (tmp_path / program).symlink_to(shutil.which(program) or "")
+    for name, script in (("apt-get", "exit 1"), ("sudo", 'while [[ $1 == --* ]]; do shift; done; exec "$@"')):
+        (tmp_path / name).write_text(f"#!/usr/bin/env bash\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "true").symlink_to(shutil.which("true") or "")
+    done = subprocess.run(
+        [shutil.which("bash") or "", TESTS.parent / ".ci" / "system"],
+        env={"PATH": str(tmp_path), "CI": ci}, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    assert "not installed, for apt-get failed: bubblewrap" in done.stderr

@@ -19,6 +19,7 @@ from ot.config.load import Loaded, load_config
 from ot.config.models import Config, pack_name
 from ot.config.paths import CONFIG_FILE, FOLDER, PROMPTS_FILE, Paths, expand_home
 from ot.config.policy_edit import with_pattern
+from ot.config.secrets import MODEL_KEYS
 from ot.config.snapshot import take_snapshot
 from ot.config.trust import Trust
 from ot.errors import OneToolError, ResultError
@@ -37,7 +38,7 @@ from ot.execution.servers.server_pool import ServerPool
 from ot.execution.servers.server_shelf import ServerShelf
 from ot.execution.servers.server_spec import ServerSpec
 from ot.execution.servers.spec_of_server import specs_of_servers
-from ot.execution.tool_context import ToolContext
+from ot.execution.tool_context import LanguageModel, ToolContext
 from ot.execution.tool_executor import CallObserver, ToolExecutor
 from ot.execution.workers.pack_environment import PackEnvironments
 from ot.execution.workers.worker_pool import WorkerPool
@@ -314,9 +315,9 @@ class App:
         store = _store(loaded, self.pool.spooled_bytes)
         extensions = {extension.name: extension for extension in found}
         specs = {name: spec_of(extension, config, loaded.secrets) for name, extension in extensions.items()}
-        # What a worker is given of the environment is a secret from now on, in every text that leaves.
+        # What a worker or a model's service is given of the environment is a secret in every text that leaves.
         given = [name for spec in specs.values() for name in spec.secrets]
-        loaded = replace(loaded, secrets=loaded.secrets.using(given))
+        loaded = replace(loaded, secrets=loaded.secrets.using([*given, *MODEL_KEYS.values()]))
         servers = specs_of_servers(loaded, self.paths, trusted=self._trust_project)
         redact = loaded.secrets.redact
         projects = ProjectProxy(config.projects, redact)
@@ -547,9 +548,14 @@ def _contexts(
 
     guard = PathGuard(roots, hidden=hidden, locked=locked, shown=homes)
 
+    def open_llm() -> LanguageModel:
+        from ot.chat.tool_model import ToolModel  # noqa: PLC0415 - few tools ask a model
+
+        return ToolModel(config.chat, loaded.secrets)
+
     def context(pack: str) -> ToolContext:
         log = logging.getLogger(f"ot_tools.{pack}")
-        return ToolContext(guard, paths.cwd, config.tools.get(pack, {}), log, registry, config)
+        return ToolContext(guard, paths.cwd, config.tools.get(pack, {}), log, registry, config, open_llm)
 
     return context
 

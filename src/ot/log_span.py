@@ -5,15 +5,20 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from itertools import islice
 from types import TracebackType
 from typing import Any, Self
 
-from ot.brief_repr import brief_int
+from ot.brief_repr import MARGIN, Redact, brief_int, brief_text
 from ot.visible_text import visible
 
 LENGTHS = {"path": 200, "url": 120, "query": 100, "topic": 100, "pattern": 100, "errorMessage": 300}
 LENGTH = 120
+KEPT = 3 * MARGIN
+"""Characters of a text that wait to be written: those that are shown, and those that are looked at for secrets."""
+SMALL = 1000
+"""Characters up to which a value is written out: Python does that in a few microseconds."""
 NUMBER_BITS = 63
 """What a reader of the log takes for a number; a longer one is written as text."""
 _PASSWORD = re.compile(r"(?<=://)[^/@\s]+@")
@@ -31,17 +36,17 @@ class SpanMessage:
         self.message = message
         self._fields = fields
 
-    def fields(self, redact: Callable[[str], str] = str) -> dict[str, Any]:
+    def fields(self, redact: Redact = str) -> dict[str, Any]:
         """Return all that is known of it, long texts cut after *redact*: half a secret would not be known as one."""
         found: dict[str, Any] = {"span": self.name, "duration": round(self.duration, 6)}
         found["status"] = "FAILED" if self.error else "SUCCESS"
         if self.error:
             found["errorType"] = self.error
-            found |= {"errorMessage": _cut("errorMessage", redact(self.message))} if self.message else {}
+            found |= {"errorMessage": _shown("errorMessage", self.message, redact)} if self.message else {}
         told = ((name, value) for name, value in self._fields.items() if value not in ("", None))
-        return found | {name: _cut(name, value if _is_number(value) else redact(_text(value))) for name, value in told}
+        return found | {name: _shown(name, value, redact) for name, value in told}
 
-    def text(self, redact: Callable[[str], str] = str) -> str:
+    def text(self, redact: Redact = str) -> str:
         """Return the same on one line, for people."""
         found = self.fields(redact)
         head = f"{found.pop('span')} {found.pop('status')} {found.pop('duration'):.3f}s"
@@ -103,18 +108,30 @@ def log_span(
 
 
 def cut_arguments(arguments: Mapping[str, Any]) -> str:
-    """Return a call's arguments as a text for the log: short values as they are, large ones by their kind and size."""
-    return ", ".join(f"{name}={_brief(name, value)}" for name, value in list(arguments.items())[:20])
+    """Return a call's arguments as a text for the log: texts and numbers as they are, others by their kind and size."""
+    return ", ".join(f"{name}={_brief(value)}" for name, value in islice(arguments.items(), 20))
 
 
-def _brief(name: str, value: Any) -> str:
+def cut_result(value: Any, chars: int) -> str:
+    """Return a call's value of about *chars* characters for the log, a large one by its kind and size."""
+    if isinstance(value, str):
+        return value[:KEPT]
+    if not 0 < chars <= SMALL:
+        return _brief(value)
+    try:
+        return repr(value)[:KEPT]
+    except ValueError:  # a number of more digits than Python writes
+        return _brief(value)
+
+
+def _brief(value: Any) -> str:
     if isinstance(value, str | bytes):
-        return repr(_cut(name, value[: LENGTHS["path"] * 2]))
+        return repr(value[:KEPT])
     if isinstance(value, list | tuple | dict | set | frozenset):
         return f"<{type(value).__name__} of {len(value)}>"  # pyright: ignore[reportUnknownArgumentType] - any values
     if type(value) is int:
         return brief_int(value)
-    return _cut(name, repr(value) if isinstance(value, float | bool | None) else f"<{type(value).__name__}>")
+    return repr(value) if isinstance(value, float | bool | None) else f"<{type(value).__name__}>"
 
 
 def in_a_log(text: str) -> str:
@@ -122,21 +139,19 @@ def in_a_log(text: str) -> str:
     return visible(text).replace("\n", "\n    ")
 
 
-def _text(value: object) -> str:
-    return brief_int(value) if isinstance(value, int) else str(value)
-
-
 def _is_number(value: object) -> bool:
     return isinstance(value, bool | float) or (isinstance(value, int) and value.bit_length() <= NUMBER_BITS)
 
 
-def _cut(name: str, value: Any) -> Any:
+def _text(value: object) -> str:
+    return brief_int(value) if isinstance(value, int) else str(value)
+
+
+def _shown(name: str, value: Any, redact: Redact) -> Any:
     if _is_number(value):
         return value
-    text = str(value)
-    if "://" in text:
-        text = _PASSWORD.sub("***@", text)
     most = LENGTHS.get(name, LENGTH)
+    text = brief_text(_text(value), most, lambda text: _PASSWORD.sub("***@", redact(text)))
     # One line a record: what a program or a tool says must not look like another one.
     text = visible(text).replace("\n", "\\n")
     return text if len(text) <= most else f"{text[: most - 1]}…"

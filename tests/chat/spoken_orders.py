@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from ot.chat.audio import RATE
+from system_package import require_programs
 
 ORDERS = ("list my tools", "turn on the light")
 
 
 def speak(directory: Path) -> Path:
     """Return a WAV file with the two orders, and pauses around them."""
-    missing = [program for program in ("espeak-ng", "sox") if not shutil.which(program)]
-    if missing:
-        pytest.skip(f"{missing} must be installed")
+    require_programs("espeak-ng", "sox")
     pause = directory / "pause.wav"
     subprocess.run(
         ["sox", "-n", "-r", str(RATE), "-c", "1", "-b", "16", pause, "trim", "0", "1"], check=True, timeout=30

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -27,8 +28,10 @@ from ot.execution.backends.backend import BackendHealth, CallContext
 from ot.execution.backends.stub import StubBackend
 from ot.execution.policy import Policy
 from ot.execution.tool_executor import ToolExecutor
+from ot.log_span import SpanMessage
 from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_registry import Pack, ToolRegistry
+from ot.runtime.plain import plain_data
 from run_app import Calls
 
 pytestmark = pytest.mark.anyio
@@ -52,6 +55,15 @@ def context(seconds: float = 60) -> CallContext:
 
 async def call(executor: ToolExecutor, name: str, seconds: float = 60, **kwargs: Any) -> Any:
     return await executor.call("t", name, (), kwargs, context(seconds))
+
+
+async def receive(executor: ToolExecutor, name: str, **kwargs: Any) -> Any:
+    """Call as a program does, which gets a plain copy of the value."""
+
+    async def copied(tool: str, value: Any) -> tuple[Any, int]:
+        return await plain_data(value, where=tool, max_bytes=1 << 30)
+
+    return await executor.call("t", name, (), kwargs, replace(context(), receive=copied))
 
 
 # ---------------------------------------------------------------- what gets through
@@ -279,6 +291,65 @@ async def test_an_absurd_name_is_cut_before_it_is_told() -> None:
     with pytest.raises(UnknownTool):
         await call(door({}, observers=[calls]), "x" * 10_000)
     assert len(calls.tools[0]) == 200
+
+
+def logged(caplog: pytest.LogCaptureFixture, redact: Callable[[str], str] = str) -> list[dict[str, Any]]:
+    messages: list[Any] = [record.msg for record in caplog.records]
+    return [message.fields(redact) for message in messages if isinstance(message, SpanMessage)]
+
+
+@pytest.mark.scenario("004-02", "004-13")
+async def test_the_time_that_is_logged_is_the_time_that_the_call_took(caplog: pytest.LogCaptureFixture) -> None:
+    spent: list[float] = []
+
+    def works() -> None:
+        began = time.monotonic()
+        while time.monotonic() - began < 0.02:
+            pass
+        spent.append(time.monotonic() - began)
+
+    executor = door({"t.free": works, "t.quick": 1})
+    with caplog.at_level(logging.INFO):
+        began = time.monotonic()
+        await call(executor, "free")
+        outside = time.monotonic() - began
+        await call(executor, "quick")
+    slow, quick = [span["duration"] for span in logged(caplog)]
+    assert spent[0] <= slow + 1e-6 <= outside + 1e-6
+    assert quick < slow
+
+
+@pytest.mark.scenario("004-02")
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ({"a": [1, None]}, "{'a': [1, None]}"),
+        (None, "None"),
+        ("two\nlines", r"two\nlines"),
+        ("x" * 10**6, "x" * 119 + "…"),
+        (["x"] * 10**6, "<list of 1000000>"),
+        ([10**5000], "<list of 1>"),
+        (10**5000, "<a whole number of about 5,000 digits>"),
+    ],
+    ids=["small", "none", "lines", "long", "large", "digits", "number"],
+)
+async def test_a_result_is_logged_a_large_one_by_its_kind_and_size(
+    value: Any, shown: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        await receive(door({"t.free": value}), "free")
+    assert [span["result"] for span in logged(caplog)] == [shown]
+
+
+@pytest.mark.scenario("004-02")
+async def test_no_part_of_a_secret_is_logged_however_long_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    secret = "".join(f"k{number:03}" for number in range(100))
+    with caplog.at_level(logging.INFO):
+        await receive(door({"t.f": lambda query, count: [".", query]}), "f", query=secret, count=1)
+        await receive(door({"t.f": lambda query, count: query * 50}), "f", query=secret * 50, count=1)
+    short, long = logged(caplog, redact=lambda text: text.replace(secret, "***"))
+    assert (short["arguments"], short["result"]) == ("query='***', count=1", "['.', '***']")
+    assert "k0" not in long["result"] + long["arguments"]
 
 
 @pytest.mark.scenario("004-14")

@@ -127,7 +127,7 @@ async def test_a_page_that_cannot_be_is_refused_in_these_words(arguments: str, w
     assert words in error_of(await run_in(tmp_path, f"ot.result({arguments})"))
 
 
-@pytest.mark.scenario("001-56", "001-57", "001-58", "001-61", "001-62")
+@pytest.mark.scenario("001-56", "001-57", "001-61", "001-62")
 async def test_pages_are_read_by_place_and_by_search(tmp_path: Path) -> None:
     async with running_app(tmp_path, config={"output": {"max_inline_size": 1000}}) as app:
         lines = "\\n".join(f"line {n}" for n in range(1, 1001))
@@ -142,7 +142,18 @@ async def test_pages_are_read_by_place_and_by_search(tmp_path: Path) -> None:
         assert (first["total_lines"], first["returned"]) == (1000, 2)
         assert (await page(offset=999, limit=5))["lines"] == ["line 999", "line 1000"]
         assert (await page(search="^line 99.$", offset=2, limit=2))["lines"] == ["line 991", "line 992"]
-        assert (await page(search="lnie 777", fuzzy=True, limit=1))["lines"] == ["line 777"]
+
+
+@pytest.mark.scenario("001-58")
+async def test_a_fuzzy_search_gives_similar_lines_the_most_similar_first(tmp_path: Path) -> None:
+    lines = ["cnofig", "nothing alike", "the configuration", "zzz", "confi", "config"]
+    async with running_app(tmp_path, config={"output": {"max_inline_size": 1000}}) as app:
+        handle = json.loads(value_of(await app.run(f"'\\n'.join({lines} + ['0' * 40] * 100)")))["handle"]
+        asked = f"__format__ = 'json'\not.result(handle='{handle}', search='config', fuzzy={{}})['lines']"
+        assert json.loads(value_of(await app.run(asked.format(False)))) == ["the configuration", "config"]
+        # By their likeness, and of two that are alike the earlier.
+        similar = json.loads(value_of(await app.run(asked.format(True))))
+        assert similar == ["the configuration", "config", "confi", "cnofig"]
 
 
 # ---------------------------------------------------------------- the specification's own words

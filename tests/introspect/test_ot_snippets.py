@@ -75,6 +75,18 @@ async def test_in_full_a_snippet_is_its_definition_an_example_and_what_that_expa
     assert await ask(tmp_path, "ot.snippets(pattern='brv_research', info='full')") == PAGE
 
 
+@pytest.mark.scenario("001-41")
+async def test_declared_types_are_shown_beside_the_defaults(tmp_path: Path) -> None:
+    params = {
+        "topic": {"type": "str", "example": "Python"},
+        "count": {"type": "int", "default": 5, "description": "Number of sources"},
+    }
+    config = {"snippets": {"find": RESEARCH | {"params": params}}}
+    text = value_of(await run_in(tmp_path, "ot.snippets(pattern='find', info='full')", config=config))
+    assert 'params:\n  topic: {type: str}\n  count: {type: int, default: 5, description: "Number of sources"}\n' in text
+    assert "# $find topic=Python\n" in text
+
+
 async def test_several_pages_are_set_apart(tmp_path: Path) -> None:
     text = await ask(tmp_path, "ot.snippets(pattern='pkg', info='full')")
     assert [page.splitlines()[0] for page in text.split("\n\n---\n")] == ["name: pkg_new", "name: up"]
@@ -105,11 +117,11 @@ TEXTS = st.text(max_size=40)
 @example("", "a\n\n", "")
 @example("", "a\n\n  b\r\n", "\u2028")
 def test_a_definition_can_be_read_back(description: str, body: str, said: str) -> None:
-    params = {"x": SnippetParam(default=1, description=said), "y": SnippetParam(required=False)}
+    params = {"x": SnippetParam(type="int", default=1, description=said), "y": SnippetParam(required=False)}
     text = definition("name", Snippet(description=description, body=body, params=params))
     read: Any = yaml.safe_load(text)
     assert (read["description"], read["body"]) == (description, body)
-    assert read["params"]["x"] == {"default": 1} | ({"description": said} if said else {})
+    assert read["params"]["x"] == {"type": "int", "default": 1} | ({"description": said} if said else {})
     assert read["params"]["y"] == {"required": False}
 
 

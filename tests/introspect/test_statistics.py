@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from ot.app import App
 from ot.log_span import SpanMessage
 from ot.stats.query import read_figures
 from run_app import BRAVE, run_in, running_app, value_of
+from stats.desk import call_row, sink
 
 pytestmark = pytest.mark.anyio
 
@@ -55,12 +57,18 @@ async def test_all_time_is_summed_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.scenario("001-16")
-@pytest.mark.parametrize("period", ["day", "week", "month", "all"])
-async def test_each_period_can_be_asked_for(tmp_path: Path, period: str) -> None:
+async def test_each_period_counts_the_calls_that_lie_in_it(tmp_path: Path) -> None:
+    earlier = sink(tmp_path / "user" / "stats" / "stats.db", clock=time.time)
+    earlier.write([call_row(time.time() - days * 86_400, "brave.search") for days in (3, 3, 20, 200, 200, 200)])
+    earlier.close()
     async with running_app(tmp_path, PACKS) as app:
         await use(app)
-        found = await ask(app, f"ot.stats(period='{period}')")
-    assert (found["period"], found["total_calls"]) == (period, 4)
+        found = [await ask(app, f"ot.stats(period='{period}')") for period in ("day", "week", "month", "all")]
+    for one in found:
+        assert one["total_calls"] == sum(tool["calls"] for tool in one["tools"])
+    searches = [tool["calls"] for one in found for tool in one["tools"] if tool["tool"] == "brave.search"]
+    assert [one["period"] for one in found] == ["day", "week", "month", "all"]
+    assert searches == [3, 3 + 2, 3 + 2 + 1, 3 + 2 + 1 + 3]
 
 
 @pytest.mark.scenario("001-17")
@@ -208,18 +216,17 @@ async def test_a_call_of_ot_result_is_logged_with_what_was_asked(
     assert (searched["offset"], searched["limit"], searched["search"]) == (5, 2, "li")
 
 
-async def test_a_tool_call_is_a_span_with_arguments_only_where_debug_is_wanted(
+@pytest.mark.scenario("004-02")
+async def test_a_tool_call_is_a_span_with_arguments_and_result_and_at_warning_only_a_failed_one(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for level in (logging.INFO, logging.DEBUG):
+    for level in (logging.INFO, logging.WARNING):
         caplog.clear()
         with caplog.at_level(level):
             await run_in(tmp_path, "brave.search(q='words')\nbrave.search(bad=1)", PACKS)
-        calls = [span for span in spans(caplog) if span["span"] == "tool.call"]
-        assert calls[-1]["errorType"] == "InvalidArguments"
-        assert calls[-1]["status"] == "FAILED"
-        assert ("arguments" in calls[0]) is (level == logging.DEBUG)
-    assert calls[0]["tool"] == "brave.search"
-    assert calls[0]["arguments"] == "query='words'"
-    assert calls[0]["resultLen"] == len("brave found words")
-    assert calls[0]["duration"] >= 0
+        *good, bad = [span for span in spans(caplog) if span["span"] == "tool.call"]
+        assert (bad["errorType"], bad["status"]) == ("InvalidArguments", "FAILED")
+        assert "result" not in bad
+        told = [(span["tool"], span["arguments"], span["result"], span["resultLen"]) for span in good]
+        expected = ("brave.search", "query='words'", "brave found words", len("brave found words"))
+        assert told == ([expected] if level == logging.INFO else [])

@@ -127,6 +127,50 @@ async def test_collecting_gives_all_tools_once() -> None:
     assert await ToolArguments.get_declared_tools() == {}
 
 
+class WatchedLock:
+    """A lock that says when somebody has to wait for it."""
+
+    def __init__(self, moved: threading.Event) -> None:
+        self._lock = threading.Lock()
+        self._moved = moved
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            self._moved.set()
+            self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+@pytest.mark.scenario("003-11")
+async def test_what_is_declared_while_tools_are_collected_waits_and_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    moved = threading.Event()
+    threads: list[threading.Thread] = []
+
+    def late() -> None:
+        ToolArguments.declare(named("late"))
+        moved.set()
+
+    class Emptied(dict[str, Any]):
+        """A collection that somebody adds to just before it is emptied, unless he has to wait."""
+
+        def clear(self) -> None:
+            if not threads:
+                threads.append(threading.Thread(target=late))
+                threads[0].start()
+                assert moved.wait(10)
+            super().clear()
+
+    monkeypatch.setattr(ToolArguments, "_lock", WatchedLock(moved))
+    monkeypatch.setattr(ToolArguments, "_declared", Emptied({"early": repeat}))
+    first = await ToolArguments.get_declared_tools()
+    threads[0].join(10)
+    assert (list(first), list(await ToolArguments.get_declared_tools())) == (["early"], ["late"])
+
+
 @pytest.mark.scenario("003-11", "003-09")
 async def test_tools_declared_by_many_threads_are_collected_once_each_by_many_loops() -> None:
     names = [f"tool_{number}" for number in range(400)]

@@ -50,7 +50,7 @@ def health(talk: AskedTalk) -> dict[str, Any]:
 
 def test_fifteen_of_twenty_servers_work_and_health_says_why_five_do_not(tmp_path: Path) -> None:
     with house(tmp_path, REAL, more=FAKES | BAD, policy={"allow": ["*"]}) as talk:
-        assert health(talk)["servers"] == dict.fromkeys([*REAL, *FAKES, *BAD], "idle")
+        assert health(talk)["servers"] == dict.fromkeys([*REAL, *FAKES, *BAD], "disconnected")
         calls = [f"{name}.echo(text='{name}')" for name in FAKES]
         program = f"""
 import asyncio

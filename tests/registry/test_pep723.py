@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ot.execution.workers.uv_command import find_uv
-from ot.registry.pep723 import ScriptMetadata, read_script_block, script_metadata
+from ot.registry.pep723 import ScriptMetadata, script_metadata, script_problem
 
 WHOLE = """\
 '''A pack.'''
@@ -34,33 +34,29 @@ def block(*lines: str) -> str:
     return "\n".join(["# /// script", *(f"# {line}" if line else "#" for line in lines), "# ///", ""])
 
 
+def metadata_of(text: str) -> ScriptMetadata:
+    """Return the metadata of a file that is in order."""
+    assert script_problem(text) == ""
+    metadata = script_metadata(text)
+    assert metadata is not None
+    return metadata
+
+
 @pytest.mark.scenario("002-06")
 def test_comment_prefixes_come_off_and_the_rest_is_toml() -> None:
-    assert {
-        "requires-python": ">=3.12",
-        "dependencies": ["six>=1.16", "httpx[http2]; python_version >= '3.12'"],
-        "tool": {"uv": {"exclude-newer": "2026-01-01T00:00:00Z"}},
-    } == read_script_block(WHOLE)
+    dependencies = ("six>=1.16", "httpx[http2]; python_version >= '3.12'")
+    assert ScriptMetadata(True, dependencies, ">=3.12", needs_consent=False) == script_metadata(WHOLE)
 
 
 @pytest.mark.scenario("002-06")
 @pytest.mark.parametrize("lines", [("dependencies = [",), ("a = 1", "a = 2"), ("= 3",), ("a = " + "[" * 5000,)])
-def test_malformed_toml_reads_as_no_block(lines: tuple[str, ...]) -> None:
-    assert read_script_block(block(*lines)) is None
+def test_malformed_toml_has_no_metadata(lines: tuple[str, ...]) -> None:
+    assert script_metadata(block(*lines)) is None
 
 
 def test_a_file_without_a_block_declares_nothing() -> None:
     text = "# /// pyproject\n# a = 1\n# ///\nprint('# /// script')\n"
-    assert read_script_block(text) is None
-    assert ScriptMetadata() == script_metadata(text)
-    assert not script_metadata(text).present
-
-
-def test_declared_dependencies_and_python_are_told() -> None:
-    metadata = script_metadata(WHOLE)
-    assert ("six>=1.16", "httpx[http2]; python_version >= '3.12'") == metadata.dependencies
-    assert ">=3.12" == metadata.requires_python
-    assert (True, "", False) == (metadata.present, metadata.problem, metadata.needs_consent)
+    assert ScriptMetadata(present=False) == metadata_of(text)
 
 
 def test_an_empty_block_is_a_block() -> None:
@@ -69,8 +65,8 @@ def test_an_empty_block_is_a_block() -> None:
 
 def test_line_ends_and_a_byte_order_mark_of_other_systems_do_not_matter() -> None:
     text = block('dependencies = ["six"]')
-    assert ("six",) == script_metadata(text.replace("\n", "\r\n")).dependencies
-    assert ("six",) == script_metadata("\ufeff" + text).dependencies
+    assert ("six",) == metadata_of(text.replace("\n", "\r\n")).dependencies
+    assert ("six",) == metadata_of("\ufeff" + text).dependencies
 
 
 @pytest.mark.parametrize(
@@ -94,9 +90,8 @@ def test_line_ends_and_a_byte_order_mark_of_other_systems_do_not_matter() -> Non
     ],
 )
 def test_a_mistake_is_told_with_its_place(text: str, problem: str) -> None:
-    metadata = script_metadata(text)
-    assert metadata.present
-    assert metadata.problem.startswith(problem), metadata.problem
+    assert script_metadata(text) is None
+    assert script_problem(text).startswith(problem)
 
 
 @pytest.mark.parametrize(
@@ -109,8 +104,7 @@ def test_a_mistake_is_told_with_its_place(text: str, problem: str) -> None:
     ],
 )
 def test_packages_from_elsewhere_than_the_index_need_consent(lines: tuple[str, ...]) -> None:
-    metadata = script_metadata(block(*lines))
-    assert ("", True) == (metadata.problem, metadata.needs_consent)
+    assert metadata_of(block(*lines)).needs_consent
 
 
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,10}", fullmatch=True)
@@ -119,15 +113,14 @@ NAMES = st.from_regex(r"[a-z][a-z0-9]{0,10}", fullmatch=True)
 @given(st.lists(NAMES, max_size=5))
 def test_what_was_written_as_dependencies_is_read_again(names: list[str]) -> None:
     text = block(f"dependencies = {json.dumps(names)}")
-    assert tuple(names) == script_metadata(text).dependencies
+    assert tuple(names) == metadata_of(text).dependencies
 
 
 @given(st.text())
 def test_no_text_breaks_the_reading(text: str) -> None:
     wrapped = "\n".join(["# /// script", *(f"# {line}" for line in text.splitlines()), "# ///"])
     for source in (text, wrapped):
-        metadata = script_metadata(source)
-        assert (read_script_block(source) is None) <= (bool(metadata.problem) or not metadata.present)
+        assert (script_metadata(source) is None) == bool(script_problem(source))
 
 
 # ---------------------------------------------------------------- the same file for uv and for us
@@ -139,9 +132,9 @@ NONE_SUCH = 'requires-python = "==3.99.*"'
 @pytest.mark.parametrize("separator", SEPARATORS, ids=ascii)
 def test_a_line_that_only_some_take_for_ended_is_refused(separator: str) -> None:
     hidden = block(f"# note{separator}xxz = '''", "[[tool.uv.index]]", "url = 'http://x/'", f"# end{separator}xx'''")
-    metadata = script_metadata(f"\n{hidden}")
-    assert metadata.problem.startswith(f"line 3: U+{ord(separator):04X} stands in the '# /// script' block")
-    assert read_script_block(hidden) is None
+    problem = script_problem(f"\n{hidden}")
+    assert problem.startswith(f"line 3: U+{ord(separator):04X} stands in the '# /// script' block")
+    assert script_metadata(hidden) is None
 
 
 def test_other_separators_outside_the_block_are_the_files_own_affair() -> None:
@@ -176,6 +169,6 @@ def test_whatever_is_accepted_is_what_uv_reads(text: str, tmp_path: Path) -> Non
     ]
     said = subprocess.run(command, capture_output=True, text=True, timeout=60)
     metadata = script_metadata(text)
-    if metadata.present and not metadata.problem:
+    if metadata and metadata.present:
         assert ("==3.99.*" in said.stderr) == (metadata.requires_python == "==3.99.*")
         assert "PEP 723" not in said.stderr

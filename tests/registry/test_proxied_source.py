@@ -74,6 +74,13 @@ def test_names_that_meet_get_a_number_and_a_warning(caplog: pytest.LogCaptureFix
     assert "the tool 'a-b' is called a_b_2, another one has that name" in caplog.text
 
 
+@pytest.mark.scenario("004-09")
+def test_a_tool_that_a_server_lists_twice_is_warned_about(caplog: pytest.LogCaptureFixture) -> None:
+    listed = [{"name": "a", "description": "old"}, {"name": "a", "description": "new"}]
+    assert tools(*listed)["a"].doc == "new"
+    assert "the tool a is listed twice, the later one counts" in caplog.text
+
+
 def test_resources_and_prompts_are_tools_where_the_server_has_them() -> None:
     assert tools(CLOSE).keys() == {"close"}
     found = tools({"name": "prompts"}, prompts=({"name": "greet"},), has_resources=True)

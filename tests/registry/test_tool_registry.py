@@ -18,6 +18,7 @@ from ot.registry import tool_loader
 from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_loader import ToolLoader
 from ot.registry.tool_registry import Pack, ToolRegistry
+from run_app import write_packs
 
 
 def pack(name: str, *tools: str, origin: str = "here") -> Pack:
@@ -50,6 +51,44 @@ def test_a_later_pack_of_the_same_name_replaces_the_earlier_with_a_warning(caplo
     assert list(registry.pack("web").tools) == ["new"]
     (record,) = caplog.records
     assert record.getMessage() == "pack web of the project replaces the one of bundled"
+
+
+@pytest.mark.scenario("004-09")
+def test_a_later_tool_of_the_same_name_in_a_pack_replaces_the_earlier_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tools = [Tool("web", "search", doc="old"), Tool("web", "fetch"), Tool("web", "search", doc="new")]
+    registry = ToolRegistry([Pack("web", "local", lambda: tools, origin="the project")])
+    with caplog.at_level(logging.WARNING):
+        assert registry.tool("web", "search").doc == "new"
+        assert [tool.name for tool in registry.tools()] == ["fetch", "search"]
+    (record,) = caplog.records
+    assert record.getMessage() == "web.search of the project is defined twice: the later one replaces the earlier"
+
+
+@pytest.mark.scenario("004-09")
+def test_a_function_that_a_packs_file_defines_twice_is_warned_about(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    twice = """
+        from typing import overload
+        @overload
+        def kind(x: int) -> int: ...
+        @overload
+        def kind(x: str) -> str: ...
+        def kind(x): return x
+        def search(old): return 1
+        def search(new): return 2
+    """
+    loader = write_packs(tmp_path, {"web": twice})
+    with caplog.at_level(logging.WARNING):
+        tools = ToolRegistry(loader.packs()).pack("web").tools
+    assert {name: [p.name for p in tool.parameters] for name, tool in tools.items()} == {
+        "kind": ["x"],
+        "search": ["new"],
+    }
+    (record,) = caplog.records
+    assert "web.search of packs_" in record.getMessage() and "is defined twice" in record.getMessage()
 
 
 def test_packs_of_different_names_are_registered_without_a_word(caplog: pytest.LogCaptureFixture) -> None:

@@ -88,6 +88,18 @@ async def test_a_tool_that_does_not_exist_is_answered_with_those_that_do(tmp_pat
     assert "Available tools: brave.search, brave.web_search, context7.search" in text
 
 
+@pytest.mark.scenario("000-23")
+async def test_of_many_tools_the_nearest_twenty_are_listed_and_the_rest_counted(tmp_path: Path) -> None:
+    many = "\n".join(f"def tool{number:02}(): return 1" for number in range(45))
+    # What the server brings itself counts too.
+    async with running_app(tmp_path, {"many": many}) as app:
+        every = len(app.picture.registry.tools())
+        text = error_of(await app.run("tool45()"))
+    listed, _, more = text.partition("Available tools: ")[2].splitlines()[0].rpartition(" and ")
+    assert len(listed.split(", ")) == 20
+    assert more == f"{every - 20} more"
+
+
 @pytest.mark.scenario("000-24")
 @pytest.mark.parametrize(
     ("call", "words"),

@@ -81,14 +81,27 @@ async def test_dots_are_resolved_by_the_pack_proxy_alone(tmp_path: Path, monkeyp
 
 
 @pytest.mark.scenario("000-39")
-def test_the_runner_imports_its_steps_from_their_modules() -> None:
+def test_the_runner_imports_fence_loader_and_proxy_from_their_modules() -> None:
     modules = imported_from()
     assert "strip_fences" in modules["ot.runtime.fence_processor"]
+    assert "loaded_tool" in modules["ot.registry.tool_loader"]
     assert "PackProxy" in modules["ot.runtime.pack_proxy"]
-    assert "parse_program" in modules["ot.runtime.program"]
-    assert "expand_aliases" in modules["ot.runtime.aliases"]
-    # Loading is further away still: the runner sees tools only through the door that it is handed.
-    assert "ToolExecutor" in modules["ot.execution.tool_executor"]
+
+
+@pytest.mark.scenario("000-39")
+async def test_what_the_runner_imports_does_the_work_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[str] = []
+
+    def watched(name: str) -> Any:
+        real: Any = getattr(runner, name)
+        return lambda *args, **kwargs: used.append(name) or real(*args, **kwargs)
+
+    steps = ["strip_fences", "parse_program", "expand_aliases", "PackProxy", "loaded_tool"]
+    async with running_app(tmp_path, {"brave": BRAVE}) as app:
+        for name in steps:
+            monkeypatch.setattr(runner, name, watched(name))
+        assert value_of(await app.run("```\nbrave.search(query='x')\n```")) == "brave found x"
+    assert set(used) == set(steps)
 
 
 @pytest.mark.scenario("000-39")
@@ -100,6 +113,4 @@ def test_the_runner_holds_nothing_but_the_order_of_steps() -> None:
     assert not [text for text in texts if "```" in text or "~~~" in text or ".py" in text]
     names = {alias.name for node in ast.walk(TREE) if isinstance(node, ast.Import) for alias in node.names}
     assert names.isdisjoint({"re", "ast", "tokenize", "importlib", "inspect", "pkgutil", "os", "pathlib"})
-    assert not [
-        m for m in imported_from() if m.startswith(("ot.execution.backends", "ot.registry.tool_loader", "ot_tools"))
-    ]
+    assert not [m for m in imported_from() if m.startswith(("ot.execution.backends", "ot_tools"))]

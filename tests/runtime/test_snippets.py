@@ -63,6 +63,7 @@ def test_a_value_in_a_format_spec_holds_no_code(value: str) -> None:
 @example("-1")
 @example("1e999")
 @example("(1)")
+@example("9" * 400)
 def test_a_bare_value_is_one_literal_and_nothing_else(value: str) -> None:
     (statement,) = ast.parse(placed("[@, 'after'\n]", value)).body
     assert isinstance(statement, ast.Expr)
@@ -112,6 +113,42 @@ def test_a_bare_value_is_written_as_python_writes_it(value: Any, written: str) -
 def test_a_template_that_is_no_python_is_said_to_be_none() -> None:
     with pytest.raises(SnippetError, match="does not expand to Python"):
         placed("('@", "x")
+
+
+# ---------------------------------------------------------------- declared types
+
+
+async def expanded(kind: str, value: str) -> str:
+    snippet = Snippet.model_validate({"body": "x = {{ n }}", "params": {"n": {"type": kind}}})
+    renderer = SnippetRenderer()
+    try:
+        return await Snippets({"s": snippet}, renderer).expand(f"$s n={value}")
+    finally:
+        await renderer.aclose()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("kind", "value", "written"),
+    [("str", "5", "'5'"), ("int", "5", "5"), ("int", "-5", "(-5)"), ("float", "5", "5.0"), ("bool", "true", "True")],
+)
+async def test_a_value_is_written_as_its_declared_type(kind: str, value: str, written: str) -> None:
+    assert await expanded(kind, value) == f"x = {written}"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("kind", "value", "words"),
+    [
+        ("int", "1.5", "$s takes n as a whole number, not '1.5'"),
+        ("float", "inf", "$s takes n as a number, not 'inf'"),
+        ("bool", "1", "$s takes n as true or false, not '1'"),
+    ],
+)
+async def test_a_value_of_another_type_is_refused(kind: str, value: str, words: str) -> None:
+    with pytest.raises(SnippetError) as refused:
+        await expanded(kind, value)
+    assert words == str(refused.value)
 
 
 # ---------------------------------------------------------------- how a snippet is called

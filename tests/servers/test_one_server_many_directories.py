@@ -54,4 +54,4 @@ async def test_search_knows_a_server_in_a_directory_never_seen_before(tmp_path: 
     )
     assert "fake.echo" in found
     assert "not been asked" not in packs
-    assert "idle" in health
+    assert "disconnected" in health

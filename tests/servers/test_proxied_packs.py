@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from answers import YES, User
 from faults.faults_corpus import CORPUS
 from ot.app import App
 from ot.execution.servers.client_roots import ClientRoots, Roots
+from ot.introspect.proxy_health import UNUSED
 from ot.server.mcp_server import build_server
 from run_app import error_of, paths_in, running_app, value_of
 from servers.desk import below_this, fake, until
@@ -101,7 +103,7 @@ async def test_nothing_is_started_before_a_program_names_it(tmp_path: Path):
     async with running_app(tmp_path, config=config(fake=fake())) as app:
         await app.start()
         assert not app.servers.states()
-        assert (await health_of(app))["servers"] == {"fake": "idle"}
+        assert (await health_of(app))["servers"] == {"fake": "disconnected"}
         assert '"status":"ok"' in value_of(await app.run("ot.health()['registry']"))
 
 
@@ -174,15 +176,17 @@ async def test_health_tells_of_each_server_and_why_one_is_away(tmp_path: Path):
     servers = config(good=fake("junk=1"), dead=fake("exit=1"), off=fake(enabled=False))
     async with running_app(tmp_path, config=servers) as app:
         assert await health_of(app) == {
-            "status": "ok",
+            "status": "degraded",
             "server_count": 2,
-            "servers": {"good": "idle", "dead": "idle"},
+            "servers": {"good": "disconnected", "dead": "disconnected"},
+            "note": UNUSED,
         }
         await app.run("good.echo()")
         await app.run("dead.echo()")
         health = await health_of(app)
         assert health["status"] == "degraded"
         assert health["servers"] == {"good": "connected", "dead": "disconnected"}
+        assert "note" not in health
         assert "exit code 1" in health["problems"]["dead"]
         assert "Welcome to the fake server" in health["problems"]["good"]
         assert json.loads(value_of(await app.run("__format__ = 'json'\not.config()['servers']"))) == [
@@ -190,6 +194,22 @@ async def test_health_tells_of_each_server_and_why_one_is_away(tmp_path: Path):
             "dead",
             "off",
         ]
+
+
+@pytest.mark.scenario("001-11")
+async def test_a_server_that_is_not_connected_is_disconnected_and_makes_the_proxy_degraded(tmp_path: Path):
+    async with running_app(tmp_path, config=config(one=fake(), two=fake("junk=0"))) as app:
+
+        async def health() -> tuple[str, dict[str, str]]:
+            told = await health_of(app)
+            return told["status"], told["servers"]
+
+        assert await health() == ("degraded", {"one": "disconnected", "two": "disconnected"})
+        pid = json.loads(value_of(await app.run("two.echo()\none.pid()['pid']")))
+        assert await health() == ("ok", {"one": "connected", "two": "connected"})
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: app.servers.states()["one"]["state"] != "connected")
+        assert await health() == ("degraded", {"one": "disconnected", "two": "connected"})
 
 
 @pytest.mark.scenario("001-11")

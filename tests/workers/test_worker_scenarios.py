@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import sys
 import tomllib
 from collections.abc import Mapping
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import ot_tools
 from mcp_wire import process_tree
 from ot.app import App
 from ot.config.paths import Paths
-from ot.registry.pep723 import read_script_block
-from run_app import paths_in, running_app, value_of
+from ot.registry.pep723 import ScriptMetadata, script_metadata
+from run_app import error_of, paths_in, running_app, value_of
 from workers.door import Door, source_of
 from workers.process_watch import assert_gone, below_this, command
 from workers.watched_workers import write_pack
@@ -161,24 +165,24 @@ async def test_each_call_starts_the_idle_time_anew(tmp_path: Path) -> None:
         await door.aclose()
 
 
+def headed(*lines: str) -> str:
+    header = "\n".join(["# /// script", *(f"# {line}" for line in lines), "# ///"])
+    return f"{header}\ndef f(): return 'called'\n"
+
+
 @pytest.mark.scenario("002-06")
-@pytest.mark.parametrize(
-    ("lines", "found"),
-    [
-        (['dependencies = ["six",', '  "rich>=13",', "]"], {"dependencies": ["six", "rich>=13"]}),
-        (
-            ["[tool.uv]", 'exclude-newer = "2026-01-01T00:00:00Z"'],
-            {"tool": {"uv": {"exclude-newer": "2026-01-01T00:00:00Z"}}},
-        ),
-        (['dependencies = ["six"'], None),
-        (["dependencies = [,]"], None),
-    ],
-)
-def test_the_header_is_read_as_toml_and_a_broken_one_is_none(lines: list[str], found: dict[str, Any] | None) -> None:
-    text = "\n".join(["# /// script", *(f"# {line}" for line in lines), "# ///", ""])
-    assert found == read_script_block(text)
-    if found is not None:
-        assert found == tomllib.loads("\n".join(lines))
+async def test_a_pack_whose_header_is_no_toml_is_unavailable_with_the_reason_and_the_others_work(
+    tmp_path: Path,
+) -> None:
+    packs = {"good": headed("dependencies = [", "]"), "bad": headed('dependencies = ["six"')}
+    app = extension_app(tmp_path, packs)
+    try:
+        assert script_metadata(packs["bad"]) is None
+        assert "called" == value_of(await app.run("good.f()"))
+        text = error_of(await app.run("bad.f()"))
+        assert "bad_tools.py: line 2: the '# /// script' block is not valid TOML" in text
+    finally:
+        await app.aclose()
 
 
 INSIDE = '''
@@ -198,12 +202,11 @@ def where() -> dict:
 async def test_a_bundled_pack_runs_in_the_servers_process_with_the_registry_and_the_configuration(
     tmp_path: Path,
 ) -> None:
-    """Through ``ot.execution.tool_context``. Access to language models comes with the chat clients."""
     import os
 
     async with running_app(tmp_path, {"inside": INSIDE}, {"aliases": {"w": "inside.where"}}) as app:
         # A bundled file has no header.
-        assert read_script_block(INSIDE) is None
+        assert script_metadata(INSIDE) == ScriptMetadata(present=False)
         assert "in_process" == app.picture.registry.tool("inside", "where").backend
         found = value_of(await app.run("inside.where()"))
     assert f'"pid":{os.getpid()}' in found
@@ -211,13 +214,27 @@ async def test_a_bundled_pack_runs_in_the_servers_process_with_the_registry_and_
     assert '"alias":{"w":"inside.where"}' in found
 
 
+def imported_by(file: Path) -> set[str]:
+    """Return the packages that a file imports, anywhere in it, without those of the standard library and its own."""
+    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
+    return {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"ot", "ot_tools", "mcp_core"}
+
+
 @pytest.mark.scenario("002-09", "002-12")
-def test_what_bundled_packs_import_is_in_the_distribution_and_none_has_a_header() -> None:
-    files = sorted(Path(ot_tools.__file__).parent.glob("[!_]*.py"))
-    assert files
+def test_what_bundled_packs_import_the_distribution_depends_on_and_none_has_a_header() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    bundled = {canonicalize_name(Requirement(line).name) for line in project["dependencies"]}
+    homes = packages_distributions()
+    files = sorted(Path(ot_tools.__file__).parent.glob("*.py"))
+    assert {"file.py", "_text_search.py"} <= {file.name for file in files}
+    imported = {name for file in files for name in imported_by(file)}
+    assert imported
+    for name in imported:
+        assert bundled & {canonicalize_name(home) for home in homes[name]}, f"{name} is no dependency of ours"
     for file in files:
-        assert read_script_block(file.read_text(encoding="utf-8")) is None
-        __import__(f"ot_tools.{file.stem}")
+        assert script_metadata(file.read_text(encoding="utf-8")) == ScriptMetadata(present=False)
 
 
 @pytest.mark.scenario("002-10", "002-11")

@@ -10,14 +10,26 @@ from ot.chat.chat_tools import ChatTools, House
 from ot.chat.conversation import ChatWatcher, Conversation
 from ot.chat.ollama_client import OllamaClient
 from ot.config.models import Chat
-from ot.config.secrets import Secrets
+from ot.config.secrets import MODEL_KEYS, Secrets
 from ot.errors import ChatError
 from ot.execution.ask_user import AskUser
 from ot.registry.tool_definitions import ToolDefinitions
 from ot.registry.tool_registry import ToolRegistry
 
-KEYS = {"anthropic": "ANTHROPIC_API_KEY", "ollama": "OLLAMA_API_KEY"}
-"""The secrets that providers ask for; a local Ollama asks for none."""
+
+def key_for(chat: Chat, secrets: Secrets) -> str:
+    """Return the key of the provider that *chat* names, or nothing where it needs none.
+
+    Raises:
+        ChatError: It is missing.
+    """
+    key = secrets.get(MODEL_KEYS[chat.provider]) or ""
+    if not key and chat.provider == "anthropic":
+        raise ChatError(
+            "there is no key for Anthropic's models: put ANTHROPIC_API_KEY into the environment or into "
+            "~/.onetool/secrets.yaml, or take a model of your own with chat.provider: ollama (--provider ollama)"
+        )
+    return key
 
 
 def open_client(chat: Chat, secrets: Secrets) -> ChatClient:
@@ -26,17 +38,12 @@ def open_client(chat: Chat, secrets: Secrets) -> ChatClient:
     Raises:
         ChatError: Its key or its library is missing.
     """
-    key = secrets.get(KEYS[chat.provider]) or ""
+    key = key_for(chat, secrets)
     if chat.provider == "ollama":
         return OllamaClient(
             model=chat.model, url=chat.ollama_url, key=key,
             system=chat.system, max_tokens=chat.max_tokens, gap_seconds=chat.gap_seconds,
         )  # fmt: skip
-    if not key:
-        raise ChatError(
-            "there is no key for Anthropic's models: put ANTHROPIC_API_KEY into the environment or into "
-            "~/.onetool/secrets.yaml, or take a model of your own with --provider ollama"
-        )
     return AnthropicClient(
         key, model=chat.model, url=chat.anthropic_url,
         system=chat.system, max_tokens=chat.max_tokens, gap_seconds=chat.gap_seconds,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 from ot.app import App
-from ot.chat.open_chat import KEYS, open_client, open_conversation, open_tools
+from ot.chat.open_chat import open_client, open_conversation, open_tools
 from ot.cli.chat_screen import CallLog, ChatScreen
 from ot.cli.own_log import start_log
 from ot.cli.terminal_question import TerminalQuestion
@@ -33,7 +33,7 @@ class ChatRoom:
         """
         self.app = app
         loaded = app.picture.loaded
-        self.redact = loaded.secrets.using(KEYS.values()).redact
+        self.redact = loaded.secrets.redact
         start_log(app, terminal_level="WARNING")
         wanted = {"provider": provider, "model": model}
         chat = loaded.config.chat.model_copy(update={name: value for name, value in wanted.items() if value})

@@ -116,16 +116,17 @@ def _entry(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _pack(inventory: Inventory, name: str, file: str, known: Known) -> dict[str, Any]:
-    from ot.registry.pep723 import script_metadata
+    from ot.registry.pep723 import script_metadata, script_problem
 
-    metadata = script_metadata(inventory.snapshot.contents.get(file, b"").decode(errors="replace"))
+    text = inventory.snapshot.contents.get(file, b"").decode(errors="replace")
+    metadata = script_metadata(text)
     words: dict[str, Any] = {"file": file}
-    if metadata.dependencies:
+    if metadata is None:
+        words["problem"] = script_problem(text)
+    elif metadata.dependencies:
         words["installs"] = list(metadata.dependencies)
-    if metadata.needs_consent:
+    if metadata and metadata.needs_consent:
         words["installs from"] = "elsewhere than your own package index: see its file"
-    if metadata.problem:
-        words["problem"] = metadata.problem
     return words | _said(name in known.packs, f"{known.packs.get(name, '')} '{name}'")
 
 

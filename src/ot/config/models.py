@@ -130,6 +130,10 @@ class Settings(BaseModel):
 class SnippetParam(Settings):
     """One parameter of a snippet."""
 
+    type: Literal["str", "int", "float", "bool"] | None = Field(
+        default=None,
+        description="What a given value must be; without it a value that looks like a number is one",
+    )
     required: bool = Field(default=True, description="Whether an expansion must give it")
     default: Any = Field(
         default=None, description="The value of one that is not given; it makes the parameter optional"
@@ -410,7 +414,7 @@ class Logs(Settings):
     """What is written about the server's own work: on standard error, and to a file that ``onetool logs`` shows."""
 
     level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        default="INFO", description="The least that is written; DEBUG also writes every tool call with its arguments"
+        default="INFO", description="The least that is written; INFO writes every run and every tool call"
     )
     format: Literal["text", "json"] = Field(
         default="text", description="How lines on standard error are written; the file always holds lines of JSON"

@@ -19,7 +19,7 @@ from ot.execution.consent import how_to_allow
 from ot.execution.deadline import Deadline
 from ot.execution.policy import Policy
 from ot.execution.schema_check import SchemaCheck
-from ot.log_span import cut_arguments, log_span
+from ot.log_span import cut_arguments, cut_result, log_span
 from ot.registry.tool import Tool
 from ot.registry.tool_registry import ToolRegistry
 
@@ -95,6 +95,7 @@ class ToolExecutor:
         """
         started = time.monotonic()
         error, message, source, chars = "", "", "", 0
+        value: Any = None
         arguments: Mapping[str, Any] = kwargs
         try:
             tool = self.registry.tool(pack, name)
@@ -135,6 +136,7 @@ class ToolExecutor:
                 ),
                 message,
                 arguments,
+                value,
             )
 
     async def prepare(self, tool: Tool, context: CallContext) -> None:
@@ -198,27 +200,25 @@ class ToolExecutor:
             if not task.done():
                 await _cancel(task, tool)
 
-    def _report(self, record: CallRecord, message: str, arguments: Mapping[str, Any]) -> None:
+    def _report(self, record: CallRecord, message: str, arguments: Mapping[str, Any], value: Any) -> None:
         if record.seconds > SLOW_SECONDS:
             logger.warning("slow call: %s took %.1f s", record.tool, record.seconds)
-        level = logging.INFO if record.tool.startswith("ot.") else logging.DEBUG
-        if record.error or logger.isEnabledFor(level):
-            _log_call(record, level, message, arguments)
+        if logger.isEnabledFor(logging.WARNING if record.error else logging.INFO):
+            _log_call(record, message, arguments, value)
         for observer in self._observers:
             observer.finished(record)
 
 
-def _log_call(record: CallRecord, level: int, message: str, arguments: Mapping[str, Any]) -> None:
-    """Log the call as a span; arguments of packs, which may be anybody's data, come only with DEBUG."""
-    fields: dict[str, Any] = {"client": record.client, "run": record.run_id}
+def _log_call(record: CallRecord, message: str, arguments: Mapping[str, Any], value: Any) -> None:
+    """Log the call as a span."""
+    fields: dict[str, Any] = {"client": record.client, "run": record.run_id, "resultLen": record.chars}
+    if not record.error:
+        fields["result"] = cut_result(value, record.chars)
     if record.tool.startswith("ot."):
         name, fields = record.tool, {**OT_DEFAULTS.get(record.tool, {}), **arguments, **fields}
     else:
-        name, fields = "tool.call", {"tool": record.tool, **fields}
-        if logger.isEnabledFor(logging.DEBUG):
-            fields["arguments"] = cut_arguments(arguments)
-    fields["resultLen"] = record.chars
-    log_span(logger, level, name, record.seconds, record.error, message, fields)
+        name, fields = "tool.call", {"tool": record.tool, "arguments": cut_arguments(arguments), **fields}
+    log_span(logger, logging.INFO, name, record.seconds, record.error, message, fields)
 
 
 async def _cancel(task: asyncio.Future[Any], tool: Tool) -> None:

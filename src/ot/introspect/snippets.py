@@ -63,7 +63,8 @@ def _param(name: str, param: SnippetParam) -> str:
     if not param.required and not shown:
         shown["required"] = False
     shown |= {"description": param.description} if param.description else {}
-    return f"  {name}: {{{', '.join(f'{key}: {_scalar(value)}' for key, value in shown.items())}}}"
+    kind = [f"type: {param.type}"] if param.type else []
+    return f"  {name}: {{{', '.join([*kind, *(f'{key}: {_scalar(value)}' for key, value in shown.items())])}}}"
 
 
 def _scalar(value: Any) -> str:

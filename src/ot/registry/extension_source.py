@@ -11,7 +11,7 @@ from pathlib import Path
 from ot.config.snapshot import Snapshot, take_snapshot
 from ot.errors import ToolUnavailable
 from ot.registry.pack_source import PackSource
-from ot.registry.pep723 import script_metadata
+from ot.registry.pep723 import script_metadata, script_problem
 from ot.registry.tool import Tool
 from ot.registry.tool_registry import Pack
 
@@ -44,9 +44,9 @@ class Extension:
         if self.problem:
             raise ToolUnavailable(self.name, self.problem)
         source = PackSource(self.name, self.main, self.files[self.main])
-        metadata = script_metadata(self.files[self.main].decode())
-        if metadata.problem:
-            raise ToolUnavailable(self.name, f"{self.main}: {metadata.problem}")
+        text = self.files[self.main].decode()
+        if script_metadata(text) is None:
+            raise ToolUnavailable(self.name, f"{self.main}: {script_problem(text)}")
         return source
 
     @cached_property

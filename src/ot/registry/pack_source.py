@@ -25,12 +25,13 @@ class PackSource:
         tree = _parse(pack, file, source)
         self._constants = _constants(tree)
         _check_name(self._constants, pack)
-        self._functions = {
-            node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        }
+        self._functions: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _is_overload(node):
+                self._functions.setdefault(node.name, []).append(node)
 
     def tools(self, *, target: str) -> list[Tool]:
-        """Return the pack's public functions as tools, to be called as ``target:name``.
+        """Return the pack's public functions as tools, to be called as ``target:name``; one defined twice comes twice.
 
         Raises:
             ToolUnavailable: ``__all__``, or what marks functions, is not a list of functions.
@@ -48,8 +49,8 @@ class PackSource:
                 read_only=name in read_only or None,
                 decorated=bool(node.decorator_list),
             )
-            for name in _public_names(self._constants, self._functions, self._pack)
-            if (node := self._functions[name])
+            for name in dict.fromkeys(_public_names(self._constants, self._functions, self._pack))
+            for node in self._functions[name]
         ]
 
     def _marked(self, mark: str) -> frozenset[str]:
@@ -79,6 +80,10 @@ def _parse(pack: str, file: str, source: bytes) -> ast.Module:
         raise ToolUnavailable(pack, f"{file}:{error.lineno}: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise ToolUnavailable(pack, f"{file}: {error}") from None
+
+
+def _is_overload(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(ast.unparse(mark).rpartition(".")[2] == "overload" for mark in node.decorator_list)
 
 
 class Computed:

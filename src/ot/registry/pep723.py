@@ -19,31 +19,35 @@ OWN_CHOICES = frozenset({"exclude-newer", "prerelease", "resolution"})
 
 @dataclass(frozen=True, slots=True)
 class ScriptMetadata:
-    """What a file declares; ``problem`` says why it cannot be used, and is empty when it can."""
+    """What a file declares about its dependencies."""
 
     present: bool = False
     dependencies: tuple[str, ...] = ()
     requires_python: str = ""
     needs_consent: bool = False
     """True when packages would come from anywhere but the user's own index."""
-    problem: str = ""
 
 
-def read_script_block(text: str) -> dict[str, Any] | None:
-    """Return the file's metadata as TOML has it, or None when there is none or it is malformed."""
+def script_metadata(text: str) -> ScriptMetadata | None:
+    """Return what the file declares, or None when that is malformed: ``script_problem`` says how."""
     try:
-        return _parse(text)
+        return _read(text)
     except ValueError:
         return None
 
 
-def script_metadata(text: str) -> ScriptMetadata:
-    """Return what the file declares, or what is wrong with it."""
+def script_problem(text: str) -> str:
+    """Return what is wrong with the file's metadata, and on which line, or nothing."""
     try:
-        block = _parse(text)
-        return ScriptMetadata() if block is None else _metadata(block)
+        _read(text)
     except ValueError as error:
-        return ScriptMetadata(present=True, problem=str(error))
+        return str(error)
+    return ""
+
+
+def _read(text: str) -> ScriptMetadata:
+    block = _parse(text)
+    return ScriptMetadata() if block is None else _metadata(block)
 
 
 def _parse(text: str) -> dict[str, Any] | None:

@@ -119,7 +119,12 @@ def tools_of_server(
     identity: ServerIdentity, pack: str, definitions: ServerDefinitions, filter: Sequence[str] = ()
 ) -> list[Tool]:
     """Return the tools that the filter leaves of *definitions*, which are within the limits, under Python names."""
-    chosen = {name: part for part in definitions.tools if is_offered(name := str(part["name"]), filter)}
+    chosen: dict[str, Mapping[str, Any]] = {}
+    for part in definitions.tools:
+        if is_offered(name := str(part["name"]), filter):
+            if name in chosen:
+                logger.warning("%s: the tool %s is listed twice, the later one counts", identity.server, name)
+            chosen[name] = part
     names = unique_identifiers(list(chosen))
     for name, given in names.items():
         if given != identifier(name):

@@ -10,7 +10,7 @@ from ot.errors import ToolUnavailable
 from ot.registry.pack_source import PackSource
 from ot.registry.signature import parameters_of_function, returns_of_function
 from ot.registry.tool import Tool
-from ot.registry.tool_registry import Pack
+from ot.registry.tool_registry import Pack, ToolRegistry
 
 MAX_FILE_BYTES = 4 << 20
 
@@ -45,6 +45,12 @@ def read_pack_file(file: Path, *, pack: str, target: str) -> list[Tool]:
     except OSError as error:
         raise ToolUnavailable(pack, f"{file.name}: {error}") from None
     return PackSource(pack, file.name, source).tools(target=target)
+
+
+def loaded_tool(registry: ToolRegistry, pack: str, name: str) -> Tool | None:
+    """Return the tool ``pack.name``, its pack read now if it was not yet, or None when there is no such tool."""
+    found = registry.packs.get(pack)
+    return found.tools.get(name) if found and not found.broken else None
 
 
 def tools_of_functions(

@@ -36,7 +36,14 @@ class Pack:
         Raises:
             ToolUnavailable: The pack's file cannot be read as a pack.
         """
-        return MappingProxyType({tool.name: tool for tool in self.read_tools()})
+        found: dict[str, Tool] = {}
+        for tool in self.read_tools():
+            if tool.name in found:
+                logger.warning(
+                    "%s of %s is defined twice: the later one replaces the earlier", tool.full_name, self.origin
+                )
+            found[tool.name] = tool
+        return MappingProxyType(found)
 
     @property
     def broken(self) -> str:

@@ -23,6 +23,7 @@ from ot.log_span import log_span
 from ot.logs import current_run
 from ot.output.finish import Asked, Finish, NotPresentable
 from ot.output.result_pages import is_page
+from ot.registry.tool_loader import loaded_tool
 from ot.runtime.aliases import expand_aliases
 from ot.runtime.engines.engine import NO_VALUE, Engine, Outcome
 from ot.runtime.failure_text import failure_text
@@ -287,9 +288,8 @@ class Runner:
         """Return the format of the one tool that is called, if it is that."""
         if single_call is None:
             return None
-        pack, tool = single_call
-        found = self.executor.registry.packs.get(pack)
-        return found.tools[tool].format if found and not found.broken and tool in found.tools else None
+        tool = loaded_tool(self.executor.registry, *single_call)
+        return tool.format if tool else None
 
     def _must_sanitize(self, trail: _Trail) -> bool:
         """Whether the operator wants it, whatever the program says."""

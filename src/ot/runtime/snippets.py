@@ -8,8 +8,9 @@ import math
 import re
 import secrets
 import tokenize
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -21,6 +22,13 @@ MAX_ARGUMENTS = 200
 INVOCATION = re.compile(r"\$(?P<name>[A-Za-z][A-Za-z0-9_]*)(?P<rest>(?=\s|\Z).*)", re.DOTALL)
 KEY = re.compile(r"(?:^|(?<=[ \t]))([A-Za-z]\w*)=")
 LINE = re.compile(r"([A-Za-z]\w*)[ \t]*:[ \t]*(.*)")
+
+_TYPES: Mapping[str, Callable[[str], Any]] = {
+    "int": int,
+    "float": lambda text: _finite(float(text)),
+    "bool": lambda text: {"true": True, "false": False}[text.lower()],
+}
+_KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,8 @@ class Snippets:
         rendered = await self._renderer.render(snippet.body, values, marker)
         if "error" in rendered:
             raise SnippetError(f"snippet '${invocation.name}': {rendered['error']}")
-        return place_values(rendered["text"], rendered["values"], marker, invocation.name)
+        texts = {text for key, text in invocation.arguments.items() if _is_text(snippet, key)}
+        return place_values(rendered["text"], rendered["values"], marker, invocation.name, texts)
 
 
 def parse_invocation(command: str) -> Invocation:
@@ -121,11 +130,16 @@ def _unquoted(value: str) -> str:
     return value.replace("\\=", "=")
 
 
+def _is_text(snippet: Snippet, name: str) -> bool:
+    param = snippet.params.get(name)
+    return param is not None and param.type == "str"
+
+
 def snippet_values(invocation: Invocation, snippet: Snippet) -> dict[str, Any]:
     """Return a value for every parameter.
 
     Raises:
-        SnippetError: One is missing or unknown.
+        SnippetError: One is missing or unknown, or is not of its declared type.
     """
     # A snippet that declares no parameters takes those that its template names.
     if snippet.params and (unknown := [name for name in invocation.arguments if name not in snippet.params]):
@@ -133,16 +147,34 @@ def snippet_values(invocation: Invocation, snippet: Snippet) -> dict[str, Any]:
             f"${invocation.name} has no parameter '{unknown[0][:50]}'; it takes: {', '.join(snippet.params)}"
         )
     values: dict[str, Any] = {name: param.default for name, param in snippet.params.items() if param.optional}
-    values |= invocation.arguments
+    values |= {name: _typed(text, invocation.name, name, snippet) for name, text in invocation.arguments.items()}
     if missing := [name for name in snippet.params if name not in values]:
         raise SnippetError(f"${invocation.name} needs {', '.join(missing)}: ${invocation.name} {missing[0]}=…")
     return values
 
 
-def place_values(text: str, values: list[Any], marker: str, name: str) -> str:
+def _typed(text: str, snippet: str, name: str, definition: Snippet) -> Any:
+    """Return a given value as its parameter's type has it."""
+    param = definition.params.get(name)
+    if param is None or param.type in (None, "str"):
+        return text
+    try:
+        return _TYPES[param.type](text.strip())
+    except (ValueError, KeyError):
+        raise SnippetError(f"${snippet} takes {name} as {_KINDS[param.type]}, not '{text[:80]}'") from None
+
+
+def _finite(number: float) -> float:
+    if not math.isfinite(number):
+        raise ValueError(number)
+    return number
+
+
+def place_values(text: str, values: list[Any], marker: str, name: str, texts: Collection[str] = frozenset()) -> str:
     """Return the rendered code with each marker replaced by its value, so that no value can become code.
 
-    Inside a string literal a value is escaped for it; elsewhere it is written as a Python literal.
+    Inside a string literal a value is escaped for it; elsewhere it is written as a Python literal, a number as one
+    unless it is among *texts*.
 
     Raises:
         SnippetError: A value stands where it cannot be written safely.
@@ -155,7 +187,7 @@ def place_values(text: str, values: list[Any], marker: str, name: str) -> str:
         if token.type == tokenize.NAME and not found.fullmatch(token.string):
             # Glued to a name, a quoted value could become an f-string and a negative number a subtraction.
             raise SnippetError(f"snippet '${name}' glues a value to a name: set it off, or write {{{{ … | code }}}}")
-        write = _literal if token.type == tokenize.NAME else _escaped
+        write = partial(_literal, texts=texts) if token.type == tokenize.NAME else _escaped
         _replace(lines, token, found.sub(lambda m, write=write: write(values[int(m[1])]), token.string))
     return "\n".join(lines)
 
@@ -197,16 +229,16 @@ def _escape(code: int) -> str:
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
 
 
-def _literal(value: Any) -> str:
-    if not isinstance(value, str):
-        return repr(value)
+def _literal(value: Any, texts: Collection[str]) -> str:
+    scalar = _scalar(value) if isinstance(value, str) and value not in texts else value
+    return f"({scalar!r})" if isinstance(scalar, int | float) and scalar < 0 else repr(scalar)
+
+
+def _scalar(text: str) -> Any:
+    """Return the number, truth value or None that *text* reads as, or the text; never its source, with its comments."""
     try:
-        scalar = ast.literal_eval(value.strip())
+        scalar = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-        return repr(value)
-    if scalar is None or isinstance(scalar, bool):
-        return repr(scalar)
-    if not isinstance(scalar, int | float) or not math.isfinite(scalar):
-        return repr(value)
-    # The number and not its text, which might end in a comment.
-    return f"({scalar!r})" if scalar < 0 else repr(scalar)
+        return text
+    is_number = isinstance(scalar, int) or (isinstance(scalar, float) and math.isfinite(scalar))
+    return scalar if scalar is None or is_number else text

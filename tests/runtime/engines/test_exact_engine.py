@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import stat
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from ot.runtime.engines.exact import ALWAYS, ExactEngine
 from ot.runtime.engines.ready_children import Room
 from ot.runtime.engines.zygote_process import Locked, ZygoteProcess
 from ot.runtime.program import parse_program
+from system_package import require_programs
 
 pytestmark = pytest.mark.anyio
 
@@ -44,8 +44,7 @@ def test_no_attack_succeeds_and_nothing_is_inherited(way: str) -> None:
 
 
 def test_with_namespaces_the_host_cannot_even_be_seen() -> None:
-    if shutil.which("bwrap") is None:
-        pytest.skip("bubblewrap is not installed")
+    require_programs("bwrap")
     found = attacked("every layer")
     assert found["layers"]["namespaces"] == []
 

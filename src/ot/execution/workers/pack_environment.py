@@ -14,7 +14,7 @@ from ot.errors import ToolUnavailable
 from ot.execution.workers.child_environ import uv_environ, worker_environ
 from ot.execution.workers.pack_directory import PackDirectory
 from ot.execution.workers.uv_command import UvCommand
-from ot.registry.pep723 import ScriptMetadata, script_metadata
+from ot.registry.pep723 import ScriptMetadata, script_metadata, script_problem
 
 __all__ = ["PackEnvironment", "PackEnvironments", "uv_environ", "worker_environ"]
 
@@ -75,10 +75,10 @@ class PackEnvironments:
         """
         try:
             directory = PackDirectory(self._packs, files, main)
-            metadata = script_metadata(files[main].decode())
+            text = files[main].decode()
         except ValueError as error:
             raise ToolUnavailable(pack, str(error)) from error
-        refuse(pack, metadata, consented)
+        metadata = usable_metadata(pack, text, consented)
         flight = self._flight(pack, directory, metadata, budget)
         if progress is not None:
             flight.listeners.append(progress)
@@ -184,16 +184,18 @@ class Preparation:
         return PackEnvironment(python, arguments, self._directory.path, self._directory.main)
 
 
-def refuse(pack: str, metadata: ScriptMetadata, consented: bool) -> None:
-    """Let a pack pass whose metadata can be used.
+def usable_metadata(pack: str, text: str, consented: bool) -> ScriptMetadata:
+    """Return what the pack's file declares.
 
     Raises:
-        ToolUnavailable: It cannot.
+        ToolUnavailable: It is malformed, or the user has not consented to it.
     """
-    if metadata.problem:
-        raise ToolUnavailable(pack, metadata.problem)
+    metadata = script_metadata(text)
+    if metadata is None:
+        raise ToolUnavailable(pack, script_problem(text))
     if metadata.needs_consent and not consented:
         raise ToolUnavailable(pack, "it wants packages from other places than the index, and nobody has agreed to that")
+    return metadata
 
 
 def base_python() -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Collection, Mapping
+from functools import cache
 from typing import Any
 
 from ot.runtime.engines.jail.channel import Channel, MessageTooLarge
@@ -35,9 +36,7 @@ class Door:
     def _looked_up(self, pack: str, name: str) -> Any:
         answer = _answer(self._channel.ask({"t": "member", "p": pack, "f": name[:MAX_NAME]}))
         if "path" in answer:
-            from pathlib import PurePosixPath  # noqa: PLC0415 - the zygote loads it when it has time
-
-            return PurePosixPath(answer["path"])
+            return _project_path()(answer["path"])
         return Function(self, pack, name) if "function" in answer else decode(answer["v"])
 
     def call(self, pack: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -100,6 +99,13 @@ class Function:
 def later(function: Any) -> Any:
     """Return what an awaited call calls: a tool's own way not to wait, anything else as it is."""
     return function.later if type(function) is Function else function
+
+
+@cache
+def _project_path() -> type[Any]:
+    from pathlib import PurePosixPath  # noqa: PLC0415 - the zygote loads it when it has time
+
+    return type("ProjectPath", (PurePosixPath,), {"__module__": "proj"})
 
 
 def _call(pack: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

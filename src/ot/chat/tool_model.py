@@ -1,0 +1,130 @@
+"""ToolModel: the model that tools may ask, with the settings and the key of ``onetool chat``."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio.from_thread
+import anyio.to_thread
+
+from ot.chat.chat_client import ChatClient, Message, ToolCall, Turn
+from ot.chat.chat_tools import ToolAnswer
+from ot.chat.open_chat import key_for, open_client
+from ot.chat.retries import Retries
+from ot.config.models import Chat
+from ot.config.secrets import Secrets
+from ot.errors import BadReply, ChatTimeout
+from ot.log_span import LogSpan
+from ot.registry.tool_definitions import ToolDefinition
+
+logger = logging.getLogger(__name__)
+
+ANSWER = "answer"
+ATTEMPTS = 2
+"""How often a model may try to answer as a schema wants it."""
+
+
+class ToolModel:
+    """Asks a model for a tool; each question stands alone."""
+
+    def __init__(self, chat: Chat, secrets: Secrets, retries: Retries | None = None) -> None:
+        """Ask the model that *chat* names.
+
+        Raises:
+            ChatError: There is no key for it.
+        """
+        key_for(chat, secrets)
+        self._chat = chat.model_copy(update={"system": ""})
+        self._secrets = secrets
+        self._retries = retries or Retries()
+
+    def ask(self, text: str) -> str:
+        """Return the model's answer, for a tool that is a plain function; it blocks its thread."""
+        return anyio.from_thread.run(self.aask, text)
+
+    def extract(self, text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what ``aextract`` returns, for a tool that is a plain function; it blocks its thread."""
+        return anyio.from_thread.run(self.aextract, text, schema)
+
+    async def aask(self, text: str) -> str:
+        """Return the model's answer to *text*.
+
+        Raises:
+            ChatError: There is none; the class says why.
+        """
+        async with self._asking("llm.ask") as (client, span):
+            return (await self._turn(client, [{"role": "user", "content": text}], (), span)).text
+
+    async def aextract(self, text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what *text* asks for as an object that fits *schema*, the JSON schema of one.
+
+        Raises:
+            ChatError: The model gave none that fits.
+            ValueError: It is no JSON schema of an object.
+        """
+        check = _Check(schema)
+        tool = ToolDefinition(ANSWER, "Give the answer. Call it once, with all of it.", schema)
+        said = f"{text}\n\nAnswer by calling the tool `{ANSWER}`, and in no other way."
+        history: list[Message] = [{"role": "user", "content": said}]
+        async with self._asking("llm.extract") as (client, span):
+            wrong = ""
+            for _ in range(ATTEMPTS):
+                turn = await self._turn(client, history, [tool], span)
+                wrong = check.wrong(turn)
+                if not wrong:
+                    return turn.calls[0].arguments
+                history += _objection(client, turn, wrong)
+            raise BadReply(client.model, f"it is not what the schema asks for: {wrong}")
+
+    @asynccontextmanager
+    async def _asking(self, name: str) -> AsyncGenerator[tuple[ChatClient, LogSpan]]:
+        # The first time the provider's library is imported, which takes longer than an event loop may wait.
+        client = await anyio.to_thread.run_sync(open_client, self._chat, self._secrets)
+        try:
+            with LogSpan(logger, name, model=client.model) as span:
+                async with asyncio.timeout(self._chat.seconds):
+                    yield client, span
+        except TimeoutError:
+            raise ChatTimeout(self._chat.seconds) from None
+        finally:
+            await client.aclose()
+
+    async def _turn(
+        self, client: ChatClient, history: Sequence[Message], tools: Sequence[ToolDefinition], span: LogSpan
+    ) -> Turn:
+        deadline = time.monotonic() + self._chat.seconds
+        turn = await self._retries.run(lambda: client.turn(history, tools, lambda _: None), deadline)
+        span.add(inputTokens=turn.usage.input, outputTokens=turn.usage.output)
+        return turn
+
+
+class _Check:
+    """Finds out whether a reply is one call with arguments that fit a schema."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        import jsonschema_rs  # noqa: PLC0415 - only a tool that extracts needs it
+
+        if schema.get("type") != "object":
+            raise ValueError('the schema must be that of an object: {"type": "object", "properties": {…}}')
+        self._validator: Any = jsonschema_rs.validator_for(dict(schema))
+
+    def wrong(self, turn: Turn) -> str:
+        """Return what is wrong with it, or nothing."""
+        if len(turn.calls) != 1 or turn.calls[0].name != ANSWER:
+            return f"call the tool `{ANSWER}` once"
+        call = turn.calls[0]
+        return call.problem or next((str(error.message) for error in self._validator.iter_errors(call.arguments)), "")
+
+
+def _objection(client: ChatClient, turn: Turn, wrong: str) -> list[Message]:
+    """Return how the conversation goes on: the reply, and what is wrong with it."""
+    said: list[Message] = [turn.message] if turn.message else []
+    if not turn.calls:
+        return [*said, {"role": "user", "content": wrong}]
+    answers: list[tuple[ToolCall, ToolAnswer]] = [(call, ToolAnswer(wrong, is_error=True)) for call in turn.calls]
+    return [*said, *client.results(answers)]
