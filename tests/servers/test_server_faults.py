@@ -96,7 +96,7 @@ async def test_junk_between_messages_is_skipped_and_later_messages_are_read(capl
 
 @pytest.mark.scenario("004-25")
 async def test_the_error_of_a_polluting_server_quotes_what_it_wrote(caplog: pytest.LogCaptureFixture):
-    async with door_to(fake_spec("junk=1", "mute", start_seconds=0.5)) as door:
+    async with door_to(fake_spec("junk=1", "mute", start_seconds=3)) as door:
         failure = await failure_of(door, "echo")
         assert "Welcome to the fake server, line 0!" in failure.why
         assert "Welcome to the fake server, line 0!" in caplog.text
