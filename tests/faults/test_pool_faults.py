@@ -88,6 +88,7 @@ def test_fifty_runs_that_wait_in_a_tool_wait_together(shipped: Watched) -> None:
 
 
 @fault("R12")
+@pytest.mark.timeout(600)
 def test_ten_thousand_runs_at_once_are_answered_right_or_told_that_it_is_overloaded(
     shipped: Watched, fault: Fault
 ) -> None:
