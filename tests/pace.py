@@ -23,7 +23,7 @@ class Effort:
     """What a block computed, once it has ended."""
 
     loops: float = 0.0
-    """How many plain loops of 100,000 steps take as much of the processor's time: 200 to 500 are a second."""
+    """How many plain loops of 100,000 steps take as much of the processor's time; 400 or so take a second."""
 
 
 @contextmanager

