@@ -242,7 +242,7 @@ class WireServer:
         """Say that the answer to a request is no longer wanted."""
         self.notify("notifications/cancelled", {"requestId": number, "reason": "test"})
 
-    def ping(self, timeout: float = 10.0) -> float:
+    def ping(self, timeout: float = 30.0) -> float:
         """Return how many seconds a ping takes."""
         started = time.perf_counter()
         self.request("ping", timeout=timeout)
@@ -284,7 +284,7 @@ class WireServer:
             raise ServerGone(f"no answer to {number}: exit code {self._process.poll()}\n{self.stderr_text()[-2000:]}")
         raise TimeoutError(f"no answer to request {number} in {timeout} s")
 
-    def read_line(self, timeout: float = 10.0) -> bytes:
+    def read_line(self, timeout: float = 30.0) -> bytes:
         """Return the next line of standard output that no earlier ``read_line`` has returned."""
         with self._news:
             self._news.wait_for(lambda: len(self.lines) > self._taken or self._ended, timeout)
@@ -385,7 +385,7 @@ class WireServer:
         with contextlib.suppress(BrokenPipeError), self._writing:
             self._process.stdin.close()
 
-    def close(self, timeout: float = 10.0) -> int:
+    def close(self, timeout: float = 30.0) -> int:
         """Close the input, wait for the server to end by itself, and return its exit code; kill it if it does not."""
         self.close_stdin()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -396,9 +396,9 @@ class WireServer:
         """Send a signal to the server and all of its session, bury it, and return its exit code."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, number)
-        code = self._process.wait(10)
+        code = self._process.wait(30)
         self._may_read.set()
-        self._reader.join(10)
+        self._reader.join(30)
         self.close_stdin()
         assert self._process.stdout
         self._process.stdout.close()

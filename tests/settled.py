@@ -12,17 +12,17 @@ from pathlib import Path
 
 from mcp_wire import WireServer, process_tree
 from ot.config.models import ExactEngine
+from pace import PATIENCE
 
 PIDFD = "anon_inode:[pidfd]"
 STATISTICS = "stats.db-shm"
-LONGEST = 20.0
 
 
 def wait_until_settled(server: WireServer) -> None:
     """Return when *server*, which has run something and runs nothing now, waits with all its ready children."""
     reply = server.run("1")
     ready = ExactEngine().ready if reply.meta["engine"] == "exact" else 0
-    end = time.monotonic() + LONGEST
+    end = time.monotonic() + PATIENCE
     while unsettled := _unsettled(server, ready):
         assert time.monotonic() < end, unsettled
 

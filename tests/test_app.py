@@ -17,6 +17,7 @@ import pytest
 from ot.app import App
 from ot.config.paths import Paths
 from ot.errors import ConfigError, ResultError, ResultNotFound, UnknownPack, UnknownTool
+from pace import PATIENCE
 from run_app import BRAVE, error_of, paths_in, running_app, value_of
 
 pytestmark = pytest.mark.anyio
@@ -171,7 +172,7 @@ async def test_nothing_runs_before_the_first_run_and_nothing_after_the_end(tmp_p
     started = set(psutil.Process().children(recursive=True)) - before
     assert started
     await app.aclose()
-    _, alive = psutil.wait_procs(list(started), timeout=5)
+    _, alive = psutil.wait_procs(list(started), timeout=PATIENCE)
     assert alive == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from ot.batches import Batches
+from pace import PATIENCE
 
 
 class Sink:
@@ -49,7 +50,7 @@ def test_rows_are_written_by_themselves_after_the_pause() -> None:
 
     batches = Batches(write, name="t", seconds=0.01)
     batches.add(1)
-    assert written.wait(5)
+    assert written.wait(PATIENCE)
     batches.close(5)
 
 
@@ -67,7 +68,7 @@ def test_what_is_refused_waits_bounded_and_the_rest_is_counted() -> None:
     batches = Batches(sink.write, name="t", seconds=0.01, most=100)
     for number in range(250):
         batches.add(number)
-    assert sink.refused.wait(5)
+    assert sink.refused.wait(PATIENCE)
     assert (batches.waiting, batches.dropped) == (100, 150)
     sink.open.set()
     assert batches.flush(5)
@@ -97,7 +98,7 @@ def test_many_threads_may_add_at_once() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE)
     assert batches.flush(10)
     assert len(sink.rows) == 8000
     batches.close(5)

@@ -19,6 +19,7 @@ from ot.cli.logs import _text as shown_entry  # pyright: ignore[reportPrivateUsa
 from ot.log_file import LogFile
 from ot.log_span import LogSpan, SpanMessage, cut_arguments
 from ot.logs import LOGGERS, BatchedHandler, configure_logs, current_run, json_line, text_line
+from pace import PATIENCE
 
 logger = logging.getLogger("ot.test_logs")
 
@@ -188,7 +189,7 @@ def test_a_pipe_that_nobody_reads_holds_up_nobody() -> None:
         done.set()
 
     threading.Thread(target=talk, daemon=True).start()
-    assert done.wait(10)
+    assert done.wait(PATIENCE)
     os.close(read)
     handler.close()
     os.close(write)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,6 +112,4 @@ def test_a_line_that_does_not_end_closes_the_connection_in_bounded_memory(tmp_pa
             wire.ping()
         assert [REQUEST] == [reply.error["code"] for reply in wire.answers[None]]
         assert [] == wire.stdout_junk
-        started = time.monotonic()
         assert 0 == wire.close()
-        assert time.monotonic() - started < 5

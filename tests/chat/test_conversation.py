@@ -10,6 +10,7 @@ import pytest
 
 from chat.chat_desk import PROVIDERS, calls, require_valid, results, talking, text
 from ot.errors import TooManyTurns
+from pace import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("provider", PROVIDERS)]
 
@@ -89,7 +90,7 @@ async def test_one_call_of_four_that_hangs_times_out_and_the_others_are_delivere
         text(provider, "ok"),
         config={"limits": {"call_seconds": 0.5}},
     ) as desk:
-        await asyncio.wait_for(desk.talk.ask("go"), 20)
+        await asyncio.wait_for(desk.talk.ask("go"), PATIENCE)
     told = [result["content"] for result in results(provider, desk.wire.requests[1])]
     assert [answer for answer in told if "room" in answer] == [f'{{"room":"{r}","on":true}}' for r in "abc"]
     assert "lamp.hang did not answer within 0.5 s and was cancelled" in told[1]
@@ -114,7 +115,7 @@ async def test_a_cancelled_question_leaves_a_history_that_can_go_on(provider: st
     wanted = calls(provider, ("lamp_switch", {"room": "hall"}), ("lamp_hang", {}))
     async with talking(tmp_path, provider, wanted, text(provider, "ok")) as desk:
         asking = asyncio.ensure_future(desk.talk.ask("go"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             await desk.seen.first_answer.wait()
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):

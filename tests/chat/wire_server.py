@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from queue import Queue
 from typing import Any
 
+from pace import PATIENCE
+
 Write = Callable[[str], Awaitable[None]]
 Pour = Callable[[Write], Awaitable[None]]
 
@@ -122,7 +124,7 @@ def serving_aside(*script: Scripted) -> Generator[WireServer]:
         yield wire
     finally:
         loop.call_soon_threadsafe(ended.set)
-        thread.join(20)
+        thread.join(PATIENCE)
 
 
 # ---------------------------------------------------------------- Anthropic

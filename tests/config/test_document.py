@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from ot.config.document import MAX_BYTES, Node, parse
 from ot.errors import ConfigError
+from pace import effort
 
 FILE = Path("onetool.yaml")
 
@@ -120,12 +120,12 @@ def test_what_no_configuration_needs_is_refused_with_its_line(text: str | bytes,
     ids=range(10),
 )
 def test_hostile_text_is_answered_within_a_second(text: str) -> None:
-    start = time.process_time()
-    try:
-        plain(text)
-    except ConfigError as error:
-        assert error.line
-    assert time.process_time() - start < 1
+    with effort() as spent:
+        try:
+            plain(text)
+        except ConfigError as error:
+            assert error.line
+    assert spent.loops < 400
 
 
 def test_a_file_above_the_size_limit_is_refused() -> None:

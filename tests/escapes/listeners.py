@@ -7,6 +7,8 @@ import threading
 from types import TracebackType
 from typing import Self
 
+from pace import PATIENCE
+
 ABSTRACT = "\0sbx-canary"
 
 
@@ -35,7 +37,7 @@ class Listeners:
             listener.shutdown(socket.SHUT_RDWR)
             listener.close()
         for thread in self._threads:
-            thread.join(5)
+            thread.join(PATIENCE)
 
     def _accept(self, listener: socket.socket) -> None:
         while True:

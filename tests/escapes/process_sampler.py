@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from mcp_wire import process_tree
+from pace import PATIENCE
 
 SAMPLE_SECONDS = 0.01
 
@@ -70,7 +71,7 @@ class ProcessSampler:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._done.set()
-        self._thread.join(5)
+        self._thread.join(PATIENCE)
 
     def _sample(self) -> None:
         while not self._done.wait(SAMPLE_SECONDS):

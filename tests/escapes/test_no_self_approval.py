@@ -12,6 +12,7 @@ import pytest
 from answers import BIN, NO, YES, User
 from ot.app import App
 from ot.execution.ask_user import Answer, Question
+from pace import PATIENCE
 from run_app import running_app
 
 pytestmark = pytest.mark.anyio
@@ -159,7 +160,7 @@ async def test_a_yes_in_one_run_is_none_in_another_that_goes_on_beside_it(tmp_pa
         assert "said no" in (await app.run("bin.delete(item=2)", ask=User(NO))).texts[-1]
         assert "could not be asked" in (await app.run("bin.delete(item=3)")).texts[-1]
         held.set()
-        assert (await asyncio.wait_for(first, 10)).texts == ("1",)
+        assert (await asyncio.wait_for(first, PATIENCE)).texts == ("1",)
         assert await deleted(app) == 1
 
 

@@ -14,6 +14,7 @@ import pytest
 from escapes.house import SOURCE, House, write
 from ot.config.inventory import take_inventory
 from ot.config.trust import Trust
+from pace import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -156,7 +157,7 @@ async def test_settings_that_change_while_they_are_loaded_are_never_used(house: 
                 break
     finally:
         done.set()
-        attacker.join(10)
+        attacker.join(PATIENCE)
         await app.aclose()
     assert "changed" in states
 

@@ -13,6 +13,7 @@ import pytest
 
 from escapes.house import House, everything, write
 from mcp_wire import WireServer
+from pace import PATIENCE
 
 
 @contextlib.contextmanager
@@ -32,7 +33,7 @@ def swapping(put_inside: Callable[[], None], put_outside: Callable[[], None]) ->
         yield swaps
     finally:
         done.set()
-        attacker.join(10)
+        attacker.join(PATIENCE)
 
 
 def run_against_swaps(server: WireServer, swaps: list[int], program: str) -> str:

@@ -12,6 +12,7 @@ from answers import BIN, NO, YES, User
 from ot.app import App
 from ot.errors import CannotAsk, ConfigError
 from ot.execution.ask_user import Answer
+from pace import PATIENCE
 from run_app import error_of, running_app, value_of
 
 pytestmark = pytest.mark.anyio
@@ -212,10 +213,10 @@ async def test_a_run_that_is_cancelled_while_it_asks_ends_at_once(tmp_path: Path
     user = User(None)
     async with running_app(tmp_path, {"bin": BIN}) as app:
         run = asyncio.ensure_future(app.run("bin.delete(item=1)", ask=user))
-        await asyncio.wait_for(user.asked.wait(), 10)
+        await asyncio.wait_for(user.asked.wait(), PATIENCE)
         run.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asyncio.wait_for(run, 2)
+            await asyncio.wait_for(run, PATIENCE)
         assert await gone(app) == 0
 
 

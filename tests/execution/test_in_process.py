@@ -21,6 +21,7 @@ from ot.execution.backends.in_process import InProcessBackend
 from ot.execution.path_guard import PathGuard
 from ot.execution.tool_context import ToolContext, current_tool_context
 from ot.registry.tool_loader import tools_of_functions
+from pace import PATIENCE
 from run_app import importable, write_packs
 
 pytestmark = pytest.mark.anyio
@@ -66,14 +67,14 @@ async def test_the_event_loop_goes_on_while_a_synchronous_tool_blocks(tmp_path: 
     release = threading.Event()
 
     def block() -> bool:
-        return release.wait(5)
+        return release.wait(600)
 
     desk = Desk(tmp_path, block)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(desk.call("block"))
         await asyncio.sleep(0)
         release.set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE):
             assert await task is True
 
 
@@ -156,7 +157,7 @@ class Stuck:
 
     def hang(self) -> str:
         self.inside.release()
-        self.release.wait(10)
+        self.release.wait(600)
         self.left.release()
         return "late"
 
@@ -169,23 +170,21 @@ def stuck() -> Generator[Stuck]:
 
 
 async def entered(stuck: Stuck) -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE):
         await anyio.to_thread.run_sync(stuck.inside.acquire)
 
 
-async def abandon(desk: Desk, stuck: Stuck) -> float:
-    """Cancel a call that hangs, and return how long that took."""
+async def abandon(desk: Desk, stuck: Stuck) -> None:
+    """Cancel a call that hangs, and return though it still does."""
     task = asyncio.create_task(desk.call("hang"))
     await entered(stuck)
-    started = time.monotonic()
     task.cancel()
-    with anyio.fail_after(5), pytest.raises(asyncio.CancelledError):
+    with anyio.fail_after(PATIENCE), pytest.raises(asyncio.CancelledError):
         await task
-    return time.monotonic() - started
 
 
 async def none_abandoned(desk: Desk) -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE):
         while await desk.abandoned():  # noqa: ASYNC110 - a thread tells no event that it has ended
             await asyncio.sleep(0.005)
 
@@ -194,7 +193,7 @@ async def test_a_cancelled_call_returns_at_once_and_its_thread_is_counted_until_
     tmp_path: Path, stuck: Stuck
 ) -> None:
     desk = Desk(tmp_path, stuck.hang)
-    assert await abandon(desk, stuck) < 0.5
+    await abandon(desk, stuck)
     assert await desk.abandoned() == 1
     stuck.release.set()
     await none_abandoned(desk)
@@ -240,7 +239,7 @@ async def test_a_call_that_is_cancelled_while_it_waits_for_a_thread_never_starts
     with pytest.raises(asyncio.CancelledError):
         await second
     stuck.release.set()
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE):
         assert await first == "late"
     assert (ran, await desk.abandoned()) == ([], 0)
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from ot.execution.guarded_directory import GuardedDirectory
 from ot.execution.path_guard import PathGuard
 from ot.execution.protected_paths import fold
+from pace import PATIENCE
 
 SECRET = "outside"
 
@@ -283,7 +284,7 @@ def swapped_again_and_again(one: Path, other: Path) -> Generator[None]:
         yield
     finally:
         stop.set()
-        thread.join(10)
+        thread.join(PATIENCE)
 
 
 def test_a_link_swapped_in_by_another_thread_never_leads_out(guard: PathGuard, root: Path, outside: Path) -> None:
@@ -680,7 +681,7 @@ def test_a_reader_meets_the_old_file_or_the_new_one_never_a_part(guard: PathGuar
             write(guard, "x", digit * 100_000)
     finally:
         done.set()
-        thread.join(10)
+        thread.join(PATIENCE)
     assert {100_000} == {len(text) for text in seen}
     assert all(text == text[0] * 100_000 for text in seen)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import socket
-import time
 from decimal import Decimal
 from pathlib import PurePosixPath
 from typing import Any
@@ -19,6 +18,7 @@ from ot.registry.proxied_source import tool_of_definition
 from ot.registry.proxy_target import ProxyTarget
 from ot.registry.server_identity import ServerIdentity
 from ot.registry.tool import Tool
+from pace import effort
 from registry.json_schemas import JSON, NAMES, OBJECTS
 
 pytestmark = pytest.mark.anyio
@@ -130,10 +130,10 @@ async def test_a_validator_is_made_once_and_anew_for_a_new_schema() -> None:
 async def test_a_check_costs_microseconds() -> None:
     check, tool = SchemaCheck(), tool_of(ISSUE)
     await check.checked(tool, {"title": "abc"})
-    started = time.perf_counter()
-    for _ in range(200):
-        await check.checked(tool, {"title": "abc", "labels": [{"name": "x"}]})
-    assert (time.perf_counter() - started) / 200 < 0.002
+    with effort() as spent:
+        for _ in range(200):
+            await check.checked(tool, {"title": "abc", "labels": [{"name": "x"}]})
+    assert spent.loops < 160
 
 
 @pytest.mark.parametrize(
@@ -146,12 +146,12 @@ async def test_a_check_costs_microseconds() -> None:
 @pytest.mark.parametrize("length", [4_000, 2_000_000])
 async def test_a_hostile_pattern_does_not_hang(pattern: str, length: int) -> None:
     schema = {"properties": {"a": {"type": "string", "pattern": pattern}}}
-    started = time.perf_counter()
-    try:
-        await checked(schema, a="ab" * (length // 2) + "!")
-    except InvalidArguments as error:
-        assert "must match the pattern" in str(error)
-    assert time.perf_counter() - started < 1
+    with effort() as spent:
+        try:
+            await checked(schema, a="ab" * (length // 2) + "!")
+        except InvalidArguments as error:
+            assert "must match the pattern" in str(error)
+    assert spent.loops < 400
 
 
 async def test_what_is_left_out_of_the_patterns_does_not_end_the_check_of_the_rest() -> None:
@@ -177,9 +177,9 @@ async def test_a_long_text_is_checked_for_all_but_patterns() -> None:
 async def test_a_schema_that_unfolds_without_end_does_not_hang() -> None:
     parts: dict[str, Any] = {f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n + 1}"}] * 2} for n in range(60)}
     schema = {"$defs": parts, "properties": {"a": {"$ref": "#/$defs/a0"}}}
-    started = time.perf_counter()
-    assert await checked(schema, a={}) == {"a": {}}
-    assert time.perf_counter() - started < 1
+    with effort() as spent:
+        assert await checked(schema, a={}) == {"a": {}}
+    assert spent.loops < 400
 
 
 async def test_a_schema_that_refers_to_itself_is_checked() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from faults.watched import Watched
 from mcp_wire import process_stat
+from pace import PATIENCE
 
 COMPUTING_TICKS = 5
 SANDBOX, RENDERER = "monty", "python"
@@ -22,7 +23,7 @@ def kill_all(server: Watched, name: str) -> None:
     assert killed
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
-    end = time.monotonic() + 5
+    end = time.monotonic() + PATIENCE
     while any(map(process_stat, killed)):
         assert time.monotonic() < end
 

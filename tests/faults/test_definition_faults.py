@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from cli.command import OneTool
 from faults.faults_corpus import fault
 from ot.errors import DefinitionChanged
 from ot.registry.server_definitions import ServerDefinitions
+from pace import effort
 from registry.proxied_desk import CONTEXT, GITHUB, MERGE, SEARCH, Desk, github
 
 pytestmark = pytest.mark.anyio
@@ -86,14 +86,14 @@ async def test_a_huge_cyclic_or_distant_schema_is_refused_at_once_and_nothing_is
         endless["properties"] = {"again": endless}
         schemas = {"looped": looped, "huge": huge, "endless": endless, "distant": {"$ref": address}}
         definitions = tuple({"name": name, "inputSchema": schema} for name, schema in schemas.items())
-        started = time.perf_counter()
-        pack = github(ServerDefinitions((*definitions, SEARCH)))
-        # A schema may refer to itself: trees do.
-        assert pack.tools.keys() == {"looped", "search"}
-        desk = Desk(tmp_path, {"github.looped": 1})
-        door = desk.door(ServerDefinitions((*definitions, SEARCH)))
-        assert await door.call("github", "looped", (), {"b": {"b": {}}}, CONTEXT) == 1
-        assert time.perf_counter() - started < 1
+        with effort() as spent:
+            pack = github(ServerDefinitions((*definitions, SEARCH)))
+            # A schema may refer to itself: trees do.
+            assert pack.tools.keys() == {"looped", "search"}
+            desk = Desk(tmp_path, {"github.looped": 1})
+            door = desk.door(ServerDefinitions((*definitions, SEARCH)))
+            assert await door.call("github", "looped", (), {"b": {"b": {}}}, CONTEXT) == 1
+        assert spent.loops < 400
         with pytest.raises(TimeoutError):
             listener.accept()
     for words in (

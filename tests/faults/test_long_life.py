@@ -13,6 +13,7 @@ import pytest
 
 from faults.watched import Place, start_wire
 from mcp_wire import WireServer
+from pace import PATIENCE
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +28,6 @@ PROGRAMS = (
 """A value, prints and a call, gathered calls, an error, and a result that is stored: what *n* makes of each."""
 FEW, MANY = 1_000, 10_000
 GROWTH_MB = 24
-SETTLE_SECONDS = 10.0
 
 
 def held(wire: WireServer) -> tuple[Counter[str], int, float]:
@@ -42,7 +42,7 @@ def held(wire: WireServer) -> tuple[Counter[str], int, float]:
 
 def settled(wire: WireServer) -> tuple[Counter[str], int, float]:
     """Return what is held when it has stopped changing."""
-    end = time.monotonic() + SETTLE_SECONDS
+    end = time.monotonic() + PATIENCE
     before = None
     while time.monotonic() < end:
         try:

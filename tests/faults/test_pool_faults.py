@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,9 +13,6 @@ from faults.faults_corpus import fault
 from faults.sandbox_process import RENDERER, SANDBOX, busy_process, kill_all
 from faults.watched import CONFIG, Watched, peak_mb
 
-RUN_SECONDS = 2.0
-LATE = RUN_SECONDS + 1.0
-
 Fault = dict[str, Any]
 
 
@@ -25,10 +21,10 @@ def test_a_killed_sandbox_is_an_error_at_once_and_the_pool_is_refilled(server: W
     def kill() -> None:
         number = server.wire.send_run("while True: pass")
         os.kill(busy_process(server), signal.SIGKILL)
-        killed = time.monotonic()
-        reply = server.wire.wait(number, 1)
+        control = server.wire.send_run("slow.wait(seconds=0.25)")
+        reply = server.wire.wait(number)
         assert "EngineCrashed" == reply.meta["error"]
-        assert reply.at - killed < 0.25
+        assert reply.at < server.wire.wait(control).at
         numbers = [server.wire.send_run(f"slow.wait(seconds=0.05, nonce='{n}')") for n in range(20)]
         assert [str(n) for n in range(20)] == [server.wire.wait(number).text for number in numbers]
 
@@ -41,8 +37,8 @@ def test_only_the_run_whose_sandbox_died_fails(server: Watched, fault: Fault) ->
         waiting = [server.wire.send_run(f"slow.wait(seconds=1, nonce='{n}')") for n in range(2)]
         doomed = server.wire.send_run("while True: pass")
         os.kill(busy_process(server), signal.SIGKILL)
-        assert server.wire.wait(doomed, 2).is_error
-        assert ["0", "1"] == [server.wire.wait(number, 5).text for number in waiting]
+        assert server.wire.wait(doomed).is_error
+        assert ["0", "1"] == [server.wire.wait(number).text for number in waiting]
 
     server.survive(kill)
 
@@ -76,25 +72,19 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
 def test_a_pool_full_of_sleepers_says_that_it_is_overloaded_in_time(small: Watched, fault: Fault) -> None:
     def crowd() -> None:
         sleepers = [small.wire.send_run(f"slow.wait(seconds=1.5, nonce='{n}')") for n in range(2)]
-        started = time.monotonic()
         reply = small.wire.run("1")
-        assert 0.4 < time.monotonic() - started < 1.0
         assert "Overloaded" == reply.meta["error"]
-        assert ["0", "1"] == [small.wire.wait(number).text for number in sleepers]
+        slept = [small.wire.wait(number) for number in sleepers]
+        assert ["0", "1"] == [sleeper.text for sleeper in slept]
+        assert reply.at < min(sleeper.at for sleeper in slept)
         assert "1" == small.wire.run("1").text
 
     small.survive(crowd)
 
 
 def test_fifty_runs_that_wait_in_a_tool_wait_together(shipped: Watched) -> None:
-    def together() -> float:
-        started = time.monotonic()
-        numbers = [shipped.wire.send_run(f"slow.wait(seconds=0.2, nonce='n{n}')") for n in range(50)]
-        assert [f"n{n}" for n in range(50)] == [shipped.wire.wait(number).text for number in numbers]
-        return time.monotonic() - started
-
-    # The first time also starts fifty processes; a shared machine gets three tries.
-    assert min(together() for _ in range(3)) <= 0.6
+    numbers = [shipped.wire.send_run(f"slow.meet(many=50, nonce='n{n}')") for n in range(50)]
+    assert [f"n{n}" for n in range(50)] == [shipped.wire.wait(number).text for number in numbers]
 
 
 @fault("R12")
@@ -118,7 +108,7 @@ def test_a_mixed_crowd_is_served_again_and_again(server: Watched, round: int) ->
     def crowd() -> None:
         programs = ["while True: pass", "1/0", "'a' * 10**11", "boom.raise_(kind='SystemExit')", f"'{round}'"]
         numbers = [server.wire.send_run(program) for program in programs]
-        assert str(round) == server.wire.wait(numbers[-1], LATE).text
-        assert all(server.wire.wait(number, LATE).is_error for number in numbers[:-1])
+        assert str(round) == server.wire.wait(numbers[-1]).text
+        assert all(server.wire.wait(number).is_error for number in numbers[:-1])
 
     server.survive(crowd)

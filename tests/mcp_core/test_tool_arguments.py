@@ -12,6 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from mcp_core import Consent, ToolArguments, arguments_model, program_function
+from pace import PATIENCE
 from typed_tools import Arguments, Nothing, Plain, create, ping, repeat, repeat_later, untyped
 
 pytestmark = pytest.mark.anyio
@@ -178,12 +179,12 @@ async def test_tools_declared_by_many_threads_are_collected_once_each_by_many_lo
     start = threading.Barrier(8)
 
     def declare(share: list[str]) -> None:
-        start.wait(10)
+        start.wait(PATIENCE)
         for name in share:
             ToolArguments.declare(named(name))
 
     def collect() -> None:
-        start.wait(10)
+        start.wait(PATIENCE)
         for _ in range(200):
             found.extend(anyio.run(ToolArguments.get_declared_tools))
 

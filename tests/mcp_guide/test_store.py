@@ -15,6 +15,7 @@ from mcp_guide.document import MAX_BYTES, compose, read_document
 from mcp_guide.environment import PROJECT, USER, GuideEnvironment
 from mcp_guide.guide_error import GuideError, answer
 from mcp_guide.store import Store
+from pace import PATIENCE
 
 
 def write(file: Path, text: str | bytes) -> Path:
@@ -189,7 +190,7 @@ def test_of_many_who_create_a_document_one_succeeds_and_nothing_is_left_over(sto
     start = threading.Barrier(8)
 
     def attempt(number: int) -> None:
-        start.wait(10)
+        start.wait(PATIENCE)
         result = answer(lambda: create(store, "race", "same", f"{number}" * 1000))
         made.append(result.success)
         assert result.success or result.error_type == "exists"

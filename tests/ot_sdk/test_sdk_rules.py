@@ -12,6 +12,7 @@ import pytest
 from worker_client import PACKS, WorkerClient
 
 import ot_sdk
+from pace import PATIENCE
 
 SOURCES = sorted(Path(ot_sdk.__file__).parent.glob("*.py"))
 OLDEST = (3, 10)
@@ -63,7 +64,7 @@ def test_a_worker_runs_on_other_pythons_too(python: str) -> None:
         pending = worker.begin("forever")
         worker.wait_for_note("print")
         worker.cancel(pending)
-        assert "Cancelled" == pending.replies.get(timeout=20)["error"]["data"]["kind"]
+        assert "Cancelled" == pending.replies.get(timeout=PATIENCE)["error"]["data"]["kind"]
         assert 0 == worker.end()
         assert "" == worker.error_text()
     finally:

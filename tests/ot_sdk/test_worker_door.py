@@ -9,6 +9,7 @@ import pytest
 from worker_client import Failed, WorkerClient
 
 from ot_sdk import tagged, wire
+from pace import PATIENCE
 
 
 @pytest.fixture(params=["plain", "mixed"])
@@ -53,15 +54,15 @@ def test_a_tool_that_waits_for_another_can_be_cancelled(asking: WorkerClient) ->
 
     def answer(params: dict[str, Any]) -> str:
         arrived.set()
-        release.wait(20)
+        release.wait(PATIENCE)
         return "too late"
 
     asking.on_call_tool = answer
     pending = asking.begin("ask", tool="slow.tool", arguments={})
-    assert arrived.wait(20)
+    assert arrived.wait(PATIENCE)
     asking.cancel(pending)
     with pytest.raises(Failed) as caught:
-        pending.value(timeout=5)
+        pending.value()
     assert wire.CANCELLED == caught.value.code
     release.set()
     assert "alive" == asking.call("echo", value="alive")
@@ -69,9 +70,9 @@ def test_a_tool_that_waits_for_another_can_be_cancelled(asking: WorkerClient) ->
 
 def test_a_tool_does_not_wait_for_another_beyond_its_own_time(asking: WorkerClient) -> None:
     release = threading.Event()
-    asking.on_call_tool = lambda params: release.wait(20)
+    asking.on_call_tool = lambda params: release.wait(PATIENCE)
     with pytest.raises(Failed, match="did not answer") as caught:
-        asking.begin("ask", ms=100, tool="slow.tool", arguments={}).value(timeout=5)
+        asking.begin("ask", ms=100, tool="slow.tool", arguments={}).value()
     assert caught.value.kind in ("ToolCallFailed", "ToolTimeout")
     release.set()
 
@@ -123,7 +124,7 @@ def test_a_malformed_answer_fails_the_tool_and_nothing_else(plain: WorkerClient,
 
     def answer(params: dict[str, Any]) -> Any:
         plain.send_raw(wire.to_frame({"jsonrpc": "2.0", "id": "w1", **reply}))
-        held.wait(20)
+        held.wait(PATIENCE)
 
     plain.on_call_tool = answer
     with pytest.raises(Failed):

@@ -5,23 +5,23 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from typing import Any
 
 import pytest
-from worker_client import BOOTSTRAP, PACKS, PATIENCE, Gone, NewWorker, WorkerClient, WritePack
+from worker_client import BOOTSTRAP, PACKS, Gone, NewWorker, WorkerClient, WritePack
 
 from ot_sdk import wire
+from pace import PATIENCE
 
 
 def test_a_worker_ends_with_its_input(plain: WorkerClient, mixed: WorkerClient) -> None:
     for worker in (plain, mixed):
-        assert 0 == worker.end(timeout=5)
+        assert 0 == worker.end()
         assert "" == worker.error_text()
 
 
 def test_a_worker_that_was_never_started_ends_with_its_input(new_worker: NewWorker) -> None:
-    assert 0 == new_worker().end(timeout=5)
+    assert 0 == new_worker().end()
 
 
 @pytest.mark.parametrize(
@@ -33,20 +33,16 @@ def test_calls_that_run_do_not_keep_a_worker_alive(
 ) -> None:
     worker = new_worker()
     worker.init(PACKS / f"{pack}_tools.py")
-    pending = worker.begin(tool, **arguments)
+    pending = worker.begin(tool, ms=600_000, **arguments)
     worker.wait_for_note("print")
-    start = time.monotonic()
-    assert 0 == worker.end(timeout=5)
-    assert time.monotonic() - start < 1
+    assert 0 == worker.end()
     with pytest.raises(Gone):
         pending.value()
 
 
 def test_a_thread_that_a_tool_left_behind_does_not_keep_a_worker_alive(plain: WorkerClient) -> None:
     assert "left" == plain.call("leave_thread_running")
-    start = time.monotonic()
-    assert 0 == plain.end(timeout=5)
-    assert time.monotonic() - start < 1
+    assert 0 == plain.end()
 
 
 def test_what_was_written_to_standard_error_is_there_in_the_end(new_worker: NewWorker, write_pack: WritePack) -> None:
@@ -62,7 +58,7 @@ def test_what_was_written_to_standard_error_is_there_in_the_end(new_worker: NewW
 def test_a_tool_that_closes_every_file_ends_the_worker(plain: WorkerClient) -> None:
     with pytest.raises(Gone):
         plain.call("close_files")
-    assert 4 == plain.wait(timeout=5)
+    assert 4 == plain.wait()
     assert "did a tool close all files?" in plain.error_text()
 
 
@@ -71,7 +67,7 @@ def test_an_async_tool_that_closes_every_file_ends_the_worker(new_worker: NewWor
     worker.init(write_pack("import os\nasync def close_files():\n    os.closerange(3, 256)"))
     with pytest.raises(Gone):
         worker.call("close_files")
-    assert 4 == worker.wait(timeout=5)
+    assert 4 == worker.wait()
 
 
 def test_a_worker_whose_replies_nobody_reads_any_more_ends() -> None:

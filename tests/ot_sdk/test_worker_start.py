@@ -135,7 +135,7 @@ def test_the_end_of_the_input_ends_a_worker_that_is_still_importing(
     worker.request("init", {"protocol": 1, "pack": "trial", "file": str(file), "directory": str(file.parent)})
     while "importing" not in worker.errors.decode():
         os.sched_yield()
-    assert 0 == worker.end(timeout=5)
+    assert 0 == worker.end()
 
 
 # ---------------------------------------------------------------- settings

@@ -14,11 +14,10 @@ from typing import Any
 
 import ot_sdk
 from ot_sdk import tagged, wire
+from pace import PATIENCE
 
 BOOTSTRAP = Path(ot_sdk.__file__).with_name("bootstrap.py")
 PACKS = Path(__file__).parent / "packs"
-PATIENCE = 20.0
-"""Seconds that a test waits before it calls a worker hung; a healthy one answers in milliseconds."""
 
 
 class Failed(Exception):

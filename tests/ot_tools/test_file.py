@@ -8,7 +8,6 @@ import itertools
 import os
 import re
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from ot.registry.tool_loader import read_pack_file
 from ot_tools import file
 from ot_tools._glob_pattern import GlobPattern
 from ot_tools._text_search import compile_pattern, find_lines
+from pace import effort
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "packs" / "file.md"
 
@@ -410,10 +410,10 @@ def test_a_pattern_that_cannot_be_meant_is_refused(pattern: str) -> None:
 
 def test_a_hostile_pattern_is_quick(root: Path) -> None:
     (root / ("a" * 255)).write_text("")
-    before = time.perf_counter()
-    assert file.glob(pattern="*a" * 120 + "b") == []
-    assert file.glob(pattern="**/" * 300 + "b") == []
-    assert time.perf_counter() - before < 5
+    with effort() as spent:
+        assert file.glob(pattern="*a" * 120 + "b") == []
+        assert file.glob(pattern="**/" * 300 + "b") == []
+    assert spent.loops < 2000
 
 
 @given(st.lists(st.sampled_from(["a", "b", "ab"]), min_size=1, max_size=5), st.data())
@@ -515,9 +515,9 @@ def test_text_that_is_no_expression_is_refused(pattern: str) -> None:
 
 def test_an_expression_that_hangs_others_is_quick(root: Path) -> None:
     (root / "trap").write_text("a" * 100_000)
-    before = time.perf_counter()
-    assert file.search(pattern="(a|a)*(a+)+b$", path="trap") == []
-    assert time.perf_counter() - before < 5
+    with effort() as spent:
+        assert file.search(pattern="(a|a)*(a+)+b$", path="trap") == []
+    assert spent.loops < 2000
 
 
 def test_a_search_ends_at_its_deadline_with_advice(root: Path) -> None:

@@ -1,9 +1,7 @@
 """Stores one large result and reads it; run by test_result_speed.py.
 
-Usage: store_large.py DIRECTORY LINES. Prints seconds and memory as JSON.
-
-Pages and storing are measured by the clock. Searches are measured by the processor's time: on a machine that does
-other things, too, the clock tells about those.
+Usage: store_large.py DIRECTORY LINES. Prints as JSON how many plain loops' work storing, paging and searching take, and
+how much memory.
 """
 
 from __future__ import annotations
@@ -12,12 +10,12 @@ import json
 import random
 import resource
 import sys
-import time
 from collections.abc import Callable
 from itertools import repeat
 from pathlib import Path
 
 from output.store_desk import file_store
+from pace import TURNS, effort
 
 PATTERNS = ("needle|pin9x", "^err.*x$", "[a-z]+XX[0-9]", "(?i)needle", "NEEDLE")
 HOSTILE = ("(?:.{0,30}a){30}Q", "[a-q][^u-z]{13}Q", "(?:[a-z ]?){900}[0-9]{50}Q", "(.*a){25}Q", "(x+x+)+Q")
@@ -32,18 +30,18 @@ def main() -> None:
     store.page(tiny, owner="me", search="a", fuzzy=True)
     some = text()
     before = peak()
-    start = time.perf_counter()
-    handle = store.put(repeat(some, lines // 10_000), tool="t", owner="me").handle
-    report: dict[str, float] = {"store": time.perf_counter() - start}
+    with effort() as storing:
+        handle = store.put(repeat(some, lines // 10_000), tool="t", owner="me").handle
+    report: dict[str, float] = {"store": storing.loops}
 
     def found(**query: object) -> int:
         return store.page(handle, owner="me", **query).returned  # pyright: ignore[reportArgumentType] - known above
 
-    report["first"] = best_of_three(time.perf_counter, lambda: found() == 100)
-    report["last"] = best_of_three(time.perf_counter, lambda: found(offset=lines - 99) == 100)
-    report["search"] = max(best_of_three(time.process_time, lambda p=p: found(search=p) == 0) for p in PATTERNS)
-    report["hostile"] = max(once(time.process_time, lambda p=p: found(search=p) == 0) for p in HOSTILE)
-    report["fuzzy"] = once(time.perf_counter, lambda: found(search="needles in hay", fuzzy=True) <= 1000)
+    report["first"] = least(lambda: found() == 100)
+    report["last"] = least(lambda: found(offset=lines - 99) == 100)
+    report["search"] = max(least(lambda p=p: found(search=p) == 0) for p in PATTERNS)
+    report["hostile"] = max(once(lambda p=p: found(search=p) == 0) for p in HOSTILE)
+    report["fuzzy"] = once(lambda: found(search="needles in hay", fuzzy=True) <= 1000)
     report["megabytes"] = (peak() - before) / 1024
     sys.stdout.write(json.dumps(report))
 
@@ -54,16 +52,15 @@ def text() -> bytes:
     return b"".join(bytes(random.Random(n).choices(characters, k=99)) + b"\n" for n in range(10_000))
 
 
-def best_of_three(clock: Callable[[], float], act: Callable[[], bool]) -> float:
-    """Return the shortest of three times: the others tell about the machine's other work."""
-    return min(once(clock, act) for _ in range(3))
+def least(act: Callable[[], bool]) -> float:
+    return min(once(act) for _ in range(TURNS))
 
 
-def once(clock: Callable[[], float], act: Callable[[], bool]) -> float:
-    start = clock()
-    if not act():
-        raise AssertionError("the page is not the one that was asked for")
-    return clock() - start
+def once(act: Callable[[], bool]) -> float:
+    with effort() as spent:
+        if not act():
+            raise AssertionError("the page is not the one that was asked for")
+    return spent.loops
 
 
 def peak() -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -49,9 +48,7 @@ async def test_inner_runs_end_with_the_time_of_the_outer(tmp_path: Path) -> None
     async with running_app(tmp_path, {"meta": META}, {"limits": {"run_seconds": 0.5}}) as app:
         await app.run("meta.run(code='1')")
         introduce(app)
-        started = time.monotonic()
         text = error_of(await app.run("import time\ntime.sleep(0.3)\nmeta.run(code='import time\\ntime.sleep(0.4)')"))
-        assert time.monotonic() - started < 2
         assert "limits.run_seconds" in text
 
 

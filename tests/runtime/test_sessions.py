@@ -23,6 +23,7 @@ from ot.runtime.engines.portable import PortableEngine
 from ot.runtime.engines.stub import StubEngine
 from ot.runtime.program import Program, parse_program
 from ot.runtime.sessions import Nothing, Sessions
+from pace import PATIENCE
 from run_app import error_of, running_app, value_of
 
 pytestmark = pytest.mark.anyio
@@ -78,7 +79,7 @@ def has_ended(pid: int) -> bool:
 
 
 async def until(reached: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while not reached():  # noqa: ASYNC110 - another process, or a timer, brings it about
             await asyncio.sleep(0.01)
 

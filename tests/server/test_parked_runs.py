@@ -11,6 +11,7 @@ from ot.execution.ask_user import Answer, AskUser, Question
 from ot.runtime.pack_proxy import Progress, TellProgress
 from ot.runtime.reply import Reply
 from ot.server.parked_runs import NotParked, ParkedRun, ParkedRuns
+from pace import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -26,13 +27,13 @@ async def asks(ask: AskUser, progress: TellProgress) -> Reply:
 async def parked(runs: ParkedRuns, caller: str = "ann", seconds: float = 60) -> ParkedRun:
     """Return a run that has come to its question."""
     run = runs.start(asks, caller, seconds)
-    assert await asyncio.wait_for(run.turn(), 5) is ASKED
+    assert await asyncio.wait_for(run.turn(), PATIENCE) is ASKED
     return run
 
 
 async def reply_of(run: ParkedRun) -> Reply:
     """Return the reply of a run that has no more questions."""
-    came = await asyncio.wait_for(run.turn(), 5)
+    came = await asyncio.wait_for(run.turn(), PATIENCE)
     assert isinstance(came, Reply)
     return came
 
@@ -74,7 +75,7 @@ async def test_a_run_asks_again_under_another_token() -> None:
     run = runs.start(twice, "ann", 60)
     tokens: list[str] = []
     for answer in (YES, Answer("decline")):
-        assert await asyncio.wait_for(run.turn(), 5) is ASKED
+        assert await asyncio.wait_for(run.turn(), PATIENCE) is ASKED
         tokens.append(run.token)
         runs.take(run.token, "ann").answer(answer)
     assert (await reply_of(run)).texts == ("accept", "decline")
@@ -93,9 +94,9 @@ async def test_a_run_that_nobody_answers_is_ended() -> None:
 
     runs = ParkedRuns()
     run = runs.start(waits, "ann", 0.05)
-    await asyncio.wait_for(run.turn(), 5)
+    await asyncio.wait_for(run.turn(), PATIENCE)
     token = run.token
-    await asyncio.wait_for(ended.wait(), 5)
+    await asyncio.wait_for(ended.wait(), PATIENCE)
     with pytest.raises(NotParked):
         runs.take(token, "ann")
     await runs.aclose()
@@ -127,7 +128,7 @@ async def test_progress_goes_to_the_request_that_is_open() -> None:
     runs, heard = ParkedRuns(), list[str]()
     run = runs.start(tells, "ann", 60)
     run.tell = lambda progress: heard.append(f"first: {progress.message}")
-    await asyncio.wait_for(run.turn(), 5)
+    await asyncio.wait_for(run.turn(), PATIENCE)
     run.tell = lambda progress: heard.append(f"second: {progress.message}")
     runs.take(run.token, "ann").answer(YES)
     await reply_of(run)

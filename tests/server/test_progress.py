@@ -9,6 +9,7 @@ import pytest
 from fastmcp import Client
 
 from ot.server import mcp_server
+from pace import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +36,7 @@ async def test_a_long_run_beats_and_each_beat_is_later_than_the_one_before(clien
         if len(beats) >= 3:
             enough.set()
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_run, client, "import time\ntime.sleep(60)", heard)
             await enough.wait()
@@ -51,7 +52,7 @@ async def test_no_beat_comes_after_the_reply(client: Session) -> None:
         beats.append(progress)
         last.set()
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         await _run(client, "import time\ntime.sleep(0.12)", heard)
         await last.wait()
         heard_by_the_reply = len(beats)
@@ -66,7 +67,7 @@ async def test_a_quick_run_needs_no_beat(client: Session) -> None:
     async def heard(progress: float, total: float | None, message: str | None) -> None:
         beats.append(progress)
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         await _run(client, "1", heard)
     assert [] == beats
 

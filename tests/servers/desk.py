@@ -26,6 +26,7 @@ from ot.execution.servers.server_pool import ServerPool
 from ot.execution.servers.server_spec import ServerSpec
 from ot.registry.server_definitions import ServerDefinitions
 from ot.registry.tool import Tool
+from pace import PATIENCE
 
 FAKE = Path(__file__).with_name("fake_server.py")
 
@@ -93,14 +94,14 @@ async def door_to(spec: ServerSpec, ask: AskUser | None = None, **options: Any) 
         await door.pool.aclose()
 
 
-async def until(true: Callable[[], bool], seconds: float = 5.0) -> None:
+async def until(true: Callable[[], bool], seconds: float = PATIENCE) -> None:
     """Return when something is true that no event tells of."""
     async with asyncio.timeout(seconds):
         while not true():  # noqa: ASYNC110 - see above
             await asyncio.sleep(0.005)
 
 
-async def answered_later(door: Door, name: str, seconds: float = 10.0, **arguments: Any) -> Any:
+async def answered_later(door: Door, name: str, seconds: float = PATIENCE, **arguments: Any) -> Any:
     """Return the value of a call that is tried until the server is back."""
     async with asyncio.timeout(seconds):
         while True:
@@ -175,7 +176,7 @@ async def served(app: Any, port: int = 0, **options: Any) -> AsyncGenerator[str]
         yield f"{scheme}://127.0.0.1:{port}/mcp"
     finally:
         server.should_exit = server.force_exit = True
-        await asyncio.wait((serving,), timeout=10)
+        await asyncio.wait((serving,), timeout=PATIENCE)
 
 
 def http_spec(url: str, **settings: Any) -> ServerSpec:

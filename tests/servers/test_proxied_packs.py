@@ -23,6 +23,7 @@ from ot.app import App
 from ot.execution.servers.client_roots import ClientRoots, Roots
 from ot.introspect.proxy_health import UNUSED
 from ot.server.mcp_server import build_server
+from pace import PATIENCE, TURNS, times_as_long
 from run_app import error_of, paths_in, running_app, value_of
 from servers.desk import below_this, fake, until
 from workers.process_watch import assert_gone
@@ -51,12 +52,12 @@ async def test_a_program_calls_a_servers_tools_and_composes_them(tmp_path: Path)
 async def test_ten_gathered_calls_take_as_long_as_one(tmp_path: Path):
     async with running_app(tmp_path, config=config(fake=fake())) as app:
         await app.run("fake.echo()")
-        begun = time.monotonic()
-        reply = await app.run(
-            "import asyncio\nlen(await asyncio.gather(*[fake.sleep(seconds=0.5) for _ in range(10)]))"
-        )
-        assert value_of(reply) == "10"
-        assert time.monotonic() - begun < 2.0
+
+        async def gathered(calls: int) -> None:
+            program = f"import asyncio\nlen(await asyncio.gather(*[fake.sleep(seconds=0.3) for _ in range({calls})]))"
+            assert value_of(await app.run(program)) == str(calls)
+
+        assert await times_as_long(lambda: gathered(10), lambda: gathered(1)) < 4
 
 
 async def test_a_program_can_catch_what_a_server_does(tmp_path: Path):
@@ -69,9 +70,7 @@ async def test_a_program_can_catch_what_a_server_does(tmp_path: Path):
 async def test_the_deadline_of_a_servers_settings_cuts_its_calls(tmp_path: Path):
     async with running_app(tmp_path, config=config(fake=fake(timeout=0.3))) as app:
         await app.run("fake.echo()")
-        begun = time.monotonic()
         assert "did not answer within 0.3 s" in error_of(await app.run("fake.silent()"))
-        assert time.monotonic() - begun < 1.5
         assert len(json.loads(value_of(await app.run("fake.cancelled()")))) == 1
 
 
@@ -81,7 +80,7 @@ async def test_a_cancelled_run_cancels_its_call_at_the_server(tmp_path: Path):
         running = asyncio.ensure_future(app.run("fake.silent()"))
         await until(lambda: bool(app.servers.states()) and _in_flight(app) == 1)
         running.cancel()
-        await asyncio.wait((running,), timeout=2)
+        await asyncio.wait((running,), timeout=PATIENCE)
         assert running.done()
         assert len(json.loads(value_of(await app.run("fake.cancelled()")))) == 1
 
@@ -110,7 +109,7 @@ async def test_nothing_is_started_before_a_program_names_it(tmp_path: Path):
 async def test_other_servers_are_asked_after_the_first_reply(tmp_path: Path):
     async with running_app(tmp_path, config=config(one=fake(), two=fake("junk=0"))) as app:
         assert value_of(await app.run("1 + 1")) == "2"
-        await until(lambda: len(list((tmp_path / "user" / "servers").glob("*.json"))) == 2, 20)
+        await until(lambda: len(list((tmp_path / "user" / "servers").glob("*.json"))) == 2)
         assert "one.echo" in value_of(await app.run("ot.tools(pattern='one.echo', info='list')"))
 
 
@@ -134,14 +133,13 @@ async def test_a_server_behind_an_alias_or_a_snippet_is_asked_too(tmp_path: Path
 
 
 async def test_a_server_that_hangs_or_fails_delays_no_program_that_does_not_name_it(tmp_path: Path):
-    bad = {f"mute{n}": fake("mute", start_seconds=30) for n in range(3)} | {"dead": fake("exit=1")}
+    bad = {f"mute{n}": fake("mute", start_seconds=600) for n in range(3)} | {"dead": fake("exit=1")}
     async with running_app(tmp_path, config=config(good=fake(), **bad)) as app:
-        await app.run("1")
-        begun = time.monotonic()
-        assert value_of(await app.run("2")) == "2"
-        assert time.monotonic() - begun < 1.0
-        assert value_of(await app.run("good.echo(text='fine')")) == "fine"
-    assert_gone(below_this(), 5)
+        async with asyncio.timeout(PATIENCE):
+            await app.run("1")
+            assert value_of(await app.run("2")) == "2"
+            assert value_of(await app.run("good.echo(text='fine')")) == "fine"
+    assert_gone(below_this(), PATIENCE)
 
 
 async def test_a_new_list_shows_in_the_next_run(tmp_path: Path):
@@ -336,9 +334,8 @@ def fault(id: str) -> pytest.MarkDecorator:
 async def test_whatever_a_server_does_a_run_ends_and_the_server_comes_back(tmp_path: Path, fault: str, deed: str):
     async with running_app(tmp_path, config=config(fake=fake(timeout=2))) as app:
         await app.run("fake.echo()")
-        begun = time.monotonic()
-        reply = await app.run(f"len(fake.{deed})")
-        assert time.monotonic() - begun < 4
+        async with asyncio.timeout(PATIENCE):
+            reply = await app.run(f"len(fake.{deed})")
         assert reply.is_error is ("die" in deed or "silent" in deed)
         if "die" in deed:
             health = await health_of(app)
@@ -351,17 +348,16 @@ async def test_whatever_a_server_does_a_run_ends_and_the_server_comes_back(tmp_p
 async def test_one_black_hole_among_servers_delays_no_start_and_no_other(tmp_path: Path, fault: str):
     hole = socket.create_server(("127.0.0.1", 0))  # connections are taken, and nothing is ever said
     url = f"http://127.0.0.1:{hole.getsockname()[1]}/mcp"
-    servers = config(one=fake(), hole={"url": url, "start_seconds": 2}, two=fake())
+    servers = config(one=fake(), hole={"url": url, "start_seconds": 600}, two=fake())
     with hole:
-        async with running_app(tmp_path, config=servers) as app:
-            begun = time.monotonic()
+        async with running_app(tmp_path, config=servers) as app, asyncio.timeout(PATIENCE):
             await app.start()
             assert value_of(await app.run("1")) == "1"
-            assert time.monotonic() - begun < 3
-            begun = time.monotonic()
             assert value_of(await app.run("one.echo(text='1') + two.echo(text='2')")) == "12"
-            assert "did not start within 2 s" in error_of(await app.run("hole.echo()"))
-            assert time.monotonic() - begun < 6
+        servers["servers"]["hole"]["start_seconds"] = 1
+        async with running_app(tmp_path, config=servers) as app, asyncio.timeout(PATIENCE):
+            assert value_of(await app.run("one.echo(text='1') + two.echo(text='2')")) == "12"
+            assert "did not start within 1 s" in error_of(await app.run("hole.echo()"))
             assert (await health_of(app))["servers"] == {"one": "connected", "hole": "disconnected", "two": "connected"}
 
 
@@ -369,15 +365,23 @@ async def test_one_black_hole_among_servers_delays_no_start_and_no_other(tmp_pat
 async def test_a_storm_of_new_lists_hardly_slows_the_server(tmp_path: Path, fault: str):
     async with running_app(tmp_path, config=config(fake=fake())) as app:
         await app.run("fake.echo()")
-        storm = asyncio.ensure_future(app.run("fake.storm(count=3000)"))
-        worst = 0.0
-        while not storm.done():
-            begun = time.monotonic()
-            await asyncio.sleep(0)
-            worst = max(worst, time.monotonic() - begun)
-            await asyncio.sleep(0.001)
-        assert value_of(await storm) == "over"
-        assert worst < 0.25
+        late = [
+            await slowest_turn(app, "fake.storm(count=3000)") - await slowest_turn(app, "fake.sleep(seconds=0.5)")
+            for _ in range(TURNS)
+        ]
+        assert min(late) < 0.25
+
+
+async def slowest_turn(app: App, program: str) -> float:
+    """Return the longest that the event loop took over one turn while *program* ran."""
+    running, worst = asyncio.ensure_future(app.run(program)), 0.0
+    while not running.done():
+        begun = time.monotonic()
+        await asyncio.sleep(0)
+        worst = max(worst, time.monotonic() - begun)
+        await asyncio.sleep(0.001)
+    assert value_of(await running) in ("over", "slept")
+    return worst
 
 
 # ---------------------------------------------------------------- definitions that change

@@ -71,4 +71,4 @@ def test_no_process_of_a_server_outlives_onetool(tmp_path: Path) -> None:
     with WireServer.start(command, cwd=tmp_path, env={**os.environ, "HOME": str(tmp_path)}) as started:
         pids = [json.loads(started.run("fake.pid()").text)["pid"], int(started.run("fake.fork()").text)]
         started.kill()
-    assert_gone(pids, 5)
+    assert_gone(pids)

@@ -20,6 +20,7 @@ from ot.stats.query import read_figures
 from ot.stats.recorder import Recorder
 from ot.stats.rows import StatsRow
 from ot.stats.summary import summary
+from pace import PATIENCE, effort
 from stats.demo_rows import DAY, NOW
 from stats.desk import ask, call, call_row, count, place, run_row, sink
 
@@ -106,16 +107,13 @@ def test_a_kill_loses_at_most_the_last_second(tmp_path: Path, fault: str) -> Non
     try:
         assert writer.stdout
         assert writer.stdout.readline() == "noted\n"
-        end = time.monotonic() + 10
-        noted = time.monotonic()
+        end = time.monotonic() + PATIENCE
         while not file.exists() or not _count_of_other(file):
             assert time.monotonic() < end
-        took = time.monotonic() - noted
     finally:
         writer.send_signal(signal.SIGKILL)
-        writer.communicate(timeout=10)
+        writer.communicate(timeout=PATIENCE)
     assert count(file) == 100
-    assert took < 5  # the half second of the recorder, and a machine that others use too
 
 
 def _count_of_other(file: Path) -> int:
@@ -179,17 +177,16 @@ def many_rows(rows: int, tools: int) -> Iterator[list[StatsRow]]:
     yield batch
 
 
-def check_answers(file: Path, rows: int, seconds: float) -> dict[str, Any]:
-    """Return how long each question took; all are exact."""
+def check_answers(file: Path, rows: int) -> None:
+    """Check that every question is answered exactly, and from few rows."""
     took: dict[str, Any] = {}
     for period in ("day", "week", "month", "all"):
-        started = time.monotonic()
-        found = summary(read_figures(file, period, NOW), 2000)
-        took[period] = round(time.monotonic() - started, 3)
+        with effort() as spent:
+            found = summary(read_figures(file, period, NOW), 2000)
+        took[period] = round(spent.loops)
     assert found["total_calls"] == rows // 5 * 4
     assert found["runs"] == rows // 5
-    assert max(took.values()) < seconds, took
-    return took
+    assert max(took.values()) < 800, took
 
 
 @fault("T06")
@@ -199,23 +196,23 @@ def test_a_question_reads_sums_and_not_rows(tmp_path: Path, fault: str) -> None:
     for batch in many_rows(100_000, tools=40):
         one.write(batch)
     one.close()
-    check_answers(file, 100_000, 2.0)
+    check_answers(file, 100_000)
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("DELETE FROM calls")
         connection.execute("DELETE FROM runs")
         connection.commit()
-    check_answers(file, 100_000, 2.0)
+    check_answers(file, 100_000)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-def test_ten_million_rows_are_answered_within_two_seconds(tmp_path: Path) -> None:
+def test_ten_million_rows_are_answered_as_quickly(tmp_path: Path) -> None:
     file = tmp_path / "stats.db"
     one = sink(file)
     for batch in many_rows(10_000_000, tools=120):
         one.write(batch)
     one.close()
-    check_answers(file, 10_000_000, 2.0)
+    check_answers(file, 10_000_000)
     asking = (
         "import resource, sys; from pathlib import Path; from ot.stats.query import read_figures;"
         f"read_figures(Path(sys.argv[1]), 'all', {NOW});"

@@ -9,9 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from mcp_wire import process_stat, process_tree
+from pace import PATIENCE
 
 
-def assert_gone(pids: Iterable[int], seconds: float = 1.0) -> float:
+def assert_gone(pids: Iterable[int], seconds: float = PATIENCE) -> float:
     """Return how long it took until none of *pids* was left, at most *seconds*."""
     watched = tuple(pids)
     begun = time.monotonic()

@@ -12,6 +12,7 @@ import pytest
 
 from mcp_wire import process_stat
 from ot.errors import ResultTooLarge, WorkerDied
+from pace import PATIENCE
 from workers.door import Door, extension
 
 pytestmark = pytest.mark.anyio
@@ -75,11 +76,11 @@ async def test_a_call_that_a_stopped_worker_leaves_unread_is_carried_out_once_by
     os.kill(pid, signal.SIGSTOP)
     calls = [asyncio.ensure_future(once("once.note", file=str(file), text="x" * length)) for _ in range(times)]
     worker = once.workers("once")[0]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while not worker._pending:  # noqa: ASYNC110 - a number, no event
             await asyncio.sleep(0)
     os.kill(pid, signal.SIGKILL)
-    assert await asyncio.wait_for(asyncio.gather(*calls), 20) == [length] * times
+    assert await asyncio.wait_for(asyncio.gather(*calls), PATIENCE) == [length] * times
     assert marks(file) == "x" * times
 
 

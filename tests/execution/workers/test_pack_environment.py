@@ -28,6 +28,7 @@ from ot.execution.workers.guarded_process import GuardedProcess
 from ot.execution.workers.pack_directory import PackDirectory
 from ot.execution.workers.pack_environment import PackEnvironment, PackEnvironments, uv_environ, worker_environ
 from ot.execution.workers.uv_command import find_uv
+from pace import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -100,9 +101,7 @@ async def test_a_complete_environment_is_taken_as_it_is_without_uv_or_network(
     environments: PackEnvironments, state: Path
 ) -> None:
     first = await prepare(environments, SIX)
-    again = time.monotonic()
     assert first == await prepare(PackEnvironments(state, NO_UV), SIX)
-    assert 1 > time.monotonic() - again
 
 
 async def test_an_environment_that_has_vanished_is_made_again_with_the_same_versions(
@@ -173,9 +172,7 @@ async def test_settings_of_uv_among_the_files_do_not_choose_the_index(environmen
 
 
 async def test_a_conflict_is_told_in_the_resolvers_words(environments: PackEnvironments) -> None:
-    begun = time.monotonic()
     text = await failure(environments, pack('dependencies = ["six==1.15.0", "six==1.16.0"]'))
-    assert 10 > time.monotonic() - begun
     assert "pack 'demo' cannot be loaded: 'uv lock' failed (exit code 1)" in text
     assert "six==1.15.0 and six==1.16.0" in text
 
@@ -192,10 +189,10 @@ async def test_an_index_that_never_answers_costs_the_budget_and_leaves_no_proces
         chosen = {"UV_DEFAULT_INDEX": url, "UV_CACHE_DIR": str(tmp_path / "cache"), NAME: mark}
         begun = time.monotonic()
         text = await failure(PackEnvironments(state, server_environ | chosen), SIX, budget=2)
-        assert 2 <= time.monotonic() - begun < 5
+        assert 2 <= time.monotonic() - begun
         assert "its dependencies were not installed within 2 s" in text
         server.accept()[0].close()  # it raises when uv never came
-        assert within(1, lambda: not marked({NAME: mark}))
+        assert within(PATIENCE, lambda: not marked({NAME: mark}))
 
 
 async def test_logins_of_an_index_are_not_in_the_error(state: Path, server_environ: dict[str, str]) -> None:
@@ -264,7 +261,7 @@ async def test_closing_stops_what_is_under_way(state: Path, server_environ: dict
         environments = PackEnvironments(state, server_environ | chosen)
         waiting = asyncio.create_task(prepare(environments, SIX))
         server.setblocking(False)
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             connection, _ = await asyncio.get_running_loop().sock_accept(server)
             await environments.aclose()
         connection.close()
@@ -309,7 +306,7 @@ async def test_a_worker_sees_no_secret_of_the_server_and_nothing_of_uv(server_en
         "https_proxy": "p",
     }
     process = await GuardedProcess.start(["env"], env=worker_environ(server_environ), cwd=Path("/"))
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         seen = (await process.stdout.read()).decode()
         await process.wait()
     assert "canary-1f6b" not in seen

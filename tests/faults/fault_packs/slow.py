@@ -8,14 +8,23 @@ from pathlib import Path
 
 pack = "slow"
 
-__all__ = ["beat", "block", "spin", "wait"]
+__all__ = ["beat", "block", "meet", "spin", "wait"]
 
 STEP = 0.02
+MET: set[str] = set()
 
 
 async def wait(seconds: float, nonce: str = "") -> str:
     """Wait without a trace, then return the nonce."""
     await asyncio.sleep(seconds)
+    return nonce
+
+
+async def meet(many: int, nonce: str) -> str:
+    """Return the nonce once so many callers wait here at the same time."""
+    MET.add(nonce)
+    while len(MET) < many:  # noqa: ASYNC110 - an event would have to be made anew for every meeting
+        await asyncio.sleep(STEP)
     return nonce
 
 

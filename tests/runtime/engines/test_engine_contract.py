@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import builtins
 import contextlib
-import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from textwrap import dedent
 from typing import Any
@@ -27,6 +26,7 @@ from ot.runtime.pack_proxy import PackProxy
 from ot.runtime.program import parse_program
 from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.run_budget import RunBudget
+from pace import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -197,15 +197,18 @@ async def test_awaited_and_gathered_calls_are_values(bench: Bench) -> None:
     assert (await bench.run(code)).value == [1, 2, 3, 4, 5, 6]
 
 
-async def test_ten_gathered_calls_take_hardly_longer_than_one(bench: Bench) -> None:
-    times: list[float] = []
-    # The best of three, since others work on the same machine.
-    for _ in range(3):
-        started = time.monotonic()
-        outcome = await bench.run("import asyncio\nawait asyncio.gather(*[t.slow(value=i) for i in range(10)])")
-        times.append(time.monotonic() - started)
-        assert outcome.value == list(range(10))
-    assert min(times) < 0.35
+async def test_ten_gathered_calls_are_under_way_at_once(bench: Bench) -> None:
+    async def meet(value: Any = None) -> Any:
+        bench.alive += 1
+        if bench.alive == 10:
+            bench.release.set()
+        await bench.release.wait()
+        return value
+
+    bench.backend._answers["t.echo"] = meet
+    with anyio.fail_after(PATIENCE):
+        outcome = await bench.run("import asyncio\nawait asyncio.gather(*[t.echo(value=i) for i in range(10)])")
+    assert outcome.value == list(range(10))
 
 
 async def test_gathered_calls_keep_to_those_allowed_at_a_time(bench: Bench) -> None:
@@ -344,9 +347,8 @@ async def test_looking_at_functions_costs_no_call_but_is_bounded(bench: Bench) -
 
 
 async def test_the_wall_clock_ends_a_run_that_waits(bench: Bench) -> None:
-    started = time.monotonic()
-    error = await bench.error("try:\n    t.wait()\nexcept BaseException:\n    pass\nt.wait()", run_seconds=0.3)
-    assert time.monotonic() - started < 2
+    with anyio.fail_after(PATIENCE):
+        error = await bench.error("try:\n    t.wait()\nexcept BaseException:\n    pass\nt.wait()", run_seconds=0.3)
     assert isinstance(error, LimitExceeded)
     assert error.limit == "run_seconds"
     assert bench.alive == 0
@@ -359,7 +361,7 @@ async def test_a_program_may_sleep(bench: Bench, sleep: str) -> None:
 
 @pytest.mark.parametrize("sleep", ["import time\ntime.sleep(3600)", "import asyncio\nawait asyncio.sleep(3600)"])
 async def test_a_program_may_not_sleep_for_ever(bench: Bench, sleep: str) -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE):
         error = await bench.error(sleep, run_seconds=0.3)
     assert isinstance(error, LimitExceeded)
     assert error.limit == "run_seconds"
@@ -369,7 +371,7 @@ async def test_a_program_may_not_sleep_for_ever(bench: Bench, sleep: str) -> Non
     "code", ["while True:\n    pass", "try:\n    while True:\n        pass\nexcept BaseException:\n    pass"]
 )
 async def test_the_cpu_clock_ends_a_run_that_computes(bench: Bench, code: str) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         error = await bench.error(code, cpu_seconds=0.3)
     assert isinstance(error, LimitExceeded)
     assert error.limit == "cpu_seconds"
@@ -385,7 +387,7 @@ async def test_waiting_for_tools_is_no_computing(bench: Bench) -> None:
     ["x = 'a' * 10 ** 10", "x = []\nwhile True:\n    x.append('a' * 100_000 + str(len(x)))", "x = [0] * 10 ** 9"],
 )
 async def test_memory_is_bounded(bench: Bench, code: str) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         error = await bench.error(code, memory_mb=16)
     assert "memory" in f"{error} {getattr(error, 'hint', '')}".lower()
     assert (await bench.run("1")).value == 1
@@ -411,7 +413,7 @@ async def test_a_cancelled_run_leaves_no_call_behind(bench: Bench) -> None:
     for code in ("t.wait()", "import asyncio\nawait asyncio.gather(t.wait(), t.wait())"):
         bench.started.clear()
         task = asyncio.create_task(bench.run(code))
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE):
             await bench.started.wait()
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -456,7 +458,7 @@ async def test_a_run_that_finds_no_place_is_told_so() -> None:
     bench = Bench(engine)
     try:
         task = asyncio.create_task(bench.run("t.wait()"))
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE):
             await bench.started.wait()
             assert isinstance(await bench.error("1"), Overloaded)
             bench.release.set()
@@ -471,7 +473,7 @@ async def test_nothing_is_left_when_an_engine_is_closed(bench: Bench) -> None:
     children = psutil.Process().children(recursive=True)
     assert children
     await bench.engine.aclose()
-    gone, alive = psutil.wait_procs(children, timeout=5)
+    gone, alive = psutil.wait_procs(children, timeout=PATIENCE)
     assert (len(gone), alive) == (len(children), [])
 
 

@@ -25,6 +25,7 @@ from ot.runtime.engines.exact import ALWAYS, ExactEngine
 from ot.runtime.engines.ready_children import Room
 from ot.runtime.engines.zygote_process import Locked, ZygoteProcess
 from ot.runtime.program import parse_program
+from pace import PATIENCE
 from system_package import require_programs
 
 pytestmark = pytest.mark.anyio
@@ -139,7 +140,7 @@ async def test_a_child_that_cannot_lock_itself_up_runs_nothing(monkeypatch: pyte
         await engine.open()
         # A limit that is none: setting it fails in the child.
         monkeypatch.setattr("ot.runtime.engines.forked._room", lambda limits: Room(1 << 27, float("nan")))
-        with anyio.fail_after(20), pytest.raises(EngineCrashed):
+        with anyio.fail_after(PATIENCE), pytest.raises(EngineCrashed):
             await engine.run(parse_program("1"), exact_attacks.NoPacks(), Limits(), Deadline.after(10))
     finally:
         await engine.aclose()
@@ -174,5 +175,5 @@ def test_children_die_with_their_server_whatever_they_do() -> None:
         below = psutil.Process(server.pid).children(recursive=True)
         assert len(below) >= 2
         server.kill()
-    _, alive = psutil.wait_procs(below, timeout=5)
+    _, alive = psutil.wait_procs(below, timeout=PATIENCE)
     assert alive == []

@@ -6,6 +6,7 @@ import ast
 import os
 import time
 import timeit
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -381,11 +382,14 @@ def test_what_works_is_not_refused(source: str) -> None:
 # ---------------------------------------------------------------- it is on the way of every run
 
 
-def test_a_tiny_program_costs_less_than_a_tenth_of_a_millisecond() -> None:
-    tree = ast.parse("web.fetch(url='x')")
-    # Its own time, so that a busy machine does not count against it.
-    best = min(timeit.repeat(lambda: find_gaps(tree, PACKS), number=20, repeat=50, timer=time.process_time)) / 20
-    assert best < 100e-6
+def test_a_tiny_program_costs_less_than_eight_times_what_its_parsing_costs() -> None:
+    source = "web.fetch(url='x')"
+    tree = ast.parse(source)
+
+    def best(act: Callable[[], object]) -> float:
+        return min(timeit.repeat(act, number=20, repeat=50, timer=time.process_time))
+
+    assert best(lambda: find_gaps(tree, PACKS)) < 8 * best(lambda: ast.parse(source))
 
 
 @pytest.mark.parametrize(

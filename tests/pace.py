@@ -1,0 +1,53 @@
+"""What tests say about time, so that it holds on any machine.
+
+A bound in seconds tells as much about the machine as about the code. A test therefore waits for an event, and gives up
+only after ``PATIENCE``; or it compares what it measures with a control that the same machine ran at the same time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+PATIENCE = 30.0
+"""Seconds after which a test gives up waiting for what comes in milliseconds; nothing that it proves depends on it."""
+TURNS = 3
+"""What a busy machine adds is not there each time; what the code takes is."""
+STEPS = 100_000
+
+
+@dataclass
+class Effort:
+    """What a block computed, once it has ended."""
+
+    loops: float = 0.0
+    """How many plain loops of 100,000 steps take as much of the processor's time; 400 or so take a second."""
+
+
+@contextmanager
+def effort() -> Generator[Effort]:
+    """Yield what tells how much this process computed in the block, beside loops just before and just after it."""
+    found, before, started = Effort(), _loop_seconds(), time.process_time()
+    yield found
+    seconds = time.process_time() - started
+    found.loops = seconds / max(before, _loop_seconds())
+
+
+async def times_as_long(act: Callable[[], Awaitable[object]], control: Callable[[], Awaitable[object]]) -> float:
+    """Return how many times as long as *control* *act* takes: the best of a few turns, each with its own control."""
+    return min([await _seconds(act) / await _seconds(control) for _ in range(TURNS)])
+
+
+def _loop_seconds() -> float:
+    started = time.process_time()
+    for _ in range(STEPS):
+        pass
+    return time.process_time() - started
+
+
+async def _seconds(act: Callable[[], Awaitable[object]]) -> float:
+    started = time.perf_counter()
+    await act()
+    return time.perf_counter() - started
