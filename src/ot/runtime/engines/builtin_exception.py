@@ -10,6 +10,8 @@ from ot.errors import (
     InvalidArguments,
     NotPlainData,
     OneToolError,
+    ResultExpired,
+    ResultNotFound,
     ToolDenied,
     ToolFailed,
     ToolTimeout,
@@ -32,10 +34,14 @@ BUILTIN: dict[type[OneToolError], type[Exception]] = {
 }
 
 
+BY_NAME: dict[str, type[Exception]] = {ResultNotFound.__name__: LookupError, ResultExpired.__name__: LookupError}
+"""Errors of ours that a tool raises, whose message says it all."""
+
+
 def builtin_exception(error: OneToolError) -> Exception:
     """Return the builtin exception that a program sees for a failed call: name and text, nothing live."""
     if isinstance(error, ToolFailed):
-        kind = getattr(builtins, error.kind, None)
+        kind = BY_NAME.get(error.kind) or getattr(builtins, error.kind, None)
         if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, UNUSUAL):
             return kind(error.message)
         return RuntimeError(f"{error.kind}: {error.message}" if error.message else error.kind)
