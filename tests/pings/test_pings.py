@@ -30,6 +30,8 @@ MORE_SECONDS = 0.05
 """What a ping may take beyond the slowest of the control's on the same machine."""
 ATTEMPTS = 3
 """What a busy machine adds is not there each time; a stall is."""
+MOST_COMPUTING = 2.0
+"""Seconds that a control computes at most; they last many times as long where others take the cores."""
 SHARES = 3
 DAY = int(time.time() // 86_400)
 SHARE = int(os.environ.get("PINGS_SHARE", DAY)) % SHARES
@@ -66,7 +68,7 @@ class Ward:
         """Return the slowest ping of the bare server, which gets the same lines and computes as long in a thread."""
         with DuePings(self.bare) as pings:
             self.bare.send_raw(entry.lines)
-            self.bare.run(COMPUTE.format(seconds=seconds), timeout=60)
+            self.bare.run(COMPUTE.format(seconds=min(seconds, MOST_COMPUTING)), timeout=60)
             while self.bare.run(COMPUTING, timeout=60).text == "True":
                 threading.Event().wait(0.02)
         return pings.worst
