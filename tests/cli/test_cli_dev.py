@@ -46,8 +46,9 @@ def file(onetool: OneTool) -> Path:
 
 def write(file: Path, text: str) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
-    return file
+    whole = file.with_suffix(".whole")
+    whole.write_text(text)
+    return whole.replace(file)  # who watches it sees none that is half written
 
 
 # ---------------------------------------------------------------- a call
