@@ -182,7 +182,8 @@ def test_a_session_fails_in_which_a_scenario_s_tests_were_skipped(
         "import pytest\nfrom system_package import require_programs\n"
         f"@pytest.mark.scenario('004-17')\ndef test_it():\n    {body}\n"
     )
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", processes, str(tmp_path)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command += ["-p", "xdist.plugin", "-n", processes, str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(TESTS), "CI": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     ended = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=100
