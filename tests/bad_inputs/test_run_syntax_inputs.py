@@ -22,7 +22,6 @@ VALUES: dict[str, list[str]] = {
     "run_syntax-40": ["2"],
     "run_syntax-49": ["<pack>"],
     "run_syntax-51": ["<tool brave.search>"],
-    "run_syntax-52": ['[{"title":"1 0"}]'],
 }
 OF_OURS = ("Traceback", 'File "', "/ot/", "site-packages", "pydantic")
 
