@@ -21,8 +21,7 @@ VALUES: dict[str, list[str]] = {
     "run_syntax-35": ["a\nb\n", "None"],
     "run_syntax-40": ["2"],
     "run_syntax-49": ["<pack>"],
-    "run_syntax-51": ["brave__search"],
-    "run_syntax-52": ['[{"title":"1 0"}]'],
+    "run_syntax-51": ["<tool brave.search>"],
 }
 OF_OURS = ("Traceback", 'File "', "/ot/", "site-packages", "pydantic")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ot.app import App
 from ot.cli.diagnosis.finding import Finding
+from ot.execution.workers.pack_environment import PACKS
 from ot.no_links import names_in
 from ot.output.result_files import FILE_OF_RESULT
 
@@ -27,8 +28,8 @@ def leftover_findings(app: App) -> Iterator[Finding]:
     output = app.picture.loaded.config.output
     loaded = app.picture.loaded
     kinds = {
-        f"copies of packs, not used for {PACK_DAYS} days": _old_packs(app.paths.global_dir / "packs"),
-        "half-written files": [*_half_written(app.paths.global_dir), *_half_written(app.paths.global_dir / "packs")],
+        f"copies of packs, not used for {PACK_DAYS} days": _old_packs(app.paths.global_dir / PACKS),
+        "half-written files": [*_half_written(app.paths.global_dir), *_half_written(app.paths.global_dir / PACKS)],
         "stored results whose time is over": _expired(loaded.results_dir, loaded.below, output.result_ttl),
     }
     for kind, found in kinds.items():
