@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -220,6 +221,32 @@ async def test_cancelling_a_call_cancels_the_tool() -> None:
             await task
     assert (tool.cancelled, tool.ended.is_set()) == (1, True)
     assert [record.error for record in calls.records] == ["Cancelled"]
+
+
+async def test_a_call_that_fails_in_the_moment_in_which_it_is_cancelled_is_no_fault_of_the_loop() -> None:
+    faults: list[dict[str, Any]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda loop, fault: faults.append(fault))
+    await cancelled_as_it_fails()
+    gc.collect()
+    loop.set_exception_handler(None)
+    assert faults == []
+
+
+async def cancelled_as_it_fails() -> None:
+    entered, proceed = asyncio.Event(), asyncio.Event()
+
+    async def fail() -> None:
+        entered.set()
+        await proceed.wait()
+        task.cancel()
+        raise ValueError("too late")
+
+    task = asyncio.create_task(call(door({"t.free": fail}), "free"))
+    await entered.wait()
+    proceed.set()
+    await asyncio.wait([task])
+    assert task.cancelled()
 
 
 @pytest.mark.parametrize("how", ["cancelled", "timed out"])

@@ -178,6 +178,7 @@ class ToolExecutor:
         seconds = min(tool.timeout or self._call_seconds, max(clock.seconds_left, 0.0))
         # A task of its own: a tool that ignores its cancellation is left behind, the run is not held up.
         task = asyncio.ensure_future(self._backends[tool.backend].call(tool, arguments, context))
+        task.add_done_callback(_drop)
         try:
             with suppress(TimeoutError):
                 async with clock.timeout(seconds):
@@ -227,5 +228,9 @@ async def _cancel(task: asyncio.Future[Any], tool: Tool) -> None:
         await asyncio.wait((task,), timeout=CANCEL_GRACE_SECONDS)
     if not task.done():
         logger.warning("%s ignored its cancellation and was left behind", tool.full_name)
-    # Whatever a cancelled call still says is dropped, and must not be reported as never retrieved.
-    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+
+
+def _drop(ended: asyncio.Future[Any]) -> None:
+    """Take what a call says whose run was cancelled: nobody else does, and that would be reported as a fault."""
+    if not ended.cancelled():
+        ended.exception()
