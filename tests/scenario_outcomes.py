@@ -10,7 +10,7 @@ SCENARIO = "scenario"
 
 
 class ScenarioOutcomes:
-    """Watches which tests of scenarios pass, wherever they run: a report brings its scenarios along."""
+    """Watches which tests of scenarios pass: a report brings its scenarios along."""
 
     def __init__(self) -> None:
         self._wanted: set[str] = set()
@@ -30,8 +30,8 @@ class ScenarioOutcomes:
             self._proven |= ids
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Turn a success into a failure when a scenario was not proven; a part of the tests alone proves nothing."""
-        if exitstatus == pytest.ExitCode.OK and not hasattr(session.config, "workerinput"):
+        """Turn a success into a failure when a scenario was not proven."""
+        if exitstatus == pytest.ExitCode.OK:
             self._unproven = unproven(self._wanted, self._proven)
             session.exitstatus = pytest.ExitCode.TESTS_FAILED if self._unproven else exitstatus
 

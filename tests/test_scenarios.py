@@ -169,10 +169,7 @@ def test_a_scenario_is_proven_by_one_of_its_tests() -> None:
     [("pass", 0), ("require_programs('no-such-program')", 1)],
     ids=["passes", "skips"],
 )
-@pytest.mark.parametrize("processes", ["0", "2"])
-def test_a_session_fails_in_which_a_scenario_s_tests_were_skipped(
-    tmp_path: Path, body: str, code: int, processes: str
-) -> None:
+def test_a_session_fails_in_which_a_scenario_s_tests_were_skipped(tmp_path: Path, body: str, code: int) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = scenario\n")
     (tmp_path / "conftest.py").write_text(
         "from scenario_outcomes import ScenarioOutcomes\n"
@@ -182,8 +179,7 @@ def test_a_session_fails_in_which_a_scenario_s_tests_were_skipped(
         "import pytest\nfrom system_package import require_programs\n"
         f"@pytest.mark.scenario('004-17')\ndef test_it():\n    {body}\n"
     )
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    command += ["-p", "xdist.plugin", "-n", processes, str(tmp_path)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(TESTS), "CI": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     ended = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=100

@@ -74,6 +74,10 @@ class OneTool:
 
 
 def interruptible(command: Sequence[str]) -> list[str]:
-    """Return *command* so that it hears Ctrl-C, also where the tests are run with it ignored, as nohup does."""
-    hear = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+    """Return *command* so that it hears Ctrl-C and a hangup, also where the tests ignore them, as nohup does."""
+    hear = (
+        "import os, signal, sys\n"
+        "for number in signal.SIGINT, signal.SIGHUP: signal.signal(number, signal.SIG_DFL)\n"
+        "os.execvp(sys.argv[1], sys.argv[1:])"
+    )
     return [sys.executable, "-I", "-S", "-c", hear, *command]

@@ -193,4 +193,5 @@ def test_one_answer_covers_a_project_and_the_server_that_starts_in_it(onetool: O
     (project / "onetool.yaml").write_text("servers: {theirs: {command: sh, cwd: '${workspace}'}}\n")
     ended = onetool("trust", "--yes")
     assert "servers that start in" in ended.out
-    assert (state(onetool), problem(onetool)) == ("trusted", "")
+    # It is among the servers, for the project is trusted, and nothing keeps it from starting.
+    assert problem(onetool) == ""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.command import interruptible
 from faults.watched import SERVER, Place, start_wire
 from mcp_wire import WireServer
 
@@ -21,7 +22,7 @@ ASKED = "asked to end"
 
 @contextmanager
 def serving(root: Path, drain_seconds: float, argv: list[str] | None = None) -> Generator[WireServer]:
-    with start_wire(Place.make(root, CONFIG % drain_seconds), argv or SERVER) as wire:
+    with start_wire(Place.make(root, CONFIG % drain_seconds), interruptible(argv or SERVER)) as wire:
         wire.run("1")
         yield wire
 

@@ -32,6 +32,8 @@ CONFIG = {
 PROGRAMS = ("'{0}'", "'{0}'", "'{0}'", "'{0}'", "calm.aecho(nonce='{0}', seconds=0.02)", "calm.echo(nonce='{0}')",
             "fake.sleep(seconds=0.02) and '{0}'", "fake.echo(text='{0}')")  # fmt: skip
 PAUSE_SECONDS = 0.01
+ZYGOTE_PAUSE = 25.0
+"""Between kills of the zygote: an engine whose zygote dies five times in a minute refuses to go on, rightly."""
 LATE_SECONDS = 1.0
 """By how much an answer may be later than the latest control, which starts every process anew, too."""
 ORDER = ("child", "child", "worker", "child", "child", "guard", "child", "child", "server", "child") * 2 + ("zygote",)
@@ -50,11 +52,14 @@ class Killer:
     def work(self) -> None:
         """Kill until it is enough."""
         choice, kinds = random.Random(7), cycle(ORDER)
-        kind = next(kinds)
+        kind, again = next(kinds), 0.0
         while len(self.killed) < self.kills and not self.over.wait(PAUSE_SECONDS):
+            if kind == "zygote" and time.monotonic() < again:
+                kind = next(kinds)
             found = processes(self.server)
             if victim := kill(choice.choice(found.get(kind) or [0])):
                 self.killed.append(victim)
+                again = time.monotonic() + ZYGOTE_PAUSE if kind == "zygote" else again
                 kind = next(kinds)
             elif kind in ("server", "guard"):
                 kind = next(kinds)  # it comes back when its pause is over

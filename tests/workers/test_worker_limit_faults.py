@@ -77,13 +77,13 @@ async def slowest_turn(done: Any) -> float:
 @fault("W19")
 async def test_a_worker_that_ends_at_its_start_again_and_again_leaves_no_zombie(tmp_path: Path, fault: Fault) -> None:
     door = Door(tmp_path, [extension("early", "import os\nos._exit(3)\ndef f(): ...\n")])
-    before = open_files()
+    before, ended_before = open_files(), zombies()
     try:
         for _ in range(100):
             with pytest.raises(ToolUnavailable, match="exit code 3"):
                 await door("early.f")
         await door.pool._settle()
-        assert [] == zombies()
+        assert {*zombies()} <= {*ended_before}
         assert abs(open_files() - before) <= 2
     finally:
         await door.aclose()
