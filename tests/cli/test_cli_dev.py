@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,9 +47,10 @@ def file(onetool: OneTool) -> Path:
 
 def write(file: Path, text: str) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
-    whole = file.with_suffix(".whole")
-    whole.write_text(text)
-    return whole.replace(file)  # who watches it sees none that is half written
+    # Who watches the directory sees neither a file that is half written nor another beside it.
+    with tempfile.NamedTemporaryFile("w", delete=False) as whole:
+        whole.write(text)
+    return Path(whole.name).replace(file)
 
 
 # ---------------------------------------------------------------- a call
