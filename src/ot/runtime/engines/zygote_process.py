@@ -32,6 +32,8 @@ MAX_ANSWER = 1 << 16
 MAX_STDERR = 2000
 MOST_ASKED = 64
 """Requests that wait for their answer; many more would not fit into the socket, and others wait here."""
+FULL_PAUSE = 0.005
+"""Between two tries to send to a zygote that has more to read than its socket holds."""
 Commands = Callable[[int], Sequence[ZygoteCommand]]
 Handed = tuple[socket.socket, int, int]
 """A child's connection, its pidfd, and its number as the zygote knows it."""
@@ -174,11 +176,8 @@ class ZygoteProcess:
         if self._group:
             self._group.allow(memory_bytes)
         answer: asyncio.Future[Handed] = self._loop.create_future()
+        await self._ask(json.dumps({"memory_bytes": memory_bytes, "cpu_seconds": cpu_seconds}).encode())
         self._waiting.append(answer)
-        try:
-            self._control.send(json.dumps({"memory_bytes": memory_bytes, "cpu_seconds": cpu_seconds}).encode())
-        except OSError as error:
-            self._lost(str(error))
         try:
             connection, pidfd, number = await answer
         except asyncio.CancelledError:
@@ -187,6 +186,23 @@ class ZygoteProcess:
             raise
         return await Child.connected(connection, pidfd, partial(self._tell_how, number), self._group)
 
+    async def _ask(self, request: bytes) -> None:
+        """Send a request once there is room for it: a zygote that is slow is not dead."""
+        while self._loop is not None:
+            try:
+                self._control.send(request)
+                return
+            except BlockingIOError:
+                try:
+                    await asyncio.sleep(FULL_PAUSE)
+                except asyncio.CancelledError:
+                    self._turns.release()
+                    raise
+            except OSError as error:
+                self._lost(str(error))
+        self._turns.release()
+        raise EngineCrashed("the zygote ended")
+
     def _tell_how(self, number: int, told: Told) -> None:
         """Let *told* know how a dead child ended, as soon as the zygote says so."""
         if self._loop is None:
@@ -194,6 +210,8 @@ class ZygoteProcess:
         self._asked_how[number] = told
         try:
             self._control.send(json.dumps({"how": number}).encode())
+        except BlockingIOError:
+            self._asked_how.pop(number)("it ended")
         except OSError as error:
             self._lost(str(error))
         return None
