@@ -29,6 +29,9 @@ def write_pack(onetool: Path, name: str, source: str) -> Path:
     return file
 
 
+WARM_UPS = 5
+
+
 @dataclass(frozen=True)
 class WorkerPlace(Place):
     """The directories of a server with extension packs."""
@@ -77,7 +80,11 @@ class WatchedWorkers(Watched):
     def _warm_up(self) -> None:
         super()._warm_up()
         for pack in ("calm", "faulty"):
-            assert "x" == self.wire.run(f"{pack}.echo(nonce='x')").text
+            # The first start may take longer than the corpora's limits allow a run, on a machine that is busy.
+            said = [self.wire.run(f"{pack}.echo(nonce='x')").text]
+            while said[-1] != "x" and len(said) < WARM_UPS:
+                said.append(self.wire.run(f"{pack}.echo(nonce='x')").text)
+            assert said[-1] == "x", said
 
     def _check_own_data(self) -> None:
         super()._check_own_data()
