@@ -6,6 +6,8 @@ only after ``PATIENCE``; or it compares what it measures with a control that the
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
@@ -38,6 +40,23 @@ def effort() -> Generator[Effort]:
 async def times_as_long(act: Callable[[], Awaitable[object]], control: Callable[[], Awaitable[object]]) -> float:
     """Return how many times as long as *control* *act* takes: the best of a few turns, each with its own control."""
     return min([await _seconds(act) / await _seconds(control) for _ in range(TURNS)])
+
+
+def busy_seconds() -> float:
+    """Return how long the machine takes at present to start a process and see it end: next to nothing when quiet."""
+    started = time.perf_counter()
+    for _ in range(TURNS):
+        subprocess.run([sys.executable, "-I", "-S", "-c", ""], check=True)
+    return time.perf_counter() - started
+
+
+@contextmanager
+def within(seconds: float) -> Generator[None]:
+    """Fail when the block takes longer than *seconds*, and than the machine at present adds to that."""
+    started = time.perf_counter()
+    yield
+    taken = time.perf_counter() - started
+    assert taken < seconds or taken < seconds + busy_seconds(), f"it took {taken:.2f} s"
 
 
 def _loop_seconds() -> float:

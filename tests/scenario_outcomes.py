@@ -31,7 +31,7 @@ class ScenarioOutcomes:
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Turn a success into a failure when a scenario was not proven."""
-        if exitstatus == pytest.ExitCode.OK:
+        if exitstatus == pytest.ExitCode.OK and not hasattr(session.config, "workerinput"):
             self._unproven = unproven(self._wanted, self._proven)
             session.exitstatus = pytest.ExitCode.TESTS_FAILED if self._unproven else exitstatus
 

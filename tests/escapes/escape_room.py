@@ -129,10 +129,10 @@ class EscapeRoom:
         return scratch
 
     def _filled(self, code: str, scratch: Path) -> str:
-        places = {"TMP": scratch, "PORT": self._listeners.port, "HOST_PID": self.server.pid}
+        places = {"TMP": scratch, "HOST_PID": self.server.pid}
         for name, value in places.items():
             code = code.replace(f"{{{name}}}", str(value))
-        return code
+        return self._listeners.named(code)
 
     def _run(self, command: str) -> WireReply | None:
         try:

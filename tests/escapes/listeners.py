@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from types import TracebackType
@@ -9,7 +10,8 @@ from typing import Self
 
 from pace import PATIENCE
 
-ABSTRACT = "\0sbx-canary"
+ABSTRACT = "sbx-canary"
+"""As the corpus calls the abstract socket; each has a name of its own, for tests that run side by side."""
 
 
 class Listeners:
@@ -17,7 +19,8 @@ class Listeners:
 
     def __init__(self) -> None:
         self._sockets = [socket.create_server(("127.0.0.1", 0)), socket.socket(socket.AF_UNIX)]
-        self._sockets[1].bind(ABSTRACT)
+        self.name = f"{ABSTRACT}-{os.getpid()}"
+        self._sockets[1].bind(f"\0{self.name}")
         self._sockets[1].listen()
         self.port: int = self._sockets[0].getsockname()[1]
         self.hits = 0
@@ -38,6 +41,10 @@ class Listeners:
             listener.close()
         for thread in self._threads:
             thread.join(PATIENCE)
+
+    def named(self, code: str) -> str:
+        """Return *code* of the corpus with the names of these listeners."""
+        return code.replace("{PORT}", str(self.port)).replace(ABSTRACT, self.name)
 
     def _accept(self, listener: socket.socket) -> None:
         while True:

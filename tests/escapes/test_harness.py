@@ -15,7 +15,7 @@ import pytest
 
 from escapes.cases import Case, escape_cases
 from escapes.escape_room import EscapeRoom
-from escapes.listeners import ABSTRACT, Listeners
+from escapes.listeners import Listeners
 from escapes.process_sampler import Usage
 from escapes.signs import NOTHING, SIGNS, Sight, escapes_seen
 from mcp_wire import WireReply
@@ -117,13 +117,14 @@ def test_the_harness_sees_what_really_happens(open_room: EscapeRoom, command: st
 
 
 @pytest.mark.parametrize(
-    "name", ["read_env", "read_home_file", "write_host_file", "connect_loopback", "importlib_system"]
+    "name",
+    ["read_env", "read_home_file", "write_host_file", "connect_loopback", "abstract_unix_socket", "importlib_system"],
 )
 def test_a_case_is_a_real_way_out_where_nothing_contains_it(tmp_path: Path, listeners: Listeners, name: str) -> None:
     case = next(case for case in escape_cases() if case.name == name)
     (tmp_path / "drop").mkdir()
     (tmp_path / "canary.txt").write_text("canary-file-7f3a")
-    code = case.commands[0].replace("{TMP}", str(tmp_path)).replace("{PORT}", str(listeners.port))
+    code = listeners.named(case.commands[0].replace("{TMP}", str(tmp_path)))
     body, _, last = code.rstrip().rpartition("\n")
     hits = listeners.hits
     found = subprocess.run(
@@ -138,7 +139,7 @@ def test_a_case_is_a_real_way_out_where_nothing_contains_it(tmp_path: Path, list
 
 
 def test_both_listeners_remember_who_came(listeners: Listeners) -> None:
-    for family, address in ((socket.AF_INET, ("127.0.0.1", listeners.port)), (socket.AF_UNIX, ABSTRACT)):
+    for family, address in ((socket.AF_INET, ("127.0.0.1", listeners.port)), (socket.AF_UNIX, f"\0{listeners.name}")):
         before = listeners.hits
         with socket.socket(family) as caller, listeners.hit:
             caller.connect(address)

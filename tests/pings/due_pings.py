@@ -10,12 +10,12 @@ from typing import Any, Self
 from mcp_wire import WireServer
 
 EVERY_SECONDS = 0.005
-LEAST = 60
+LEAST = 100
 ANSWER_SECONDS = 60.0
 
 
 class DuePings:
-    """Pings a server from the beginning of a block to its end, and for a while longer when the block is short."""
+    """Pings a server from the beginning of a block to its end, and at least a hundred times."""
 
     def __init__(self, wire: WireServer, least: int = LEAST) -> None:
         """Ping *wire*; a server that cannot take a ping has kept it waiting, too."""

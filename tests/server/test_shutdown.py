@@ -14,7 +14,7 @@ import pytest
 
 from faults.watched import SERVER, Place, start_wire
 from mcp_wire import WireServer, process_stat
-from pace import PATIENCE
+from pace import PATIENCE, within
 from workers.process_watch import assert_gone
 
 ENDS: dict[str, Callable[[WireServer], None]] = {
@@ -51,11 +51,12 @@ def started(place: Place, program: str) -> tuple[WireServer, tuple[int, ...]]:
         ("SIGINT", "in a thread"),
     ],
 )
-def test_a_server_that_is_asked_to_end_does_before_its_work_is_over(way: str, work: str, tmp_path: Path) -> None:
+def test_a_server_that_is_asked_to_end_does_within_five_seconds(way: str, work: str, tmp_path: Path) -> None:
     wire, processes = started(Place.make(tmp_path, LONG), WORK[work])
     assert processes
-    ENDS[way](wire)
-    code = wire.close()
+    with within(5):
+        ENDS[way](wire)
+        code = wire.close()
     assert 0 == code
     assert_gone(processes)
     assert [] == wire.stdout_junk

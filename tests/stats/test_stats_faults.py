@@ -20,7 +20,7 @@ from ot.stats.query import read_figures
 from ot.stats.recorder import Recorder
 from ot.stats.rows import StatsRow
 from ot.stats.summary import summary
-from pace import PATIENCE, effort
+from pace import PATIENCE, effort, within
 from stats.demo_rows import DAY, NOW
 from stats.desk import ask, call, call_row, count, place, run_row, sink
 
@@ -108,8 +108,9 @@ def test_a_kill_loses_at_most_the_last_second(tmp_path: Path, fault: str) -> Non
         assert writer.stdout
         assert writer.stdout.readline() == "noted\n"
         end = time.monotonic() + PATIENCE
-        while not file.exists() or not _count_of_other(file):
-            assert time.monotonic() < end
+        with within(5):  # the half second of the recorder, and a machine that others use too
+            while not file.exists() or not _count_of_other(file):
+                assert time.monotonic() < end
     finally:
         writer.send_signal(signal.SIGKILL)
         writer.communicate(timeout=PATIENCE)

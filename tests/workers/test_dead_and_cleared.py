@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,16 @@ async def once(tmp_path: Path):
     await door.aclose()
 
 
+def stop(pid: int) -> None:
+    """Stop a worker, and return once no thread of it reads any more."""
+    os.kill(pid, signal.SIGSTOP)
+    end = time.monotonic() + PATIENCE
+    while {stat.read_text().rpartition(")")[2].split()[0] for stat in Path(f"/proc/{pid}/task").glob("*/stat")} != {
+        "T"
+    }:
+        assert time.monotonic() < end
+
+
 def marks(file: Path) -> str:
     return file.read_text() if file.exists() else ""
 
@@ -73,7 +84,7 @@ async def test_a_call_that_a_stopped_worker_leaves_unread_is_carried_out_once_by
     once: Door, tmp_path: Path, times: int, length: int
 ) -> None:
     pid, file = once.pid("once"), tmp_path / "marks"
-    os.kill(pid, signal.SIGSTOP)
+    stop(pid)
     calls = [asyncio.ensure_future(once("once.note", file=str(file), text="x" * length)) for _ in range(times)]
     worker = once.workers("once")[0]
     async with asyncio.timeout(PATIENCE):

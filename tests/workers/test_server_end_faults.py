@@ -13,7 +13,7 @@ import pytest
 
 from faults.watched import start_wire
 from mcp_wire import ServerGone, WireServer
-from pace import PATIENCE
+from pace import PATIENCE, within
 from workers.corpus_faults import Fault, fault
 from workers.process_watch import assert_gone
 from workers.watched_workers import LONG_CONFIG, ONETOOL, WorkerPlace
@@ -86,9 +86,10 @@ def test_a_server_asked_to_end_in_a_call_answers_it_and_leaves_nothing(wire: Wir
     processes = with_children(wire)
     number = begin_call(wire)
     os.kill(wire.pid, signal.SIGTERM)
-    reply = wire.wait(number)
-    assert reply.is_error
-    assert 0 == wire.close()
+    with within(5):
+        reply = wire.wait(number)
+        assert reply.is_error
+        assert 0 == wire.close()
     assert_gone(processes)
     assert [] == wire.stdout_junk
 
@@ -97,8 +98,9 @@ def test_a_server_asked_to_end_in_a_call_answers_it_and_leaves_nothing(wire: Wir
 def test_the_end_of_input_in_a_call_ends_the_server_soon(wire: WireServer, fault: Fault) -> None:
     processes = with_children(wire)
     begin_call(wire)
-    wire.close_stdin()
-    assert 0 == wire.close()
+    with within(5):
+        wire.close_stdin()
+        assert 0 == wire.close()
     assert_gone(processes)
 
 
@@ -113,8 +115,9 @@ def test_a_second_interrupt_forces_the_end(tmp_path: Path, fault: Fault) -> None
         # Between the two there is a moment in which the server has begun to end.
         with pytest.raises((TimeoutError, ServerGone)):
             wire.wait(-number, 0.05)
-        os.kill(wire.pid, signal.SIGINT)
-        wire._process.wait(PATIENCE)
+        with within(1):
+            os.kill(wire.pid, signal.SIGINT)
+            wire._process.wait(PATIENCE)
         assert_gone(processes)
     finally:
         wire.kill()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from ot.runtime.engines import cgroup_places
 from ot.runtime.engines.cgroup_places import own_places
 
+NOBODY = 65534
 HYBRID_GROUPS = "9:name=systemd:/\n8:pids:/\n4:memory:/manager/job\n2:cpu,cpuacct:/\n0::/\n"
 
 
@@ -118,11 +120,21 @@ def test_a_group_outside_of_what_is_mounted_is_none(tmp_path: Path) -> None:
     assert "not mounted" in found.why_not["pids"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_hierarchy_that_cannot_be_written_to_gives_no_place(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, "5:pids:/\n")
-    (machine.mount("pids", "pids") / "cgroup.procs").chmod(0o400)
-    assert "cannot be written" in own_places(machine.proc).why_not["pids"]
+def test_a_hierarchy_that_cannot_be_written_to_gives_no_place() -> None:
+    with TemporaryDirectory() as root:
+        Path(root).chmod(0o755)
+        machine = Machine(Path(root), "5:pids:/\n")
+        (machine.mount("pids", "pids") / "cgroup.procs").chmod(0o444)
+        asked = os.fork()
+        if asked == 0:  # as an ordinary user: root may write everywhere
+            try:
+                if os.geteuid() == 0:
+                    os.setresuid(NOBODY, NOBODY, NOBODY)
+                why = own_places(machine.proc).why_not["pids"]
+                os._exit(0 if "cannot be written" in why else 1)
+            finally:
+                os._exit(2)
+        assert 0 == os.waitstatus_to_exitcode(os.waitpid(asked, 0)[1])
 
 
 def test_a_machine_without_control_groups_says_so(tmp_path: Path) -> None:

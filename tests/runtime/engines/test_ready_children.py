@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import signal
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -78,3 +81,25 @@ async def test_a_run_that_waits_when_the_engine_is_closed_is_told() -> None:
         await children.aclose()
         with pytest.raises(EngineCrashed):
             await asyncio.wait_for(waiting, SECONDS)
+
+
+async def test_a_zygote_that_reads_nothing_for_a_while_is_waited_for_and_not_taken_for_dead() -> None:
+    async with children_of(ready=0) as children:
+        zygote = children._zygote
+        assert zygote is not None
+        os.kill(zygote._process.pid, signal.SIGSTOP)
+        with pytest.raises(BlockingIOError):
+            while True:
+                zygote._control.send(json.dumps({"how": 0}).encode())
+        forked = asyncio.ensure_future(children.fork_apart(ROOM))
+        told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        zygote._tell_how(1, told.set_result)
+        assert "it ended" == await told
+        await asyncio.sleep(0)
+        assert not forked.done()
+        os.kill(zygote._process.pid, signal.SIGCONT)
+        async with asyncio.timeout(SECONDS):
+            child = await forked
+        child.kill()
+        assert children._zygote is zygote
+        assert zygote.alive

@@ -17,12 +17,14 @@ from ot.errors import EngineCrashed
 from ot.runtime.engines.cgroup import JailGroup
 from ot.runtime.engines.jail.frames import HEADER, frame
 
+TURN_SECONDS = 0.05
 LAST_TURNS = 5
-LAST_SECONDS = 0.25
-"""How long a child that seems to end may take to: its last words, its end, and how it came about.
+"""How long a child that seems to end may take to: its last words and its end.
 
 It is counted in turns of the event loop, so that one long turn is not taken for the child's silence.
 """
+HOW_TURNS = 15
+"""How long its zygote may take, from then on, to tell how it ended: others may keep it busy."""
 LOWER_BY = 10
 """In the kernel's steps of niceness: who yields gets a tenth of the processor beside one that does not."""
 
@@ -212,12 +214,13 @@ class Child(asyncio.Protocol):
         if self._patience is None:
             self._wait_a_turn()
         if self._dead and self._hung_up:
+            self._turns -= HOW_TURNS
             self._tell_how(self._give_up)
 
     def _wait_a_turn(self) -> None:
         self._turns += 1
         then = self._wait_a_turn if self._turns < LAST_TURNS else self._end_unexplained
-        self._patience = self._loop.call_later(LAST_SECONDS / LAST_TURNS, then)
+        self._patience = self._loop.call_later(TURN_SECONDS, then)
 
     def _end_unexplained(self) -> None:
         self._give_up("it ended" if self._dead else "it closed its connection")

@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import time
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -62,7 +63,7 @@ class Zygote:
         self._most_threads: int | None = None
         self._base = 0
         self._to_load: list[str] | None = list(reversed(OFTEN_IMPORTED))
-        self._ends: dict[int, int] = {}
+        self._ends: OrderedDict[int, int] = OrderedDict()
         """How the children ended that ended last."""
 
     def lock(self) -> dict[str, Any]:
@@ -122,7 +123,7 @@ class Zygote:
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 self._ends[ended[0]] = ended[1]
         while len(self._ends) > REMEMBERED:
-            del self._ends[next(iter(self._ends))]
+            self._ends.popitem(last=False)  # in one step: another child may end, and this begin again, between two
 
     def serve(self) -> None:
         """Answer requests until the server goes away; while it asks for nothing, get warmer."""
