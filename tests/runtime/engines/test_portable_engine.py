@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import anyio
@@ -40,3 +41,14 @@ async def test_a_named_tuple_is_a_list_in_the_result_as_it_is_in_the_exact_engin
     async with running_app(tmp_path) as app:
         assert value_of(await app.run(made + "P(1, 2)")) == "[1,2]"
         assert value_of(await app.run(made + "{'k': [P(1, P(2, 3))]}")) == '{"k":[[1,[2,3]]]}'
+
+
+async def test_an_engine_that_is_closed_reaps_the_workers_that_its_pool_only_killed(tmp_path: Path) -> None:
+    engine = PortableEngine()
+    async with running_app(tmp_path, engine=engine) as app:
+        await app.run("0")
+        forgotten = os.posix_spawn(sys.executable, [sys.executable, "-c", "input()"], {})  # noqa: ASYNC221 - at once
+        engine._sessions._know(forgotten)
+        os.kill(forgotten, signal.SIGKILL)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(forgotten, os.WNOHANG)  # noqa: ASYNC222 - it does not wait
