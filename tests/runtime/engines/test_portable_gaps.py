@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import statistics
 import time
 import timeit
 from collections.abc import Callable
@@ -386,10 +387,12 @@ def test_a_tiny_program_costs_less_than_eight_times_what_its_parsing_costs() -> 
     source = "web.fetch(url='x')"
     tree = ast.parse(source)
 
-    def best(act: Callable[[], object]) -> float:
-        return min(timeit.repeat(act, number=20, repeat=50, timer=time.process_time))
+    def seconds(act: Callable[[], object]) -> float:
+        return timeit.timeit(act, number=20, timer=time.thread_time)
 
-    assert best(lambda: find_gaps(tree, PACKS)) < 8 * best(lambda: ast.parse(source))
+    # In turns: a processor that others use too changes its pace from one moment to the next.
+    turns = [seconds(lambda: find_gaps(tree, PACKS)) / seconds(lambda: ast.parse(source)) for _ in range(50)]
+    assert statistics.median(turns) < 8
 
 
 @pytest.mark.parametrize(
@@ -417,10 +420,10 @@ def test_a_deep_program_is_answered_and_never_breaks_the_server(source: str) -> 
 def test_a_long_program_costs_in_proportion_to_its_length(repeated: str) -> None:
     def cost(lines: int) -> float:
         tree = ast.parse("\n".join(repeated.format(n, n + 1) for n in range(lines)))
-        return min(timeit.repeat(lambda: find_gaps(tree, PACKS), number=1, repeat=3))
+        return min(timeit.repeat(lambda: find_gaps(tree, PACKS), number=1, repeat=3, timer=time.thread_time))
 
     # Eight times the length, and room for a busy machine: a square would be sixty-four times the cost.
-    assert cost(1600) < 30 * cost(200)
+    assert min(cost(1600) / cost(200) for _ in range(3)) < 30
 
 
 def test_any_python_at_all_can_be_checked() -> None:
