@@ -16,11 +16,19 @@ settings.register_profile("ci", derandomize=True, deadline=None, max_examples=10
 settings.load_profile("ci")
 
 OURS = ("OT_", "ONETOOL_")
+LONG = ("faults", "real_servers", "workers", "test_servers_tutorial.py")
+"""Below tests/, what takes minutes: begun first, so that files run side by side end together."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let a session fail when a scenario's tests were all skipped."""
     config.pluginmanager.register(ScenarioOutcomes())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes long."""
+    here = Path(__file__).parent
+    items.sort(key=lambda item: item.path.relative_to(here).parts[0] not in LONG)
 
 
 @pytest.fixture(scope="session")
