@@ -1,10 +1,9 @@
-"""The exact engine's jail, with every layer and with fewer, as root and as an ordinary user."""
+"""The exact engine: its choice at the start, its children and its end."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import stat
 import subprocess
 import sys
 from collections.abc import Collection
@@ -15,7 +14,7 @@ import anyio
 import exact_attacks
 import psutil
 import pytest
-from exact_ways import EACH_WAY, SOURCE, attacked
+from exact_ways import SOURCE
 
 from ot.config.models import Engines, Limits
 from ot.errors import EngineCrashed, EngineUnavailable
@@ -26,28 +25,8 @@ from ot.runtime.engines.ready_children import Room
 from ot.runtime.engines.zygote_process import Locked, ZygoteProcess
 from ot.runtime.program import parse_program
 from pace import PATIENCE
-from system_package import require_programs
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.mark.parametrize("way", EACH_WAY)
-def test_no_attack_succeeds_and_nothing_is_inherited(way: str) -> None:
-    found = attacked(way)
-    assert found["succeeded"] == []
-    assert {layer: found["layers"][layer] for layer in ALWAYS} == {layer: [] for layer in ALWAYS}
-    assert found["who"] == [False, {}, "/"] or "uid 0" in found["user"]
-    kinds = [(fd, int(kind, 8)) for fd, kind in found["descriptors"]]
-    assert kinds == [(0, stat.S_IFCHR), (1, stat.S_IFCHR), (2, stat.S_IFCHR), (3, stat.S_IFSOCK)]
-    first, second = found["random"]
-    assert first[0] != second[0]
-    assert first[1] != second[1]
-
-
-def test_with_namespaces_the_host_cannot_even_be_seen() -> None:
-    require_programs("bwrap")
-    found = attacked("every layer")
-    assert found["layers"]["namespaces"] == []
 
 
 # ---------------------------------------------------------------- the choice at start
