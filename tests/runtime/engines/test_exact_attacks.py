@@ -19,6 +19,8 @@ from ot.runtime.engines.exact import ALWAYS
 from ot.runtime.engines.jail.syscalls import ALLOWED, AUDIT_ARCH, CHECKED, number
 from system_package import require_programs
 
+pytestmark = pytest.mark.timeout(300)
+
 PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "security.md"
 ENDS = {"value", "ProgramFailed", "LimitExceeded", "EngineCrashed"}
 MOST_PAUSE_SECONDS = 1.5
