@@ -15,7 +15,6 @@ import pytest
 from faults.faults_corpus import fault
 from faults.watched import SERVER, Place, Watched, peak_growth_mb
 from mcp_wire import WireReply
-from pace import PATIENCE, within
 
 Fault = dict[str, Any]
 CALLS = 10_000
@@ -46,9 +45,7 @@ def test_a_client_that_does_not_read_is_not_asked_for_more(shipped: Watched, fau
     assert growth < 64
     shipped.wire.resume_reading()
     for n in range(taken[0]):
-        reply = shipped.wire.wait(f"held-{n}")
-        # Where others take the processor, the last of so many runs may not get theirs in time, and are told so.
-        assert reply.text.startswith(f"{n}-") or "Overloaded" == reply.meta["error"]
+        assert shipped.wire.wait(f"held-{n}").text.startswith(f"{n}-")
     shipped.survive(lambda: None)
 
 
@@ -65,8 +62,7 @@ def test_the_server_ends_with_a_client_that_never_read(fault: Fault, tmp_path: P
             server.stdin.write(b"not JSON, and answered\n" * 100)
         server.stdin.close()
         server.stdout.close()
-        with within(5):
-            assert 0 == server.wait(PATIENCE)
+        assert 0 == server.wait(5)
 
 
 @fault("M02")

@@ -56,9 +56,8 @@ def stop(pid: int) -> None:
     """Stop a worker, and return once no thread of it reads any more."""
     os.kill(pid, signal.SIGSTOP)
     end = time.monotonic() + PATIENCE
-    while {stat.read_text().rpartition(")")[2].split()[0] for stat in Path(f"/proc/{pid}/task").glob("*/stat")} != {
-        "T"
-    }:
+    threads = list(Path(f"/proc/{pid}/task").glob("*/stat"))
+    while {thread.read_text().rpartition(")")[2].split()[0] for thread in threads} != {"T"}:
         assert time.monotonic() < end
 
 

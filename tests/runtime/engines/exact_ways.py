@@ -40,7 +40,7 @@ def attacked(way: str) -> dict[str, Any]:
     done = subprocess.run(
         [*prefix, sys.executable, exact_attacks.__file__, *options],
         env={**os.environ, "PYTHONPATH": str(SOURCE), "SBX_CANARY": "canary"},
-        capture_output=True, text=True, timeout=280, check=False,
+        capture_output=True, text=True, timeout=90, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

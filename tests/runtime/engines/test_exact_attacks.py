@@ -19,12 +19,10 @@ from ot.runtime.engines.exact import ALWAYS
 from ot.runtime.engines.jail.syscalls import ALLOWED, AUDIT_ARCH, CHECKED, number
 from system_package import require_programs
 
-pytestmark = pytest.mark.timeout(300)
-
 PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "security.md"
 ENDS = {"value", "ProgramFailed", "LimitExceeded", "EngineCrashed"}
 MOST_PAUSE_SECONDS = 1.5
-"""Longer than a process that has nothing to do; 0.1 to 0.3 s were measured."""
+"""On a busy machine; 0.1 to 0.3 s were measured."""
 MOST_GROWTH_MB = 400
 
 
@@ -99,7 +97,7 @@ def test_honest_runs_beside_them_are_answered_rightly_and_nothing_is_reached(way
 @pytest.mark.parametrize("way", EACH_WAY)
 def test_the_server_neither_stands_still_nor_fills_its_memory(way: str) -> None:
     found = attacked(way)["unruly"]
-    assert found["pause"] < found["pause_of_idle"] + MOST_PAUSE_SECONDS
+    assert found["pause"] < MOST_PAUSE_SECONDS
     assert found["grown_mb"] < MOST_GROWTH_MB
 
 
