@@ -14,6 +14,10 @@ setup:
 check: setup
     @.ci/checks
 
+# lint, types and the tests that start no process, in about a minute
+quick: setup
+    @.ci/checks quick
+
 # the tests, or some of them: just test tests/registry -k "prefix or alias"
 test *ARGS: setup
     .venv/bin/pytest -m "not soak" "$@"
@@ -43,7 +47,7 @@ bench *ARGS: setup
 
 # real speech: a synthesiser speaks orders, a recogniser understands them, tools carry them out
 voice *ARGS: setup
-    .venv/bin/pytest tests/chat/test_background_transcriber.py tests/cli/test_cli_chat.py -k "voice or said or utterance or file_says" -v "$@"
+    .venv/bin/pytest tests/chat/test_transcribers.py tests/cli/test_cli_chat.py -k "voice or said or utterance or file_says" -v "$@"
 
 # long repetition, left out of `check`
 soak *ARGS: setup

@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import itertools
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -22,14 +23,15 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
-from ot.cli.event_loop import run_async
-from ot.execution.backends.worker import WorkerBackend
+from ot.cli.terminal.event_loop import run_async
 from ot.execution.call_context import CallContext
+from ot.execution.caller import Caller
 from ot.execution.tool_executor import ToolExecutor
-from ot.execution.workers.worker_pool import WorkerPool
-from ot.execution.workers.worker_spec import WorkerSpec
 from ot.registry.extension_source import Extension
 from ot.registry.tool_registry import ToolRegistry
+from ot.workers.backend import WorkerBackend
+from ot.workers.pool import WorkerPool
+from ot.workers.spec import WorkerSpec
 
 PACK = 'def echo(*, nonce: str) -> str:\n    """Return what was given."""\n    return nonce\n'
 BARE = """
@@ -91,14 +93,14 @@ class Door:
 
     def __init__(self, state: Path) -> None:
         pack = Extension("bench", state, {"bench_tools.py": PACK.encode()})
-        self.pool = WorkerPool(state)
+        self.pool = WorkerPool(state, os.environ)
         specs = {"bench": WorkerSpec("bench", pack.files, pack.main)}
         backend = WorkerBackend(self.pool, specs, no_store)
         self._executor = ToolExecutor(ToolRegistry([pack.pack()]), {"worker": backend})
 
     async def __call__(self, nonce: str) -> Any:
-        context = CallContext("bench", "run", 1, time.monotonic() + 60)
-        return await self._executor.call("bench", "echo", (), {"nonce": nonce}, context)
+        context = CallContext(Caller("bench"), "run", 1, time.monotonic() + 60)
+        return (await self._executor.call("bench", "echo", (), {"nonce": nonce}, context))[0]
 
 
 async def seconds_a_call(call: Call, callers: int, calls: int) -> float:

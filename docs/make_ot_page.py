@@ -7,8 +7,8 @@ import re
 import tempfile
 from pathlib import Path
 
-from ot.app import App
 from ot.config.paths import Paths
+from ot.workspace import Workspace
 
 PAGE = Path(__file__).parent / "reference" / "ot-pack.md"
 CONFIG = re.compile(r'^```yaml title="[^"]*"\n(.*?)^```', re.MULTILINE | re.DOTALL)
@@ -19,7 +19,7 @@ COMMAND = re.compile(r"^\$ onetool run '(.*)'$", re.MULTILINE)
 async def made(page: str) -> str:
     """Return *page* with what its commands give now, under the configuration that it shows."""
     with tempfile.TemporaryDirectory() as place:
-        app = App(_paths(Path(place), CONFIG.findall(page)[0]))
+        app = Workspace.alone(_paths(Path(place), CONFIG.findall(page)[0]))
         try:
             outputs = {code: "\n".join((await app.run(code)).texts) for code in COMMAND.findall(page)}
         finally:

@@ -5,11 +5,13 @@ Run it after a change of the tables: ``PYTHONPATH=src python docs/make_portable_
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ot.runtime.engines.portable_gaps import library, rules
-from ot.runtime.engines.portable_gaps.rules import Rule
+from ot.runtime.engines.portable import refusals
+from ot.runtime.engines.portable.gaps import library, rules
+from ot.runtime.engines.portable.gaps.rules import Rule
 
 PAGE = Path(__file__).parent / "reference" / "portable-engine.md"
 
@@ -22,12 +24,13 @@ OneTool runs a program in one of its engines. The *portable* engine is a small P
 on every platform, starts in well under a millisecond, and reaches nothing but the tools. It is not all of Python. This
 page says what it runs, what it refuses, and what to write instead.
 
-Three promises hold:
+Four promises hold:
 
-1. What the engine lacks, or is known to answer differently from CPython, is **refused before anything runs**, by name
-   and line, with what to write instead.
-2. What cannot be seen in a program's text is listed below under [Differences](#differences).
-3. Both lists are checked against CPython with more than two thousand programs. A new release of the engine that moves
+1. What the engine is known to answer differently from CPython is **refused before anything runs**, by name and line,
+   with what to write instead. So are the names below that it lacks.
+2. Whatever else it lacks, it refuses itself: syntax before anything runs, the rest when it is reached.
+3. What cannot be seen in a program's text is listed below under [Differences](#differences).
+4. These lists are checked against CPython with more than two thousand programs. A new release of the engine that moves
    one of them fails that test.
 
 A name that the program defines itself, or that is a pack, is never refused: `def next(...)` is yours.
@@ -44,7 +47,7 @@ The value of the last expression is the value of the program; `return` works at 
 """
 
 REFUSALS = """
-## What it refuses
+## What it refuses before anything runs
 
 A refusal looks like this, and nothing of the program has run:
 
@@ -52,9 +55,6 @@ A refusal looks like this, and nothing of the program has run:
 the portable engine cannot run this; nothing was run
 line 1: there is no module statistics; use sum(xs) / len(xs) for the mean, sorted(xs)[len(xs) // 2] for the median
 ```
-
-What is missing and cannot be seen beforehand (a method of a value that comes from a tool) fails when it is reached,
-with `NotImplementedError`, `ImportError`, `AttributeError`, `NameError` or `TypeError` and its line.
 
 An import whose failure the program handles itself (`try: import numpy` with `except ImportError`) is not refused.
 """
@@ -67,44 +67,100 @@ special methods of your classes other than {methods}. A tool can be called every
 functions, methods, `functools.reduce` and cached functions.
 """
 
-DIFFERENCES = """
+SYNTAX = """
+### Syntax
+
+The engine's parser refuses these, one at a time; nothing of the program has run.
+
+"""
+
+REACHED = """
+## What it refuses when it is reached
+
+Tools that were called before have been called. The reply names the line, what is lacking and what to write instead:
+
+```text
+NotImplementedError: the portable engine cannot run this: there is no encoding latin-1
+  line 3: text.encode("latin-1")
+use utf-8, utf-16, utf-32 or ascii
+```
+
+So it is with attributes and names of modules that are not listed above, and with these:
+
+"""
+
+DIFFERENT = """
 ## Differences
 
 These cannot be seen in a program's text, so nothing is refused. In the portable engine:
 """
 
-_OF_STATEMENTS = (
-    "star import",
-    "relative import",
-    "inheritance",
-    "method decorator",
-    "class body",
-    "function attribute",
-    "builtin as item",
-    "async comprehension",
-    "too deep",
-)
-_FROM_TABLES = ("module", "name", "builtin", "attribute", "keyword", "special method")
+DIFFERENCES = {
+    "sets": Rule("the order of a set differs from CPython's", "use sorted(...)"),
+    "lists for iterators": Rule(
+        "(... for ...), map, filter, zip, enumerate, reversed and re.finditer work at once and are lists: prints and "
+        "errors inside them come earlier, any() and all() run every item, later changes to the source are not seen",
+        "use a for loop where the order of effects matters",
+    ),
+    "sum of floats": Rule("sum() adds floats plainly, CPython 3.12 and later corrects the error", "use math.fsum(...)"),
+    "float text": Rule("a float of 15 or more digits that ends in a tie may be written with another last digit", ""),
+    "huge round": Rule("round(x, -n) of floats above 1e16 may differ in the last digit", "use ints"),
+    "math": Rule("math.cbrt and math.lgamma may differ in the last digit", "round the result"),
+    "dollar": Rule("$ matches only at the very end of a text, not before a last newline", "strip the text first"),
+    "classes of characters": Rule(
+        r"\w takes combining marks and joiners and not superscripts and fractions, \s not \x1c to \x1f, İ is not i", ""
+    ),
+    "groups": Rule("a group inside a repetition that ends with an empty turn keeps its last text", ""),
+    "variable look-behind": Rule("a look-behind of variable width and (?i) in the middle are accepted", ""),
+    "flags": Rule("pattern.flags is without re.UNICODE", ""),
+    "equal keys": Rule("d[True] = x renames the key 1 to True", "use one type of key"),
+    "nan": Rule(
+        "nan is found in a list or dict by its value, also where the text does not show that it is one",
+        "use math.isnan()",
+    ),
+    "hash": Rule("hash() gives other numbers", "use hashlib"),
+    "is": Rule("is tells equal constants apart that CPython shares", "use =="),
+    "messages": Rule("some messages of built-in exceptions are worded differently", "catch by type"),
+    "object text": Rule("str() of an object without __str__ is '<P object at ...>'", "write __str__"),
+    "format": Rule("a width is accepted for None, lists and dicts: f'{None:5}'", "use str(x)"),
+    "hints": Rule("type hints are not evaluated", ""),
+    "gather": Rule("gathered coroutines take no turns at asyncio.sleep(0), and may wake in another order", ""),
+    "dates": Rule(
+        "strptime() ignores leading spaces, is strict about upper and lower case, and reads %y 69 as 2069; "
+        "strftime('%Y') has four digits for any year, and directives outside of C's standard differ",
+        "",
+    ),
+    "find": Rule("'abc'.find('', 10) is 3", ""),
+    "unicode": Rule("Unicode tables are those of version 16", ""),
+    "values": Rule(
+        "a value that is no plain data (a view, a range, a match, a function, an object of your own class) leaves the "
+        "program as a text that names it",
+        "return a dict, a list or str(x)",
+    ),
+    "interpreter": Rule("sys.version_info says 3.14", ""),
+    "eval": Rule("text given to eval() and exec() is not checked before it runs", "write the code itself"),
+    "dynamic attributes": Rule("getattr(x, name, default) with a computed name sees no methods", "use isinstance()"),
+    "private names": Rule("self.__x is stored under its own name", ""),
+}
+
+_FROM_TABLES = ("module", "name", "keyword", "special method")
 
 
 def page() -> str:
     """Return the page that the tables make."""
-    every = [rule for name, rule in rules.RULES.items() if name not in (*_OF_STATEMENTS, *_FROM_TABLES)]
-    keywords = {f"{path}({key}=)": text for path, keys in library.KEYWORDS.items() for key, text in keys.items()}
+    every = [rule for name, rule in rules.RULES.items() if name not in _FROM_TABLES]
     parts = [
-        START.format(modules=code(name for name in library.MODULES if name != "__future__")),
+        START.format(modules=code(sorted(rules.MODULES - {"__future__"}))),
         REFUSALS,
-        "\n### Statements and classes\n\n",
-        table([*rules.SYNTAX.values(), *(rules.RULES[name] for name in _OF_STATEMENTS)]),
-        "\n### Special methods of your own classes\n\nThese would be ignored; all others work.\n\n",
-        names_table(rules.SPECIAL_METHODS_LACKING),
         "\n### Iterators, tools, calls and values\n\n",
         table(every),
-        WAITING.format(callbacks=code(rules.CALLBACKS), methods=code(sorted(rules.SPECIAL_METHODS_THAT_WAIT))),
+        WAITING.format(callbacks=code(sorted(rules.CALLBACKS)), methods=code(sorted(rules.SPECIAL_METHODS_THAT_WAIT))),
+        "\n### Special methods of your own classes\n\nThese would be ignored; all others work.\n\n",
+        names_table(rules.SPECIAL_METHODS_LACKING),
         "\n### Regular expressions that are written out\n\n",
         table(rules.PATTERNS.values()),
         "\n### Arguments\n\n",
-        names_table({name.replace("(*=)", "(any=)"): text for name, text in keywords.items()}),
+        names_table(library.KEYWORDS),
         "\n### Builtins\n\n",
         names_table(library.BUILTINS),
         "\n### Modules\n\nEvery module that is not listed above is missing. Instead of the common ones:\n\n",
@@ -113,9 +169,13 @@ def page() -> str:
         names_table(library.INSTEAD_OF_NAME),
         "\n### Attributes and methods\n\n",
         names_table({f".{name}": text for name, text in library.LACKING_ATTRIBUTES.items()}),
-        DIFFERENCES,
+        SYNTAX,
+        names_table(refusals.SYNTAX),
+        REACHED,
+        table(rule for _, _, rule in refusals.RAISED),
+        DIFFERENT,
         "\n",
-        table(rules.DIFFERENCES.values()),
+        table(DIFFERENCES.values()),
     ]
     return "".join(parts)
 
@@ -142,7 +202,7 @@ def names_table(texts: Mapping[str, str]) -> str:
 
 def cell(text: str) -> str:
     """Return *text* as it must be written inside a table."""
-    shown = text.replace("{name}", "name").replace("{method}", "method")
+    shown = re.sub(r"\\\d|\\g<0>", "...", text.replace("{name}", "name").replace("{method}", "method"))
     for character in ("\\", "|", "*", "_", "<", "[", "`"):
         shown = shown.replace(character, f"\\{character}")
     return shown

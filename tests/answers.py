@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from ot.execution.ask_user import Answer, Question
+from ot.execution.caller import Answer, Question
 
 YES: Mapping[str, Any] = {"decision": "allow"}
 NO: Mapping[str, Any] = {"decision": "deny"}

@@ -113,9 +113,10 @@ def process_stat(pid: int) -> ProcessStat | None:
             fields = file.read().rpartition(b") ")[2].split()
     except OSError:
         return None
-    if fields[0] in (b"Z", b"X"):
-        return None
     parent, session, threads, pages = (int(fields[index]) for index in (1, 3, 17, 21))
+    # The first thread of a killed process may be over while another still takes in a last read.
+    if fields[0] in (b"Z", b"X") and threads <= 1:
+        return None
     return ProcessStat(pid, parent, session, threads, pages * PAGE / (1 << 20))
 
 

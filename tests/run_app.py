@@ -1,4 +1,4 @@
-"""An App in a directory of its own, with packs from real files, for tests that go the whole way of a run."""
+"""An Workspace in a directory of its own, with packs from real files, for tests that go the whole way of a run."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-from ot.app import App
 from ot.config.paths import Paths
 from ot.execution.tool_executor import CallRecord
 from ot.registry.tool_loader import ToolLoader
 from ot.registry.tool_registry import Pack
-from ot.runtime.engines.portable import PortableEngine
+from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.runtime.reply import Reply
+from ot.workspace import Workspace
 
 BRAVE = '''
     """A pack like those that search the web."""
@@ -96,14 +96,14 @@ async def running_app(
     packs: Mapping[str, str] | None = None,
     config: Mapping[str, Any] | None = None,
     **options: Any,
-) -> AsyncGenerator[App]:
-    """Yield an App with *packs* (source by name) and *config*, and end it.
+) -> AsyncGenerator[Workspace]:
+    """Yield a workspace with *packs* (source by name) and *config*, and end it.
 
-    Programs run in the portable engine, which starts at once, unless an *engine* is given (None: the App's choice).
+    Programs run in the portable engine, which starts at once, unless an *engine* is given (None: its own choice).
     """
     options.setdefault("engine", PortableEngine())
     found: list[Pack] = list(write_packs(directory, packs or {}).packs())
-    app = App(paths_in(directory, config), packs=found, **options)
+    app = Workspace.alone(paths_in(directory, config), packs=found, **options)
     with importable(directory):
         try:
             yield app
@@ -118,7 +118,7 @@ async def run_in(
     config: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Reply:
-    """Return the reply of a new App to one command."""
+    """Return the reply of a new Workspace to one command."""
     async with running_app(directory, packs, config, **options) as app:
         return await app.run(command)
 

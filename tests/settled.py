@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from mcp_wire import WireServer, process_tree
-from ot.config.models import ExactEngine
+from ot.config.models import ExactEngineSettings
 from pace import PATIENCE
 
 PIDFD = "anon_inode:[pidfd]"
@@ -21,7 +21,7 @@ STATISTICS = "stats.db-shm"
 def wait_until_settled(server: WireServer) -> None:
     """Return when *server*, which has run something and runs nothing now, waits with all its ready children."""
     reply = server.run("1")
-    ready = ExactEngine().ready if reply.meta["engine"] == "exact" else 0
+    ready = ExactEngineSettings().ready if reply.meta["engine"] == "exact" else 0
     end = time.monotonic() + PATIENCE
     while unsettled := _unsettled(server, ready):
         assert time.monotonic() < end, unsettled

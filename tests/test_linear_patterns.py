@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from linear_patterns import every_pattern, super_linear
-from ot.registry.shape import DATA
+from ot.registry.value_shape import DATA
 from ot.runtime.failure_text import NETWORK
 
 SRC = Path(__file__).parents[1] / "src"

@@ -16,9 +16,8 @@ from typing import Any
 import pytest
 
 from ot.cli.logs import _text as shown_entry  # pyright: ignore[reportPrivateUsage] - the command's own lines
-from ot.log_file import LogFile
 from ot.log_span import LogSpan, SpanMessage, cut_arguments
-from ot.logs import LOGGERS, BatchedHandler, configure_logs, current_run, json_line, text_line
+from ot.logs import LOGGERS, BatchedHandler, LogFile, configure_logs, current_run, json_line, text_line
 from pace import PATIENCE
 
 logger = logging.getLogger("ot.test_logs")
@@ -152,7 +151,7 @@ WRITE = """
 import sys
 from pathlib import Path
 from ot.cli.logs import _text as shown_entry  # pyright: ignore[reportPrivateUsage] - the command's own lines
-from ot.log_file import LogFile
+from ot.logs import LogFile
 file = LogFile(Path(sys.argv[1]), max_bytes=20_000, files=50)
 for number in range(400):
     file.write(f"{sys.argv[2]} {number} {'x' * 50}\\n")

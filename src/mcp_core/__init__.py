@@ -28,9 +28,8 @@ It needs pydantic and nothing else; a server is whatever has a `tool` method lik
 from mcp_core.consent import Consent
 from mcp_core.program_function import program_function
 from mcp_core.result import Result, ToolFailure
-from mcp_core.tool_arguments import ToolArguments, arguments_model
+from mcp_core.tool_arguments import ToolArguments, arguments_model, validated
 from mcp_core.tool_decorator import TRACE, ExtMcpToolDecorator
-from mcp_core.validation import validated
 
 __all__ = [
     "TRACE",

@@ -25,8 +25,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from pydantic.fields import FieldInfo
 
 from mcp_core.result import Result
-from mcp_core.tool_arguments import ToolArguments, arguments_model
-from mcp_core.validation import validated
+from mcp_core.tool_arguments import ToolArguments, arguments_model, validated
 
 
 def program_function(tool: Callable[..., Any]) -> Callable[..., Any]:

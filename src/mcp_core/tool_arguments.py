@@ -1,5 +1,7 @@
 """ToolArguments: the strict base of argument models, and the collection of the tools that use them.
 
+`validated` makes a model of arguments from outside, or a failure that names each field.
+
 Examples:
     >>> import asyncio
     >>> from typing import Literal
@@ -28,19 +30,27 @@ from __future__ import annotations
 import inspect
 import logging
 import threading
-from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar, cast
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, Union, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic.fields import FieldInfo
 
-from mcp_core.consent import consent_in
-from mcp_core.tool_description import build_description, schema_markdown
+from mcp_core.consent import MEANING, WARNING, consent_in
+from mcp_core.result import Result
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 logger = logging.getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[..., Any])
 Tool = Callable[..., Any]
 MAX_DEPTH = 64
+INVALID = "invalid_arguments"
+MAX_PROBLEMS = 10
+MAX_NAME = 100
 
 
 class ToolArguments(BaseModel):
@@ -49,7 +59,7 @@ class ToolArguments(BaseModel):
     model_config = ConfigDict(extra="forbid", validate_assignment=True, strict=True, allow_inf_nan=False)
 
     read_only: ClassVar[bool | None] = None
-    """Whether the tool changes nothing; None is no word at all."""
+    """Whether the tool changes nothing; None leaves it open."""
 
     # The one collection of a process. A lock of threads guards it: modules are imported in threads, and a lock of
     # asyncio, shared by the loops of two threads, could leave one of them waiting for ever.
@@ -76,13 +86,17 @@ class ToolArguments(BaseModel):
     @classmethod
     def to_schema_markdown(cls) -> str:
         """Return the arguments as markdown: name, type, whether it is required, description."""
-        return schema_markdown(cls.model_fields)
+        lines = [_line(name, field) for name, field in cls.model_fields.items()]
+        return "\n".join(["## Arguments", "", *(lines or ["None."])])
 
     @staticmethod
     def build_tool_description(function: Tool) -> str:
         """Return what an agent reads about a tool: its docstring, a warning if it needs consent, its arguments."""
         model = arguments_model(function)
-        return build_description(function, model.model_fields if model else None)
+        consent = consent_in(model.model_fields) if model else None
+        warning = WARNING.format(name=consent[0], word=consent[1]) if consent else ""
+        parts = [inspect.getdoc(function), warning, model.to_schema_markdown() if model else ""]
+        return "\n\n".join(part for part in parts if part)
 
     @staticmethod
     def declare(function: F) -> F:
@@ -144,3 +158,79 @@ def _check_text(value: object, depth: int = 0) -> None:
     elif isinstance(value, list | tuple):
         for item in cast("list[object]", value):
             _check_text(item, depth + 1)
+
+
+# ---------------------------------------------------------------- validation
+
+
+def validated[M: ToolArguments](model: type[M], arguments: object) -> Result[M]:
+    """Return *arguments* as an instance of *model*, or the failure ``invalid_arguments``; it does not raise."""
+    given: object = dict[str, Any]() if arguments is None else arguments
+    if not isinstance(given, Mapping):
+        return _invalid(f"arguments: must be an object, not {type(given).__name__}", model)
+    named = dict(cast("Mapping[Any, Any]", given))
+    if not all(isinstance(name, str) for name in named):
+        return _invalid("arguments: every name must be a text", model)
+    try:
+        return Result.ok(model.model_validate(named))
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_context=False, include_input=False)
+        return _invalid(_problems_text(problems), model)
+    except RecursionError:
+        return _invalid("arguments: are nested too deep", model)
+
+
+def _invalid(error: str, model: type[ToolArguments]) -> Result[Any]:
+    names = ", ".join(model.model_fields) or "none"
+    return Result.failure(error, INVALID, instruction=f"Correct the arguments and call again. Arguments: {names}.")
+
+
+def _problems_text(problems: list[ErrorDetails]) -> str:
+    shown = [f"{_place(problem)}: {problem['msg']}" for problem in problems[:MAX_PROBLEMS]]
+    more = len(problems) - len(shown)
+    return "; ".join(shown) + (f"; and {more} more" if more else "")
+
+
+def _place(problem: ErrorDetails) -> str:
+    place = ".".join(str(part)[:MAX_NAME] for part in problem["loc"]) or "arguments"
+    return place.encode(errors="replace").decode()
+
+
+# ---------------------------------------------------------------- description
+
+
+def _line(name: str, field: FieldInfo) -> str:
+    need = "required" if field.is_required() else f"optional{_default(field)}"
+    what = _field_description(field)
+    return f"- `{name}` (`{_type_text(field.annotation)}`, {need})" + (f": {what}" if what else "")
+
+
+def _field_description(field: FieldInfo) -> str:
+    consent = consent_in({"": field})
+    return " ".join((field.description or "").split()) or (MEANING.format(word=consent[1]) if consent else "")
+
+
+def _default(field: FieldInfo) -> str:
+    default: object = field.default
+    return "" if field.default_factory else f", default `{default!r}`"
+
+
+def _type_text(annotation: object) -> str:
+    """Return a type as its author would write it, a Literal as its values."""
+    if annotation is None or annotation is type(None):
+        return "None"
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return " | ".join(_unique(f'"{value}"' if isinstance(value, str) else repr(value) for value in parts))
+    if origin is Annotated:
+        return _type_text(parts[0])
+    if origin in (Union, types.UnionType):
+        return " | ".join(_unique(_type_text(part) for part in parts))
+    if origin is not None:
+        named = cast("object", getattr(origin, "__name__", origin))
+        return f"{named}[{', '.join('...' if part is ... else _type_text(part) for part in parts)}]"
+    return str(getattr(annotation, "__name__", annotation))
+
+
+def _unique(texts: Iterator[str]) -> list[str]:
+    return list(dict.fromkeys(texts))

@@ -18,7 +18,8 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Protocol
 
@@ -75,26 +76,26 @@ def _logged(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
         @wraps(function)
         async def call_later(*args: Any, **kwargs: Any) -> Any:
-            logger.log(TRACE, "Tool called: %s", name)
-            try:
-                value = await function(*args, **kwargs)
-            except Exception as error:
-                logger.error("Tool %s failed: %s", name, error)
-                raise
-            logger.log(TRACE, "Tool %s completed successfully", name)
-            return value
+            with _log_around(name, TRACE):
+                return await function(*args, **kwargs)
 
         return call_later
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        logger.log(TRACE, "Tool called: %s", name)
-        try:
-            value = function(*args, **kwargs)
-        except Exception as error:
-            logger.error("Tool %s failed: %s", name, error)
-            raise
-        logger.debug("Tool %s completed successfully", name)
-        return value
+        with _log_around(name, logging.DEBUG):
+            return function(*args, **kwargs)
 
     return call
+
+
+@contextmanager
+def _log_around(name: str, level: int) -> Generator[None]:
+    """Log the call of a tool before and after it, its success at *level*."""
+    logger.log(TRACE, "Tool called: %s", name)
+    try:
+        yield
+    except Exception as error:
+        logger.error("Tool %s failed: %s", name, error)
+        raise
+    logger.log(level, "Tool %s completed successfully", name)

@@ -9,7 +9,7 @@ import os
 import sys
 
 from mcp_core.tool_decorator import PREFIX
-from mcp_guide.environment import GuideEnvironment
+from mcp_guide.store import GuideEnvironment
 
 LOG_LEVEL = "MCP_GUIDE_LOG"
 

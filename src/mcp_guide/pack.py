@@ -5,9 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from mcp_core import program_function
-from mcp_guide.tools.tool_category import categories
-from mcp_guide.tools.tool_change import create, remove
-from mcp_guide.tools.tool_document import documents, get, search
+from mcp_guide.tools.tool_document import categories, create, documents, get, remove, search
 from mcp_guide.tools.tool_project import project, render
 
 TOOLS = SimpleNamespace(

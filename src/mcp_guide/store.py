@@ -1,19 +1,45 @@
-"""Store: the documents of the project and of the user, the project's first."""
+"""Store: the documents of the project and of the user, the project's first, where the environment says they lie."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self, TypedDict
 
-from mcp_guide.document import Document, DocumentInfo, compose, info_of
-from mcp_guide.environment import FOLDER, GuideEnvironment
-from mcp_guide.guide_error import GuideError
-from mcp_guide.shelf import Shelf
+from mcp_guide.document import Document, DocumentInfo, Folder, GuideError, compose, info_of
 
+FOLDER = ".guide"
+PROJECT, USER, EXAMPLES = "MCP_GUIDE_PROJECT", "MCP_GUIDE_USER_DIR", "MCP_INCLUDE_EXAMPLE_TOOLS"
+HOST_DIRECTORY = "OT_CWD"
+"""Where OneTool works, if not in the working directory of its process; as its pack the guide works there, too."""
 MAX_SEARCHED_BYTES = 32 << 20
 MAX_LINES = 3
 MAX_LINE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class GuideEnvironment:
+    """The project's directory, the user's directory of documents, and whether example tools are offered."""
+
+    project: Path
+    user: Path
+    include_examples: bool = False
+
+    @classmethod
+    def read(cls, variables: Mapping[str, str] = os.environ) -> Self:
+        """Return what *variables* say; without them the working directory and ``~/.guide``."""
+        return cls(
+            _path(variables.get(PROJECT) or variables.get(HOST_DIRECTORY) or "."),
+            _path(variables.get(USER) or f"~/{FOLDER}"),
+            variables.get(EXAMPLES) == "true",
+        )
+
+
+def _path(text: str) -> Path:
+    # Unlike Path.expanduser it does not raise where there is no home.
+    return Path(os.path.expanduser(text)).absolute()  # noqa: PTH111 - as above
 
 
 class Category(TypedDict):
@@ -23,8 +49,8 @@ class Category(TypedDict):
     documents: int
 
 
-class Hit(DocumentInfo):
-    """A document that was found, and the first lines that fit."""
+class FoundDocument(DocumentInfo):
+    """What a listing says of a document that was found, and the first lines that fit."""
 
     lines: list[str]
 
@@ -46,16 +72,16 @@ class Removed(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Reads both shelves; writes the project's alone, for the user's own belongs to all projects."""
+    """Reads both folders; writes the project's alone, for the user's own belongs to all projects."""
 
-    project: Shelf
-    user: Shelf
+    project: Folder
+    user: Folder
 
     @classmethod
     def of(cls, environment: GuideEnvironment) -> Self:
         """Return the store that the environment names."""
-        own = Shelf(environment.project / FOLDER, "project", within=environment.project)
-        return cls(own, Shelf(environment.user, "user"))
+        own = Folder(environment.project / FOLDER, "project", within=environment.project)
+        return cls(own, Folder(environment.user, "user"))
 
     def categories(self) -> list[Category]:
         """Return all categories that have documents."""
@@ -85,7 +111,7 @@ class Store:
             raise _missing(f"there is no document {name!r} in {category}", [*self._sources(category)])
         return found
 
-    def search(self, query: str, category: str | None, limit: int) -> list[Hit]:
+    def search(self, query: str, category: str | None, limit: int) -> list[FoundDocument]:
         """Return the documents that hold every word of *query*, those with more of them first."""
         words = query.casefold().split()
         if category is not None:
@@ -119,16 +145,16 @@ class Store:
             raise _missing(f"the project has no document {name!r} in {category}", self.project.names(category))
         return {"category": category, "name": name}
 
-    def _sources(self, category: str) -> dict[str, Shelf]:
-        """Return the shelf of every document of a category, by name."""
-        both = [(name, shelf) for shelf in (self.user, self.project) for name in shelf.names(category)]
+    def _sources(self, category: str) -> dict[str, Folder]:
+        """Return the folder of every document of a category, by name."""
+        both = [(name, folder) for folder in (self.user, self.project) for name in folder.names(category)]
         return dict(sorted(dict(both).items()))
 
     def _all(self, category: str | None) -> Iterator[Document]:
         left = MAX_SEARCHED_BYTES
         for chosen in [category] if category else [found["name"] for found in self.categories()]:
-            for name, shelf in self._sources(chosen).items():
-                document = _readable(shelf, chosen, name)
+            for name, folder in self._sources(chosen).items():
+                document = _readable(folder, chosen, name)
                 if document and (left := left - len(document["text"])) >= 0:
                     yield document
 
@@ -138,9 +164,9 @@ class Store:
             raise _missing(f"there is no category {category[:80]!r}", names)
 
 
-def _readable(shelf: Shelf, category: str, name: str) -> Document | None:
+def _readable(folder: Folder, category: str, name: str) -> Document | None:
     try:
-        return shelf.get(category, name)
+        return folder.get(category, name)
     except GuideError:
         return None  # one bad file must not hide the others; asked for by name it says what is wrong
 

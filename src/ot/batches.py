@@ -7,35 +7,27 @@ from collections import deque
 from collections.abc import Callable
 from itertools import islice
 
-MOST_ROWS = 10_000
-MOST_AT_ONCE = 2_000
-LONGEST_PAUSE = 30.0
+MAX_ROWS = 10_000
+MAX_AT_ONCE = 2_000
+MAX_PAUSE = 30.0
 
 
 class Batches[T]:
     """A bounded queue and the thread that empties it; rows that find it full are counted and dropped."""
 
-    def __init__(
-        self, write: Callable[[list[T]], bool], *, name: str, seconds: float, most: int = MOST_ROWS, daemon: bool = True
-    ) -> None:
+    def __init__(self, write: Callable[[list[T]], bool], *, name: str, seconds: float, most: int = MAX_ROWS) -> None:
         """Call *write* with what came within *seconds* of the first row; what it refuses is tried again later.
 
         *write* runs on the thread alone, must not raise, and returns whether it took the rows.
         """
         self._write = write
-        self._name = name
         self._seconds = self._pause = seconds
         self._most = most
-        self._daemon = daemon
         self._rows: deque[T] = deque()
-        self._lock = threading.Lock()
-        self._turn = threading.Condition(self._lock)
-        self._thread: threading.Thread | None = None
-        self._idle = False
-        self._urgent = False
-        self._closing = False
-        self._added = self._done = 0
-        self.dropped = 0
+        self._turn = threading.Condition(threading.Lock())
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._idle = self._urgent = self._closing = False
+        self._added = self._done = self.dropped = 0
 
     @property
     def waiting(self) -> int:
@@ -44,7 +36,7 @@ class Batches[T]:
 
     def add(self, row: T) -> None:
         """Take *row*, to be written soon."""
-        with self._lock:
+        with self._turn:
             if len(self._rows) >= self._most or self._closing:
                 self.dropped += 1
                 return
@@ -52,30 +44,26 @@ class Batches[T]:
             self._added += 1
             if self._idle:
                 self._turn.notify_all()
-            elif self._thread is None:
-                self._start()
+            elif self._thread.ident is None:
+                self._thread.start()
 
     def flush(self, seconds: float) -> bool:
         """Return whether all rows added so far were written, waiting for it at most *seconds*."""
         with self._turn:
             added, self._urgent = self._added, True
             self._turn.notify_all()
-            return self._thread is None or self._turn.wait_for(lambda: self._done >= added, seconds)
+            return self._turn.wait_for(lambda: self._done >= added, seconds)
 
     def close(self, seconds: float) -> None:
         """Write what is there, within *seconds*, and end the thread; what is left is dropped."""
         with self._turn:
             self._closing = True
             self._turn.notify_all()
-        if self._thread is not None:
+        if self._thread.ident is not None:
             self._thread.join(seconds)
         with self._turn:
             self.dropped += len(self._rows)
             self._rows.clear()
-
-    def _start(self) -> None:
-        self._thread = threading.Thread(target=self._work, name=self._name, daemon=self._daemon)
-        self._thread.start()
 
     def _work(self) -> None:
         while batch := self._next():
@@ -84,7 +72,7 @@ class Batches[T]:
                 for _ in range(min(len(batch), len(self._rows)) if written else 0):
                     self._rows.popleft()
                 self._done += len(batch) if written else 0
-                self._pause = self._seconds if written else min(self._pause * 2, LONGEST_PAUSE)
+                self._pause = self._seconds if written else min(self._pause * 2, MAX_PAUSE)
                 self._turn.notify_all()
                 if self._closing and not written:
                     return
@@ -95,7 +83,7 @@ class Batches[T]:
             self._idle = True
             self._turn.wait_for(lambda: self._rows or self._closing)
             self._idle = False
-            if len(self._rows) < MOST_AT_ONCE or self._pause > self._seconds:
+            if len(self._rows) < MAX_AT_ONCE or self._pause > self._seconds:
                 self._turn.wait_for(lambda: self._urgent or self._closing, self._pause)
             self._urgent = False
-            return list(islice(self._rows, MOST_AT_ONCE))
+            return list(islice(self._rows, MAX_AT_ONCE))

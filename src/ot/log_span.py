@@ -6,8 +6,8 @@ import logging
 import re
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import islice
-from types import TracebackType
 from typing import Any, Self
 
 from ot.brief_repr import MARGIN, Redact, brief_int, brief_text
@@ -24,17 +24,15 @@ NUMBER_BITS = 63
 _PASSWORD = re.compile(r"(?<=://)[^/@\s]+@")
 
 
+@dataclass(frozen=True, slots=True)
 class SpanMessage:
     """A finished span, as the message of a log record; it becomes text only where it is written."""
 
-    __slots__ = ("_fields", "duration", "error", "message", "name")
-
-    def __init__(self, name: str, duration: float, error: str, message: str, fields: Mapping[str, Any]) -> None:
-        self.name = name
-        self.duration = duration
-        self.error = error
-        self.message = message
-        self._fields = fields
+    name: str
+    duration: float
+    error: str
+    message: str
+    more: Mapping[str, Any]
 
     def fields(self, redact: Redact = str) -> dict[str, Any]:
         """Return all that is known of it, long texts cut after *redact*: half a secret would not be known as one."""
@@ -43,8 +41,8 @@ class SpanMessage:
         if self.error:
             found["errorType"] = self.error
             found |= {"errorMessage": _shown("errorMessage", self.message, redact)} if self.message else {}
-        told = ((name, value) for name, value in self._fields.items() if value not in ("", None))
-        return found | {name: _shown(name, value, redact) for name, value in told}
+        told = {name: value for name, value in self.more.items() if value not in ("", None)}
+        return found | {name: _shown(name, value, redact) for name, value in told.items()}
 
     def text(self, redact: Redact = str) -> str:
         """Return the same on one line, for people."""
@@ -83,9 +81,7 @@ class LogSpan:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         self.end(kind.__name__ if kind else "", str(error) if error else "")
 
 
@@ -139,19 +135,11 @@ def in_a_log(text: str) -> str:
     return visible(text).replace("\n", "\n    ")
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, bool | float) or (isinstance(value, int) and value.bit_length() <= NUMBER_BITS)
-
-
-def _text(value: object) -> str:
-    return brief_int(value) if isinstance(value, int) else str(value)
-
-
 def _shown(name: str, value: Any, redact: Redact) -> Any:
-    if _is_number(value):
+    if isinstance(value, bool | float) or (isinstance(value, int) and value.bit_length() <= NUMBER_BITS):
         return value
-    most = LENGTHS.get(name, LENGTH)
-    text = brief_text(_text(value), most, lambda text: _PASSWORD.sub("***@", redact(text)))
+    most, text = LENGTHS.get(name, LENGTH), brief_int(value) if isinstance(value, int) else str(value)
+    text = brief_text(text, most, lambda text: _PASSWORD.sub("***@", redact(text)))
     # One line a record: what a program or a tool says must not look like another one.
     text = visible(text).replace("\n", "\\n")
     return text if len(text) <= most else f"{text[: most - 1]}…"

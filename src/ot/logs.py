@@ -4,34 +4,38 @@ from __future__ import annotations
 
 import json
 import logging
+import math
+import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from ot.batches import Batches
-from ot.log_file import LogFile
+from ot.brief_repr import Redact
+from ot.files.no_links import NO_LINK, make_private
+from ot.files.private_file import is_at, lock, write_all
 from ot.log_span import SpanMessage, in_a_log
 from ot.visible_text import visible_json
 
 LOGGERS = ("ot", "ot_tools")
 FILE_SECONDS, STDERR_SECONDS = 0.25, 0.05
 END_SECONDS = 1.0
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_LINK
 
 current_run: ContextVar[str] = ContextVar("ot_log_run", default="")
 """The id of the run that the current task works for: every line that is logged meanwhile carries it."""
 
-type Redact = Callable[[str], str]
-type Lines = Callable[[str], None]
-
 
 def configure_logs(
     level: str,
-    redact: Redact = lambda text: text,
+    redact: Redact = str,
     *,
     format: str = "text",
     file: LogFile | None = None,
@@ -43,18 +47,15 @@ def configure_logs(
     *terminal_level* leaves out all spans there, and what is below it: who runs a command sees how it ends.
     """
     stderr = BatchedHandler(_write_stderr, json_line if format == "json" else text_line, redact, STDERR_SECONDS)
-    if terminal_level:
-        stderr.setLevel(terminal_level)
-        stderr.addFilter(_is_no_span)
-    elif level != "DEBUG":
-        stderr.addFilter(_is_no_quiet_span)
+    stderr.setLevel(terminal_level or logging.NOTSET)
+    spans_from = math.inf if terminal_level else logging.NOTSET if level == "DEBUG" else logging.WARNING
+    stderr.addFilter(lambda record: record.levelno >= spans_from or not isinstance(record.msg, SpanMessage))
     handlers: list[logging.Handler] = [stderr]
     if file is not None:
         handlers.append(BatchedHandler(file.write, json_line, redact, FILE_SECONDS))
+    end_logs()
     for name in LOGGERS:
         logger = logging.getLogger(name)
-        for old in logger.handlers:
-            old.close()
         logger.handlers[:] = handlers
         logger.setLevel(level)
         logger.propagate = False
@@ -79,16 +80,16 @@ class BatchedHandler(logging.Handler):
     """
 
     def __init__(
-        self, write: Lines, line: Callable[[logging.LogRecord, str, Redact], str], redact: Redact, seconds: float
+        self,
+        write: Callable[[str], None],
+        line: Callable[[logging.LogRecord, str, Redact], str],
+        redact: Redact,
+        seconds: float,
     ) -> None:
         """Pass what *line* makes of each record through *redact*, and to *write*."""
         super().__init__()
-        self._write = write
-        self._line = line
-        self._redact = redact
-        self._batches: Batches[tuple[logging.LogRecord, str]] = Batches(
-            self._write_batch, name="ot-logs", seconds=seconds
-        )
+        self._write, self._line, self._redact = write, line, redact
+        self._batches = Batches[tuple[logging.LogRecord, str]](self._write_batch, name="ot-logs", seconds=seconds)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take the record; whatever it refers to is written out now, for it may change."""
@@ -138,25 +139,67 @@ def json_line(record: logging.LogRecord, run: str, redact: Redact = str) -> str:
     """Return the record as one JSON object."""
     found: dict[str, Any] = {"ts": round(record.created, 3), "level": record.levelname, "logger": record.name}
     message: object = record.msg
-    fields: Mapping[str, Any] = (
-        message.fields(redact) if isinstance(message, SpanMessage) else {"message": str(message)}
-    )
     found |= {"run": run} if run else {}
     found |= {"trace": record.exc_text} if record.exc_text else {}
+    found |= message.fields(redact) if isinstance(message, SpanMessage) else {"message": str(message)}
     try:
-        return visible_json(orjson.dumps(found | dict(fields), default=str).decode())
+        return visible_json(orjson.dumps(found, default=str).decode())
     except TypeError:  # half a character, or a number beyond what it writes
-        return json.dumps(found | dict(fields), default=str)
-
-
-def _is_no_span(record: logging.LogRecord) -> bool:
-    return not isinstance(record.msg, SpanMessage)
-
-
-def _is_no_quiet_span(record: logging.LogRecord) -> bool:
-    return record.levelno >= logging.WARNING or _is_no_span(record)
+        return json.dumps(found, default=str)
 
 
 def _write_stderr(text: str) -> None:
     sys.stderr.write(text)
     sys.stderr.flush()
+
+
+class LogFile:
+    """A private file of lines that begins anew when it is full; several processes may write it.
+
+    Full ones are ``path.1`` (the newest), ``path.2`` and so on.
+    """
+
+    def __init__(self, path: Path, *, max_bytes: int, files: int) -> None:
+        """Keep *files* files of about *max_bytes* bytes; nothing is touched before the first write."""
+        self._max_bytes = max_bytes
+        self._names = [path, *(path.with_name(f"{path.name}.{number}") for number in range(1, files))]
+        self._fd: int | None = None
+
+    def write(self, text: str) -> None:
+        """Append *text*, whole lines.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        data = text.encode(errors="replace")
+        fd = self._opened()
+        size = os.fstat(fd).st_size
+        if size and size + len(data) > self._max_bytes:
+            self._begin_anew(fd)
+            fd = self._opened()
+        # One call a batch: lines of several processes do not mix.
+        write_all(fd, data)
+
+    def _opened(self) -> int:
+        if self._fd is not None and is_at(self._names[0], self._fd):
+            return self._fd
+        self.close()
+        make_private(self._names[0].parent)
+        self._fd = os.open(self._names[0], _APPEND, 0o600)
+        return self._fd
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def _begin_anew(self, fd: int) -> None:
+        lock(fd)
+        if is_at(self._names[0], fd):  # else another process has begun a new one
+            with suppress(OSError):  # where an open file cannot be renamed it goes on growing
+                self._names[-1].unlink(missing_ok=True)
+                for name, older in reversed([*pairwise(self._names)]):
+                    with suppress(FileNotFoundError):
+                        name.replace(older)
+        self.close()

@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ TOOL_RECEIPT = "uv-receipt.toml"
 """What uv keeps in the environment of a tool that it has installed."""
 
 
+@cache
 def installed_version() -> str:
-    """Return the version of the distribution that this code belongs to."""
+    """Return the version of the distribution that this code belongs to; looked up once, for that reads files."""
     try:
         return version(NAME)
     except PackageNotFoundError:

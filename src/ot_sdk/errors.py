@@ -11,7 +11,7 @@
     ├── ToolTimeout         the call's time was over
     ├── SecretNotGranted    the pack was not given this secret
     ├── ToolCallFailed      a tool of another pack, called from here, ended without a value
-    ├── NotPlain            a value is no plain data and cannot cross
+    ├── NotPlain            a value is not plain data and cannot cross
     │   ├── TooDeep
     │   └── TooMany
     ├── ResultTooLarge      a value is larger than can be sent or spooled
@@ -128,7 +128,7 @@ class ToolCallFailed(SdkError):
 
 
 class NotPlain(SdkError):
-    """A value is no plain data; *path* says where in it, *type_name* what stands there."""
+    """A value is not plain data; *path* says where in it, *type_name* what stands there."""
 
     def __init__(self, path: str, type_name: str) -> None:
         super().__init__(path, type_name)

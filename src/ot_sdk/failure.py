@@ -6,28 +6,19 @@ import os
 from types import TracebackType
 from typing import Any
 
-from ot_sdk import wire
-from ot_sdk.errors import (
-    Cancelled,
-    FrameTooLarge,
-    InvalidArguments,
-    NotPlain,
-    ResultTooLarge,
-    ToolTimeout,
-    UnknownTool,
-)
+from ot_sdk import errors, wire
 from ot_sdk.secret import Redactor
 
 MAX_MESSAGE = 8_192
 MAX_TRACEBACK = 4_096
 CODES: tuple[tuple[type[BaseException], int], ...] = (
-    (Cancelled, wire.CANCELLED),
-    (ToolTimeout, wire.TOOL_TIMEOUT),
-    (NotPlain, wire.RESULT_REFUSED),
-    (ResultTooLarge, wire.RESULT_REFUSED),
-    (FrameTooLarge, wire.RESULT_REFUSED),
-    (UnknownTool, wire.INVALID_PARAMS),
-    (InvalidArguments, wire.INVALID_PARAMS),
+    (errors.Cancelled, wire.CANCELLED),
+    (errors.ToolTimeout, wire.TOOL_TIMEOUT),
+    (errors.NotPlain, wire.RESULT_REFUSED),
+    (errors.ResultTooLarge, wire.RESULT_REFUSED),
+    (errors.FrameTooLarge, wire.RESULT_REFUSED),
+    (errors.UnknownTool, wire.INVALID_PARAMS),
+    (errors.InvalidArguments, wire.INVALID_PARAMS),
 )
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep  # noqa: PTH100, PTH120 - pathlib would cost each start 5 ms
 

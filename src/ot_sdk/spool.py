@@ -39,17 +39,13 @@ class Spool:
         name = f"{os.urandom(16).hex()}.{form}"
         path = os.path.join(self._directory, name)  # noqa: PTH118 - pathlib would cost each start 5 ms
         try:
-            file = os.fdopen(self._new(path), "wb", buffering=PIECE)
-        except OSError as error:
-            raise _refused(error) from None
-        try:
-            with file:
+            with os.fdopen(self._new(path), "wb", buffering=PIECE) as file:
                 size = _copy(pieces, file.write)
-        except OSError as error:
-            _remove(path)
-            raise _refused(error) from None
-        except BaseException:
-            _remove(path)
+        except BaseException as error:
+            with suppress(OSError):  # the server empties the directory in the end
+                os.unlink(path)  # noqa: PTH108 - as above
+            if isinstance(error, OSError):
+                raise _refused(error) from None
             raise
         return {"spooled": {"name": name, "bytes": size, "form": form}}
 
@@ -69,11 +65,6 @@ def _make(directory: str) -> None:
         except FileNotFoundError:
             _make(os.path.dirname(directory))  # noqa: PTH120 - as below
             os.mkdir(directory, 0o700)  # noqa: PTH102 - as below
-
-
-def _remove(path: str) -> None:
-    with suppress(OSError):  # the server empties the directory in the end
-        os.unlink(path)  # noqa: PTH108 - as above
 
 
 def _copy(pieces: Iterable[bytes], write: Any) -> int:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, cast
 
 from ot_sdk import host
 from ot_sdk.errors import NoConfig, SecretNotGranted, ToolCallFailed
-from ot_sdk.levels import check_level
 from ot_sdk.secret import Secret
 
 
@@ -28,7 +27,7 @@ class Progressed(NamedTuple):
     message: str
 
 
-class StandIn:
+class StandIn(host.PackHost):
     """Answers a pack from what a test gave, and collects what it says."""
 
     def __init__(self, config: Any, secrets: Mapping[str, str], tools: Mapping[str, Any]) -> None:
@@ -53,7 +52,7 @@ class StandIn:
 
     def log(self, level: str, message: str, fields: Mapping[str, Any]) -> None:
         """Collect a line."""
-        check_level(level)
+        host.check_level(level)
         self.logs.append(Logged(level, message, fields))
 
     def progress(self, done: float, total: float | None, message: str) -> None:

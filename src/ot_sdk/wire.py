@@ -3,6 +3,7 @@
 Server to worker: requests ``init`` and ``call``, the notification ``cancel``.
 Worker to server: the request ``call_tool``, whose ids begin with ``w``; notifications ``print``, ``log``, ``progress``.
 The reply to ``init`` says that the worker is ready. docs/reference/ot-sdk.md lists what each message holds.
+The worker's own end is a ``Line``.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -21,8 +23,12 @@ PROTOCOL = 1
 MAX_FRAME = 16 << 20
 """Bytes of a message's line."""
 CHUNK = 1 << 16
+PATIENCE = 0.3
+"""Seconds for what was written to standard error: nobody may be reading it."""
 
-INVALID_REQUEST = -32600
+EXIT_OK, EXIT_START_FAILED, EXIT_WIRE_LOST = 0, 3, 4
+"""How a worker's process ends; without its wire, which something closed, no call can be answered."""
+
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 TOOL_FAILED = -32000
@@ -38,7 +44,7 @@ _ESCAPED = json.JSONEncoder(ensure_ascii=True, allow_nan=False, check_circular=F
 
 
 def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not JSON")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
@@ -110,7 +116,7 @@ def parse(line: bytes | bytearray) -> Message:
     """Return the message on a line.
 
     Raises:
-        ValueError: It is no JSON object in UTF-8.
+        ValueError: It is not a JSON object in UTF-8.
     """
     try:
         message = _DECODER.decode(line.decode())
@@ -137,6 +143,11 @@ class FrameSplitter:
         self._keep(rest)
         return messages
 
+    def read(self, fd: int) -> Iterator[Message]:
+        """Yield the messages that come from a file descriptor, until it ends; blocks, so it wants its own thread."""
+        while data := os.read(fd, CHUNK):
+            yield from self.feed(data)
+
     def _keep(self, part: bytes) -> None:
         if self._discarding or len(self._line) + len(part) >= self._max:
             # Up to the next line break nothing is kept, however much comes.
@@ -156,23 +167,6 @@ class FrameSplitter:
             pass
         self.skipped += 1
         return None
-
-
-class FrameReader:
-    """Yields the messages that come from a file descriptor, until it ends; blocks, so it wants its own thread."""
-
-    def __init__(self, fd: int, max_frame: int = MAX_FRAME) -> None:
-        self._fd = fd
-        self._splitter = FrameSplitter(max_frame)
-
-    @property
-    def skipped(self) -> int:
-        """How many lines held no message."""
-        return self._splitter.skipped
-
-    def __iter__(self) -> Iterator[Message]:
-        while data := os.read(self._fd, CHUNK):
-            yield from self._splitter.feed(data)
 
 
 class FrameWriter:
@@ -197,8 +191,6 @@ class FrameWriter:
 
     def send_frame(self, frame: bytes) -> None:
         """Send a whole line, its line break included."""
-        if self._fd < 0:
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         with self._lock:
             self._waiting.append(frame)
             if self._sending:
@@ -209,10 +201,6 @@ class FrameWriter:
                     self._write(self._waiting.pop(0))
             finally:
                 self._sending = False
-
-    def abandon(self) -> None:
-        """Send nothing any more; for a forked child, which must not speak in its parent's name."""
-        self._fd = -1
 
     def _write(self, frame: bytes) -> None:
         # Code that closes every descriptor it finds may have made this number another file's.
@@ -226,3 +214,61 @@ class FrameWriter:
 def _identity(fd: int) -> tuple[int, int]:
     status = os.fstat(fd)
     return status.st_dev, status.st_ino
+
+
+# ---------------------------------------------------------------- the worker's end
+
+
+class Line(FrameWriter):
+    """The worker's end of the wire, shared by all its threads; when nobody can hear it any more, the worker ends."""
+
+    def __init__(self, in_fd: int, out_fd: int) -> None:
+        super().__init__(out_fd)
+        self.in_fd = in_fd
+        self.open = True
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send *message*; a forked child says nothing.
+
+        Raises:
+            FrameTooLarge: It is too large; nothing was sent.
+        """
+        frame = to_frame(message)
+        if self.open:
+            self.send_frame(frame)
+
+    def send_frame(self, frame: bytes) -> None:
+        """Send a whole line; a forked child that got as far as the reply to a call ends."""
+        if not self.open:
+            leave(EXIT_OK)
+        try:
+            super().send_frame(frame)
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                leave(EXIT_OK)  # the server is gone, and so is the reason to be here
+            with suppress(Exception):  # standard error may be closed too
+                sys.stderr.write(f"ot_sdk: the worker's connection is gone ({error}): did a tool close all files?\n")
+            leave(EXIT_WIRE_LOST)
+
+    def cut(self) -> None:
+        """Let go of the wire in a forked child: it must not speak for its parent, nor keep the wire open."""
+        self.open = False
+        out_fd, self._fd = self._fd, -1
+        for fd in (self.in_fd, out_fd):
+            with suppress(OSError):
+                os.close(fd)
+
+
+def leave(code: int) -> NoReturn:
+    """End the process, without waiting for threads, tasks or exit handlers of the pack."""
+    with suppress(RuntimeError):  # the system gives no more threads
+        flusher = threading.Thread(target=_flush, daemon=True)
+        flusher.start()
+        flusher.join(PATIENCE)
+    os._exit(code)
+
+
+def _flush() -> None:
+    for stream in (sys.__stdout__, sys.stderr):
+        with suppress(Exception):  # closed, or replaced by the pack with something of its own
+            stream.flush()  # pyright: ignore[reportOptionalMemberAccess] - a pack may have set it to None, hence the suppress

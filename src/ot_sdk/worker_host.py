@@ -1,36 +1,47 @@
-"""WorkerHost: answers a pack's calls of ot_sdk inside a worker."""
+"""WorkerHost: answers a pack's calls of ot_sdk inside a worker, and calls tools through the server for it."""
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Any, cast
 
-from ot_sdk import tagged
-from ot_sdk.call import current_call
-from ot_sdk.errors import NoConfig, SecretNotGranted
+from ot_sdk import tagged, wire
+from ot_sdk.call import Call, current_call, send_for_pack
+from ot_sdk.errors import NoConfig, OutsideWorker, SecretNotGranted, ToolCallFailed
 from ot_sdk.failure import cut
-from ot_sdk.levels import check_level
-from ot_sdk.line import Line
-from ot_sdk.outgoing import Outgoing, send_from
+from ot_sdk.host import PackHost, check_level
 from ot_sdk.secret import Redactor, Secret
-from ot_sdk.wire import notification
 
 MAX_TEXT = 65_536
 MAX_FIELD_PARTS = 10_000
+WITHOUT_CALL = 60.0
+"""Seconds that a request waits when it belongs to no call; otherwise it waits as long as its call may take."""
+GRACE = 1.0
+"""Seconds by which the server's own word about a deadline may come later."""
+
+Settle = Callable[[wire.Message], None]
 
 
-class WorkerHost:
+class WorkerHost(PackHost):
     """Speaks to the server for the one pack of this process."""
 
-    def __init__(self, pack: str, secrets: Mapping[str, str], redactor: Redactor, line: Line, out: Outgoing) -> None:
-        self._pack = pack
-        self._secrets = secrets
-        self._redact = redactor
+    def __init__(self, line: wire.Line) -> None:
         self._line = line
-        self._outgoing = out
+        self._pack = ""
+        self._secrets: Mapping[str, str] = {}
+        self._redact = Redactor({})
         self._config: Any = None
         self._imported = False
+        self._numbers = itertools.count(1)
+        self._waiting: dict[str, tuple[Call | None, Settle]] = {}
+
+    def begin(self, pack: str, secrets: Mapping[str, str], redactor: Redactor) -> None:
+        """Speak for *pack*, which was given *secrets*, from now on."""
+        self._pack, self._secrets, self._redact = pack, secrets, redactor
 
     def imported(self, config: Any) -> None:
         """Note that the pack is there, with *config* as its settings."""
@@ -64,19 +75,53 @@ class WorkerHost:
             self._notify("progress", {"done": done, "total": total, "message": text})
 
     def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Return the value of another tool."""
+        """Return the value of another tool; blocks this thread."""
         asyncio = sys.modules.get("asyncio")
         if asyncio is not None and asyncio._get_running_loop() is not None:
             raise RuntimeError("call_tool() would block the event loop: write `await ot_sdk.acall_tool(...)`")
-        return self._outgoing.call(name, arguments)
+        replies: SimpleQueue[wire.Message] = SimpleQueue()
+        id = self._ask(name, arguments, replies.put)
+        try:
+            return _value_of(replies.get(timeout=_patience()))
+        except Empty:
+            raise _no_reply(name) from None
+        finally:
+            self._waiting.pop(id, None)
 
     async def acall_tool(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Return the value of another tool, without blocking the event loop."""
-        return await self._outgoing.acall(name, arguments)
+        """Return the value of another tool; the event loop goes on meanwhile."""
+        import asyncio  # noqa: PLC0415 - costs half of a worker's start; whoever awaits has loaded it
+
+        loop = asyncio.get_running_loop()
+        reply: asyncio.Future[wire.Message] = loop.create_future()
+
+        def settle(message: wire.Message) -> None:
+            loop.call_soon_threadsafe(lambda: reply.done() or reply.set_result(message))
+
+        id = self._ask(name, arguments, settle)
+        try:
+            return _value_of(await asyncio.wait_for(reply, _patience()))
+        except asyncio.TimeoutError:  # noqa: UP041 - another class than TimeoutError before Python 3.11
+            raise _no_reply(name) from None
+        finally:
+            self._waiting.pop(id, None)
+
+    def settle(self, reply: wire.Message) -> None:
+        """Hand a reply to whoever waits for it; others are forgotten."""
+        _, settle = self._waiting.pop(str(reply.get("id")), (None, None))
+        if settle is not None:
+            with suppress(RuntimeError):  # the event loop that waited is closed
+                settle(reply)
+
+    def abandon(self, call: Call) -> None:
+        """Fail what *call* waits for: its thread must wake up to be interrupted."""
+        for id, (owner, _) in list(self._waiting.items()):
+            if owner is call:
+                self.settle(wire.error(id, wire.CANCELLED, "the call was cancelled", kind="Cancelled"))
 
     def _notify(self, method: str, params: dict[str, Any]) -> None:
         call = current_call.get()
-        send_from(call, self._line, notification(method, {"id": call.id if call else None, **params}))
+        send_for_pack(self._line, wire.notification(method, {"id": call.id if call else None, **params}))
 
     def _plain(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         plain = {name: self._plain_field(value) for name, value in fields.items()}
@@ -85,6 +130,42 @@ class WorkerHost:
     def _plain_field(self, value: Any) -> Any:
         encoder = tagged.Encoder(max_nodes=MAX_FIELD_PARTS, redact=self._redact.text, redact_bytes=self._redact.data)
         try:
-            return encoder.encode(value)
+            return encoder.convert(value)
         except Exception:  # noqa: BLE001 - values run other people's code, and a note must not fail the call
             return f"<{type(value).__name__}>"
+
+    def _ask(self, name: str, arguments: Mapping[str, Any], settle: Settle) -> str:
+        if not self._line.open:
+            raise OutsideWorker("call_tool()")
+        call = current_call.get()
+        id = f"w{next(self._numbers)}"
+        params = {"tool": name, "arguments": tagged.encode(dict(arguments)), "call": call.id if call else None}
+        self._waiting[id] = (call, settle)
+        try:
+            send_for_pack(self._line, wire.request(id, "call_tool", params))
+        except BaseException:  # too large, or cancelled meanwhile
+            self._waiting.pop(id, None)
+            raise
+        return id
+
+
+def _patience() -> float:
+    call = current_call.get()
+    return (max(call.seconds_left, 0) if call else WITHOUT_CALL) + GRACE
+
+
+def _value_of(reply: wire.Message) -> Any:
+    result = reply.get("result")
+    if isinstance(result, dict):
+        return tagged.decode(cast("dict[str, Any]", result).get("value"))
+    error: Any = reply.get("error")
+    if not isinstance(error, dict):
+        raise ToolCallFailed("ProtocolError", "the server's reply holds neither a value nor an error")
+    found = cast("dict[str, Any]", error)
+    data: Any = found.get("data")
+    kind = cast("dict[str, Any]", data).get("kind") if isinstance(data, dict) else ""
+    raise ToolCallFailed(str(kind or "ToolFailed"), str(found.get("message", "")))
+
+
+def _no_reply(name: str) -> ToolCallFailed:
+    return ToolCallFailed("ToolTimeout", f"{name} did not answer in time")

@@ -8,63 +8,40 @@ import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, NoReturn, Protocol, cast
+from typing import Any, NoReturn, cast
 
 from ot_sdk import host, wire
-from ot_sdk.call import Call, current_call
+from ot_sdk.call import Call, CallOutput, PrintBuffer, current_call, send_for_pack
 from ot_sdk.errors import InvalidArguments, UnknownTool
 from ot_sdk.failure import failure
-from ot_sdk.leaving import OK, START_FAILED, WIRE_LOST, leave
-from ot_sdk.line import Line
-from ot_sdk.outgoing import Outgoing, send_from
-from ot_sdk.pack_module import import_pack, is_async, tools_of
-from ot_sdk.prints import CallOutput, PrintBuffer
+from ot_sdk.pack import PackStart, build_config, import_pack, is_async, read_start, tools_of
 from ot_sdk.replies import Replies
+from ot_sdk.runners import CallRunner, LoopRunner, ThreadRunner, Turns
 from ot_sdk.secret import Redactor
-from ot_sdk.settings import build_config
 from ot_sdk.spool import Spool
-from ot_sdk.start import Start, read_start
-from ot_sdk.thread_tools import ThreadTools
-from ot_sdk.turns import Turns
+from ot_sdk.wire import EXIT_OK, EXIT_START_FAILED, EXIT_WIRE_LOST, leave
 from ot_sdk.worker_host import WorkerHost
 
 MAX_ID = 200
 """Characters of an id that is answered."""
 
-
-class Runner(Protocol):
-    """Carries calls out, one way or the other."""
-
-    def start(self, call: Call) -> None:
-        """Carry *call* out when it is its turn."""
-        ...
-
-    def cancel(self, call: Call) -> None:
-        """Stop *call* as far as that is possible."""
-        ...
-
-
-class Tool:
-    """A function of the pack, and what runs it."""
-
-    def __init__(self, function: Callable[..., Any], runner: Runner) -> None:
-        self.function = function
-        self.runner = runner
+Tools = Mapping[str, tuple[Callable[..., Any], CallRunner]]
+"""The functions of the pack, each with what runs it."""
 
 
 class WorkerLoop:
     """One pack's process, from its first message to the end of its input."""
 
     def __init__(self, in_fd: int, out_fd: int) -> None:
-        self._line = Line(in_fd, out_fd)
-        self._outgoing = Outgoing(self._line)
+        self._line = wire.Line(in_fd, out_fd)
+        self._host = WorkerHost(self._line)
         self._redactor = Redactor({})
         self._inits: SimpleQueue[tuple[str, Any]] = SimpleQueue()
         self._refusals: SimpleQueue[wire.Message] = SimpleQueue()
         self._begun = False
         self._pack = ""
-        self._tools: Mapping[str, Tool] = {}
-        self._calls: dict[str, tuple[Call, Runner]] = {}
+        self._tools: Tools = {}
+        self._calls: dict[str, tuple[Call, CallRunner]] = {}
         self._wait: Callable[[], object] = threading.Event().wait
 
     def serve(self) -> NoReturn:
@@ -92,46 +69,44 @@ class WorkerLoop:
             self._load(start)
         except BaseException as error:  # noqa: BLE001 - other people's code runs at import
             self._line.send(failure(id, error, self._redactor, wire.START_FAILED))
-            leave(START_FAILED)
+            leave(EXIT_START_FAILED)
         python = ".".join(map(str, sys.version_info[:3]))
         ready = {"protocol": wire.PROTOCOL, "pid": os.getpid(), "python": python, "tools": list(self._tools)}
         self._line.send(wire.result(id, ready))
 
-    def _load(self, start: Start) -> None:
-        answers = WorkerHost(start.pack, start.secrets, self._redactor, self._line, self._outgoing)
-        host.install(answers)
+    def _load(self, start: PackStart) -> None:
+        self._host.begin(start.pack, start.secrets, self._redactor)
+        host.install(self._host)
         module = import_pack(start.pack, start.file, start.directory)
         functions = tools_of(module)
-        answers.imported(build_config(module, start.pack, start.settings))
+        self._host.imported(build_config(module, start.pack, start.settings))
         self._pack = start.pack
         self._tools = self._runnable(functions, start)
 
-    def _runnable(self, functions: Mapping[str, Callable[..., Any]], start: Start) -> Mapping[str, Tool]:
+    def _runnable(self, functions: Mapping[str, Callable[..., Any]], start: PackStart) -> Tools:
         replies = Replies(Spool(start.spool) if start.spool else None, start.spool_above, self._redactor)
         thread_turns = Turns(1 if start.serial else start.threads)
-        in_threads = ThreadTools(thread_turns, replies, self._answer)
+        in_threads = ThreadRunner(thread_turns, replies, self._answer)
         if not any(map(is_async, functions.values())):
-            return {name: Tool(function, in_threads) for name, function in functions.items()}
-        from ot_sdk.async_tools import AsyncTools  # noqa: PLC0415 - asyncio would double the start of all other packs
-
-        on_loop = AsyncTools(thread_turns if start.serial else Turns(start.tasks), replies, self._answer)
+            return {name: (function, in_threads) for name, function in functions.items()}
+        on_loop = LoopRunner(thread_turns if start.serial else Turns(start.tasks), replies, self._answer)
         self._wait = on_loop.run_forever
-        return {name: Tool(f, on_loop if is_async(f) else in_threads) for name, f in functions.items()}
+        return {name: (f, on_loop if is_async(f) else in_threads) for name, f in functions.items()}
 
     # ---------------------------------------------------------------- the reader's thread, which must never wait
 
     def _read(self) -> None:
         try:
-            for message in wire.FrameReader(self._line.in_fd):
+            for message in wire.FrameSplitter().read(self._line.in_fd):
                 self._receive(message)
         except BaseException as error:  # noqa: BLE001 - without its reader the worker would be deaf for ever
             _give_up(error)
-        leave(OK)
+        leave(EXIT_OK)
 
     def _receive(self, message: wire.Message) -> None:
         method, id, params = message.get("method"), message.get("id"), message.get("params")
         if method is None:
-            self._outgoing.settle(message)
+            self._host.settle(message)
         elif method == "cancel":
             self._cancel(params)
         elif not isinstance(id, str) or len(id) > MAX_ID:
@@ -149,26 +124,25 @@ class WorkerLoop:
         if id in self._calls:
             return  # an answer would be taken for that of the call which runs
         try:
-            tool = self._tools.get(params["tool"])
-            if tool is None:
+            function, runner = self._tools.get(params["tool"], (None, None))
+            if function is None or runner is None:
                 raise UnknownTool(self._pack, str(params["tool"]))
             prints = PrintBuffer(partial(self._print, id))
-            call = Call(id, f"{self._pack}.{params['tool']}", tool.function, params, prints)
-        except (TypeError, LookupError):
-            problem = InvalidArguments("a call needs tool, arguments and ms")
+            call = Call(id, f"{self._pack}.{params['tool']}", function, params, prints)
+        except (TypeError, LookupError, UnknownTool) as error:
+            malformed = InvalidArguments("a call needs tool, arguments and ms")
+            problem = error if isinstance(error, UnknownTool) else malformed
             self._refusals.put(failure(id, problem, self._redactor))
-        except UnknownTool as error:
-            self._refusals.put(failure(id, error, self._redactor))
         else:
-            self._calls[id] = call, tool.runner
-            tool.runner.start(call)
+            self._calls[id] = call, runner
+            runner.start(call)
 
     def _cancel(self, params: Any) -> None:
         id = cast("dict[str, Any]", params).get("id") if isinstance(params, dict) else None
         call, runner = self._calls.get(id, (None, None)) if isinstance(id, str) else (None, None)
         if call is not None and runner is not None:
             runner.cancel(call)
-            self._outgoing.abandon(call)
+            self._host.abandon(call)
 
     # ---------------------------------------------------------------- other threads
 
@@ -180,11 +154,10 @@ class WorkerLoop:
     def _answer(self, call: Call, frame: bytes) -> None:
         call.prints.close()
         del self._calls[call.id]
-        self._line.send_reply(frame)
+        self._line.send_frame(frame)
 
     def _print(self, id: str, text: str) -> None:
-        message = wire.notification("print", {"id": id, "text": self._redactor.text(text)})
-        send_from(current_call.get(), self._line, message)
+        send_for_pack(self._line, wire.notification("print", {"id": id, "text": self._redactor.text(text)}))
 
     def _let_go(self) -> None:
         """In a forked child: the wire, and the call with its prints, stay the parent's."""
@@ -194,4 +167,4 @@ class WorkerLoop:
 
 def _give_up(error: BaseException) -> NoReturn:
     sys.__excepthook__(type(error), error, error.__traceback__)
-    leave(WIRE_LOST)
+    leave(EXIT_WIRE_LOST)

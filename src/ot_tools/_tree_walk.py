@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ot.execution.guarded_directory import Entry, GuardedDirectory
+from ot.files.guarded_directory import DirectoryEntry, GuardedDirectory
 from ot_tools._glob_pattern import GlobPattern, State
 
 MAX_DEPTH = 64
@@ -14,14 +14,14 @@ MAX_DEPTH = 64
 
 
 @dataclass(frozen=True)
-class Deadline:
+class WalkDeadline:
     """When a walk must end by itself: the thread of a tool cannot be stopped from outside."""
 
     seconds: float
     until: float
 
     @classmethod
-    def after(cls, seconds: float) -> Deadline:
+    def after(cls, seconds: float) -> WalkDeadline:
         """Return the deadline that lies *seconds* ahead."""
         return cls(seconds, time.monotonic() + seconds)
 
@@ -33,17 +33,17 @@ class Deadline:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundEntry:
     """An entry that a walk has met, in the directory that holds it, which is open until the walk goes on."""
 
     directory: GuardedDirectory
-    entry: Entry
+    entry: DirectoryEntry
     path: str
 
 
 def walk[S](
-    directory: GuardedDirectory, path: str, state: S, step: Callable[[S, str], S | None], deadline: Deadline
-) -> Iterator[tuple[Found, S]]:
+    directory: GuardedDirectory, path: str, state: S, step: Callable[[S, str], S | None], deadline: WalkDeadline
+) -> Iterator[tuple[FoundEntry, S]]:
     """Yield what is below *directory*; links are not followed, what is closed to us or gone meanwhile is left out.
 
     *step* says for each name with which state to go on: None passes over the name, a false one stays out of it.
@@ -52,8 +52,13 @@ def walk[S](
 
 
 def _walk[S](
-    directory: GuardedDirectory, path: str, state: S, step: Callable[[S, str], S | None], deadline: Deadline, depth: int
-) -> Iterator[tuple[Found, S]]:
+    directory: GuardedDirectory,
+    path: str,
+    state: S,
+    step: Callable[[S, str], S | None],
+    deadline: WalkDeadline,
+    depth: int,
+) -> Iterator[tuple[FoundEntry, S]]:
     if depth > MAX_DEPTH:
         raise ValueError(f"{path[:200]!r} lies {depth} directories deep: start nearer to it with path=")
     for entry in _entries(directory, path, depth):
@@ -62,13 +67,15 @@ def _walk[S](
         if after is None:
             continue
         at = entry.name if path in (".", "./") else f"{path.rstrip('/')}/{entry.name}"
-        yield Found(directory, entry, at), after
+        yield FoundEntry(directory, entry, at), after
         if after and entry.type == "directory" and (below := _child(directory, entry.name)):
             with below:
                 yield from _walk(below, at, after, step, deadline, depth + 1)
 
 
-def matching(directory: GuardedDirectory, path: str, pattern: GlobPattern, deadline: Deadline) -> Iterator[Found]:
+def matching(
+    directory: GuardedDirectory, path: str, pattern: GlobPattern, deadline: WalkDeadline
+) -> Iterator[FoundEntry]:
     """Yield what is below *directory* and fits the pattern; only directories that can hold a match are entered."""
 
     def step(states: frozenset[State], name: str) -> frozenset[State] | None:
@@ -79,7 +86,7 @@ def matching(directory: GuardedDirectory, path: str, pattern: GlobPattern, deadl
             yield found
 
 
-def _entries(directory: GuardedDirectory, path: str, depth: int) -> list[Entry]:
+def _entries(directory: GuardedDirectory, path: str, depth: int) -> list[DirectoryEntry]:
     try:
         return directory.entries()
     except OSError as error:

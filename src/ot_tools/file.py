@@ -16,12 +16,12 @@ from typing import NotRequired, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ot.execution.path_guard import PathGuard
 from ot.execution.tool_context import current_tool_context
+from ot.files.path_guard import PathGuard
 from ot_tools._glob_pattern import GlobPattern
 from ot_tools._text_pages import Page, read_page, text_to_search
 from ot_tools._text_search import Hit, compile_pattern, find_lines
-from ot_tools._tree_walk import MAX_DEPTH, Deadline, Found, matching, walk
+from ot_tools._tree_walk import MAX_DEPTH, FoundEntry, WalkDeadline, matching, walk
 
 MAX_ENTRIES = 10_000
 MAX_LIMIT = 100_000
@@ -228,8 +228,8 @@ def _config() -> Config:
     return Config.model_validate(dict(current_tool_context().settings))
 
 
-def _deadline() -> Deadline:
-    return Deadline.after(_config().search_seconds)
+def _deadline() -> WalkDeadline:
+    return WalkDeadline.after(_config().search_seconds)
 
 
 def _check_number(name: str, value: int, least: int, most: int | None = None) -> None:
@@ -261,7 +261,7 @@ def _exists(guard: PathGuard, path: str) -> bool:
     return True
 
 
-def _is_file(guard: PathGuard, found: Found) -> bool:
+def _is_file(guard: PathGuard, found: FoundEntry) -> bool:
     """Return whether it is a file, or a link to one that a program may read."""
     if found.entry.type == "link":
         with suppress(OSError, ValueError):
@@ -269,7 +269,7 @@ def _is_file(guard: PathGuard, found: Found) -> bool:
     return found.entry.type == "file"
 
 
-def _listed(found: Found) -> Listed:
+def _listed(found: FoundEntry) -> Listed:
     size = 0
     if found.entry.type == "file":
         with suppress(OSError):  # it may be gone meanwhile
@@ -283,7 +283,7 @@ def _match(path: str, hit: Hit, *, with_neighbours: bool) -> Match:
     return {"path": path, "line": hit.line, "text": hit.text}
 
 
-def _texts(path: str, pattern: GlobPattern, deadline: Deadline) -> Iterator[tuple[str, bytes]]:
+def _texts(path: str, pattern: GlobPattern, deadline: WalkDeadline) -> Iterator[tuple[str, bytes]]:
     """Yield the text files to search, with their content; one file that was asked for by name must be text."""
     guard, max_bytes = _guard(), _config().max_bytes
     if guard.status(path).type == "file":
@@ -297,7 +297,7 @@ def _texts(path: str, pattern: GlobPattern, deadline: Deadline) -> Iterator[tupl
                 yield found.path, data
 
 
-def _text_of(found: Found, max_bytes: int) -> bytes:
+def _text_of(found: FoundEntry, max_bytes: int) -> bytes:
     try:
         with found.directory.open_file(found.entry.name) as stream:
             return text_to_search(stream, max_bytes)

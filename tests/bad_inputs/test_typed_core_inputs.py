@@ -12,14 +12,15 @@ import pytest
 from mcp import Client, MCPError
 
 from bad_inputs.bad_inputs_corpus import Item, each_item
+from callers import ME
 from mcp_core import Result, ToolArguments, program_function, validated
-from mcp_guide.typed_tool import TypedTools
+from mcp_guide.server import TypedTools
 from ot.errors import InvalidArguments, ToolError, ToolFailed, UnknownTool
 from ot.execution.backends.backend import CallContext
 from ot.execution.backends.in_process import InProcessBackend
-from ot.execution.path_guard import PathGuard
 from ot.execution.tool_context import ToolContext
 from ot.execution.tool_executor import ToolExecutor
+from ot.files.path_guard import PathGuard
 from ot.registry.tool_loader import tools_of_functions
 from ot.registry.tool_registry import Pack, ToolRegistry
 from typed_tools import Arguments, create
@@ -148,10 +149,11 @@ async def call(directory: Path, name: str, args: tuple[Any, ...], kwargs: dict[s
     functions = {"create": program_function(create)}
     registry = ToolRegistry([Pack("typed", "local", lambda: tools_of_functions("typed", functions))])
     context = ToolContext(PathGuard((directory,)), directory)
-    backend = InProcessBackend(lambda _: context, {"typed:create": functions["create"]})
+    backend = InProcessBackend(lambda *_: context, {"typed:create": functions["create"]})
     executor = ToolExecutor(registry, {"in_process": backend})
     try:
-        return await executor.call("typed", name, args, kwargs, CallContext("me", "run", 1, time.monotonic() + 60))
+        at_the_door = CallContext(ME, "run", 1, time.monotonic() + 60)
+        return (await executor.call("typed", name, args, kwargs, at_the_door))[0]
     except Exception as error:
         assert isinstance(error, ToolError)
         raise

@@ -1,4 +1,4 @@
-"""A conversation with a scripted model of either provider, about the tools of a real App."""
+"""A conversation with a scripted model of either provider, about the tools of a real Workspace."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from chat.wire_server import Scripted, WireServer, anthropic_calls, anthropic_text, ollama_calls, ollama_text, serving
-from ot.app import App
 from ot.chat.anthropic_client import AnthropicClient
 from ot.chat.chat_client import ChatClient, ToolCall
 from ot.chat.chat_tools import ChatTools, ToolAnswer
-from ot.chat.conversation import Conversation
+from ot.chat.conversation import ChatWatcher, Conversation
 from ot.chat.ollama_client import OllamaClient
 from ot.chat.retries import Retries
+from ot.config.models import Chat
 from ot.registry.tool_definitions import ToolDefinitions
+from ot.workspace import Workspace
 from run_app import Calls, running_app
 
 LAMP = '''
@@ -64,7 +65,7 @@ QUICK = Retries(pause_seconds=0.01)
 PROVIDERS = ("anthropic", "ollama")
 
 
-class Watched:
+class Watched(ChatWatcher):
     """A watcher that keeps what it saw."""
 
     def __init__(self) -> None:
@@ -110,15 +111,15 @@ def results(provider: str, request: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def client_of(provider: str, url: str, **options: Any) -> ChatClient:
     if provider == "anthropic":
-        return AnthropicClient("sk-test-key", url=url, **options)
-    return OllamaClient(url=url, **options)
+        return AnthropicClient(Chat(anthropic_url=url, **options), "sk-test-key")
+    return OllamaClient(Chat(ollama_url=url, **options))
 
 
 @dataclass(frozen=True)
 class Desk:
     """Everything that a test of a conversation looks at."""
 
-    app: App
+    app: Workspace
     talk: Conversation
     seen: Watched
     observed: Calls

@@ -10,7 +10,7 @@ import pytest
 
 from answers import BIN, NO, YES, User
 from chat.chat_desk import LAMP, calls, talking, text
-from ot.app import stats_place
+from ot.build import stats_place
 from ot.chat.chat_tools import ChatTools
 from ot.registry.tool_definitions import ToolDefinitions
 from run_app import running_app

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from chat.chat_desk import LAMP
-from ot.app import App
 from ot.chat.chat_tools import ChatTools
 from ot.chat.open_chat import open_tools
 from ot.config.models import Limits
 from ot.errors import UnknownPack
+from ot.execution.caller import Caller
 from ot.registry.tool_definitions import ToolDefinitions
 from ot.runtime.reply import Reply
+from ot.workspace import Workspace
 from run_app import Calls, running_app
 
 pytestmark = pytest.mark.anyio
@@ -37,7 +38,7 @@ NAP = '''
 '''
 
 
-def tools_of(app: App, *packs: str, run: str = "") -> ChatTools:
+def tools_of(app: Workspace, *packs: str, run: str = "") -> ChatTools:
     return ChatTools(app, ToolDefinitions.chosen(app.picture.registry, packs), run=run)
 
 
@@ -53,10 +54,10 @@ async def test_a_model_is_told_of_what_is_no_text_and_does_not_reach_it() -> Non
     class House:
         """Answers with a picture."""
 
-        async def run(self, command: str, **_: Any) -> Reply:
+        async def run(self, command: str, caller: Caller) -> Reply:
             return Reply(("a cat",), blocks=({"type": "image", "data": "AAAA", "mimeType": "image/png"},))
 
-        async def call(self, pack: str, name: str, arguments: Mapping[str, Any], **_: Any) -> Reply:
+        async def call(self, pack: str, name: str, arguments: Mapping[str, Any], caller: Caller) -> Reply:
             raise NotImplementedError
 
     answer = await ChatTools(House(), run="Run it").execute("run", {"command": "x"})

@@ -1,4 +1,4 @@
-"""Conversations with scripted models of both providers, about the real tools of a real App."""
+"""Conversations with scripted models of both providers, about the real tools of a real Workspace."""
 
 from __future__ import annotations
 

@@ -19,11 +19,11 @@ from chat.wire_server import anthropic_calls, anthropic_text, serving
 from guide_process import answer_of
 from mcp_guide.server import server_with
 from mcp_guide.tools.tool_document import get
-from ot.app import App
 from ot.chat.chat_tools import ChatTools
 from ot.chat.conversation import Conversation
 from ot.registry.tool_definitions import ToolDefinitions
 from ot.server.mcp_server import build_server
+from ot.workspace import Workspace
 from run_app import Calls, running_app
 
 pytestmark = pytest.mark.anyio
@@ -42,11 +42,11 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield document
 
 
-async def by_program(app: App, given: dict[str, Any]) -> str:
+async def by_program(app: Workspace, given: dict[str, Any]) -> str:
     return "\n".join((await app.run(f"guide.get(**{given!r})")).texts)
 
 
-async def by_classic_client(app: App, given: dict[str, Any]) -> str:
+async def by_classic_client(app: Workspace, given: dict[str, Any]) -> str:
     server = build_server(app, "1", classic=await app.definitions_of(["guide"]))
     async with FastClient(server) as client:
         result = await client.call_tool("guide_get", given, raise_on_error=False)
@@ -58,7 +58,7 @@ async def by_the_guide_s_own_server(given: dict[str, Any]) -> dict[str, Any]:
         return (await answer_of(client, "get", given))[1]
 
 
-async def by_chat(app: App, given: dict[str, Any]) -> str:
+async def by_chat(app: Workspace, given: dict[str, Any]) -> str:
     tools = ChatTools(app, ToolDefinitions.chosen(app.picture.registry, ["guide"]))
     async with serving(anthropic_calls(("toolu_1", "guide_get", given)), anthropic_text("ok")) as wire:
         client = client_of("anthropic", wire.url)

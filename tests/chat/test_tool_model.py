@@ -12,8 +12,8 @@ import pytest
 from chat.chat_desk import PROVIDERS, calls, results, text
 from chat.wire_server import Scripted, anthropic_error, serving
 from ot.errors import ChatError
-from ot.execution.path_guard import PathGuard
 from ot.execution.tool_context import ToolContext
+from ot.files.path_guard import PathGuard
 from run_app import error_of, running_app, value_of
 
 pytestmark = pytest.mark.anyio

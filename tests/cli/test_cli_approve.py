@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from cli.command import OneTool
-from ot.registry.definition_pins import DefinitionPins
-from ot.registry.server_definitions import ServerDefinitions
-from ot.registry.server_identity import ServerIdentity
+from ot.registry.proxy_target import ServerIdentity
+from ot.servers.definition_pins import DefinitionPins
+from ot.servers.definitions import ServerDefinitions
 
 SEARCH: dict[str, Any] = {"name": "search-issues", "description": "Search issues."}
 CLOSE: dict[str, Any] = {"name": "close", "description": "Close."}

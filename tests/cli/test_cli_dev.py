@@ -17,7 +17,7 @@ import pytest
 import typer
 
 from cli.command import OneTool, interruptible
-from ot.cli.dev_call import DevCall, parse_call
+from ot.cli.dev import DevCall, parse_call
 from ot.errors import ToolFailed
 
 WAIT_SECONDS = 30
@@ -96,12 +96,12 @@ def test_a_failure_is_told_and_ends_with_one(onetool: OneTool, file: Path) -> No
 
 
 def test_the_tools_own_frames_are_shown_where_a_backend_noted_them() -> None:
-    from ot.cli import dev_call
+    from ot.cli import dev
 
     error = ToolFailed("odd.fail", "LookupError", "no such thing")
-    assert dev_call._failure(error) == "LookupError: no such thing"
+    assert dev._failure(error) == "LookupError: no such thing"
     error.add_note('Traceback:\n  File "odd_tools.py", line 12\nLookupError: no such thing\n')
-    assert dev_call._failure(error) == 'Traceback:\n  File "odd_tools.py", line 12\nLookupError: no such thing'
+    assert dev._failure(error) == 'Traceback:\n  File "odd_tools.py", line 12\nLookupError: no such thing'
 
 
 def test_wrong_arguments_are_told_with_the_signature(onetool: OneTool, file: Path) -> None:

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from cli.command import OneTool
-from ot.cli.diagnosis.orphans import marked, orphans
-from ot.execution.workers.guarded_process import GuardedProcess
+from ot.cli.diagnosis.leftovers import marked, orphans
 from ot.output.file_blobs import FileBlobs
 from ot.output.result_files import CONTENT, INDEX, META, file_name
 from ot.output.result_store import ResultStore
-from ot.runtime.engines.jail_command import jail_commands, trusted_command
+from ot.processes.guarded_process import GuardedProcess
+from ot.runtime.engines.forked.jail_command import jail_commands, trusted_command
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc elsewhere")
 READS = "import sys; sys.stdout.write('.'); sys.stdout.flush(); sys.stdin.read()"
@@ -102,7 +102,7 @@ def test_an_untrusted_project_is_a_note_that_says_what_to_do(onetool: OneTool) -
 def _stored(place: Path) -> list[Path]:
     """Return the files of a result that the store itself has written."""
     blobs = FileBlobs(place, ttl=0, max_total_bytes=1000)
-    store = ResultStore(blobs, ttl=0, max_total_bytes=1000, max_page_bytes=1000)
+    store = ResultStore(lambda _: blobs, ttl=0, max_total_bytes=1000, max_page_bytes=1000)
     handle = store.put(["text"], tool="t", owner="me").handle
     return [place / file_name(handle, suffix) for suffix in (META, INDEX, CONTENT)]
 
@@ -178,7 +178,7 @@ def _commands_of_children(pid: int) -> list[list[str]]:
 
 @contextmanager
 def _zygote_of(server: int) -> Generator[subprocess.Popen[bytes]]:
-    mark = f"from ot.runtime.engines.jail.zygote import main; main(3) # of server {server}"
+    mark = f"from ot.runtime.engines.forked.jail.zygote import main; main(3) # of server {server}"
     argv = [sys.executable, "-c", READS, mark]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         try:

@@ -11,7 +11,7 @@ import typer
 import yaml
 
 from cli.command import OneTool
-from ot.cli.server_words import entry_of_words, guessed_name, name_and_words
+from ot.cli.add import entry_of_arguments, guessed_name, name_and_arguments
 
 SERVER = """
 import os
@@ -128,27 +128,27 @@ def test_adding_to_a_trusted_project_keeps_it_trusted(onetool: OneTool) -> None:
     ],
 )  # fmt: skip
 def test_the_name_is_guessed_from_what_is_run(words: list[str], name: str, line: list[str] | None) -> None:
-    given, found = name_and_words(words)
+    given, found = name_and_arguments(words)
     assert (given or guessed_name(found)) == name
     assert found == (line or words)
 
 
 def test_a_word_that_is_nothing_gets_a_hint() -> None:
     with pytest.raises(typer.BadParameter, match="write npx:no-such-thing, uvx:no-such-thing or an address"):
-        name_and_words(["no-such-thing"])
+        name_and_arguments(["no-such-thing"])
 
 
 def test_options_become_settings() -> None:
-    entry, secrets = entry_of_words(
+    entry, secrets = entry_of_arguments(
         "s", ["https://h/mcp"], [], ["Authorization: Bearer abc-123-def", "X-Mode=a:b"], "p"
     )
     assert entry == {
         "url": "https://h/mcp", "headers": {"Authorization": "Bearer ${S_AUTHORIZATION}", "X-Mode": "a:b"}, "pack": "p"
     }  # fmt: skip
     assert secrets == {"S_AUTHORIZATION": "abc-123-def"}
-    assert entry_of_words("s", ["x"], ["TOKEN", "A=b=c"], [], "")[0]["env"] == {"TOKEN": "${TOKEN}", "A": "b=c"}
+    assert entry_of_arguments("s", ["x"], ["TOKEN", "A=b=c"], [], "")[0]["env"] == {"TOKEN": "${TOKEN}", "A": "b=c"}
     with pytest.raises(typer.BadParameter, match="write --header"):
-        entry_of_words("s", ["https://h/"], [], ["nothing"], "")
+        entry_of_arguments("s", ["https://h/"], [], ["nothing"], "")
 
 
 # ---------------------------------------------------------------- servers, remove, enable, disable

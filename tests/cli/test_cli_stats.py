@@ -89,7 +89,7 @@ def test_wrong_questions_to_the_log_are_refused(onetool: OneTool) -> None:
 
 def test_the_log_can_be_followed_over_the_change_of_files(onetool: OneTool) -> None:
     from ot.cli.logs import LogTail
-    from ot.log_file import LogFile
+    from ot.logs import LogFile
 
     path = onetool.cwd / "l.log"
     file = LogFile(path, max_bytes=100, files=3)
@@ -117,7 +117,7 @@ def test_whoever_follows_the_log_misses_no_line_whenever_it_comes(
     path = tmp_path / "onetool.log"
     steps = iter([lambda: path.write_text("first\n"), lambda: path.write_text("first\nsecond\n")])
     monkeypatch.setattr(logs.time, "sleep", lambda _: next(steps)())  # what comes while it waits
-    following = logs._following(path)  # pyright: ignore[reportPrivateUsage] - the command itself has no end
+    following = logs._lines(path, follow=True)  # pyright: ignore[reportPrivateUsage] - the command itself has no end
     assert [next(following), next(following)] == ["first", "second"]
 
 
@@ -126,6 +126,6 @@ def test_whoever_follows_the_log_is_shown_what_is_there_once_and_the_oldest_firs
     for number in (1, 2):
         path.with_name(f"onetool.log.{number}").write_text(f"old {number}\n")
     path.write_text("new a\nnew b\n")
-    following = logs._following(path)  # pyright: ignore[reportPrivateUsage] - as above
+    following = logs._lines(path, follow=True)  # pyright: ignore[reportPrivateUsage] - as above
     shown = [next(following) for _ in range(4)]
     assert shown == ["old 2", "old 1", "new a", "new b"]

@@ -97,7 +97,7 @@ def test_a_loop_of_fifty_deletions_asks_once_and_stops_at_ten(onetool: OneTool, 
     with at_terminal(onetool, "run", LOOP, typed="y\n") as terminal:
         terminal.wait_for(PROMPT)
         assert deleted(log) == []  # what was typed before the question is no answer to it
-        assert "A program wants to call bin.delete, which says it destroys." in terminal.shown
+        assert "A program wants to call bin.delete, marked as destructive." in terminal.shown
         assert "Arguments: item=0" in terminal.shown
         assert "Line 2: bin.delete(item=i)" in terminal.shown
         assert "up to 50 times" in terminal.shown
@@ -134,8 +134,8 @@ def test_nobody_waits_longer_than_the_user_has_said(onetool: OneTool, log: Path)
 
 FORM = """
 import asyncio
-from ot.cli.terminal_question import TerminalQuestion
-from ot.execution.ask_user import Question
+from ot.execution.caller import Question
+from ot.cli.terminal.prompts import TerminalQuestion
 fields = {
     "name": {"type": "string", "title": "Your\\x1b[1A name"},
     "age": {"type": "integer"},

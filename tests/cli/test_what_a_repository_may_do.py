@@ -8,6 +8,7 @@ import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +17,20 @@ import yaml
 
 from cli.command import OneTool
 from config.desk import write
-from ot.app import App
 from ot.config.load import Loaded, load_config
 from ot.config.paths import Paths
 from ot.config.trust import Trust
 from ot.introspect.notify import notify
 from ot.output.file_blobs import FileBlobs
+from ot.workspace import Workspace
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "trust.md"
 HEADING = "## What a repository may influence"
 
 
 def loaded(onetool: OneTool) -> Loaded:
-    paths = Paths.of(onetool.cwd, onetool.user)
-    return load_config(paths, Trust(onetool.user), environment={"MY_TOKEN": "users-token"})
+    paths = replace(Paths.of(onetool.cwd, onetool.user), environ={"MY_TOKEN": "users-token"})
+    return load_config(paths, Trust(onetool.user))
 
 
 def settings(onetool: OneTool, text: str) -> None:
@@ -73,11 +74,11 @@ def packs(onetool: OneTool) -> None:
     settings(onetool, "tools: {hub: {url: 'https://its/'}}\n")
     write(onetool.project / "secrets.yaml", "ITS: projects-token\nMINE: projects-mine\n")
     paths = Paths.of(onetool.cwd, onetool.user)
-    assert App(paths).picture.workers["hub"].secrets == {"MINE": "users-token"}
+    assert Workspace.alone(paths).picture.workers["hub"].secrets == {"MINE": "users-token"}
     shown = trust(onetool)
     assert "replaces: the bundled pack 'file'" in shown
     assert "replaces: your pack 'hub'" in shown
-    hub = App(paths).picture.workers["hub"]
+    hub = Workspace.alone(paths).picture.workers["hub"]
     assert hub.secrets == {"ITS": "projects-token", "MINE": "projects-mine"}
     assert hub.settings == {"url": "https://its/"}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ot.config.inventory import take_inventory
@@ -42,7 +42,8 @@ class Desk:
         self.trust.trust(take_inventory(self.project))
 
     def load(self, trust: Trust | None = None, *, trust_project: bool = False) -> Loaded:
-        return load_config(self.paths, trust or self.trust, trust_project=trust_project, environment=self.environment)
+        paths = replace(self.paths, environ=self.environment)
+        return load_config(paths, trust or self.trust, trust_project=trust_project)
 
 
 def write(path: Path, text: str | bytes) -> Path:

@@ -11,10 +11,9 @@ import pytest
 
 from config.desk import Desk
 from ot.config.models import Config
+from ot.config.new_directory import json_schema, template
 from ot.config.reference import brought_up_to_date, heading, render_reference
-from ot.config.schema import json_schema
 from ot.config.shape import all_keys
-from ot.config.template import template
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
 KEYS = list(all_keys())
@@ -60,9 +59,9 @@ def test_the_template_explains_every_key_in_the_line_above_it() -> None:
 
 @pytest.mark.parametrize("key", KEYS, ids=[key.name for key in KEYS])
 def test_every_key_has_a_description_and_its_heading_on_the_page(key: object) -> None:
-    from ot.config.shape import Key
+    from ot.config.shape import SettingKey
 
-    assert isinstance(key, Key)
+    assert isinstance(key, SettingKey)
     assert key.description
     assert heading(key) in PAGE.read_text(encoding="utf-8").splitlines()
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from config.desk import Desk
-from ot.config.edit_config import Edited, edit_config, kept_secrets
+from ot.config.edit_config import Edited, edit_config, kept_secrets, with_pattern
 from ot.config.paths import Paths
-from ot.config.policy_edit import with_pattern
 from ot.config.yaml_edit import YamlText
 from ot.errors import ConfigError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from config.desk import Desk
-from ot.cli.trust_screen import Known, lines_of, screen_of
+from ot.cli.terminal.trust_screen import Known, lines_of, screen_of
 from ot.config.inventory import take_inventory
 from ot.config.models import Config
 from ot.errors import ConfigError

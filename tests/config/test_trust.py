@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from config.desk import Desk
-from ot.cli.trust_screen import Known, lines_of, screen_of
+from ot.cli.terminal.trust_screen import Known, lines_of, screen_of
 from ot.config.inventory import take_inventory
 from ot.config.models import Config
 from ot.config.snapshot import MAX_FILE_BYTES, MAX_FILES, take_snapshot

@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ot.config.document import parse
-from ot.config.template import template
-from ot.config.yaml_edit import YamlText
-from ot.config.yaml_words import block, flow
+from ot.config.new_directory import template
+from ot.config.yaml_edit import YamlText, block, flow
 from ot.errors import ConfigError
 
 FILE = Path("onetool.yaml")

@@ -24,14 +24,15 @@ from typing import Any
 import pytest
 import typer
 
+from callers import asking
 from escapes.hostile_files import MADE
 from escapes.house import House, write
 from escapes.repository_attack import Attack, Step
-from ot.app import App
 from ot.cli import commands
 from ot.cli.main import main
 from ot.config.paths import Paths
-from ot.execution.ask_user import Answer, Question
+from ot.execution.caller import Answer, Question
+from ot.workspace import Workspace
 
 CANARY = "canary-7f3a"
 LONGEST_SECONDS = 20
@@ -54,7 +55,7 @@ SECRETS = {
 }
 
 # On a busy machine this import alone takes longer than a step may.
-importlib.import_module("ot.execution.servers.live_session")
+importlib.import_module("ot.servers.connection")
 
 
 class TookTooLong(BaseException):
@@ -184,9 +185,9 @@ class AttackedHome:
             return Answer("accept", {"decision": "deny"})
 
         async def run() -> None:
-            app = App(Paths.of(self.house.work, self.house.settings))
+            app = Workspace.alone(Paths.of(self.house.work, self.house.settings))
             try:
-                reply = await app.run(code, ask=no)
+                reply = await app.run(code, asking(no))
                 self.said.extend(reply.texts)
             finally:
                 await app.aclose()

@@ -23,17 +23,18 @@ from typing import Any
 import escapes.packs.brave as brave
 import escapes.packs.vault as vault
 from escapes.packs._watch import WATCH
-from ot.app import App, serve
-from ot.cli.event_loop import run_async
+from ot.cli.terminal.event_loop import run_async
+from ot.cli.terminal.own_workspace import serve
 from ot.config.paths import Paths
 from ot.errors import LimitExceeded
 from ot.logs import configure_logs
 from ot.registry.tool_loader import ToolLoader
 from ot.runtime.engines.engine import Constant, Engine, Function, Missing, Reach
-from ot.runtime.engines.exact import ExactEngine
-from ot.runtime.engines.portable import PortableEngine
+from ot.runtime.engines.forked.exact import ExactEngine
+from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.runtime.pack_proxy import PackProxy
 from ot.runtime.program import Program
+from ot.workspace import Workspace
 
 PACKS = Path(__file__).parent / "packs"
 TICK_SECONDS = 0.005
@@ -48,7 +49,7 @@ class UnrefusingEngine(PortableEngine):
 
 def main() -> None:
     """Serve over standard input and output."""
-    app = App(Paths.find(), packs=ToolLoader(PACKS, "escapes.packs").packs(), engine=engine_of(sys.argv))
+    app = Workspace.alone(Paths.find(), packs=ToolLoader(PACKS, "escapes.packs").packs(), engine=engine_of(sys.argv))
     configure_logs("WARNING", app.picture.loaded.secrets.redact)
     WATCH.app = app
     count_calls()
@@ -64,7 +65,7 @@ def engine_of(options: Sequence[str]) -> Engine:
     return UnrefusingEngine() if "--no-refusal" in options else PortableEngine()
 
 
-async def serve_and_tick(app: App) -> None:
+async def serve_and_tick(app: Workspace) -> None:
     """Serve, with a clock on the same loop that shows how long others had to wait."""
     ticking = asyncio.ensure_future(tick())
     try:

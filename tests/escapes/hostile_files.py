@@ -12,6 +12,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ot.config.principal import os_user
 from ot.stats.schema import DAY, HOUR, MONTH, TABLES, VERSION
 
 JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
@@ -28,10 +29,12 @@ def statistics(path: Path, fill: Fill, tool: str = "file.read", more: str = "") 
         for span in (HOUR, DAY, MONTH):
             start = int(time.time()) // span * span
             connection.execute(
-                "INSERT INTO call_sums VALUES (?, ?, ?, 'c', 'file', 'local', 3, 1, 9, 1.0, 1.0, ?)",
-                (span, start, tool, start),
+                "INSERT INTO call_sums VALUES (?, ?, ?, ?, 'c', 'file', 'local', 3, 1, 9, 1.0, 1.0, ?)",
+                (span, start, os_user(), tool, start),
             )
-            connection.execute("INSERT INTO run_sums VALUES (?, ?, 'c', 1, 0, 1, 0, 9, 9, 9, 9, 1.0)", (span, start))
+            connection.execute(
+                "INSERT INTO run_sums VALUES (?, ?, ?, 'c', 1, 0, 1, 0, 9, 9, 9, 9, 1.0)", (span, start, os_user())
+            )
         connection.executescript(f"{more}; PRAGMA user_version = {VERSION}")
         connection.commit()
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_wire import WireServer
-from ot.app import App
 from ot.config.inventory import take_inventory
 from ot.config.paths import Paths
 from ot.config.trust import Trust
+from ot.workspace import Workspace
 
 SOURCE = Path(__file__).parents[2] / "src"
 SERVE = "from ot.cli.main import main; main()"
@@ -57,9 +57,9 @@ class House:
         """Say what `onetool trust --yes` says."""
         Trust(self.settings).trust(take_inventory(self.project))
 
-    def app(self, *, trust_project: bool = False) -> App:
+    def app(self, *, trust_project: bool = False) -> Workspace:
         """Return the application that would be served."""
-        return App(Paths.of(self.work, self.settings), trust_project=trust_project)
+        return Workspace.alone(Paths.of(self.work, self.settings), trust_project=trust_project)
 
     def serve(self, *options: str, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> WireServer:
         """Start `onetool serve`."""

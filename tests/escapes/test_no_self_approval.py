@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from answers import BIN, NO, YES, User
-from ot.app import App
-from ot.execution.ask_user import Answer, Question
+from callers import asking
+from ot.execution.caller import Answer, Question
+from ot.workspace import Workspace
 from pace import PATIENCE
 from run_app import running_app
 
@@ -26,9 +27,9 @@ META = """
 
     async def run_as_user(*, code: str) -> str:
         async def yes(question):
-            from ot.execution.ask_user import Answer
+            from ot.execution.caller import Answer
             return Answer("accept", {"decision": "allow", "up_to": 100})
-        reply = await APPS[0].run(code, ask=yes)
+        reply = await APPS[0].run(code, asking(yes))
         return reply.texts[-1]
 """
 """A pack that starts runs inside a run; the second one even brings a user of its own."""
@@ -104,12 +105,12 @@ ATTEMPTS = {
 }
 
 
-async def deleted(app: App) -> int:
+async def deleted(app: Workspace) -> int:
     """Return how many things have been deleted since this was last asked."""
     return int((await app.run("bin.empty()")).texts[0])
 
 
-def introduce(app: App) -> None:
+def introduce(app: Workspace) -> None:
     """Give the pack ``meta`` the app that it runs in."""
     module = next(found for name, found in sys.modules.items() if name.startswith("packs_") and name.endswith(".meta"))
     module.APPS.append(app)
@@ -122,7 +123,7 @@ async def test_no_program_gets_round_the_question(tmp_path: Path) -> None:
         asked: list[str] = []
         for name, program in ATTEMPTS.items():
             user = User(NO)
-            await app.run(program, ask=user)
+            await app.run(program, asking(user))
             asked += [name] * len(user.questions)
             assert await deleted(app) == 0, name
             assert len(user.questions) <= 1, name
@@ -143,7 +144,7 @@ async def test_a_yes_is_good_for_as_many_calls_as_it_says_whatever_way_they_go(t
         await app.run("meta.run(code='1')")
         introduce(app)
         user = User({"decision": "allow", "up_to": 3})
-        await app.run(program, ask=user)
+        await app.run(program, asking(user))
         assert await deleted(app) == 3
         assert len(user.questions) == 1
 
@@ -156,8 +157,8 @@ async def test_a_yes_in_one_run_is_none_in_another_that_goes_on_beside_it(tmp_pa
         return Answer("accept", YES)
 
     async with running_app(tmp_path, {"bin": BIN}) as app:
-        first = asyncio.ensure_future(app.run("bin.delete(item=1)", ask=later))
-        assert "said no" in (await app.run("bin.delete(item=2)", ask=User(NO))).texts[-1]
+        first = asyncio.ensure_future(app.run("bin.delete(item=1)", asking(later)))
+        assert "said no" in (await app.run("bin.delete(item=2)", asking(User(NO)))).texts[-1]
         assert "could not be asked" in (await app.run("bin.delete(item=3)")).texts[-1]
         held.set()
         assert (await asyncio.wait_for(first, PATIENCE)).texts == ("1",)
@@ -166,6 +167,6 @@ async def test_a_yes_in_one_run_is_none_in_another_that_goes_on_beside_it(tmp_pa
 
 async def test_a_yes_to_one_tool_is_none_to_another(tmp_path: Path) -> None:
     async with running_app(tmp_path, {"bin": BIN}) as app:
-        reply = await app.run("bin.delete(item=1)\nbin.burn()", ask=User(YES, NO))
+        reply = await app.run("bin.delete(item=1)\nbin.burn()", asking(User(YES, NO)))
         assert "bin.burn was not called" in reply.texts[-1]
         assert await deleted(app) == 1

@@ -34,10 +34,10 @@ import asyncio, json, sys
 opened = []
 looks = ("open", "os.listdir", "os.scandir")
 sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event in looks else None)
-from ot.app import App
+from ot.workspace import Workspace
 from ot.config.paths import Paths
 async def main():
-    app = App(Paths.find(), trust_project="trusted" in sys.argv)
+    app = Workspace.alone(Paths.find(), trust_project="trusted" in sys.argv)
     for command in ("ot.config()", "ot.health()", "ot.packs()", "ot.reload()", "file.list()"):
         await app.run(command)
     await app.aclose()

@@ -13,7 +13,7 @@ import pytest
 from escapes.attack_signs import effects_of, picture_of
 from escapes.attacked_home import CANARY, AttackedHome
 from escapes.repository_attack import Attack, repository_attacks
-from ot.config.clients.take_over import CLIENTS
+from ot.config.clients.known_clients import CLIENTS
 
 NAMED = {"settings", "links", "names", "encodings", "client files", "secrets", "includes", "snippets", "aliases"}
 GROUPS = NAMED | {"prompts", "topics", "stores", "statistics", "servers", "trust"}

@@ -10,8 +10,8 @@ from urllib.parse import quote
 import pytest
 
 from escapes.house import House, write
-from ot.app import App
 from ot.errors import ResultError
+from ot.workspace import Workspace
 
 pytestmark = pytest.mark.anyio
 
@@ -20,7 +20,7 @@ LARGE = "'\\n'.join('entry ' + str(n) for n in range(1000))"
 
 
 @pytest.fixture
-async def kept(tmp_path: Path) -> AsyncIterator[tuple[House, App, str]]:
+async def kept(tmp_path: Path) -> AsyncIterator[tuple[House, Workspace, str]]:
     """An application that has stored one result, and the result's handle."""
     house = House.build(tmp_path)
     house.user_file("output: {max_inline_size: 2000}\n")
@@ -31,12 +31,12 @@ async def kept(tmp_path: Path) -> AsyncIterator[tuple[House, App, str]]:
     await app.aclose()
 
 
-async def page(app: App, handle: str, **query: object) -> str:
+async def page(app: Workspace, handle: str, **query: object) -> str:
     """Return what ot.result and the resource say for a handle, good or bad."""
     arguments = "".join(f", {name}={value!r}" for name, value in query.items())
     reply = await app.run(f"ot.result(handle={handle!r}{arguments})")
     try:
-        resource = app.stored_text(handle)
+        resource = app.stored_text(handle, app.own_caller.principal)
     except ResultError as error:
         resource = str(error)
     return "\n".join([*reply.texts, resource])
@@ -66,7 +66,7 @@ NASTY = [
 
 
 @pytest.mark.parametrize("handle", NASTY, ids=lambda text: repr(text[:30]))
-async def test_a_handle_is_a_name_and_never_a_path(kept: tuple[House, App, str], handle: str) -> None:
+async def test_a_handle_is_a_name_and_never_a_path(kept: tuple[House, Workspace, str], handle: str) -> None:
     house, app, good = kept
     said = await page(app, handle.replace("{outside}", str(house.outside)).replace("{handle}", good))
     assert SECRET not in said
@@ -91,7 +91,7 @@ async def test_a_handle_is_a_name_and_never_a_path(kept: tuple[House, App, str],
     ],
 )
 async def test_no_function_of_ot_takes_what_it_is_given_for_a_path(
-    kept: tuple[House, App, str], call: str, value: str
+    kept: tuple[House, Workspace, str], call: str, value: str
 ) -> None:
     house, app, _ = kept
     reply = await app.run(call.format(value.replace("{outside}", str(house.outside))))
@@ -101,7 +101,9 @@ async def test_no_function_of_ot_takes_what_it_is_given_for_a_path(
 
 
 @pytest.mark.parametrize("suffix", [".txt", ".idx", ".meta.json"])
-async def test_a_result_file_that_turned_into_a_link_is_not_followed(kept: tuple[House, App, str], suffix: str) -> None:
+async def test_a_result_file_that_turned_into_a_link_is_not_followed(
+    kept: tuple[House, Workspace, str], suffix: str
+) -> None:
     house, app, handle = kept
     file = house.settings / "tmp" / f"result-{handle}{suffix}"
     target = write(house.outside / "copy", file.read_bytes().decode("latin-1"))
@@ -113,7 +115,7 @@ async def test_a_result_file_that_turned_into_a_link_is_not_followed(kept: tuple
     assert SECRET not in await page(app, handle)
 
 
-async def test_a_result_belongs_to_its_owner_alone(kept: tuple[House, App, str]) -> None:
+async def test_a_result_belongs_to_its_owner_alone(kept: tuple[House, Workspace, str]) -> None:
     house, app, handle = kept
     assert "entry 1" in await page(app, handle)
     meta = house.settings / "tmp" / f"result-{handle}.meta.json"
@@ -121,7 +123,7 @@ async def test_a_result_belongs_to_its_owner_alone(kept: tuple[House, App, str])
     assert "entry 1" not in await page(app, handle)
 
 
-async def test_a_forged_result_is_not_read(kept: tuple[House, App, str]) -> None:
+async def test_a_forged_result_is_not_read(kept: tuple[House, Workspace, str]) -> None:
     house, app, handle = kept
     store = house.settings / "tmp"
     meta = json.loads((store / f"result-{handle}.meta.json").read_text())
@@ -131,7 +133,7 @@ async def test_a_forged_result_is_not_read(kept: tuple[House, App, str]) -> None
     assert SECRET not in await page(app, forged)
 
 
-async def test_a_store_that_turned_into_a_link_is_neither_written_nor_read(kept: tuple[House, App, str]) -> None:
+async def test_a_store_that_turned_into_a_link_is_neither_written_nor_read(kept: tuple[House, Workspace, str]) -> None:
     house, app, handle = kept
     store = house.settings / "tmp"
     store.rename(house.outside / "stolen")
@@ -147,7 +149,7 @@ async def test_a_store_that_turned_into_a_link_is_neither_written_nor_read(kept:
     assert "entry 1" not in await page(app, handle)
 
 
-async def test_a_tool_reads_no_result_that_is_not_its_caller_s(kept: tuple[House, App, str]) -> None:
+async def test_a_tool_reads_no_result_that_is_not_its_caller_s(kept: tuple[House, Workspace, str]) -> None:
     house, app, handle = kept
     (house.work / "results").symlink_to(house.settings / "tmp")
     for path in (f"results/result-{handle}.txt", str(house.settings / "tmp" / f"result-{handle}.txt")):

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from escapes.house import House, write
-from ot.app import App
-from ot.cli import serving
+from ot.cli.terminal import own_workspace
+from ot.workspace import Workspace
 
 pytestmark = pytest.mark.anyio
 
@@ -174,20 +174,20 @@ async def assert_hidden(house: House, path: str) -> None:
 def test_the_log_knows_the_secrets_that_a_reload_has_brought(
     house: House, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    apps: list[App] = []
+    apps: list[Workspace] = []
     monkeypatch.chdir(house.work)
-    monkeypatch.setattr(serving, "serve", lambda app, packs: apps.append(app))
+    monkeypatch.setattr(own_workspace, "serve", lambda app, packs: apps.append(app))
 
     def reload_and_log(_: Any) -> None:
         house.user_file("TOKEN: canary-new-secret\n", "secrets.yaml")
         apps[0].picture = apps[0]._picture(apps[0]._load())
         logging.getLogger("ot_tools.file").warning("the server said canary-new-secret")
 
-    monkeypatch.setattr(serving, "run_async", reload_and_log)
+    monkeypatch.setattr(own_workspace, "run_async", reload_and_log)
     loggers = [logging.getLogger(name) for name in ("ot", "ot_tools")]
     before = [(logger.handlers[:], logger.level, logger.propagate) for logger in loggers]
     try:
-        serving.serve_stdio(trust_project=False)
+        own_workspace.serve_stdio(trust_project=False)
     finally:
         for logger, (handlers, level, propagate) in zip(loggers, before, strict=True):
             logger.handlers[:], logger.propagate = handlers, propagate

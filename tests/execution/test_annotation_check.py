@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from ot.app import App
 from ot.errors import InvalidArguments
-from ot.execution.annotation_check import AnnotationCheck
-from ot.registry.pack_source import PackSource
+from ot.execution.annotation_check import require_fit
 from ot.registry.tool import Tool
+from ot.registry.tool_loader import PackSource
+from ot.workspace import Workspace
 from run_app import error_of, paths_in, value_of
 
 FORECAST = '''
@@ -33,7 +33,7 @@ def taking(parameter: str) -> Tool:
 
 def refusal(tool: Tool, **arguments: Any) -> str:
     with pytest.raises(InvalidArguments) as caught:
-        AnnotationCheck().require_fit(tool, arguments)
+        require_fit(tool, arguments)
     return caught.value.message
 
 
@@ -101,18 +101,17 @@ def test_what_certainly_does_not_fit_is_refused_with_what_was_expected_and_given
 )
 def test_what_may_be_right_passes(parameter: str, value: Any) -> None:
     source = parameter if parameter.startswith("**") else f"*, {parameter}"
-    AnnotationCheck().require_fit(tool(f"def f({source}): ..."), {"x": value})
+    require_fit(tool(f"def f({source}): ..."), {"x": value})
 
 
 def test_a_decorated_function_may_convert_its_arguments() -> None:
-    AnnotationCheck().require_fit(tool("@validate_call\ndef f(*, x: int): ..."), {"x": "5"})
+    require_fit(tool("@validate_call\ndef f(*, x: int): ..."), {"x": "5"})
 
 
 def test_annotations_are_read_once_and_anew_when_the_pack_has_changed() -> None:
-    check = AnnotationCheck()
-    check.require_fit(taking("x: int"), {"x": 5})
+    require_fit(taking("x: int"), {"x": 5})
     with pytest.raises(InvalidArguments, match="must be str"):
-        check.require_fit(taking("x: str"), {"x": 5})
+        require_fit(taking("x: str"), {"x": 5})
 
 
 @pytest.mark.anyio
@@ -121,11 +120,11 @@ async def test_a_pack_in_a_worker_is_not_called_with_an_argument_of_another_type
     file = paths.global_dir / "tools" / "weather" / "weather_tools.py"
     file.parent.mkdir(parents=True)
     file.write_text(FORECAST)
-    app = App(paths)
+    app = Workspace.alone(paths)
     try:
         error = error_of(await app.run("weather.forecast(city=5)"))
         assert "TypeError: weather.forecast() argument 'city' must be str, not int 5. Expected: weather." in error
-        assert app.pool.states() == {}  # nothing was started for it
+        assert app.host.workers.states() == {}  # nothing was started for it
         assert value_of(await app.run("weather.forecast(city='Rome', days=2.0)")) == "Rome: 4 x 2.0"
         error = error_of(await app.run("file.read(path=['a', 'b'])"))
         assert "file.read() argument 'path' must be str, not list" in error

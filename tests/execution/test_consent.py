@@ -1,4 +1,4 @@
-"""A tool that asks first is called as often as the user of the run agrees to, and not once more."""
+"""A tool that asks first is called as often as the user of the run agrees to; a question is sent, or refused."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+from pydantic import BaseModel
 
 from answers import BIN, NO, YES, User
-from ot.app import App
+from callers import asking
 from ot.errors import CannotAsk, ConfigError
-from ot.execution.ask_user import Answer
+from ot.execution.caller import Answer, Question
+from ot.execution.consent import OneQuestion
+from ot.execution.deadline import Deadline
+from ot.server.elicitation import ClientQuestion
+from ot.workspace import Workspace
 from pace import PATIENCE
 from run_app import error_of, running_app, value_of
 
@@ -33,7 +39,7 @@ sum(await asyncio.gather(*[refused(i) for i in range(50)]))
 """
 
 
-async def gone(app: App) -> int:
+async def gone(app: Workspace) -> int:
     """Return how many things were deleted."""
     return int(value_of(await app.run("bin.gone()")))
 
@@ -42,7 +48,7 @@ async def gone(app: App) -> int:
 async def test_fifty_deletions_ask_once_with_a_count_and_stop_at_the_cap(tmp_path: Path, program: str) -> None:
     user = User(YES)
     async with running_app(tmp_path, {"bin": BIN}) as app:
-        text = error_of(await app.run(program, ask=user))
+        text = error_of(await app.run(program, asking(user)))
         assert "PermissionError: bin.delete was not called: the user allowed 10 calls of it in this run" in text
         assert "10 were let through" in text
         # One that is refused ends a gather, and with it the run, which cuts off those that were let through.
@@ -57,14 +63,16 @@ async def test_fifty_deletions_ask_once_with_a_count_and_stop_at_the_cap(tmp_pat
 
 async def test_a_gather_that_goes_on_after_refusals_makes_as_many_calls_as_the_user_allowed(tmp_path: Path) -> None:
     async with running_app(tmp_path, {"bin": BIN}) as app:
-        assert value_of(await app.run(PATIENT_GATHER, ask=User(YES))) == "40"
+        assert value_of(await app.run(PATIENT_GATHER, asking(User(YES)))) == "40"
         assert await gone(app) == 10
 
 
 async def test_the_question_shows_the_line_of_the_program_and_how_many_calls_wait(tmp_path: Path) -> None:
     user = User(YES)
     async with running_app(tmp_path, {"bin": BIN}) as app:
-        await app.run("import asyncio\nids = bin.gone() + 3\n" + GATHER.replace("range(50)", "range(ids)"), ask=user)
+        await app.run(
+            "import asyncio\nids = bin.gone() + 3\n" + GATHER.replace("range(50)", "range(ids)"), asking(user)
+        )
     assert "Line 4: await asyncio.gather(*[bin.delete(item=i) for i in range(ids)])" in user.questions[0].message
     assert "3 calls of it wait for the answer" in user.questions[0].message
 
@@ -72,14 +80,14 @@ async def test_the_question_shows_the_line_of_the_program_and_how_many_calls_wai
 @pytest.mark.parametrize(("said", "made"), [(3, 3), (10.0, 10), (1, 1), (50, 50), (10**9, 50)])
 async def test_the_user_may_say_another_number(tmp_path: Path, said: Any, made: int) -> None:
     async with running_app(tmp_path, {"bin": BIN}) as app:
-        reply = await app.run(LOOP, ask=User({"decision": "allow", "up_to": said}))
+        reply = await app.run(LOOP, asking(User({"decision": "allow", "up_to": said})))
         assert reply.is_error == (made < 50)
         assert await gone(app) == made
 
 
 async def test_the_configuration_may_say_another_number(tmp_path: Path) -> None:
     async with running_app(tmp_path, {"bin": BIN}, {"policy": {"ask_calls": 4}}) as app:
-        await app.run(LOOP, ask=User(YES))
+        await app.run(LOOP, asking(User(YES)))
         assert await gone(app) == 4
 
 
@@ -107,7 +115,7 @@ async def test_whatever_is_not_clearly_a_yes_is_a_no_that_holds_for_the_run(tmp_
     caught = "    try:\n        bin.delete(item=i)\n    except PermissionError as e:\n        last = str(e)\n"
     again = f"for i in range(3):\n{caught}last"
     async with running_app(tmp_path, {"bin": BIN}) as app:
-        assert "the user said no" in value_of(await app.run(again, ask=user))
+        assert "the user said no" in value_of(await app.run(again, asking(user)))
         assert len(user.questions) == 1
         assert await gone(app) == 0
 
@@ -115,8 +123,8 @@ async def test_whatever_is_not_clearly_a_yes_is_a_no_that_holds_for_the_run(tmp_
 async def test_the_next_run_asks_anew(tmp_path: Path) -> None:
     user = User(YES, NO)
     async with running_app(tmp_path, {"bin": BIN}) as app:
-        assert value_of(await app.run("bin.delete(item=1)", ask=user)) == "1"
-        assert "said no" in error_of(await app.run("bin.delete(item=2)", ask=user))
+        assert value_of(await app.run("bin.delete(item=1)", asking(user))) == "1"
+        assert "said no" in error_of(await app.run("bin.delete(item=2)", asking(user)))
         assert await gone(app) == 1
 
 
@@ -124,7 +132,7 @@ async def test_each_tool_is_asked_about_on_its_own_one_after_the_other(tmp_path:
     user = User(YES, NO)
     program = "import asyncio\nawait asyncio.gather(bin.delete(item=1), bin.burn())\n"
     async with running_app(tmp_path, {"bin": BIN}) as app:
-        assert "bin.burn was not called: the user said no" in error_of(await app.run(program, ask=user))
+        assert "bin.burn was not called: the user said no" in error_of(await app.run(program, asking(user)))
         assert [q.message.split()[5] for q in user.questions] == ["bin.delete,", "bin.burn,"]
 
 
@@ -132,8 +140,8 @@ async def test_who_is_always_asked_may_be_told_so_by_a_pattern_and_who_never_is_
     user = User(NO)
     config = {"policy": {"ask": ["bin.gone"], "allow": ["bin.delete"]}}
     async with running_app(tmp_path, {"bin": BIN}, config) as app:
-        assert value_of(await app.run("bin.delete(item=7)", ask=user)) == "7"
-        assert "said no" in error_of(await app.run("bin.gone()", ask=user))
+        assert value_of(await app.run("bin.delete(item=7)", asking(user))) == "7"
+        assert "said no" in error_of(await app.run("bin.gone()", asking(user)))
         assert len(user.questions) == 1
 
 
@@ -144,7 +152,7 @@ async def test_always_is_written_down_and_is_no_longer_asked(tmp_path: Path) -> 
         written.append(pattern)
 
     async with running_app(tmp_path, {"bin": BIN}, allow_always=always) as app:
-        assert not (await app.run(LOOP, ask=user)).is_error
+        assert not (await app.run(LOOP, asking(user))).is_error
         assert await gone(app) == 50
     assert written == ["bin.delete"]
     assert user.questions[0].schema["properties"]["decision"]["enum"] == ["allow", "always", "deny"]
@@ -155,7 +163,7 @@ async def test_always_that_cannot_be_written_is_good_for_the_run(tmp_path: Path)
         raise ConfigError("the disk is full")
 
     async with running_app(tmp_path, {"bin": BIN}, allow_always=always) as app:
-        assert value_of(await app.run("bin.delete(item=1)", ask=User({"decision": "always"}))) == "1"
+        assert value_of(await app.run("bin.delete(item=1)", asking(User({"decision": "always"})))) == "1"
 
 
 @pytest.mark.parametrize("ask", [None, User(CannotAsk("the client has gone"))])
@@ -163,18 +171,18 @@ async def test_where_nobody_can_be_asked_the_line_that_would_allow_it_is_told_an
     tmp_path: Path, ask: User | None
 ) -> None:
     async with running_app(tmp_path, {"bin": BIN}) as app:
-        text = error_of(await app.run("bin.delete(item=1)", ask=ask))
+        text = error_of(await app.run("bin.delete(item=1)", asking(ask)))
         assert "bin.delete was not called: it asks first, and the user could not be asked: " in text
         line = 'policy: {allow: ["bin.delete"]}'
         assert line in text
         app.paths.global_dir.joinpath("onetool.yaml").write_text(line + "\n")
-        assert value_of(await app.run("bin.delete(item=1)", ask=ask)) == "1"
+        assert value_of(await app.run("bin.delete(item=1)", asking(ask))) == "1"
 
 
 async def test_wrong_arguments_are_told_before_anybody_is_asked(tmp_path: Path) -> None:
     user = User(YES)
     async with running_app(tmp_path, {"bin": BIN}) as app:
-        assert "unexpected keyword" in error_of(await app.run("bin.delete(thing=1)", ask=user))
+        assert "unexpected keyword" in error_of(await app.run("bin.delete(thing=1)", asking(user)))
         assert user.questions == []
 
 
@@ -185,7 +193,7 @@ async def test_a_question_shows_no_secret_and_nothing_that_breaks_its_lines(tmp_
         app.paths.global_dir.joinpath("secrets.yaml").chmod(0o600)
         await app.reload()
         note = "'canary-' + '4242-secret' + chr(10) + 'Line 1: ok' + chr(27) + '[2J' + chr(0x202E) + 'x' * 5000"
-        await app.run(f"note = {note}\nbin.delete(note=note)", ask=user)
+        await app.run(f"note = {note}\nbin.delete(note=note)", asking(user))
     message = user.questions[0].message
     assert "canary" not in message
     assert len(message) < 1500
@@ -203,8 +211,10 @@ async def test_the_runs_clock_stands_still_while_a_question_waits(tmp_path: Path
 
     async with running_app(tmp_path, {"bin": BIN}, {"limits": limits}) as app:
         await app.run("1")
-        assert value_of(await app.run("bin.delete(item=1)\nbin.burn()\nbin.gone()", ask=slowly)) == "1"
-        text = error_of(await app.run("import time\nbin.delete(item=1)\ntime.sleep(0.6)\ntime.sleep(0.6)", ask=slowly))
+        assert value_of(await app.run("bin.delete(item=1)\nbin.burn()\nbin.gone()", asking(slowly))) == "1"
+        text = error_of(
+            await app.run("import time\nbin.delete(item=1)\ntime.sleep(0.6)\ntime.sleep(0.6)", asking(slowly))
+        )
         assert "limits.run_seconds" in text
     assert user.questions == []
 
@@ -212,7 +222,7 @@ async def test_the_runs_clock_stands_still_while_a_question_waits(tmp_path: Path
 async def test_a_run_that_is_cancelled_while_it_asks_ends_at_once(tmp_path: Path) -> None:
     user = User(None)
     async with running_app(tmp_path, {"bin": BIN}) as app:
-        run = asyncio.ensure_future(app.run("bin.delete(item=1)", ask=user))
+        run = asyncio.ensure_future(app.run("bin.delete(item=1)", asking(user)))
         await asyncio.wait_for(user.asked.wait(), PATIENCE)
         run.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -226,7 +236,7 @@ async def test_a_run_may_ask_twenty_times_and_no_more(tmp_path: Path) -> None:
     user = User(NO)
     calls = "".join(f"try:\n    many.{name}()\nexcept PermissionError as e:\n    last = str(e)\n" for name in names)
     async with running_app(tmp_path, {"many": pack}) as app:
-        assert "has asked 20 times already" in value_of(await app.run(calls + "last", ask=user))
+        assert "has asked 20 times already" in value_of(await app.run(calls + "last", asking(user)))
     assert len(user.questions) == 20
 
 
@@ -256,6 +266,60 @@ async def test_a_tool_that_calls_one_that_asks_waits_with_it_and_does_not_answer
         assert await gone(app) == 0
         asyncio.get_running_loop().call_later(4, held.set)
         program = "caller.clean(item=1)\ntry:\n    caller.clean(item=2)\nexcept Exception as e:\n    x = str(e)\nx"
-        assert "the user allowed 1 call of it" in value_of(await app.run(program, ask=slowly))
+        assert "the user allowed 1 call of it" in value_of(await app.run(program, asking(slowly)))
         assert await gone(app) == 1
     assert len(asked) == 1
+
+
+CIRCLE: list[Any] = []
+CIRCLE.append(CIRCLE)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        Question("half \ud800", {}),
+        Question("ok", {"title": "\udfff"}),
+        Question("ok", {"default": object()}),
+        Question("ok", {"enum": CIRCLE}),
+        Question("x" * 100_000, {}),
+    ],
+    ids=["message", "schema", "object", "loop", "long"],
+)
+async def test_what_has_no_form_on_a_wire_is_not_asked(question: Question) -> None:
+    user = User(YES)
+    with pytest.raises(CannotAsk, match="the question "):
+        await OneQuestion(user, Deadline.after(10))(question)
+    assert user.questions == []
+
+
+class Session:
+    """A session whose sending fails."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    async def elicit_form(self, *args: Any, **kwargs: Any) -> Any:
+        raise self.error
+
+
+def serialization_error() -> Exception:
+    class Model(BaseModel):
+        text: str
+
+    try:
+        Model(text="\ud800").model_dump_json()
+    except ValueError as error:
+        return error
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    "error",
+    [serialization_error(), anyio.ClosedResourceError(), anyio.BrokenResourceError(), OSError("gone"), RuntimeError()],
+    ids=lambda error: type(error).__name__,
+)
+async def test_an_error_while_a_question_is_sent_says_that_nobody_could_be_asked(error: Exception) -> None:
+    ask = ClientQuestion(Session(error), "1", 5)  # pyright: ignore[reportArgumentType] - stands for one
+    with pytest.raises(CannotAsk, match="the question could not be sent"):
+        await ask(Question("may I?", {}))

@@ -14,19 +14,21 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from callers import ME
 from ot.errors import ToolBusy, ToolFailed, ToolUnavailable
 from ot.execution.backends import in_process
 from ot.execution.backends.backend import CallContext
 from ot.execution.backends.in_process import InProcessBackend
-from ot.execution.path_guard import PathGuard
+from ot.execution.caller import Caller
 from ot.execution.tool_context import ToolContext, current_tool_context
+from ot.files.path_guard import PathGuard
 from ot.registry.tool_loader import tools_of_functions
 from pace import PATIENCE, within
 from run_app import importable, write_packs
 
 pytestmark = pytest.mark.anyio
 
-CONTEXT = CallContext("me", "run", 1, time.monotonic() + 3600)
+CONTEXT = CallContext(ME, "run", 1, time.monotonic() + 3600)
 
 
 class Desk:
@@ -38,14 +40,15 @@ class Desk:
         self.directory = directory
         self.backend = InProcessBackend(self.context, {f"t:{name}": function for name, function in by_name.items()})
 
-    def context(self, pack: str) -> ToolContext:
-        return ToolContext(PathGuard((self.directory,)), self.directory, {"pack": pack})
+    def context(self, pack: str, caller: Caller) -> ToolContext:
+        return ToolContext(PathGuard((self.directory,)), self.directory, {"pack": pack}, caller=caller)
 
     async def call(self, name: str, **arguments: Any) -> Any:
         return await self.backend.call(self.tools[name], arguments, CONTEXT)
 
-    async def abandoned(self) -> int:
-        return (await self.backend.health()).details["abandoned_calls"]
+    @property
+    def abandoned(self) -> int:
+        return len(self.backend._abandoned)
 
 
 # ---------------------------------------------------------------- where tools run
@@ -185,7 +188,7 @@ async def abandon(desk: Desk, stuck: Stuck) -> None:
 
 async def none_abandoned(desk: Desk) -> None:
     with anyio.fail_after(PATIENCE):
-        while await desk.abandoned():  # noqa: ASYNC110 - a thread tells no event that it has ended
+        while desk.abandoned:  # noqa: ASYNC110 - a thread tells no event that it has ended
             await asyncio.sleep(0.005)
 
 
@@ -194,7 +197,7 @@ async def test_a_cancelled_call_returns_at_once_and_its_thread_is_counted_until_
 ) -> None:
     desk = Desk(tmp_path, stuck.hang)
     await abandon(desk, stuck)
-    assert await desk.abandoned() == 1
+    assert desk.abandoned == 1
     stuck.release.set()
     await none_abandoned(desk)
 
@@ -241,7 +244,7 @@ async def test_a_call_that_is_cancelled_while_it_waits_for_a_thread_never_starts
     stuck.release.set()
     with anyio.fail_after(PATIENCE):
         assert await first == "late"
-    assert (ran, await desk.abandoned()) == ([], 0)
+    assert (ran, desk.abandoned) == ([], 0)
 
 
 async def test_the_answer_of_an_abandoned_call_is_dropped(tmp_path: Path, stuck: Stuck) -> None:

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ot.execution.name_pattern import holds, is_narrower
-from ot.execution.policy import Policy, Verdict
+from ot.execution.policy import Action, PolicyVerdict, ToolPolicy, holds, is_narrower
 from ot.registry.tool import Tool
 from run_app import Calls, error_of, running_app, value_of
 
@@ -37,8 +36,8 @@ LOCAL, PROXIED = "local", "proxy:github"
 )
 def test_a_pattern_matches_the_full_name(patterns: list[str], denied: bool) -> None:
     tool = Tool("vault", "wipe")
-    assert (Policy(deny=patterns).verdict(tool).action == "deny") is denied
-    assert (Policy(ask=patterns).verdict(tool).action == "ask") is denied
+    assert (ToolPolicy(deny=patterns).verdict(tool).action == "deny") is denied
+    assert (ToolPolicy(ask=patterns).verdict(tool).action == "ask") is denied
 
 
 @pytest.mark.parametrize(
@@ -66,10 +65,11 @@ def test_a_pattern_matches_the_full_name(patterns: list[str], denied: bool) -> N
     ],
 )
 def test_the_narrower_pattern_goes_first_and_then_the_stricter(
-    patterns: dict[str, list[str]], action: str, pattern: str
+    patterns: dict[str, Any], action: Action, pattern: str
 ) -> None:
     for source in (LOCAL, PROXIED):
-        assert Policy(**patterns).verdict(Tool("github", "delete_repo", source=source)) == Verdict(action, pattern)  # pyright: ignore[reportArgumentType] - one of the three
+        verdict = ToolPolicy(**patterns).verdict(Tool("github", "delete_repo", source=source))
+        assert verdict == PolicyVerdict(action, pattern)
 
 
 @pytest.mark.parametrize(
@@ -91,13 +91,13 @@ def test_a_tool_that_no_pattern_names_is_taken_at_its_word(
     source: str, read_only: bool | None, destructive: bool, action: str
 ) -> None:
     tool = Tool("p", "t", source=source, read_only=read_only, destructive=destructive)
-    assert Policy(allow=["q.*"], deny=["p.other"]).verdict(tool) == Verdict(action)  # pyright: ignore[reportArgumentType] - one of the three
+    assert ToolPolicy(allow=["q.*"], deny=["p.other"]).verdict(tool) == PolicyVerdict(action)  # pyright: ignore[reportArgumentType] - one of the three
 
 
 def test_a_pattern_goes_before_the_tools_word() -> None:
     reads, wipes = Tool("p", "reads", read_only=True), Tool("p", "wipes", destructive=True, source=PROXIED)
-    assert Policy(ask=["p.*"]).verdict(reads).action == "ask"
-    assert Policy(allow=["p.*"]).verdict(wipes).action == "allow"
+    assert ToolPolicy(ask=["p.*"]).verdict(reads).action == "ask"
+    assert ToolPolicy(allow=["p.*"]).verdict(wipes).action == "allow"
 
 
 @pytest.mark.anyio
@@ -173,7 +173,7 @@ def test_a_deny_gives_way_only_to_what_is_proved_narrower(allow: list[str], deny
     found = [pattern for pattern in [*allow, *deny] if fnmatchcase(name, pattern)]
     standing = [one for one in found if one in deny and not any(is_narrower(other, one) for other in found)]
     if standing and dot:
-        assert Policy(allow=allow, deny=deny).verdict(Tool(pack, tool)).action == "deny"
+        assert ToolPolicy(allow=allow, deny=deny).verdict(Tool(pack, tool)).action == "deny"
 
 
 @pytest.mark.parametrize(
@@ -210,4 +210,4 @@ def test_what_merely_overlaps_or_takes_too_long_to_prove_is_denied(one: str, oth
     tool = Tool("github", "delete_repo")
     for allow, deny in ((one, other), (other, one)):
         if fnmatchcase(tool.full_name, deny):
-            assert Policy(allow=[allow], deny=[deny]).verdict(tool) == Verdict("deny", deny)
+            assert ToolPolicy(allow=[allow], deny=[deny]).verdict(tool) == PolicyVerdict("deny", deny)

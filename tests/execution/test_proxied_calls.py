@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ot.errors import AmbiguousArgument, DefinitionChanged, InvalidArguments
-from registry.proxied_desk import CONTEXT, GITHUB, MERGE, SEARCH, Desk
+from servers.proxied_desk import CONTEXT, GITHUB, MERGE, SEARCH, Desk
 
 pytestmark = pytest.mark.anyio
 
@@ -59,4 +59,4 @@ async def test_a_changed_tool_is_refused_even_to_a_run_that_began_before(desk: D
     desk.door(type(GITHUB)((poisoned, MERGE)))
     with pytest.raises(DefinitionChanged, match="description changed"):
         await before.call("github", "search", (), {"query": "x"}, CONTEXT)
-    assert await before.call("github", "merge_pull_request", (3,), {}, CONTEXT) == {"merged": True}
+    assert (await before.call("github", "merge_pull_request", (3,), {}, CONTEXT))[0] == {"merged": True}

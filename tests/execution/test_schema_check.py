@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from ot.errors import InvalidArguments
 from ot.execution.schema_check import SchemaCheck, build_validators
-from ot.registry.proxied_source import tool_of_definition
-from ot.registry.proxy_target import ProxyTarget
-from ot.registry.server_identity import ServerIdentity
+from ot.registry.proxy_target import ProxyTarget, ServerIdentity
 from ot.registry.tool import Tool
+from ot.servers.proxied_pack import tool_of_definition
 from pace import effort
 from registry.json_schemas import JSON, NAMES, OBJECTS
 

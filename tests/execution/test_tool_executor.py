@@ -7,17 +7,20 @@ import gc
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from contextlib import suppress
 from typing import Any
 
 import anyio
 import pytest
 
+from callers import ME
+from ot.config.models import Limits
 from ot.errors import (
     InvalidArguments,
     OneToolError,
     ToolBusy,
     ToolDenied,
+    ToolError,
     ToolFailed,
     ToolTimeout,
     ToolUnavailable,
@@ -25,14 +28,16 @@ from ot.errors import (
     UnknownTool,
 )
 from ot.execution import tool_executor
-from ot.execution.backends.backend import BackendHealth, CallContext
+from ot.execution.backends.backend import CallContext
 from ot.execution.backends.stub import StubBackend
-from ot.execution.policy import Policy
+from ot.execution.border import Border
+from ot.execution.ledger import Effect, NoLedger
+from ot.execution.policy import ToolPolicy
 from ot.execution.tool_executor import ToolExecutor
 from ot.log_span import SpanMessage
 from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_registry import Pack, ToolRegistry
-from ot.runtime.plain import plain_data
+from ot.values.plain import plain_data
 from pace import PATIENCE
 from run_app import Calls
 
@@ -52,20 +57,11 @@ def door(answers: Mapping[str, Any], **options: Any) -> ToolExecutor:
 
 
 def context(seconds: float = 60) -> CallContext:
-    return CallContext("me", "run 1", 1, time.monotonic() + seconds)
+    return CallContext(ME, "run 1", 1, time.monotonic() + seconds)
 
 
 async def call(executor: ToolExecutor, name: str, seconds: float = 60, **kwargs: Any) -> Any:
-    return await executor.call("t", name, (), kwargs, context(seconds))
-
-
-async def receive(executor: ToolExecutor, name: str, **kwargs: Any) -> Any:
-    """Call as a program does, which gets a plain copy of the value."""
-
-    async def copied(tool: str, value: Any) -> tuple[Any, int]:
-        return await plain_data(value, where=tool, max_bytes=1 << 30)
-
-    return await executor.call("t", name, (), kwargs, replace(context(), receive=copied))
+    return (await executor.call("t", name, (), kwargs, context(seconds)))[0]
 
 
 # ---------------------------------------------------------------- what gets through
@@ -74,7 +70,9 @@ async def receive(executor: ToolExecutor, name: str, **kwargs: Any) -> Any:
 async def test_a_call_is_resolved_bound_and_carried_out() -> None:
     backend = StubBackend({"t.f": lambda query, count=1: [query] * count})
     executor = ToolExecutor(ToolRegistry([Pack("t", "local", lambda: TOOLS)]), {"in_process": backend})
-    assert await executor.call("t", "f", ("a",), {"c": 2}, context()) == ["a", "a"]
+    value, chars = await executor.call("t", "f", ("a",), {"c": 2}, context())
+    assert value == ["a", "a"]
+    assert chars == (await plain_data(value, where="it", max_bytes=100))[1] > 0
     assert backend.calls == [("t.f", {"query": "a", "count": 2})]
 
 
@@ -100,7 +98,7 @@ async def test_what_is_wrong_before_the_call_never_reaches_a_backend(
     executor = ToolExecutor(
         ToolRegistry([Pack("t", "local", lambda: TOOLS)]),
         {"in_process": backend},
-        policy=Policy(deny=["t.free"]),
+        policy=ToolPolicy(deny=["t.free"]),
         observers=[calls],
     )
     with pytest.raises(error):
@@ -294,7 +292,7 @@ async def test_observers_learn_of_every_call_but_never_its_content() -> None:
         await call(executor, "free")
     assert one.records == two.records
     good, bad = one.records
-    assert (good.tool, good.caller, good.run_id, good.error) == ("t.f", "me", "run 1", "")
+    assert (good.tool, good.caller, good.run_id, good.error) == ("t.f", ME, "run 1", "")
     assert (bad.tool, bad.error) == ("t.free", "KeyError")
     assert good.seconds >= 0
     assert "secret" not in repr(one.records)
@@ -363,7 +361,7 @@ async def test_a_result_is_logged_a_large_one_by_its_kind_and_size(
     value: Any, shown: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO):
-        await receive(door({"t.free": value}), "free")
+        await call(door({"t.free": value}, border=Border(Limits(value_parts=10_000_000))), "free")
     assert [span["result"] for span in logged(caplog)] == [shown]
 
 
@@ -371,8 +369,8 @@ async def test_a_result_is_logged_a_large_one_by_its_kind_and_size(
 async def test_no_part_of_a_secret_is_logged_however_long_it_is(caplog: pytest.LogCaptureFixture) -> None:
     secret = "".join(f"k{number:03}" for number in range(100))
     with caplog.at_level(logging.INFO):
-        await receive(door({"t.f": lambda query, count: [".", query]}), "f", query=secret, count=1)
-        await receive(door({"t.f": lambda query, count: query * 50}), "f", query=secret * 50, count=1)
+        await call(door({"t.f": lambda query, count: [".", query]}), "f", query=secret, count=1)
+        await call(door({"t.f": lambda query, count: query * 50}), "f", query=secret * 50, count=1)
     short, long = logged(caplog, redact=lambda text: text.replace(secret, "***"))
     assert (short["arguments"], short["result"]) == ("query='***', count=1", "['.', '***']")
     assert "k0" not in long["result"] + long["arguments"]
@@ -393,8 +391,49 @@ async def test_a_slow_call_is_logged(monkeypatch: pytest.MonkeyPatch, caplog: py
     assert [record.getMessage() for record in caplog.records] == ["slow call: t.free took 0.0 s"]
 
 
-async def test_the_stub_backend_is_well() -> None:
-    stub = StubBackend({})
-    assert await stub.health() == BackendHealth()
-    await stub.retire("t")
-    await stub.aclose()
+# ---------------------------------------------------------------- what is written down
+
+
+def refused() -> None:
+    raise ToolFailed("t.free", "ValueError", "no")
+
+
+class Written(NoLedger):
+    """A ledger that keeps what it is told, and how many calls the backend had got by then."""
+
+    def __init__(self, backend: StubBackend) -> None:
+        self.lines: list[tuple[str, str, int]] = []
+        self._backend = backend
+
+    async def sent(self, effect: Effect) -> None:
+        self.lines.append(("sent", effect.tool.full_name, len(self._backend.calls)))
+
+    async def ended(self, effect: Effect, how: str) -> None:
+        self.lines.append((how, effect.tool.full_name, len(self._backend.calls)))
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "how"),
+    [("free", lambda: "x", "done"), ("free", refused, "failed"), ("quick", lambda: asyncio.Event().wait(), "unknown")],
+)
+async def test_a_call_is_written_down_before_it_is_sent_and_how_it_ended(name: str, answer: Any, how: str) -> None:
+    backend = StubBackend({f"t.{name}": answer})
+    ledger = Written(backend)
+    executor = ToolExecutor(ToolRegistry([Pack("t", "local", lambda: TOOLS)]), {"in_process": backend}, ledger=ledger)
+    with suppress(ToolError):
+        await call(executor, name)
+    assert ledger.lines == [("sent", f"t.{name}", 0), (how, f"t.{name}", 1)]
+
+
+async def test_what_is_refused_before_the_call_is_not_written_down() -> None:
+    backend = StubBackend({})
+    ledger = Written(backend)
+    executor = ToolExecutor(
+        ToolRegistry([Pack("t", "local", lambda: TOOLS)]),
+        {"in_process": backend},
+        policy=ToolPolicy(deny=["t.free"]),
+        ledger=ledger,
+    )
+    with pytest.raises(ToolDenied):
+        await call(executor, "free")
+    assert ledger.lines == []

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from ot.app import App, serve
-from ot.cli.event_loop import end_without_waiting, run_async
+from ot.cli.terminal.event_loop import end_without_waiting, run_async
+from ot.cli.terminal.own_workspace import serve
 from ot.config.paths import Paths
 from ot.logs import configure_logs
 from ot.registry.tool_loader import ToolLoader
 from ot.registry.tool_registry import Pack
+from ot.workspace import Workspace
 
 PACKS = Path(__file__).parent / "fault_packs"
 
@@ -24,7 +25,7 @@ def fault_packs(package: str = "fault_packs") -> Iterator[Pack]:
 
 def main() -> None:
     """Serve until the client goes away."""
-    app = App(Paths.find(), packs=fault_packs())
+    app = Workspace.alone(Paths.find(), packs=fault_packs())
     configure_logs(app.picture.loaded.config.logs.level, lambda text: app.picture.loaded.secrets.redact(text))
     run_async(serve(app))
     end_without_waiting()

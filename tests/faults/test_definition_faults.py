@@ -11,9 +11,9 @@ import pytest
 from cli.command import OneTool
 from faults.faults_corpus import fault
 from ot.errors import DefinitionChanged
-from ot.registry.server_definitions import ServerDefinitions
+from ot.servers.definitions import ServerDefinitions
 from pace import effort
-from registry.proxied_desk import CONTEXT, GITHUB, MERGE, SEARCH, Desk, github
+from servers.proxied_desk import CONTEXT, GITHUB, MERGE, SEARCH, Desk, github
 
 pytestmark = pytest.mark.anyio
 
@@ -68,7 +68,7 @@ async def test_the_same_definitions_at_another_address_are_approved_anew(
     with pytest.raises(DefinitionChanged, match="the server's address changed"):
         await door.call("github", "search", (), {"query": "x"}, CONTEXT)
     assert "the server's address changed" in onetool("approve", "github").out
-    assert await door.call("github", "search", (), {"query": "x"}, CONTEXT) == []
+    assert (await door.call("github", "search", (), {"query": "x"}, CONTEXT))[0] == []
 
 
 @fault("P06")
@@ -92,7 +92,7 @@ async def test_a_huge_cyclic_or_distant_schema_is_refused_at_once_and_nothing_is
             assert pack.tools.keys() == {"looped", "search"}
             desk = Desk(tmp_path, {"github.looped": 1})
             door = desk.door(ServerDefinitions((*definitions, SEARCH)))
-            assert await door.call("github", "looped", (), {"b": {"b": {}}}, CONTEXT) == 1
+            assert (await door.call("github", "looped", (), {"b": {"b": {}}}, CONTEXT))[0] == 1
         assert spent.loops < 400
         with pytest.raises(TimeoutError):
             listener.accept()

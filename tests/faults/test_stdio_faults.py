@@ -6,6 +6,7 @@ import json
 import os
 import select
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from faults.faults_corpus import fault
 from faults.watched import SERVER, Place, Watched, peak_growth_mb
 from mcp_wire import WireReply
+from pace import PATIENCE, within
 
 Fault = dict[str, Any]
 CALLS = 10_000
@@ -36,17 +38,25 @@ def send_until_paused(server: Watched) -> int:
     return CALLS
 
 
+@pytest.fixture
+def patient(tmp_path: Path) -> Iterator[Watched]:
+    """A server in which hundreds of runs may wait for their turn."""
+    config = "engines: {exact: {queue_seconds: 60}}\nsnippets: {hello: {body: '1'}}\nlogs: {level: WARNING}\n"
+    with Watched.started(tmp_path, config, crowd=70) as watched:
+        yield watched
+
+
 @fault("M01")
-def test_a_client_that_does_not_read_is_not_asked_for_more(shipped: Watched, fault: Fault) -> None:
+def test_a_client_that_does_not_read_is_not_asked_for_more(patient: Watched, fault: Fault) -> None:
     taken: list[int] = []
-    shipped.wire.hold_reading()
-    growth = peak_growth_mb(shipped.wire, lambda: taken.append(send_until_paused(shipped)))
+    patient.wire.hold_reading()
+    growth = peak_growth_mb(patient.wire, lambda: taken.append(send_until_paused(patient)))
     assert taken[0] < CALLS, "calls are not paused"
     assert growth < 64
-    shipped.wire.resume_reading()
+    patient.wire.resume_reading()
     for n in range(taken[0]):
-        assert shipped.wire.wait(f"held-{n}").text.startswith(f"{n}-")
-    shipped.survive(lambda: None)
+        assert patient.wire.wait(f"held-{n}").text.startswith(f"{n}-")
+    patient.survive(lambda: None)
 
 
 @fault("M01")
@@ -57,12 +67,15 @@ def test_the_server_ends_with_a_client_that_never_read(fault: Fault, tmp_path: P
     ) as server:
         assert server.stdin
         assert server.stdout
+        server.stdin.write(b"not JSON, and answered once the server has started\n")
+        assert select.select([server.stdout], [], [], PATIENCE)[0]
         os.set_blocking(server.stdin.fileno(), False)
         while select.select([], [server.stdin], [], 2)[1]:  # until it takes no more
             server.stdin.write(b"not JSON, and answered\n" * 100)
         server.stdin.close()
         server.stdout.close()
-        assert 0 == server.wait(5)
+        with within(5):
+            assert 0 == server.wait(PATIENCE)
 
 
 @fault("M02")

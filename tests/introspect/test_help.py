@@ -12,8 +12,8 @@ import pytest
 
 from ot.config.models import Config
 from ot.errors import ToolUnavailable
-from ot.introspect.help import MOST, OVERVIEW, show_help
-from ot.introspect.search.catalogue import Catalogue, Hits, Kind
+from ot.introspect.help import MAX_HITS, OVERVIEW, show_help
+from ot.introspect.search import Catalogue, Hits, Kind
 from ot.output.formats import serialize_result
 from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_registry import Pack, ToolRegistry
@@ -227,7 +227,7 @@ def test_a_search_that_finds_nothing_says_where_to_look() -> None:
 
 def test_no_more_than_the_best_hits_are_shown() -> None:
     many = Pack("many", "local", lambda: [Tool("many", f"search_{n}") for n in range(100)])
-    assert len(ask("search", "list", many)["tools"]) == MOST["tools"]
+    assert len(ask("search", "list", many)["tools"]) == MAX_HITS["tools"]
 
 
 def test_a_hit_is_short_however_much_the_tool_says() -> None:

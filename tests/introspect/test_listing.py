@@ -1,4 +1,4 @@
-"""Lists of tools and packs, at three levels of detail."""
+"""Lists of tools, packs and aliases, at three levels of detail."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from ot.errors import ToolUnavailable
-from ot.introspect.listing import check_info, docstring_parts, list_packs, list_tools
+from ot.introspect.listing import check_info, docstring_parts, list_aliases, list_packs, list_tools
 from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_registry import Pack, ToolRegistry
 
@@ -121,3 +121,35 @@ def test_an_unknown_level_is_answered_with_those_that_exist(info: str, registry:
         list_tools(registry, "", info)
     with pytest.raises(ValueError, match="info must be one of"):
         list_packs(registry, "", info, {})
+
+
+# ---------------------------------------------------------------- aliases
+
+ALIASES = {"ws": "brave.web_search", "F": "file.read", "search": "rg.find"}
+
+
+@pytest.mark.scenario("001-32", "001-35")
+@pytest.mark.parametrize("info", ["min"])
+def test_all_aliases_are_lines_of_name_and_target(info: str) -> None:
+    assert list_aliases(ALIASES, "", info) == ["F -> file.read", "search -> rg.find", "ws -> brave.web_search"]
+
+
+@pytest.mark.scenario("001-33")
+def test_a_pattern_is_part_of_the_name_or_the_target_of_an_alias_in_any_case() -> None:
+    assert list_aliases(ALIASES, "SEARCH", "list") == ["search", "ws"]
+    assert list_aliases(ALIASES, "nothing", "list") == []
+
+
+@pytest.mark.scenario("001-34")
+def test_names_of_aliases_alone() -> None:
+    assert list_aliases(ALIASES, "", "list") == ["F", "search", "ws"]
+
+
+@pytest.mark.scenario("001-36")
+def test_name_and_target_of_an_alias_apart() -> None:
+    assert list_aliases(ALIASES, "f", "full")[0] == {"name": "F", "target": "file.read"}
+
+
+def test_an_unknown_level_of_aliases_is_refused() -> None:
+    with pytest.raises(ValueError, match="info must be one of"):
+        list_aliases(ALIASES, "", "all")

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from ot.app import App
 from ot.registry.tool import Tool
 from ot.registry.tool_registry import Pack
-from ot.runtime.engines.portable import PortableEngine
+from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.version import installed_version
+from ot.workspace import Workspace
 from run_app import BRAVE, error_of, paths_in, run_in, running_app, value_of
 
 pytestmark = pytest.mark.anyio
@@ -302,7 +302,7 @@ async def test_packs_that_are_read_for_an_answer_do_not_hold_up_the_event_loop(t
         read_by.append(threading.current_thread().name)
         return []
 
-    app = App(paths_in(tmp_path), packs=[Pack("unread", "local", read_tools)], engine=PortableEngine())
+    app = Workspace.alone(paths_in(tmp_path), packs=[Pack("unread", "local", read_tools)], engine=PortableEngine())
     try:
         await app.run(program)
     finally:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ot.registry.proxied_source import UNASKED
-from ot.registry.server_definitions import ServerDefinitions
-from registry.proxied_desk import GITHUB, MERGE, SEARCH, app_with, github
+from ot.servers.definitions import ServerDefinitions
+from ot.servers.proxied_pack import UNASKED
+from servers.proxied_desk import GITHUB, MERGE, SEARCH, app_with, github
 
 pytestmark = pytest.mark.anyio
 
@@ -78,13 +78,13 @@ async def test_a_server_that_was_never_asked_is_pending_and_not_broken(tmp_path:
 
 async def test_a_learned_return_type_is_shown_as_observed(tmp_path: Path) -> None:
     app = app_with(tmp_path)
-    pack = github(shapes=app.shapes)
+    pack = github(shapes=app.host.shapes)
     for _ in range(10):
-        app.shapes.learn_from(pack.tools["search"], [{"id": 1, "full_name": "a/b"}])
+        app.host.shapes.learn_from(pack.tools["search"], [{"id": 1, "full_name": "a/b"}])
     await app.aclose()
     app = app_with(tmp_path)
     await app.aclose()
-    (found,) = await asked(tmp_path, '[ot.help(query="github.search")]', shapes=app.shapes)
+    (found,) = await asked(tmp_path, '[ot.help(query="github.search")]', shapes=app.host.shapes)
     assert "-> list[{id: int, full_name: str}]  (observed 10x)" in found
     assert "Returns: list[{id: int, full_name: str}]  (observed 10x)" in found
 

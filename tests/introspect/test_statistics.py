@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
-from ot.app import App
+from ot.config.principal import os_user
+from ot.execution.caller import Caller
 from ot.log_span import SpanMessage
 from ot.stats.query import read_figures
+from ot.workspace import Workspace
 from run_app import BRAVE, run_in, running_app, value_of
 from stats.desk import call_row, sink
 
@@ -24,7 +26,7 @@ CONTEXT7 = 'def search(*, query: str) -> str:\n    """Search."""\n    return que
 PACKS = {"brave": BRAVE, "context7": CONTEXT7}
 
 
-async def ask(app: App, call: str) -> Any:
+async def ask(app: Workspace, call: str) -> Any:
     return json.loads(value_of(await app.run(JSON + call)))
 
 
@@ -32,7 +34,7 @@ def reports(directory: Path) -> list[Path]:
     return list(directory.rglob("*.html"))
 
 
-async def use(app: App) -> None:
+async def use(app: Workspace) -> None:
     """Call brave twice well, once badly, and context7 once."""
     await app.run("[brave.search(query='a' * 1000), brave.search(query='b' * 1000), context7.search(query='c')][-1]")
     assert (await app.run("brave.search(nothing=1)")).is_error
@@ -59,7 +61,9 @@ async def test_all_time_is_summed_up(tmp_path: Path) -> None:
 @pytest.mark.scenario("001-16")
 async def test_each_period_counts_the_calls_that_lie_in_it(tmp_path: Path) -> None:
     earlier = sink(tmp_path / "user" / "stats" / "stats.db", clock=time.time)
-    earlier.write([call_row(time.time() - days * 86_400, "brave.search") for days in (3, 3, 20, 200, 200, 200)])
+    days_ago = 3, 3, 20, 200, 200, 200
+    earlier.write([call_row(time.time() - n * 86_400, "brave.search", principal=os_user()) for n in days_ago])
+    earlier.write([call_row(time.time(), "brave.search", principal="somebody else")])
     earlier.close()
     async with running_app(tmp_path, PACKS) as app:
         await use(app)
@@ -149,8 +153,8 @@ async def test_a_damaged_database_is_no_obstacle(tmp_path: Path) -> None:
 
 async def test_the_sizes_and_failures_of_runs_are_kept_by_client(tmp_path: Path) -> None:
     async with running_app(tmp_path, PACKS) as app:
-        await app.run("'x' * 50", client="cursor")
-        await app.run("1 / 0", client="cursor")
+        await app.run("'x' * 50", Caller("me", client="cursor"))
+        await app.run("1 / 0", Caller("me", client="cursor"))
         assert app.recorder.flush(5)
         figures = read_figures(app.recorder.place.file, "all", 2e9)
     (client,) = figures.clients

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_guide.environment import PROJECT, USER, GuideEnvironment
-from mcp_guide.store import Store
+from mcp_guide.store import PROJECT, USER, GuideEnvironment, Store
 
 PYTHON = """\
 ---

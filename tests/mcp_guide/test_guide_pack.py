@@ -21,11 +21,11 @@ pytestmark = pytest.mark.anyio
 STARTS = """\
 import anyio, sys
 from pathlib import Path
-from ot.app import App
+from ot.workspace import Workspace
 from ot.config.paths import Paths
 
 async def start():
-    app = App(Paths.of(Path(sys.argv[1]), Path(sys.argv[1]) / "user"))
+    app = Workspace.alone(Paths.of(Path(sys.argv[1]), Path(sys.argv[1]) / "user"))
     try:
         await app.start()
         reply = await app.run("1 + 1")

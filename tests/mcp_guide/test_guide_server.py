@@ -17,9 +17,9 @@ from guide_process import COMMAND, ERAS, answer_of, guide_client
 from mcp_core import ToolArguments
 from mcp_core.tool_decorator import PREFIX
 from mcp_guide import main, tools
-from mcp_guide.environment import EXAMPLES
 from mcp_guide.pack import TOOLS
 from mcp_guide.server import server_with
+from mcp_guide.store import EXAMPLES
 from mcp_wire import WireServer
 
 pytestmark = pytest.mark.anyio
@@ -171,7 +171,7 @@ def test_importing_tool_modules_declares_their_tools() -> None:
 def test_a_second_server_of_a_process_registers_nothing_twice() -> None:
     code = (
         "import asyncio; from mcp_guide.server import build_server\n"
-        "from mcp_guide.environment import GuideEnvironment\n"
+        "from mcp_guide.store import GuideEnvironment\n"
         "async def count():\n"
         "    servers = [await build_server(GuideEnvironment.read()) for _ in range(2)]\n"
         "    print([len(await server.list_tools()) for server in servers])\n"
@@ -214,8 +214,8 @@ def test_tool_modules_are_called_tool_something() -> None:
 def test_documentation_names_tools_without_prefix() -> None:
     descriptions = [ToolArguments.build_tool_description(tool) for tool in vars(TOOLS).values()]
     pages = Path(__file__).parents[2].glob("docs/**/*guide*.md")
-    (folder,) = tools.__path__
-    texts = [*descriptions, *(file.read_text() for file in [*Path(folder).glob("*.py"), *pages])]
+    sources = Path(main.__file__).parent.rglob("*.py")
+    texts = [*descriptions, *(file.read_text() for file in [*sources, *pages])]
     assert len(texts) > len(NAMES) + 5
     assert not [text for text in texts if re.search(rf"\bguide_({'|'.join(NAMES)})\b", text)]
 

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from mcp_core import program_function
-from mcp_guide import facts
-from mcp_guide.facts import facts_of
 from mcp_guide.renderer import render_template
-from mcp_guide.tools.tool_project import render
+from mcp_guide.tools import tool_project
+from mcp_guide.tools.tool_project import facts_of, render
 
 
 def fill(project: Path, files: dict[str, str]) -> Path:
@@ -52,7 +51,7 @@ def test_the_branch_of_a_worktree_is_found_and_a_strange_head_is_none(tmp_path: 
 
 def test_counting_ends_in_a_very_large_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path, {f"d{number}/{name}.py": "" for number in range(5) for name in "ab"})
-    monkeypatch.setattr(facts, "MAX_FILES", 6)
+    monkeypatch.setattr(tool_project, "MAX_FILES", 6)
     assert facts_of(tmp_path)["languages"] == [{"name": "Python", "files": 2}]
 
 

@@ -10,11 +10,9 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from mcp_guide import shelf
-from mcp_guide.document import MAX_BYTES, compose, read_document
-from mcp_guide.environment import PROJECT, USER, GuideEnvironment
-from mcp_guide.guide_error import GuideError, answer
-from mcp_guide.store import Store
+from mcp_guide import document
+from mcp_guide.document import MAX_BYTES, GuideError, answer, compose, read_document
+from mcp_guide.store import PROJECT, USER, GuideEnvironment, Store
 from pace import PATIENCE
 
 
@@ -108,7 +106,7 @@ def test_a_name_cannot_be_a_path(store: Store, name: str) -> None:
         lambda: create(store, "style", name),
         lambda: store.remove("style", name),
     ):
-        with pytest.raises(GuideError, match="is no name"):
+        with pytest.raises(GuideError, match="invalid name"):
             work()
 
 
@@ -216,7 +214,7 @@ def test_sizes_are_bounded(store: Store, project: Path, monkeypatch: pytest.Monk
     with pytest.raises(GuideError, match="style/binary is not UTF-8"):
         store.get("style", "binary")
     assert [d["name"] for d in store.documents("style")] == ["python"]
-    monkeypatch.setattr(shelf, "MAX_DOCUMENTS", 3)
+    monkeypatch.setattr(document, "MAX_DOCUMENTS", 3)
     with pytest.raises(GuideError, match="style is full"):
         create(store, "style", "fourth")
     assert not create(store, "style", "python", replace=True)

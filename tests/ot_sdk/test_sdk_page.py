@@ -12,7 +12,7 @@ import pytest
 from worker_client import NewWorker
 
 import ot_sdk
-from ot_sdk.tagged_decode import READERS
+from ot_sdk.tagged import READERS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "ot-sdk.md").read_text(encoding="utf-8")
 

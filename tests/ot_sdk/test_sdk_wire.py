@@ -149,9 +149,9 @@ def test_many_threads_write_whole_frames_only() -> None:
         thread.start()
     closer = threading.Thread(target=lambda: ([thread.join() for thread in threads], os.close(write_end)))
     closer.start()
-    reader = wire.FrameReader(read_end)
-    assert texts == {message["text"] for message in reader}
-    assert 0 == reader.skipped
+    splitter = wire.FrameSplitter()
+    assert texts == {message["text"] for message in splitter.read(read_end)}
+    assert 0 == splitter.skipped
     closer.join()
     os.close(read_end)
 
@@ -169,7 +169,7 @@ def test_a_frame_sent_while_another_is_being_sent_follows_it() -> None:
     writer._write = write_and_print
     writer.send({"text": "first"})
     os.close(write_end)
-    assert ["first", "from a __del__"] == [message["text"] for message in wire.FrameReader(read_end)]
+    assert ["first", "from a __del__"] == [message["text"] for message in wire.FrameSplitter().read(read_end)]
     os.close(read_end)
 
 
@@ -190,5 +190,5 @@ def test_a_half_line_at_the_end_is_no_message() -> None:
     read_end, write_end = os.pipe()
     os.write(write_end, b'{"a": 1}\n{"result": "ha')
     os.close(write_end)
-    assert [{"a": 1}] == list(wire.FrameReader(read_end))
+    assert [{"a": 1}] == list(wire.FrameSplitter().read(read_end))
     os.close(read_end)

@@ -302,9 +302,9 @@ def test_a_redacting_encoder_reaches_texts_keys_and_bytes() -> None:
         redact=lambda text: text.replace("key", "***"), redact_bytes=lambda data: data.replace(b"key", b"*")
     )
     value = {"a key": ["my key", ("key", b"keyhole")], 1: "key"}
-    assert {"a ***": ["my ***", ("***", b"*hole")], 1: "***"} == decode(encoder.encode(value))
+    assert {"a ***": ["my ***", ("***", b"*hole")], 1: "***"} == decode(encoder.convert(value))
 
 
 def test_keys_that_redacting_makes_equal_stay_two() -> None:
     encoder = Encoder(redact=lambda text: "***")
-    assert 2 == len(encoder.encode({"one": 1, "two": 2}))
+    assert 2 == len(encoder.convert({"one": 1, "two": 2}))

@@ -10,6 +10,7 @@ import pytest
 from worker_client import PACKS, Failed, Gone, NewWorker, WorkerClient, WritePack
 
 from ot_sdk import wire
+from ot_sdk.runners import Turns
 from pace import within
 
 # ---------------------------------------------------------------- failing
@@ -316,3 +317,22 @@ def test_processes_that_a_tool_starts_by_multiprocessing_can_use_the_pack(
     assert [] == worker.notes
     worker.end()
     assert 2 == worker.error_text().count("in the child")
+
+
+# ---------------------------------------------------------------- turns
+
+
+def test_calls_start_in_order_and_never_more_at_once_than_allowed() -> None:
+    turns, started = Turns(2), list[int]()
+    for number in range(5):
+        turns.take(lambda number=number: started.append(number))
+    assert [0, 1] == started
+    turns.give_back()
+    assert [0, 1, 2] == started
+    for _ in range(4):
+        turns.give_back()
+    assert [0, 1, 2, 3, 4] == started
+    turns.take(lambda: started.append(5))
+    turns.take(lambda: started.append(6))
+    turns.take(lambda: started.append(7))
+    assert [5, 6] == started[5:]

@@ -74,7 +74,7 @@ class WorkerClient:
         self.on_call_tool: Callable[[dict[str, Any]], Any] = lambda params: None
         self.errors = bytearray()
         self.stderr_bytes = 0
-        self.reader = wire.FrameReader(self.stdout.fileno())
+        self.reader = wire.FrameSplitter()
         self._writer = wire.FrameWriter(self.stdin.fileno())
         self._pending: dict[str, Pending] = {}
         self._ids = itertools.count(1)
@@ -168,7 +168,7 @@ class WorkerClient:
     # ---------------------------------------------------------------- its own threads
 
     def _read(self) -> None:
-        for message in self.reader:
+        for message in self.reader.read(self.stdout.fileno()):
             if "method" not in message:
                 self._settle(message)
             elif "id" in message:

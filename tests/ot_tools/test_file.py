@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ot.execution.guarded_directory import GuardedDirectory
-from ot.execution.path_guard import PathGuard
 from ot.execution.tool_context import ToolContext, use
+from ot.files.guarded_directory import GuardedDirectory
+from ot.files.path_guard import PathGuard
 from ot.registry.tool_loader import read_pack_file
 from ot_tools import file
 from ot_tools._glob_pattern import GlobPattern

@@ -5,6 +5,7 @@ Usage: store_crashes.py DIRECTORY BLOCKS. Prints how many points there were.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ot.output import result_chunks, result_files
+from ot.output import result_lines
 from ot.output.result_lines import BLOCK
 from ot.output.result_store import ResultStore
 from output.store_desk import file_store
@@ -26,7 +27,7 @@ OLD = b"old\n" * 1000
 
 def main() -> None:
     directory, blocks = Path(sys.argv[1]), int(sys.argv[2])
-    result_chunks.FLUSH = BLOCK
+    result_lines.FLUSH = BLOCK
     point = 0
     while True:
         point += 1
@@ -82,7 +83,7 @@ def kill_at(point: int) -> None:
     write = os.write
     for name in WATCHED:
         setattr(os, name, watched(getattr(os, name)))
-    result_files.fcntl.flock = watched(result_files.fcntl.flock)
+    fcntl.flock = watched(fcntl.flock)
 
 
 def check(directory: Path, blocks: int, point: int) -> None:

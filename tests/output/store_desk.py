@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 import yaml
 
-from ot.output import result_chunks, result_lines
+from ot.output import result_lines
 from ot.output.file_blobs import FileBlobs
-from ot.output.result_store import Page, ResultStore, StoredResult
+from ot.output.result_blobs import ResultMeta
+from ot.output.result_pages import ResultPage
+from ot.output.result_store import ResultStore
 
 TTL = 3600.0
 PLENTY = 1 << 40
@@ -46,7 +48,9 @@ def file_store(
 ) -> ResultStore:
     """Return a store whose results are files in *directory*."""
     blobs = FileBlobs(directory, ttl=ttl, max_total_bytes=max_total_bytes, clock=clock)
-    return ResultStore(blobs, ttl=ttl, max_total_bytes=max_total_bytes, max_page_bytes=max_page_bytes, clock=clock)
+    return ResultStore(
+        lambda _: blobs, ttl=ttl, max_total_bytes=max_total_bytes, max_page_bytes=max_page_bytes, clock=clock
+    )
 
 
 @dataclass
@@ -68,10 +72,10 @@ class Desk:
             self.path, self.ttl, clock, max_total_bytes=self.max_total_bytes, max_page_bytes=self.max_page_bytes
         )
 
-    def put(self, *chunks: bytes | str, tool: str = "demo.list", owner: str = ME) -> StoredResult:
+    def put(self, *chunks: bytes | str, tool: str = "demo.list", owner: str = ME) -> ResultMeta:
         return self.store.put(chunks, tool=tool, owner=owner)
 
-    def page(self, handle: str, **query: Any) -> Page:
+    def page(self, handle: str, **query: Any) -> ResultPage:
         return self.store.page(handle, owner=ME, **query)
 
     def file(self, handle: str, suffix: str) -> Path:
@@ -81,7 +85,7 @@ class Desk:
         return {entry.name for entry in os.scandir(self.path)} if self.path.exists() else set()
 
 
-def files_of(*results: StoredResult) -> set[str]:
+def files_of(*results: ResultMeta) -> set[str]:
     """Return the names of the files that stored results have."""
     return {f"result-{result.handle}{suffix}" for result in results for suffix in (".txt", ".idx", ".meta.json")}
 
@@ -105,8 +109,7 @@ def small_blocks(block: int = 8, long_line: int = 1 << 20, overlap: int = 16) ->
         patch.setattr(result_lines, "BLOCK", block)
         patch.setattr(result_lines, "LONG_LINE", long_line)
         patch.setattr(result_lines, "OVERLAP", overlap)
-        patch.setattr(result_chunks, "BLOCK", block)
-        patch.setattr(result_chunks, "FLUSH", 2 * block)
+        patch.setattr(result_lines, "FLUSH", 2 * block)
         yield
 
 
@@ -118,6 +121,6 @@ def lines_of(text: str) -> list[str]:
     return [line.removesuffix("\r") for line in lines]
 
 
-def joined(pages: Iterable[Page]) -> list[str]:
+def joined(pages: Iterable[ResultPage]) -> list[str]:
     """Return the lines of several pages one after the other."""
     return [line for page in pages for line in page.lines]

@@ -14,8 +14,9 @@ import pytest
 
 from ot.config.models import Output
 from ot.output import finish as finish_module
-from ot.output.finish import Asked, Finish, NotPresentable
+from ot.output.finish import Asked, Finish
 from ot.output.result_store import ResultStore
+from ot.values.parts import NotSerializable
 from output.store_desk import file_store
 
 pytestmark = pytest.mark.anyio
@@ -143,7 +144,7 @@ async def test_a_value_that_cannot_be_written_is_not_presentable(tmp_path: Path)
     finish, _ = make(tmp_path)
     value: list[Any] = []
     value.append(value)
-    with pytest.raises(NotPresentable):
+    with pytest.raises(NotSerializable):
         await finish.value(value, Asked())
 
 

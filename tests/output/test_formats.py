@@ -11,8 +11,9 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ot.output.formats import FORMATS, serialize_result, stored_text
-from ot.output.presentable import NotPresentable
+from ot.output.formats import FORMATS, serialize_result
+from ot.output.stored_text import stored_text
+from ot.values.parts import NotSerializable
 
 NUMBERS = st.one_of(
     st.integers(-(1 << 63), (1 << 64) - 1), st.floats(allow_nan=False, allow_infinity=False), st.booleans(), st.none()
@@ -144,7 +145,7 @@ def test_a_long_line_stays_one_line_in_yaml_flow() -> None:
 def test_a_value_within_itself_is_not_presentable(format: str | None) -> None:
     value: list[Any] = []
     value.append(value)
-    with pytest.raises(NotPresentable):
+    with pytest.raises(NotSerializable):
         serialize_result(value, format)
 
 

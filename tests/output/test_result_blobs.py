@@ -8,12 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from memory_blobs import MemoryBlobs
 
 from ot.errors import ResultExpired, ResultNotFound
 from ot.output.file_blobs import FileBlobs
-from ot.output.memory_blobs import MemoryBlobs
-from ot.output.result_blobs import HandleTaken, ResultBlobs, Sealed
-from ot.output.result_meta import ResultMeta
+from ot.output.result_blobs import HandleTaken, ResultBlobs, ResultMeta, Sealed
 from ot.output.result_store import ResultStore
 from output.store_desk import ME, PLENTY, TTL, Clock, lines_of
 
@@ -117,7 +116,7 @@ def test_many_may_put_and_read_at_the_same_time(blobs: ResultBlobs) -> None:
 
 def test_the_store_is_the_same_over_every_place(blobs: ResultBlobs) -> None:
     clock = Clock()
-    store = ResultStore(blobs, ttl=TTL, max_total_bytes=PLENTY, max_page_bytes=2000, clock=clock)
+    store = ResultStore(lambda _: blobs, ttl=TTL, max_total_bytes=PLENTY, max_page_bytes=2000, clock=clock)
     text = "".join(f"line {number}\n" for number in range(1, 501))
     handle = store.put([text], tool="t", owner=ME).handle
     assert tuple(lines_of(text)[100:150]) == store.page(handle, owner=ME, offset=101, limit=50).lines
@@ -134,6 +133,6 @@ def test_a_source_s_own_error_is_not_taken_for_a_taken_handle(blobs: ResultBlobs
         yield b"one\n"
         raise FileExistsError("a source's own")
 
-    store = ResultStore(blobs, ttl=TTL, max_total_bytes=PLENTY, max_page_bytes=2000)
+    store = ResultStore(lambda _: blobs, ttl=TTL, max_total_bytes=PLENTY, max_page_bytes=2000)
     with pytest.raises(FileExistsError, match="a source's own"):
         store.put(broken(), tool="t", owner=ME)

@@ -8,19 +8,21 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_blobs import MemoryBlobs
 
 from ot.output import json_reader
-from ot.output.formats import stored_text
-from ot.output.memory_blobs import MemoryBlobs
-from ot.output.result_meta import Form
+from ot.output.result_blobs import Form
 from ot.output.result_store import ResultStore
-from ot_sdk.json_pieces import JsonPieces
+from ot.output.result_values import IndexStep, KeyStep, SliceStep, Step, join, parse_path
+from ot.output.stored_text import stored_text
+from ot_sdk.replies import JsonPieces
 from ot_sdk.tagged import Encoder
 from output.store_desk import ME, PLENTY, file_store
 from pace import TURNS
@@ -36,12 +38,20 @@ JSON = st.recursive(
     max_leaves=20,
 )  # fmt: skip
 
+STEPS = st.one_of(
+    st.builds(KeyStep, st.text(min_size=1, max_size=12)),
+    st.builds(IndexStep, st.integers(-1000, 1000)),
+    st.builds(SliceStep, st.none() | st.integers(-99, 99), st.none() | st.integers(-99, 99)),
+)
+
 
 class Shelf:
     """One value, stored in one form."""
 
     def __init__(self, text: bytes | str, form: Form, store: ResultStore | None = None) -> None:
-        self.store = store or ResultStore(MemoryBlobs(), ttl=60, max_total_bytes=PLENTY, max_page_bytes=50_000)
+        self.store = store or ResultStore(
+            cache(lambda _: MemoryBlobs()), ttl=60, max_total_bytes=PLENTY, max_page_bytes=50_000
+        )
         self.handle = self.store.put([text], tool="t", owner=ME, form=form).handle
 
     def __call__(self, path: str, max_bytes: int = MOST) -> Any:
@@ -325,3 +335,52 @@ def longest_wait(act: Callable[[], object]) -> float:
         ended.set()
         watcher.join()
     return longest[0]
+
+
+# ---------------------------------------------------------------- paths
+
+
+@pytest.mark.parametrize(
+    ("path", "steps"),
+    [
+        (".", ()),
+        ("$", ()),
+        ("", ()),
+        ("a", (KeyStep("a"),)),
+        (".a.b", (KeyStep("a"), KeyStep("b"))),
+        ("$.a[0]", (KeyStep("a"), IndexStep(0))),
+        ("$[0]", (IndexStep(0),)),
+        ("$ref", (KeyStep("$ref"),)),
+        ("a.$ref", (KeyStep("a"), KeyStep("$ref"))),
+        ("a.b[0:10]", (KeyStep("a"), KeyStep("b"), SliceStep(0, 10))),
+        ("[-1]", (IndexStep(-1),)),
+        ("[:].x y", (SliceStep(None, None), KeyStep("x y"))),
+        ("a['b.c'][\"d\"]", (KeyStep("a"), KeyStep("b.c"), KeyStep("d"))),
+        ("rows.0", (KeyStep("rows"), KeyStep("0"))),
+        ("größe", (KeyStep("größe"),)),
+    ],
+)
+def test_a_path_is_its_steps(path: str, steps: tuple[Step, ...]) -> None:
+    assert steps == parse_path(path)
+
+
+@pytest.mark.parametrize(
+    "path", ["a..b", "a.", "a[", "a[x]", "a[1:2:3]", "[]", "a]b", "a[--1]", "a['x]", "..", "a[ 1]"]
+)
+def test_what_is_no_path_is_refused_with_an_example(path: str) -> None:
+    with pytest.raises(ValueError, match=r"cannot be read at .*: write it as"):
+        parse_path(path)
+
+
+@pytest.mark.parametrize(("path", "error"), [(1, TypeError), (None, TypeError), ("a" * 1001, ValueError)])
+def test_what_is_no_text_or_too_long_is_refused(path: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="path"):
+        parse_path(path)
+
+
+@given(st.lists(STEPS, max_size=6))
+def test_joined_steps_are_read_back(steps: list[Step]) -> None:
+    path = "."
+    for step in steps:
+        path = join(path, step)
+    assert tuple(steps) == parse_path(path)

@@ -19,8 +19,8 @@ from ot.config.models import Limits
 from ot.errors import InvalidSyntax, NotSupported, ProgramFailed, ToolFailed
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import NO_VALUE, Constant, Engine, Function, Missing
-from ot.runtime.engines.exact import ExactEngine
-from ot.runtime.engines.portable import PortableEngine
+from ot.runtime.engines.forked.exact import ExactEngine
+from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.runtime.program import parse_program
 
 pytestmark = pytest.mark.anyio
@@ -29,6 +29,8 @@ HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "explanation" / "engines.md"
 AT_LEAST = 150
 REFUSED = "refused"
+OWN_REFUSAL = "the portable engine cannot run this: "
+"""What the portable engine's interpreter does not support, it refuses itself."""
 
 
 class Packs:
@@ -90,6 +92,9 @@ async def answered(engine: Engine, source: str) -> Any:
         assert all(gap.what and gap.line for gap in error.gaps)
         return REFUSED
     except ProgramFailed as error:
+        if error.message.startswith(OWN_REFUSAL):
+            assert error.kind == "NotImplementedError" and error.line and error.hint
+            return REFUSED
         return {"error": [error.kind, error.message], "printed": error.printed}
     except InvalidSyntax as error:
         return {"error": ["SyntaxError", str(error)]}

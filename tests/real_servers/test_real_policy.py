@@ -48,7 +48,7 @@ def test_a_loop_of_deletions_asks_once_and_stops_at_what_was_allowed(talk: Asked
     assert reply.is_error
     assert "the user allowed 10 calls of it in this run, and 10 were let through" in reply.text
     asked = question_of(talk)
-    assert "memory.delete_entities of the server 'memory', which says it destroys" in asked
+    assert "memory.delete_entities of the server 'memory', marked as destructive" in asked
     assert f"up to {COUNT} times" in asked
     assert talk.run(LEFT).text == str(COUNT - 10)
 
@@ -65,7 +65,7 @@ def test_a_no_leaves_all_files_where_they_are(talk: AskedTalk) -> None:
         (place / str(number)).touch()
     reply = talk.run(MOVE.format(place=place), NO)
     assert "PermissionError: filesystem.move_file was not called: the user said no" in reply.text
-    assert "which says it destroys" in question_of(talk)
+    assert "marked as destructive" in question_of(talk)
     assert len(list(place.glob("gone*"))) == 0
     assert not talk.run(f"filesystem.list_directory(path='{place}')").is_error  # it only reads, and is not asked about
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ot.execution.workers.uv_command import find_uv
 from ot.registry.pep723 import ScriptMetadata, script_metadata, script_problem
+from ot.workers.pack_environment import find_uv
 
 WHOLE = """\
 '''A pack.'''

@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from ot.execution.arguments import bind_arguments
-from ot.registry.annotation_schema import schema_of_annotation
-from ot.registry.proxied_source import tool_of_definition
-from ot.registry.server_identity import ServerIdentity
+from ot.registry.proxy_target import ServerIdentity
 from ot.registry.tool import Parameter, Tool
-from ot.registry.tool_definitions import ToolDefinitions, parameters_schema, run_definition
+from ot.registry.tool_definitions import ToolDefinitions, parameters_schema, run_definition, schema_of_annotation
 from ot.registry.tool_loader import tools_of_functions
 from ot.registry.tool_registry import Pack, ToolRegistry
+from ot.servers.proxied_pack import tool_of_definition
 from run_app import running_app
 
 LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}")

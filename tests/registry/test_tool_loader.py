@@ -188,7 +188,7 @@ def test_live_functions_are_tools_too() -> None:
 
 
 def test_the_packs_that_are_bundled_can_all_be_read(caplog: pytest.LogCaptureFixture) -> None:
-    from ot.app import BUNDLED
+    from ot.build import BUNDLED
 
     with caplog.at_level(logging.WARNING):
         registry = ToolRegistry(BUNDLED.packs())

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from callers import ME
 from ot.errors import ToolUnavailable, UnknownPack, UnknownTool
 from ot.execution.backends.backend import CallContext
 from ot.execution.backends.stub import StubBackend
@@ -148,7 +149,7 @@ def many(count: int) -> ToolRegistry:
 
 @pytest.mark.anyio
 async def test_a_call_is_as_quick_among_ten_thousand_tools_as_among_twenty() -> None:
-    context = CallContext("me", "run", 1, time.monotonic() + 60)
+    context = CallContext(ME, "run", 1, time.monotonic() + 60)
     few, lots = (
         ToolExecutor(many(count), {"in_process": StubBackend({"pack_000.tool_07": 1})}) for count in (1, PACKS)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ot.runtime.engines.print_capture import PrintCapture
+from ot.runtime.engines.engine import PrintCapture
 
 
 @given(st.lists(st.text(max_size=20)), st.integers(0, 100))

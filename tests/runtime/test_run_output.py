@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from ot.app import App
+from callers import SOMEBODY_ELSE
+from ot.workspace import Workspace
 from run_app import BRAVE, error_of, importable, paths_in, run_in, running_app, value_of, write_packs
 
 pytestmark = pytest.mark.anyio
@@ -157,7 +158,9 @@ async def test_the_operator_can_have_what_comes_from_outside_wrapped(
     command: str, wrapped: bool, tmp_path: Path
 ) -> None:
     near, web = write_packs(tmp_path, {"web": PACK["web"], "near": PACK["web"]}).packs()
-    app = App(paths_in(tmp_path, {"security": {"sanitize": "untrusted"}}), packs=[near, replace(web, source="mcp")])
+    app = Workspace.alone(
+        paths_in(tmp_path, {"security": {"sanitize": "untrusted"}}), packs=[near, replace(web, source="mcp")]
+    )
     with importable(tmp_path):
         reply = await app.run(command)
     await app.aclose()
@@ -313,7 +316,7 @@ async def test_what_has_no_plain_form_is_described(command: str, text: str, tmp_
 
 async def test_another_caller_s_result_is_not_found(tmp_path: Path) -> None:
     async with running_app(tmp_path, {"big": LINES}, LARGE) as app:
-        reply = await app.picture.runner.run("big.lines(count=10000)", caller="somebody else")
+        reply = await app.run("big.lines(count=10000)", SOMEBODY_ELSE)
         handle = json.loads(value_of(reply))["handle"]
         assert f"result '{handle}' not found" in error_of(await app.run(f"ot.result(handle='{handle}')"))
 

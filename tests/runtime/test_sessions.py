@@ -7,22 +7,24 @@ import json
 import os
 import signal
 from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from ot.app import App
 from ot.config.models import Limits
-from ot.config.models import Sessions as Settings
+from ot.config.models import SessionSettings as Settings
+from ot.execution.caller import Caller
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import Engine, Outcome, Reach
-from ot.runtime.engines.exact import ExactEngine
-from ot.runtime.engines.portable import PortableEngine
+from ot.runtime.engines.forked.exact import ExactEngine
+from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.runtime.engines.stub import StubEngine
 from ot.runtime.program import Program, parse_program
 from ot.runtime.sessions import Nothing, Sessions
+from ot.workspace import Workspace
 from pace import PATIENCE
 from run_app import error_of, running_app, value_of
 
@@ -49,7 +51,7 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def app(tmp_path: Path, engine: str) -> AsyncGenerator[App]:
+async def app(tmp_path: Path, engine: str) -> AsyncGenerator[Workspace]:
     async with _app(tmp_path, engine) as app:
         yield app
 
@@ -58,16 +60,16 @@ def _app(directory: Path, engine: str, **config: Any) -> Any:
     return running_app(directory, {"t": PACK}, config, engine=ENGINES[engine]())
 
 
-async def ask(app: App, command: str, session: str = "s") -> str:
+async def ask(app: Workspace, command: str, session: str = "s") -> str:
     return value_of(await app.run(command, session=session))
 
 
-async def fails(app: App, command: str, session: str = "s") -> str:
+async def fails(app: Workspace, command: str, session: str = "s") -> str:
     return error_of(await app.run(command, session=session))
 
 
-def listed(app: App) -> dict[str, Any]:
-    return app.sessions.listing(app.caller)
+def listed(app: Workspace) -> dict[str, Any]:
+    return app.sessions.listing(app.own_caller.seat)
 
 
 def has_ended(pid: int) -> bool:
@@ -84,7 +86,7 @@ async def until(reached: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_variables_functions_classes_and_imports_stay(app: App) -> None:
+async def test_variables_functions_classes_and_imports_stay(app: Workspace) -> None:
     await ask(
         app, "import json\nx = 41\ndef add(n):\n    return n + x\nclass P:\n    def __init__(self): self.k = 7\np = P()"
     )
@@ -95,14 +97,14 @@ async def test_variables_functions_classes_and_imports_stay(app: App) -> None:
     assert await ask(app, "add(1)") == "2"
 
 
-async def test_a_run_without_a_session_begins_with_no_variables(app: App) -> None:
+async def test_a_run_without_a_session_begins_with_no_variables(app: Workspace) -> None:
     await ask(app, "x = 41")
     assert "NameError" in error_of(await app.run("x"))
     assert "NameError" in await fails(app, "x", session="other")
     assert await ask(app, "x") == "41"
 
 
-async def test_functions_of_an_earlier_run_call_tools_plainly_and_gathered(app: App) -> None:
+async def test_functions_of_an_earlier_run_call_tools_plainly_and_gathered(app: Workspace) -> None:
     await ask(
         app,
         "import asyncio\ndef one(i):\n    return t.double(n=i)\n"
@@ -114,14 +116,14 @@ async def test_functions_of_an_earlier_run_call_tools_plainly_and_gathered(app: 
     assert await ask(app, "import asyncio\nawait asyncio.gather(t.double(n=1), t.double(n=2))") == "[2,4]"
 
 
-async def test_a_variable_hides_a_pack_of_its_name_in_later_runs(app: App) -> None:
+async def test_a_variable_hides_a_pack_of_its_name_in_later_runs(app: Workspace) -> None:
     await ask(app, "t = [1, 2]")
     assert await ask(app, "len(t)") == "2"
     await ask(app, "def f():\n    file = 3\n    return file")
     assert await ask(app, "file.read.__name__ if False else f()") == "3"
 
 
-async def test_a_program_that_fails_leaves_what_it_had_assigned_and_its_line_is_its_own(app: App) -> None:
+async def test_a_program_that_fails_leaves_what_it_had_assigned_and_its_line_is_its_own(app: Workspace) -> None:
     await ask(app, "def f(d):\n    # a line\n    # a line\n    return d['k']")
     text = await fails(app, "x = 5\n\nf({})")
     assert "KeyError" in text
@@ -129,12 +131,12 @@ async def test_a_program_that_fails_leaves_what_it_had_assigned_and_its_line_is_
     assert await ask(app, "x") == "5"
 
 
-async def test_what_one_run_asks_of_its_reply_is_not_asked_by_the_next(app: App) -> None:
+async def test_what_one_run_asks_of_its_reply_is_not_asked_by_the_next(app: Workspace) -> None:
     assert await ask(app, "__format__ = 'raw'\n'a'") == "a"
     assert await ask(app, "'a'") == value_of(await app.run("'a'"))
 
 
-async def test_runs_of_one_session_take_turns_and_those_of_others_do_not_wait(app: App) -> None:
+async def test_runs_of_one_session_take_turns_and_those_of_others_do_not_wait(app: Workspace) -> None:
     await ask(app, "n = 0")
     program = "m = n\nt.double(n=1)\nn = m + 1"
     await asyncio.gather(*(app.run(program, session="s") for _ in range(10)))
@@ -165,7 +167,7 @@ async def test_computing_time_is_counted_anew_for_every_run(tmp_path: Path, engi
             await ask(app, "s = 0\nfor i in range(1_500_000):\n    s += i\nNone")
 
 
-async def test_a_cancelled_run_ends_its_session(app: App) -> None:
+async def test_a_cancelled_run_ends_its_session(app: Workspace) -> None:
     await ask(app, "x = 1")
     task = asyncio.ensure_future(app.run("import time\nwhile True:\n    t.double(n=1)", session="s"))
     await until(lambda: listed(app)["s"]["runs"] == 2)
@@ -234,14 +236,14 @@ async def test_there_are_only_so_many_sessions(tmp_path: Path, engine: str) -> N
         assert "NameError" in await fails(app, "y", session="b")
 
 
-async def test_sessions_are_listed_cleared_and_saved(app: App) -> None:
+async def test_sessions_are_listed_cleared_and_saved(app: Workspace) -> None:
     await ask(app, "import json\nrows = [{'a': 1}, {'a': 2}]\ndef f(): ...\nwhen = None")
     listed = json.loads(value_of(await app.run("__format__ = 'json'\not.session()")))
     assert sorted(listed["s"]["variables"]) == ["f", "json", "rows", "when"]
     assert listed["s"]["runs"] == 1
     saved = json.loads(value_of(await app.run("__format__ = 'json'\not.session(name='s', action='save')")))
     assert (saved["saved"], saved["left_out"]) == (["rows", "when"], ["f", "json"])
-    stored = app.stored_text(saved["handle"])
+    stored = app.stored_text(saved["handle"], app.own_caller.principal)
     assert json.loads(stored) == {"rows": [{"a": 1}, {"a": 2}], "when": None}
     await app.run("ot.session(name='s', action='clear')")
     assert "NameError" in await fails(app, "rows")
@@ -261,22 +263,24 @@ async def test_what_is_saved_is_a_value_to_read_by_path_and_holds_no_secret(tmp_
         assert json.loads(file.with_suffix(".meta.json").read_text())["form"] == "json"
 
 
-async def test_a_session_is_not_cleared_or_saved_from_inside_one_of_its_own_runs(app: App) -> None:
+async def test_a_session_is_not_cleared_or_saved_from_inside_one_of_its_own_runs(app: Workspace) -> None:
     await ask(app, "x = 1")
     for action in ("clear", "save"):
         assert "a run is under way in session 's'" in await fails(app, f"ot.session(name='s', action='{action}')")
     assert await ask(app, "x") == "1"
 
 
-async def test_no_caller_reaches_the_session_of_another(app: App) -> None:
-    runner = app.picture.runner
-    await runner.run("x = 1", caller="ann", session="s")
-    assert "NameError" in error_of(await runner.run("x", caller="bob", session="s"))
+async def test_no_caller_reaches_the_session_of_another(app: Workspace) -> None:
+    ann = Caller("ann")
+    await app.run("x = 1", ann, session="s")
+    assert "NameError" in error_of(await app.run("x", Caller("bob"), session="s"))
     assert app.sessions.listing("bob")["s"]["runs"] == 1
-    assert value_of(await runner.run("x", caller="ann", session="s")) == "1"
+    elsewhere = replace(ann, connection="another")
+    assert "NameError" in error_of(await app.run("x", elsewhere, session="s"))
+    assert value_of(await app.run("x", ann, session="s")) == "1"
 
 
-async def test_a_name_that_is_none_is_refused(app: App) -> None:
+async def test_a_name_that_is_none_is_refused(app: Workspace) -> None:
     assert "a session's name" in await fails(app, "1", session="../x")
 
 
@@ -311,12 +315,12 @@ async def test_a_thread_that_a_program_left_does_not_compute_between_runs(tmp_pa
         assert await ask(app, "y", session="spins") == "2"
 
 
-async def test_a_pack_and_a_tool_that_are_held_in_variables_stay_usable(app: App) -> None:
+async def test_a_pack_and_a_tool_that_are_held_in_variables_stay_usable(app: Workspace) -> None:
     await ask(app, "p = t\ng = t.double")
     assert await ask(app, "[p.double(n=2), g(n=3)]") == "[4,6]"
 
 
-async def test_many_runs_in_one_session_grow_nothing(app: App) -> None:
+async def test_many_runs_in_one_session_grow_nothing(app: Workspace) -> None:
     await ask(app, "n = 0")
     await ask(app, "import asyncio\nawait asyncio.gather(t.double(n=1))")
     me = psutil.Process()
@@ -329,7 +333,7 @@ async def test_many_runs_in_one_session_grow_nothing(app: App) -> None:
 
 
 @pytest.mark.soak
-async def test_ten_thousand_runs_in_one_session_grow_nothing(app: App) -> None:
+async def test_ten_thousand_runs_in_one_session_grow_nothing(app: Workspace) -> None:
     me = psutil.Process()
     await ask(app, "n = 0")
     for _ in range(500):

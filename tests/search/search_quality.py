@@ -10,9 +10,9 @@ from statistics import median
 
 import yaml
 
-from ot.app import BUNDLED
+from ot.build import BUNDLED
 from ot.config.models import Config
-from ot.introspect.search.catalogue import Catalogue
+from ot.introspect.search import Catalogue
 from ot.registry.tool_registry import Pack, ToolRegistry
 from real_servers.as_packs import packs_of
 from real_servers.catalogues import real_catalogues

@@ -9,7 +9,7 @@ import pytest
 
 from ot.config.models import Config
 from ot.introspect.help import show_help
-from ot.introspect.search.catalogue import Catalogue
+from ot.introspect.search import Catalogue
 from ot.output.formats import serialize_result
 from ot.registry.tool import Tool
 from ot.registry.tool_registry import Pack, ToolRegistry

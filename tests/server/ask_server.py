@@ -8,13 +8,14 @@ from pathlib import Path
 
 import anyio
 
-from ot.app import App, serve
-from ot.cli.event_loop import end_without_waiting, run_async
+from ot.cli.terminal.event_loop import end_without_waiting, run_async
+from ot.cli.terminal.own_workspace import serve
 from ot.config.paths import Paths
 from ot.logs import configure_logs
 from ot.registry.tool import Tool
 from ot.registry.tool_loader import ToolLoader
 from ot.registry.tool_registry import Pack
+from ot.workspace import Workspace
 
 PACKS = ToolLoader(Path(__file__).parent / "ask_packs", "ask_packs")
 
@@ -38,7 +39,7 @@ def main() -> None:
     async def always(pattern: str) -> None:
         await anyio.Path("always.txt").write_text(pattern)
 
-    app = App(Paths.find(), packs=map(proxied, PACKS.packs()), allow_always=always)
+    app = Workspace.alone(Paths.find(), packs=map(proxied, PACKS.packs()), allow_always=always)
     configure_logs(app.picture.loaded.config.logs.level, lambda text: app.picture.loaded.secrets.redact(text))
     run_async(serve(app))
     end_without_waiting()

@@ -13,25 +13,25 @@ from faults.fault_server import fault_packs
 from faults.watched import CONFIG, Place
 from faults.wire_eras import ERAS as WIRE_ERAS
 from faults.wire_eras import Talk, start_talk
-from ot.app import App
 from ot.config.paths import Paths
-from ot.runtime.engines.portable import PortableEngine
+from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.server.mcp_server import build_server
+from ot.workspace import Workspace
 
 ERAS = {"modern": "auto", "handshake": "legacy"}
 
 
 @pytest.fixture
-async def app(tmp_path: Path, home: Path) -> AsyncIterator[App]:
+async def app(tmp_path: Path, home: Path) -> AsyncIterator[Workspace]:
     """A whole house that works in an empty directory."""
     packs = fault_packs("faults.fault_packs")
-    app = App(Paths.of(tmp_path, home / ".onetool"), packs=packs, engine=PortableEngine())
+    app = Workspace.alone(Paths.of(tmp_path, home / ".onetool"), packs=packs, engine=PortableEngine())
     yield app
     await app.aclose()
 
 
 @pytest.fixture
-def server(app: App) -> FastMCP:
+def server(app: Workspace) -> FastMCP:
     """The face of the house."""
     return build_server(app, "1.2.3")
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from ot.errors import CannotAsk
-from ot.execution.ask_user import Answer, AskUser, Question
+from ot.execution.caller import Answer, AskUser, Question
 from ot.runtime.pack_proxy import Progress, TellProgress
 from ot.runtime.reply import Reply
 from ot.server.parked_runs import NotParked, ParkedRun, ParkedRuns

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from fastmcp import Client
 
-from ot.app import App
 from ot.server.mcp_server import DESCRIPTION, INSTRUCTIONS, SANDBOX, build_server
+from ot.workspace import Workspace
 
 pytestmark = pytest.mark.anyio
 
@@ -57,7 +57,7 @@ async def test_description_and_instructions_are_what_the_module_says_byte_for_by
     assert (DESCRIPTION + SANDBOX["portable"], INSTRUCTIONS) == (tool.description, client.instructions)
 
 
-async def test_description_and_instructions_do_not_depend_on_the_house(app: App, tmp_path: Path) -> None:
+async def test_description_and_instructions_do_not_depend_on_the_house(app: Workspace, tmp_path: Path) -> None:
     (tmp_path / "more.txt").write_text("x")
     first, second = build_server(app, "1"), build_server(app, "1")
     assert (await first.list_tools())[0].description == (await second.list_tools())[0].description

@@ -16,16 +16,18 @@ from typing import Any
 import uvicorn
 from fastmcp import FastMCP
 
+from callers import asking
 from mcp_wire import process_tree
 from ot.errors import ToolError
-from ot.execution.ask_user import AskUser
-from ot.execution.backends.mcp_proxy import McpProxyBackend
 from ot.execution.call_context import CallContext
-from ot.execution.servers.server_backoff import ServerBackoff
-from ot.execution.servers.server_pool import ServerPool
-from ot.execution.servers.server_spec import ServerSpec
-from ot.registry.server_definitions import ServerDefinitions
+from ot.execution.caller import AskUser
+from ot.processes.backoff import Backoff
+from ot.processes.child_environ import worker_environ
 from ot.registry.tool import Tool
+from ot.servers.backend import McpProxyBackend
+from ot.servers.definitions import ServerDefinitions
+from ot.servers.pool import ServerPool
+from ot.servers.spec import ServerSpec
 from pace import PATIENCE
 
 FAKE = Path(__file__).with_name("fake_server.py")
@@ -38,12 +40,13 @@ def fake(*options: str, **settings: Any) -> dict[str, Any]:
 
 def fake_spec(*options: str, **settings: Any) -> ServerSpec:
     """Return the spec of a fake server."""
+    settings["env"] = worker_environ(os.environ) | settings.get("env", {})
     return ServerSpec("fake", "fake", command=sys.executable, args=(str(FAKE), *options), **settings)
 
 
-def short_backoff() -> ServerBackoff:
+def short_backoff() -> Backoff:
     """Return a backoff for tests that fail on purpose."""
-    return ServerBackoff(first=0.02, longest=0.05)
+    return Backoff(first=0.02, longest=0.05)
 
 
 class Door:
@@ -67,7 +70,7 @@ class Door:
 
     async def ask_for(self, target: dict[str, Any], arguments: dict[str, Any]) -> Any:
         tool = Tool("fake", "tool", target=json.dumps({"server": self.spec.name, **target}))
-        context = CallContext("me", "run", 1, time.monotonic() + 30, told=self._take, ask=self._ask)
+        context = CallContext(asking(self._ask), "run", 1, time.monotonic() + 30, told=self._take)
         await self._backend.prepare(tool, context)
         return await self._backend.call(tool, arguments, context)
 
@@ -81,7 +84,7 @@ class Door:
     @property
     def state(self) -> Mapping[str, Any]:
         """How the server is."""
-        return self.pool.states()[self.spec.name]
+        return self.pool.states()[self.spec.key]
 
 
 @asynccontextmanager

@@ -106,8 +106,8 @@ async def test_a_lost_session_of_the_older_protocol_is_begun_anew(monkeypatch: p
 
 def older(door: Door) -> None:
     """Let the door's server be spoken to in the older protocol."""
-    connection: Any = door.pool._connection(door.spec)  # pyright: ignore[reportPrivateUsage] - no setting says it
-    connection._start.mode = "legacy"
+    connection: Any = door.pool.connection(door.spec)
+    connection._mode = "legacy"  # no setting says it
 
 
 async def test_a_refused_key_is_said_to_be_refused():
@@ -178,7 +178,7 @@ async def test_a_new_tool_is_heard_of_in_both_eras(era: str):
 
 
 async def test_a_reply_that_is_too_large_fails_its_call_alone(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ot.execution.servers.http_transport.MAX_REPLY_BYTES", 200_000)
+    monkeypatch.setattr("ot.servers.transports.MAX_REPLY_BYTES", 200_000)
     mcp = FastMCP("large")
 
     @mcp.tool

@@ -80,7 +80,7 @@ async def test_an_answer_of_two_mebibytes_comes_through_a_stream_of_events():
 
 
 async def test_an_event_that_is_too_large_fails_its_call(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ot.execution.servers.http_transport.MAX_REPLY_BYTES", 200_000)
+    monkeypatch.setattr("ot.servers.transports.MAX_REPLY_BYTES", 200_000)
     async with served(RawServer(event(300_000))) as url, door_to(http_spec(url)) as door:
         with pytest.raises(ServerUnavailable, match="200000") as caught:
             await door.call("buy")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ot.app import App
 from ot.config.paths import Paths
-from ot.runtime.engines.portable import PortableEngine
+from ot.runtime.engines.portable.portable_engine import PortableEngine
+from ot.workspace import Workspace
 from run_app import value_of
 from servers.desk import fake
 
@@ -29,7 +29,7 @@ def user(tmp_path: Path) -> Path:
 async def in_directory(cwd: Path, user: Path, *commands: str) -> list[str]:
     """Return what a server that works in *cwd* replies to *commands*, and end it."""
     cwd.mkdir()  # noqa: ASYNC240 - nothing else is under way
-    app = App(Paths.of(cwd, user), engine=PortableEngine())
+    app = Workspace.alone(Paths.of(cwd, user), engine=PortableEngine())
     try:
         return [value_of(await app.run(command)) for command in commands]
     finally:

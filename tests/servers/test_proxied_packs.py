@@ -18,11 +18,12 @@ import pytest
 from fastmcp import Client
 
 from answers import YES, User
+from callers import asking
 from faults.faults_corpus import CORPUS
-from ot.app import App
-from ot.execution.servers.client_roots import ClientRoots, Roots
-from ot.introspect.proxy_health import UNUSED
+from ot.introspect.ot_pack import UNUSED
 from ot.server.mcp_server import build_server
+from ot.servers.place import ClientRoots, Roots
+from ot.workspace import Workspace
 from pace import PATIENCE, TURNS, times_as_long
 from run_app import error_of, paths_in, running_app, value_of
 from servers.desk import below_this, fake, until
@@ -36,7 +37,7 @@ def config(**servers: Mapping[str, Any]) -> dict[str, Any]:
     return {"servers": servers}
 
 
-async def health_of(app: App) -> dict[str, Any]:
+async def health_of(app: Workspace) -> dict[str, Any]:
     reply = await app.run("__format__ = 'json'\not.health()['proxy']")
     return json.loads(value_of(reply))
 
@@ -78,16 +79,20 @@ async def test_a_cancelled_run_cancels_its_call_at_the_server(tmp_path: Path):
     async with running_app(tmp_path, config=config(fake=fake())) as app:
         await app.run("fake.echo()")
         running = asyncio.ensure_future(app.run("fake.silent()"))
-        await until(lambda: bool(app.servers.states()) and _in_flight(app) == 1)
+        await until(lambda: bool(app.host.servers.states()) and _in_flight(app) == 1)
         running.cancel()
         await asyncio.wait((running,), timeout=PATIENCE)
         assert running.done()
         assert len(json.loads(value_of(await app.run("fake.cancelled()")))) == 1
 
 
-def _in_flight(app: App) -> int:
-    pool: Any = app.servers
-    return sum(connection.in_flight for connection in pool._connections.values())
+def _state(app: Workspace, server: str) -> str:
+    return app.host.servers.states()[app.picture.servers[server].key]["state"]
+
+
+def _in_flight(app: Workspace) -> int:
+    pool: Any = app.host.servers
+    return sum(connection.in_flight for connection in pool._all())
 
 
 async def test_a_bundled_pack_of_the_same_name_stands_above_a_server(tmp_path: Path):
@@ -101,7 +106,7 @@ async def test_a_bundled_pack_of_the_same_name_stands_above_a_server(tmp_path: P
 async def test_nothing_is_started_before_a_program_names_it(tmp_path: Path):
     async with running_app(tmp_path, config=config(fake=fake())) as app:
         await app.start()
-        assert not app.servers.states()
+        assert not app.host.servers.states()
         assert (await health_of(app))["servers"] == {"fake": "disconnected"}
         assert '"status":"ok"' in value_of(await app.run("ot.health()['registry']"))
 
@@ -118,7 +123,7 @@ async def test_what_was_learned_is_known_to_the_next_process_before_anything_sta
         await app.run("fake.echo()")
     async with running_app(tmp_path, config=config(fake=fake())) as app:
         assert "fake.echo" in value_of(await app.run("ot.tools(pattern='fake.echo', info='list')"))
-        assert not app.servers.states()
+        assert not app.host.servers.states()
         assert value_of(await app.run("fake.echo(text='now')")) == "now"
 
 
@@ -148,11 +153,11 @@ async def test_a_new_list_shows_in_the_next_run(tmp_path: Path):
         await app.run("fake.echo()")
         names.write_text("fresh")
         await app.run("fake.storm(count=3)")
-        shelf: Any = app._shelf  # pyright: ignore[reportPrivateUsage] - nothing else tells
-        await until(lambda: shelf.stale)
+        catalogue: Any = app._catalogue  # pyright: ignore[reportPrivateUsage] - nothing else tells
+        await until(lambda: catalogue.stale)
         # It says that it only reads; nobody has approved that yet.
         user = User(YES)
-        assert value_of(await app.run("fake.fresh(text='new')", ask=user)) == "new"
+        assert value_of(await app.run("fake.fresh(text='new')", asking(user))) == "new"
         assert len(user.questions) == 1
 
 
@@ -206,7 +211,7 @@ async def test_a_server_that_is_not_connected_is_disconnected_and_makes_the_prox
         pid = json.loads(value_of(await app.run("two.echo()\none.pid()['pid']")))
         assert await health() == ("ok", {"one": "connected", "two": "connected"})
         os.kill(pid, signal.SIGKILL)
-        await until(lambda: app.servers.states()["one"]["state"] != "connected")
+        await until(lambda: _state(app, "one") != "connected")
         assert await health() == ("degraded", {"one": "disconnected", "two": "connected"})
 
 
@@ -276,7 +281,7 @@ async def test_a_client_that_does_not_tell_its_roots_is_asked_once_and_holds_up_
 
     roots = ClientRoots()
     for _ in range(3):
-        roots.offer(silent)
+        roots.offer("/srv/work", silent)
         assert await roots.of("/srv/work") == [("file:///srv/work", "work")]
     assert asked == ["asked"]
 
@@ -372,7 +377,7 @@ async def test_a_storm_of_new_lists_hardly_slows_the_server(tmp_path: Path, faul
         assert min(late) < 0.25
 
 
-async def slowest_turn(app: App, program: str) -> float:
+async def slowest_turn(app: Workspace, program: str) -> float:
     """Return the longest that the event loop took over one turn while *program* ran."""
     running, worst = asyncio.ensure_future(app.run(program)), 0.0
     while not running.done():

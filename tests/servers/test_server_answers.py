@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from ot.errors import CannotAsk, ToolFailed
-from ot.execution.ask_user import Answer, Question
-from ot.execution.servers.server_spec import ServerSpec
-from ot.execution.servers.tool_content import tool_value
+from ot.execution.caller import Answer, Question
+from ot.servers.call import tool_value
+from ot.servers.spec import ServerSpec
 from servers.desk import Door, door_to, fake_spec, until
 
 pytestmark = pytest.mark.anyio
@@ -147,7 +147,7 @@ async def test_a_question_of_the_older_protocol_goes_to_the_user_of_the_last_cal
     async with door_to(fake_spec(), ask=first) as door:
         await door.call("echo")
         sleeping = asyncio.ensure_future(door.call("sleep", seconds=0.5))
-        await until(lambda: bool(door.pool._connection(door.spec).in_flight))  # pyright: ignore[reportPrivateUsage] - nothing else tells
+        await until(lambda: bool(door.pool.connection(door.spec).in_flight))
         assert '"last"' in await Door(door.spec, door.pool, last).call("ask")
         assert not first.asked
         await sleeping

@@ -11,7 +11,7 @@ import pytest
 
 from mcp_wire import process_stat
 from ot.errors import ServerUnavailable, ToolFailed
-from ot.execution.servers.server_spec import ServerSpec
+from ot.servers.spec import ServerSpec
 from pace import PATIENCE, effort
 from servers.desk import Door, answered_later, below_this, counted, door_to, fake_spec, lines_of, until
 from workers.process_watch import assert_gone
@@ -132,7 +132,7 @@ async def test_a_second_reply_is_dropped():
 
 
 async def test_a_large_reply_arrives_and_a_huge_one_harms_only_its_call(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ot.execution.servers.line_reader.LineReader.__init__.__defaults__", (4 << 20,))
+    monkeypatch.setattr("ot.servers.messages.OutputLines.__init__.__defaults__", (4 << 20,))
     async with door_to(fake_spec()) as door:
         assert len(await door.call("large", size=3 << 20)) == 3 << 20
         with pytest.raises(TimeoutError):
@@ -277,7 +277,7 @@ async def test_a_cancelled_call_is_cancelled_at_the_server_and_the_connection_st
     async with door_to(fake_spec()) as door:
         first = await door.call("pid")
         calling = asyncio.ensure_future(door.call("silent"))
-        (connection,) = door.pool._connections.values()  # pyright: ignore[reportPrivateUsage] - nothing else tells
+        (connection,) = door.pool._all()  # pyright: ignore[reportPrivateUsage] - nothing else tells
         await until(lambda: connection.in_flight == 1)
         calling.cancel()
         await asyncio.wait((calling,), timeout=PATIENCE)
@@ -305,9 +305,11 @@ async def test_an_idle_server_is_let_go_and_comes_back():
 async def test_a_server_with_other_settings_is_another_one_and_the_rest_is_left_alone():
     async with door_to(fake_spec()) as door:
         first = await door.call("pid")
-        door.pool.keep_only([door.spec.key])
+        door.pool.hold("one", [door.spec.key])
+        door.pool.hold("another", [door.spec.key])
+        door.pool.hold("another", [])
         assert await door.call("pid") == first
-        door.pool.keep_only([])
+        door.pool.hold("one", [])
         await until(lambda: process_stat(first["pid"]) is None)
         assert await door.call("pid") != first
 
@@ -352,7 +354,7 @@ async def test_only_allowed_variables_and_those_of_its_settings_reach_a_server(m
 async def test_a_call_that_comes_at_the_moment_its_server_would_be_let_go_keeps_it():
     async with door_to(fake_spec()) as door:
         await door.call("echo")
-        (connection,) = door.pool._connections.values()  # pyright: ignore[reportPrivateUsage] - its time must be over
+        (connection,) = door.pool._all()  # pyright: ignore[reportPrivateUsage] - its time must be over
         connection.last_used -= 10_000
         calling = asyncio.ensure_future(door.call("sleep", seconds=0.1))
         door.pool.reap_idle()

@@ -43,7 +43,7 @@ def demo_rows(days: int = 30, runs_a_day: int = 90, seed: int = 7) -> Iterator[S
         start = NOW - (days - day) * DAY
         weekend = (int(start) // DAY + 4) % 7 in (0, 6)
         for client in ("claude-code", "cursor"):
-            yield ConnectionRow(start + 10, client, 61_000, 2_100)
+            yield ConnectionRow(start + 10, "me", client, 61_000, 2_100)
         for number in range(int(runs_a_day * (0.25 if weekend else 1) * chance.uniform(0.7, 1.3) * (0.6 + day / days))):
             yield from _run(chance, start + chance.random() * DAY, f"{day:02x}{number:04x}")
 
@@ -59,13 +59,13 @@ def _run(chance: random.Random, ts: float, run: str) -> Iterator[StatsRow]:
         error = chance.choice(ERRORS) if chance.random() < (0.06 if source == "mcp_proxy" else 0.012) else ""
         duration = ms * chance.lognormvariate(0, 0.6)
         returned = 0 if error else int(chars * chance.lognormvariate(0, 0.8))
-        yield CallRow(ts, client, run, tool, pack, duration, error, returned, source)
+        yield CallRow(ts, "me", client, run, tool, pack, duration, error, returned, source)
         took += duration
         own, total = (own + returned, total) if pack == "ot" else (own, total + returned)
     out = min(total + own + 80, int(chance.lognormvariate(6.4, 0.9)))
     failed = chance.choice(("ProgramFailed", "ProgramFailed", "InvalidSyntax")) if chance.random() < 0.05 else ""
     yield RunRow(
-        ts, client, run, int(chance.lognormvariate(5.2, 0.6)), out, took, failed, calls, total, own, "portable"
+        ts, "me", client, run, int(chance.lognormvariate(5.2, 0.6)), out, took, failed, calls, total, own, "portable"
     )
 
 

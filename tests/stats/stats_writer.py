@@ -7,16 +7,17 @@ import time
 from pathlib import Path
 
 from ot.config.models import Stats
+from ot.execution.caller import Caller
 from ot.execution.tool_executor import CallRecord
-from ot.stats.recorder import Place, Recorder
+from ot.stats.recorder import Recorder, StatsPlace
 
 
 def main() -> None:
     """Note so many calls, waiting after each part until it is written; with a fourth argument stay and wait."""
     file, rows, part = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    recorder = Recorder(Place(file, Stats()))
+    recorder = Recorder(StatsPlace(file, Stats()))
     for number in range(1, rows + 1):
-        recorder.finished(CallRecord("t.f", "me", f"{number}", 0.001, "", "writer", 7, "worker"))
+        recorder.finished(CallRecord("t.f", Caller("me", client="writer"), f"{number}", 0.001, "", 7, "worker"))
         if number % part == 0:
             while not recorder.flush(30):
                 pass

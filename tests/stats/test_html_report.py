@@ -69,7 +69,7 @@ def test_the_theme_can_be_switched_and_charts_follow(tmp_path: Path, page: Page)
 def test_names_that_try_to_be_markup_stay_text(tmp_path: Path, page: Page) -> None:
     names = [f"evil.{HOSTILE}", f"evil.{CLOSING}", f"{CLOSING}.x"]
     rows = [call_row(NOW - 5, name, error_type=CLOSING, client=HOSTILE, source=HOSTILE) for name in names]
-    rows += [run_row(NOW - 5, client=HOSTILE, calls=2, error_type=HOSTILE), ConnectionRow(NOW, CLOSING, 9, 1)]
+    rows += [run_row(NOW - 5, client=HOSTILE, calls=2, error_type=HOSTILE), ConnectionRow(NOW, "me", CLOSING, 9, 1)]
     page.said.clear()
     page.open(report(tmp_path, rows, tool_names=[f"idle.{CLOSING}"]))
     assert page.value("document.title") == "OneTool statistics"

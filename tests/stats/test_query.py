@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from ot.stats import query
-from ot.stats.figures import PERIODS
+from ot.stats.figures import PERIODS, Savings, summary
 from ot.stats.query import read_figures
 from ot.stats.rows import ConnectionRow
-from ot.stats.summary import Savings, summary
 from stats.demo_rows import DAY, NOW, demo_database, demo_rows
 from stats.desk import call_row, run_row, sink
 
@@ -54,7 +53,7 @@ def test_savings_are_what_really_stayed_out(tmp_path: Path) -> None:
     one = sink(file)
     one.write(
         [
-            ConnectionRow(NOW, "c", 50_000, 2_000),
+            ConnectionRow(NOW, "me", "c", 50_000, 2_000),
             run_row(NOW, calls=5, tool_chars=9_000, chars_out=1_000),  # 8,000 stayed in the program
             run_row(NOW, calls=1, tool_chars=100, chars_out=300),  # wrote more than it was given: nothing was kept out
             run_row(NOW, calls=1, ot_chars=4_000, chars_out=4_000),  # read a page of a stored result back

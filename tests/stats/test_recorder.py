@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from pathlib import Path
@@ -9,9 +10,13 @@ from typing import Any
 
 import pytest
 
+from ot.errors import ToolUnavailable
+from ot.execution.caller import Caller
+from ot.registry.tool import Parameter, Tool
+from ot.registry.tool_registry import Pack, ToolRegistry
 from ot.stats import recorder as recorder_module
 from ot.stats.query import read_figures
-from ot.stats.recorder import Recorder
+from ot.stats.recorder import Recorder, definition, flat_chars
 from stats.demo_rows import NOW
 from stats.desk import ask, call, count, place, run_row
 
@@ -34,7 +39,7 @@ def test_nothing_is_touched_when_statistics_are_off(tmp_path: Path) -> None:
     one = Recorder(place(tmp_path / "stats.db", enabled=False))
     one.run_finished(run_row())
     one.finished(call())
-    one.connected("client", lambda: 1, 1)
+    one.connected(Caller("me", client="client"), lambda: 1, 1)
     one.close()
     assert list(tmp_path.iterdir()) == []
     assert one.health() == {"status": "disabled"}
@@ -59,7 +64,7 @@ def test_a_client_is_weighed_once_and_off_the_loop(tmp_path: Path) -> None:
 
     one = Recorder(place(tmp_path / "stats.db"))
     for _ in range(3):
-        one.connected("claude", flat, 700)
+        one.connected(Caller("me", client="claude"), flat, 700)
     one.close()
     assert asked == ["ot-stats-flat"]
     assert ask(tmp_path / "stats.db", "SELECT client, flat_chars, our_chars FROM connections") == [
@@ -94,3 +99,46 @@ def test_a_place_that_cannot_be_written_fails_no_call_and_is_told(
     assert count(blocked / "stats.db") == 10_001
     assert read_figures(blocked / "stats.db", "all", NOW * 2).lost == 50
     assert one.health() == {"status": "ok", "lost": 50}
+
+
+# ---------------------------------------------------------------- what a flat list of all tools would take
+
+QUERY = Parameter("query", "keyword", "str", None, "What to look for.")
+COUNT = Parameter("count", "keyword", "int", "5")
+TOOL = Tool("brave", "search", (QUERY, COUNT), doc="Search the web.")
+
+
+def broken() -> list[Tool]:
+    raise ToolUnavailable("bad", "it cannot be read")
+
+
+def test_a_definition_is_what_a_client_would_list() -> None:
+    assert definition(TOOL) == {
+        "name": "brave_search",
+        "description": "Search the web.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "description": "What to look for."},
+                "count": {"type": "integer"},
+            },
+            "required": ["query"],
+        },
+    }
+    schema = {"type": "object", "properties": {"q": {"type": "string"}}}
+    assert definition(Tool("p", "t", input_schema=schema))["inputSchema"] == schema
+
+
+def test_all_packs_count_but_our_own_and_those_that_cannot_be_read() -> None:
+    packs = [
+        Pack("brave", "local", lambda: [TOOL, TOOL]),
+        Pack("ot", "local", lambda: [TOOL]),
+        Pack("bad", "x", broken),
+    ]
+    assert flat_chars(ToolRegistry(packs)) == 2 * len(json.dumps(definition(TOOL)))
+
+
+def test_packs_that_nobody_used_are_not_kept_in_memory() -> None:
+    pack = Pack("brave", "local", lambda: [TOOL])
+    flat_chars(ToolRegistry([pack]))
+    assert "tools" not in vars(pack)

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from ot.config.principal import os_user
 from ot.stats import sqlite_sink
 from ot.stats.query import read_figures
 from ot.stats.rows import ConnectionRow
+from ot.stats.schema import DETAILS, SUMS
 from ot.stats.sqlite_sink import open_for_writing
 from stats.demo_rows import DAY, NOW, demo_rows
 from stats.desk import ask, call_row, count, run_row, sink
@@ -164,7 +166,7 @@ def test_a_locked_database_is_an_error_and_no_row_is_kept_twice(
 def test_old_rows_go_and_sums_stay_as_long_as_they_are_to(tmp_path: Path) -> None:
     file = tmp_path / "stats.db"
     old = sink(file, clock=lambda: NOW - 100 * DAY)
-    old.write([call_row(NOW - 100 * DAY), run_row(NOW - 100 * DAY), ConnectionRow(NOW - 100 * DAY, "c", 10, 1)])
+    old.write([call_row(NOW - 100 * DAY), run_row(NOW - 100 * DAY), ConnectionRow(NOW - 100 * DAY, "me", "c", 10, 1)])
     old.close()
     new = sink(file, detail_days=30, retention_days=400, clock=lambda: NOW)
     new.write([call_row(NOW - 1)])
@@ -192,15 +194,56 @@ def test_times_of_a_database_without_sums_by_month_are_found_and_then_summed(tmp
     one = sink(file)
     one.write([call_row(NOW - day * DAY, duration_ms=100.0 if day < 80 else 5000.0) for day in range(100)])
     one.close()
+    file = without_principals(file)
     with closing(sqlite3.connect(file)) as old:
         old.executescript(f"DELETE FROM times WHERE span = {30 * DAY}; PRAGMA user_version = 1")
     check_times(file)
     two = sink(file)
     two.write([call_row(NOW, duration_ms=100.0)])
     two.close()
-    assert ask(file, "PRAGMA user_version") == [(2,)]
+    assert ask(file, "PRAGMA user_version") == [(3,)]
     assert ask(file, f"SELECT sum(count) FROM times WHERE span = {30 * DAY}") == [(101,)]
     check_times(file)
+
+
+def test_what_was_written_before_each_row_said_whose_it_is_is_this_user_s(tmp_path: Path) -> None:
+    file = tmp_path / "stats.db"
+    one = sink(file)
+    one.write([call_row(NOW), run_row(NOW, calls=1), ConnectionRow(NOW, "me", "c", 10, 1)])
+    one.close()
+    file = without_principals(file)
+    for _ in range(2):  # before anything new is written, and after
+        mine, others = (read_figures(file, "all", NOW, principal=who) for who in (os_user(), "someone"))
+        assert (mine.runs["runs"], mine.runs["connections"], len(mine.tools)) == (1, 1, 1)
+        assert (others.runs["runs"], others.runs["connections"], len(others.tools)) == (0, 0, 0)
+        two = sink(file)
+        two.write([])
+        two.close()
+    assert ask(file, "SELECT principal FROM calls UNION SELECT principal FROM times") == [(os_user(),)]
+
+
+def test_figures_are_of_all_principals_or_of_one(tmp_path: Path) -> None:
+    file = tmp_path / "stats.db"
+    one = sink(file)
+    one.write([run_row(NOW, principal="ann"), call_row(NOW, principal="ann"), run_row(NOW, principal="bob")])
+    one.close()
+    found = {who: read_figures(file, "all", NOW, principal=who) for who in ("", "ann", "bob", "eve")}
+    assert {who: (figures.runs["runs"], len(figures.tools)) for who, figures in found.items()} == {
+        "": (2, 1), "ann": (1, 1), "bob": (1, 0), "eve": (0, 0),
+    }  # fmt: skip
+
+
+def without_principals(file: Path) -> Path:
+    """Return a copy of the database as the release before would have written it."""
+    old = file.with_name("old.db")
+    with closing(sqlite3.connect(old)) as connection:
+        connection.executescript((Path(__file__).parent / "version_2.sql").read_text())
+        connection.execute("ATTACH ? AS new", (str(file),))
+        for table in (*DETAILS, *SUMS):
+            columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
+            connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}")
+        connection.commit()
+    return old
 
 
 def check_times(file: Path) -> None:

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 import yaml
 
+from ot.stats.figures import summary
 from ot.stats.query import read_figures
 from ot.stats.recorder import Recorder
 from ot.stats.rows import StatsRow
-from ot.stats.summary import summary
 from pace import PATIENCE, effort, within
 from stats.demo_rows import DAY, NOW
 from stats.desk import ask, call, call_row, count, place, run_row, sink
@@ -129,13 +129,14 @@ FULL = """
 import resource, sys
 from pathlib import Path
 from ot.config.models import Stats
+from ot.execution.caller import Caller
 from ot.execution.tool_executor import CallRecord
-from ot.stats.recorder import Place, Recorder
+from ot.stats.recorder import Recorder, StatsPlace
 import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
-recorder = Recorder(Place(Path(sys.argv[1]), Stats()))
+recorder = Recorder(StatsPlace(Path(sys.argv[1]), Stats()))
 for number in range(30_000):
-    recorder.finished(CallRecord("t.f", "me", f"{number}", 0.001, "", "c", 7, "worker"))
+    recorder.finished(CallRecord("t.f", Caller("me"), f"{number}", 0.001, "", 7, "worker"))
     if number == 3_000:
         recorder.flush(3)
 recorder.flush(3)

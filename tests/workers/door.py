@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from ot.execution.backends.worker import WorkerBackend
+from callers import ME
 from ot.execution.call_context import CallContext
 from ot.execution.tool_executor import ToolExecutor
-from ot.execution.workers.worker import Worker
-from ot.execution.workers.worker_pool import WorkerPool
-from ot.execution.workers.worker_spec import WorkerSpec
+from ot.processes.child_environ import worker_environ
 from ot.registry.extension_source import Extension
 from ot.registry.tool_registry import ToolRegistry
+from ot.workers.backend import WorkerBackend
+from ot.workers.pool import WorkerPool
+from ot.workers.spec import WorkerSpec
+from ot.workers.worker import Worker
 
 PACKS = Path(__file__).parent / "packs"
 UNLIMITED = 10**9
@@ -39,14 +41,15 @@ class Door:
         state: Path,
         packs: Iterable[Extension] | None = None,
         *,
-        deaths: int | None = UNLIMITED,
+        deaths: int = UNLIMITED,
         seconds: float = 10.0,
         clock: Callable[[], float] = time.monotonic,
         **spec: Any,
     ) -> None:
         """Serve *packs*, whose workers are made with *spec*."""
         found = list(packs or [extension(name, source_of(name)) for name in ("calm", "faulty")])
-        self.pool = WorkerPool(state, clock=clock, crash_deaths=deaths)
+        self.pool = WorkerPool(state, os.environ, clock=clock, deaths=deaths)
+        spec = {"environ": worker_environ(os.environ), **spec}
         self.specs = {pack.name: WorkerSpec(pack.name, pack.files, pack.main, **spec) for pack in found}
         self.stored: list[int] = []
         self.executor = ToolExecutor(
@@ -58,8 +61,8 @@ class Door:
     async def __call__(self, tool: str, **arguments: Any) -> Any:
         """Return the tool's value."""
         pack, _, name = tool.partition(".")
-        context = CallContext("test", "run", 1, time.monotonic() + 600)
-        return await self.executor.call(pack, name, (), arguments, context)
+        context = CallContext(ME, "run", 1, time.monotonic() + 600)
+        return (await self.executor.call(pack, name, (), arguments, context))[0]
 
     def workers(self, pack: str) -> list[Worker]:
         """Return the workers of *pack* that the pool would use."""

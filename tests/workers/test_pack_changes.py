@@ -10,10 +10,10 @@ from typing import Any
 import anyio
 import pytest
 
-from ot.app import App
 from ot.config.inventory import take_inventory
 from ot.config.paths import FOLDER, Paths
 from ot.config.trust import Trust
+from ot.workspace import Workspace
 from run_app import error_of, paths_in, value_of
 from workers.corpus_faults import Fault, fault
 from workers.door import source_of
@@ -59,7 +59,7 @@ def limit() -> int:
 '''
 
 
-async def versions(app: App, seconds: float = 0.0) -> list[int]:
+async def versions(app: Workspace, seconds: float = 0.0) -> list[int]:
     """Return the version that answers, and its process."""
     import json
 
@@ -70,7 +70,7 @@ async def versions(app: App, seconds: float = 0.0) -> list[int]:
 async def test_a_call_ends_on_the_code_that_it_began_on_and_the_next_is_new(tmp_path: Path, fault: Fault) -> None:
     paths = paths_in(tmp_path, {})
     write_pack(paths.global_dir, "edited", VERSION.replace("{number}", "1"))
-    app = App(paths)
+    app = Workspace.alone(paths)
     try:
         with anyio.fail_after(30):
             _, old = await versions(app)
@@ -80,7 +80,7 @@ async def test_a_call_ends_on_the_code_that_it_began_on_and_the_next_is_new(tmp_
             assert 22 == (await versions(app))[0]
             assert not slow.done()
             assert [1, old] == await slow
-            await app.pool._settle()
+            await app.host.workers._settle()
         assert_gone([old])
     finally:
         await app.aclose()
@@ -93,7 +93,7 @@ async def test_a_pack_whose_file_goes_is_an_error_and_others_are_fine(tmp_path: 
     paths = paths_in(tmp_path, {})
     file = write_pack(paths.global_dir, "edited", VERSION.replace("{number}", "1"))
     write_pack(paths.global_dir, "calm", source_of("calm"))
-    app = App(paths)
+    app = Workspace.alone(paths)
     try:
         await versions(app)
         if how == "unreadable":
@@ -124,7 +124,7 @@ def trust(paths: Paths) -> None:
 
 async def test_a_projects_pack_runs_as_it_was_trusted_and_is_inert_after_an_edit(tmp_path: Path) -> None:
     paths = project(tmp_path, edited=VERSION.replace("{number}", "1"))
-    app = App(paths)
+    app = Workspace.alone(paths)
     try:
         assert "edited" not in app.picture.registry.packs
         trust(paths)
@@ -146,7 +146,7 @@ async def test_a_projects_pack_has_of_the_users_secrets_only_those_that_the_user
     secrets = paths.global_dir / "secrets.yaml"
     secrets.write_text("GIVEN: canary-given-1\nKEPT: canary-kept-2\n")
     secrets.chmod(0o600)
-    app = App(paths, trust_project=True)
+    app = Workspace.alone(paths, trust_project=True)
     try:
         program = "[secretive.has(name='GIVEN'), secretive.has(name='KEPT'), secretive.has(name='PATH')]"
         assert "[true,false,false]" == value_of(await app.run(program))
@@ -159,7 +159,7 @@ async def test_the_users_own_pack_has_what_it_declares_and_nothing_else(tmp_path
     (paths.global_dir / "secrets.yaml").write_text("GIVEN: canary-given-1\nOTHER: canary-other-3\n")
     (paths.global_dir / "secrets.yaml").chmod(0o600)
     write_pack(paths.global_dir, "secretive", SECRETIVE)
-    app = App(paths)
+    app = Workspace.alone(paths)
     try:
         program = "[secretive.has(name='GIVEN'), secretive.has(name='KEPT'), secretive.has(name='OTHER')]"
         assert "[true,false,false]" == value_of(await app.run(program))
@@ -171,7 +171,7 @@ async def test_the_users_own_pack_has_what_it_declares_and_nothing_else(tmp_path
 async def test_settings_are_checked_where_the_pack_runs(tmp_path: Path, settings: dict[str, Any], words: str) -> None:
     paths = paths_in(tmp_path, {"tools": {"secretive": settings}})
     write_pack(paths.global_dir, "secretive", SECRETIVE)
-    app = App(paths)
+    app = Workspace.alone(paths)
     try:
         error = error_of(await app.run("secretive.limit()"))
         assert "secretive" in error and words in error
@@ -182,7 +182,7 @@ async def test_settings_are_checked_where_the_pack_runs(tmp_path: Path, settings
 async def test_settings_reach_the_pack(tmp_path: Path) -> None:
     paths = paths_in(tmp_path, {"tools": {"secretive": {"limit": 7}}})
     write_pack(paths.global_dir, "secretive", SECRETIVE)
-    app = App(paths)
+    app = Workspace.alone(paths)
     try:
         assert "7" == value_of(await app.run("secretive.limit()"))
     finally:

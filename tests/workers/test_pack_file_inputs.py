@@ -10,7 +10,7 @@ import pytest
 
 from bad_inputs.bad_inputs_corpus import Item, each_item, payload
 from mcp_wire import strict_json
-from ot.app import App
+from ot.workspace import Workspace
 from run_app import paths_in, value_of
 from workers.door import source_of
 from workers.watched_workers import write_pack
@@ -49,7 +49,7 @@ async def test_a_bad_pack_is_told_and_harms_no_other(tmp_path: Path, item: Item)
     (paths.global_dir / "tools" / "x").mkdir()
     write_item(paths.global_dir / "tools" / "x" / "x_tools.py", item)
     before = set(sys.modules)
-    app = App(paths)
+    app = Workspace.alone(paths)
     try:
         assert "fine" == value_of(await app.run("calm.echo(nonce='fine')"))
         listed = strict_json(value_of(await app.run("__format__ = 'json'\not.packs(pattern='x')")))
@@ -60,7 +60,7 @@ async def test_a_bad_pack_is_told_and_harms_no_other(tmp_path: Path, item: Item)
         await app.aclose()
 
 
-async def check(app: App, item: Item, listed: dict[str, object]) -> None:
+async def check(app: Workspace, item: Item, listed: dict[str, object]) -> None:
     """See that the pack is broken for a reason, or can be called after all."""
     health = value_of(await app.run("ot.health()"))
     if item["id"] in USABLE:
@@ -78,7 +78,7 @@ async def test_a_package_from_anywhere_but_the_index_is_not_fetched_without_cons
     paths = paths_in(tmp_path, {})
     header = '# /// script\n# dependencies = ["x @ https://127.0.0.1:9/x.whl"]\n# ///\n'
     write_pack(paths.global_dir, "x", header + "def f(): return 1\n")
-    app = App(paths)
+    app = Workspace.alone(paths)
     try:
         reply = await app.run("x.f()")
         assert reply.is_error and "nobody has agreed" in reply.texts[-1]

@@ -14,7 +14,7 @@ import pytest
 
 from faults.watched import start_wire
 from mcp_wire import WireServer
-from ot.app import App
+from ot.workspace import Workspace
 from run_app import error_of, paths_in, value_of
 from workers.corpus_faults import Fault, fault
 from workers.door import source_of
@@ -71,7 +71,7 @@ async def test_without_uv_a_pack_is_unavailable_for_a_reason_and_health_says_so(
     write_pack(paths.global_dir, "calm", source_of("calm"))
     monkeypatch.setenv("PATH", "/nonexistent")
     monkeypatch.setitem(sys.modules, "uv", None)
-    app = App(paths)
+    app = Workspace.alone(paths)
     try:
         error = error_of(await app.run("needy.f()"))
         assert "needy" in error and "pip install uv" in error
@@ -94,7 +94,7 @@ async def test_settings_of_uv_and_certificates_reach_uv_and_only_the_latter_the_
     paths = paths_in(tmp_path, {"workers": {"install_seconds": 5}})
     write_pack(paths.global_dir, "needy", NEEDY.format("no-such-package-of-ours"))
     write_pack(paths.global_dir, "calm", source_of("calm"))
-    app = App(paths)
+    app = Workspace.alone(paths)
     try:
         environ = value_of(await app.run("calm.environ()"))
         assert str(certificates) in environ and "PATH" in environ
@@ -113,7 +113,7 @@ async def test_settings_of_uv_and_certificates_reach_uv_and_only_the_latter_the_
 async def test_a_conflict_is_told_in_the_resolvers_words_and_asked_for_once(tmp_path: Path, fault: Fault) -> None:
     paths = paths_in(tmp_path, {})
     write_pack(paths.global_dir, "torn", NEEDY.format('six==1.16.0", "six==1.17.0'))
-    app = App(paths)
+    app = Workspace.alone(paths)
     try:
         await app.start()
         before = below_this()
@@ -137,7 +137,7 @@ async def test_progress_of_an_install_reaches_whoever_waits_for_it(tmp_path: Pat
     # A header of its own content, so that it has to be installed now.
     write_pack(paths.global_dir, "needy", NEEDY.format("six") + f"# {tmp_path}\n")
     told: list[str] = []
-    app = App(paths)
+    app = Workspace.alone(paths)
     try:
         reply = await app.run("needy.f()", progress=lambda progress: told.append(progress.message))
         assert "done" == value_of(reply)

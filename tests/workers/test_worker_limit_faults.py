@@ -18,7 +18,8 @@ import pytest
 from faults.watched import CONFIG
 from mcp_wire import WireServer
 from ot.errors import OneToolError, ToolBusy, ToolUnavailable
-from ot.execution.workers import guard_pipes
+from ot.processes import guard_pipes
+from ot.workers.pool import DEATHS
 from workers.corpus_faults import Fault, fault
 from workers.door import Door, extension, open_files
 from workers.process_watch import below_this, zombies
@@ -161,7 +162,7 @@ def test_a_server_with_few_descriptors_lets_go_of_idle_workers(tmp_path: Path, f
 
 
 async def test_a_worker_whose_pack_is_broken_at_import_is_not_tried_again_and_again(tmp_path: Path) -> None:
-    door = Door(tmp_path, [extension("broken", "import nothing_like_this\ndef f(): ...\n")], deaths=None)
+    door = Door(tmp_path, [extension("broken", "import nothing_like_this\ndef f(): ...\n")], deaths=DEATHS)
     try:
         texts = set[str]()
         for _ in range(8):

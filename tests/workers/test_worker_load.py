@@ -13,8 +13,8 @@ import anyio
 import pytest
 
 from ot.errors import ToolBusy, WorkerDied
-from ot.execution.workers.crash_budget import CrashBudget
-from ot.execution.workers.guarded_process import GuardedProcess
+from ot.processes.guarded_process import GuardedProcess
+from ot.workers.pool import DEATHS
 from workers.corpus_faults import Fault, fault
 from workers.door import Door, extension, open_files
 from workers.process_watch import below_this, zombies
@@ -150,7 +150,7 @@ async def test_too_many_deaths_close_the_pack_for_a_while_and_then_one_call_is_t
     tmp_path: Path, fault: Fault
 ) -> None:
     now = [0.0]
-    door = Door(tmp_path, deaths=None, clock=lambda: time.monotonic() + now[0])
+    door = Door(tmp_path, deaths=DEATHS, clock=lambda: time.monotonic() + now[0])
     try:
         for _ in range(5):
             with pytest.raises(WorkerDied):
@@ -165,26 +165,8 @@ async def test_too_many_deaths_close_the_pack_for_a_while_and_then_one_call_is_t
             await door("faulty.kill")
         with pytest.raises(ToolBusy):
             await door("faulty.echo", nonce="x")
-        door.pool.keep_only(spec.key for spec in door.specs.values())
+        door.pool.hold("test", (spec.key for spec in door.specs.values()))
         with anyio.fail_after(10):
             assert "a reload opens it" == await door("faulty.echo", nonce="a reload opens it")
     finally:
         await door.aclose()
-
-
-def test_pauses_double_up_to_half_a_minute_and_start_small_again_after_a_quiet_minute() -> None:
-    now = [0.0]
-    budget = CrashBudget(lambda: now[0])
-    longest: list[float] = []
-    for _ in range(200):
-        budget.died("killed")
-        longest.append(budget.seconds_closed)
-        now[0] += budget.seconds_closed
-    assert [0.0] * 4 == longest[:4]
-    assert 0.05 <= longest[4] <= 0.1
-    assert all(15 <= pause <= 30 for pause in longest[20:])
-    now[0] += 61
-    budget.worked()
-    for _ in range(5):
-        budget.died("killed")
-    assert budget.seconds_closed <= 0.1

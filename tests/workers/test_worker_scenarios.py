@@ -18,9 +18,9 @@ from packaging.utils import canonicalize_name
 
 import ot_tools
 from mcp_wire import process_tree
-from ot.app import App
 from ot.config.paths import Paths
 from ot.registry.pep723 import ScriptMetadata, script_metadata
+from ot.workspace import Workspace
 from pace import PATIENCE
 from run_app import error_of, paths_in, running_app, value_of
 from workers.door import Door, source_of
@@ -63,12 +63,12 @@ def search(*, query: str, count: int = 3) -> str:
 
 def extension_app(
     directory: Path, packs: Mapping[str, str], config: Mapping[str, Any] | None = None, **options: Any
-) -> App:
-    """Return an App whose user has written *packs*."""
+) -> Workspace:
+    """Return an Workspace whose user has written *packs*."""
     paths = paths_in(directory, config or {})
     for name, source in packs.items():
         write_pack(paths.global_dir, name, source)
-    return App(paths, **options)
+    return Workspace.alone(paths, **options)
 
 
 @pytest.mark.scenario("002-01", "002-02", "002-05", "002-13")
@@ -138,9 +138,9 @@ async def test_the_idle_time_is_the_users_to_choose(tmp_path: Path) -> None:
     try:
         worker = int(value_of(await app.run("calm.own_pid()")))
         with anyio.fail_after(PATIENCE):
-            while app.pool._all():  # noqa: ASYNC110 - nothing tells of it
+            while app.host.workers._all():  # noqa: ASYNC110 - nothing tells of it
                 await asyncio.sleep(0.05)
-            await app.pool._settle()
+            await app.host.workers._settle()
         assert_gone([worker])
         assert worker != int(value_of(await app.run("calm.own_pid()")))
     finally:
@@ -245,7 +245,7 @@ async def test_a_projects_packs_are_found_and_go_before_the_users(tmp_path: Path
     write_pack(paths.global_dir, "mine", "def who(): return 'user'\n")
     write_pack(paths.cwd / ".onetool", "both", "def who(): return 'project'\n")
     write_pack(paths.cwd / ".onetool", "theirs", "def who(): return 'project'\n")
-    app = App(Paths.of(paths.cwd, paths.global_dir), trust_project=True)
+    app = Workspace.alone(Paths.of(paths.cwd, paths.global_dir), trust_project=True)
     try:
         program = "[both.who(), mine.who(), theirs.who()]"
         value, note = (await app.run(program)).texts

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from ot.errors import OneToolError, ToolUnavailable
-from ot.execution.workers import worker
+from ot.workers import worker
 from workers.corpus_faults import Fault, fault
 from workers.door import Door, extension, open_files, source_of
 from workers.process_watch import assert_gone, below_this, zombies

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
@@ -93,23 +93,30 @@ def test_eight_callers_get_their_own_answers(server: WatchedWorkers, fault: Faul
     server.survive(crowd)
 
 
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchedWorkers]:
+    """A server that gives a run time to write much."""
+    config = LONG_CONFIG + "snippets: {hello: {body: '1'}}\n"
+    with WatchedWorkers.started(tmp_path_factory.mktemp("patient"), config) as watched:
+        yield watched
+
+
 @fault("W09", repetitions=5)
-def test_a_value_of_a_gigabyte_is_stored_and_not_read_into_the_server(server: WatchedWorkers, fault: Fault) -> None:
+def test_a_value_of_a_gigabyte_is_stored_and_not_read_into_the_server(patient: WatchedWorkers, fault: Fault) -> None:
     """A program gets an error that names the handle; the worker puts up to 1 GiB into a file, more is refused."""
     size = 1 << 27
     replies: list[str] = []
-    grown = server.peak_growth_mb(lambda: replies.append(server.wire.run(f"faulty.large(size={size})").text))
+    grown = patient.peak_growth_mb(lambda: replies.append(patient.wire.run(f"faulty.large(size={size})").text))
     assert f"{size:,} bytes" in replies[0] and "ot.result(handle=" in replies[0]
     assert grown <= 128
-    server.survive(lambda: None)
-    assert [] == list((server.place.home / ".onetool" / "spool").rglob("taken-*"))
+    patient.survive(lambda: None)
+    assert [] == list((patient.place.home / ".onetool" / "spool").rglob("taken-*"))
 
 
 @pytest.mark.soak
-def test_a_value_of_a_whole_gigabyte_is_stored(tmp_path: Path) -> None:
-    with WatchedWorkers.started(tmp_path, LONG_CONFIG + "snippets: {hello: {body: '1'}}\n") as server:
-        replies: list[str] = []
-        program = f"faulty.large(size={1 << 30})"
-        grown = server.peak_growth_mb(lambda: replies.append(server.wire.run(program, timeout=60).text))
-        assert f"{1 << 30:,} bytes" in replies[0] and "ot.result(handle=" in replies[0]
-        assert grown <= 128
+def test_a_value_of_a_whole_gigabyte_is_stored(patient: WatchedWorkers) -> None:
+    replies: list[str] = []
+    program = f"faulty.large(size={1 << 30})"
+    grown = patient.peak_growth_mb(lambda: replies.append(patient.wire.run(program, timeout=60).text))
+    assert f"{1 << 30:,} bytes" in replies[0] and "ot.result(handle=" in replies[0]
+    assert grown <= 128

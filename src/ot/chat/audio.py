@@ -11,13 +11,16 @@ from collections.abc import AsyncIterable, AsyncIterator, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from ot.errors import ChatError
+from ot.errors import ChatError, MissingExtra
 
 RATE = 16_000
 """Samples a second: one channel, 16 bits, little-endian, as every recogniser here takes it."""
 CHUNK_SECONDS = 0.03
 CHUNK_BYTES = int(RATE * CHUNK_SECONDS) * 2
+MAX_CHUNKS = 1000
+"""What waits of the microphone while nobody listens; the oldest is dropped."""
 
 
 async def wav_chunks(file: Path) -> AsyncIterator[bytes]:
@@ -58,6 +61,37 @@ async def pcm_chunks(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
     """Yield samples from a stream of them, such as a pipe, in short chunks."""
     while chunk := await stream.read(CHUNK_BYTES):
         yield chunk
+
+
+async def microphone_chunks() -> AsyncIterator[bytes]:
+    """Yield what the microphone hears, in short chunks.
+
+    Raises:
+        MissingExtra: The library is not installed.
+        ChatError: There is no microphone.
+    """
+    try:
+        import sounddevice  # pyright: ignore[reportMissingImports] # noqa: PLC0415 - an extra
+    except (ImportError, OSError):  # the latter: the system's PortAudio is missing
+        raise MissingExtra("a microphone", "voice") from None
+    device: Any = sounddevice
+    loop, heard = asyncio.get_running_loop(), asyncio.Queue[bytes](MAX_CHUNKS)
+
+    def put(chunk: bytes) -> None:
+        if heard.full():
+            heard.get_nowait()
+        heard.put_nowait(chunk)
+
+    def take(samples: Any, frames: int, clock: Any, status: Any) -> None:
+        loop.call_soon_threadsafe(put, bytes(samples))
+
+    try:
+        stream = device.RawInputStream(RATE, CHUNK_BYTES // 2, channels=1, dtype="int16", callback=take)
+    except device.PortAudioError as error:
+        raise ChatError(f"the microphone cannot be used: {error}") from None
+    with stream:
+        while True:
+            yield await heard.get()
 
 
 def loudness(chunk: bytes) -> float:

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
+from ot.config.principal import os_user
 from ot.errors import NotOffered
-from ot.execution.ask_user import Answer, AskUser, Question
+from ot.execution.caller import Answer, AskUser, Caller, Question
 from ot.registry.tool import Tool
 from ot.registry.tool_definitions import ToolDefinition, ToolDefinitions, run_definition
 from ot.runtime.reply import Reply
@@ -21,16 +22,14 @@ CLIENT = "chat"
 """How statistics and logs name a chat."""
 
 
-class House(Protocol):
-    """What chat needs of the house behind it."""
+class ChatApp(Protocol):
+    """What chat needs of the app behind it."""
 
-    async def run(self, command: str, *, ask: AskUser | None, client: str) -> Reply:
+    async def run(self, command: str, caller: Caller) -> Reply:
         """Answer a program."""
         ...
 
-    async def call(
-        self, pack: str, name: str, arguments: Mapping[str, Any], *, ask: AskUser | None, client: str
-    ) -> Reply:
+    async def call(self, pack: str, name: str, arguments: Mapping[str, Any], caller: Caller) -> Reply:
         """Answer one call of a tool."""
         ...
 
@@ -47,14 +46,14 @@ class ChatTools:
     """Some tools by the names that a model knows; one that was not offered cannot be called."""
 
     def __init__(
-        self, house: House, tools: ToolDefinitions | None = None, *, run: str = "", ask: AskUser | None = None
+        self, app: ChatApp, tools: ToolDefinitions | None = None, *, run: str = "", ask: AskUser | None = None
     ) -> None:
         """Offer *tools*, and the tool ``run`` with the description *run* unless that is empty.
 
         Questions of tools go to *ask*, one after the other: calls are made at the same time, and a user reads one.
         """
-        self._house = house
-        self._ask = _in_turn(ask) if ask else None
+        self._app = app
+        self._caller = Caller(os_user(), client=CLIENT, ask=_in_turn(ask) if ask else None)
         self._tools: Mapping[str, Tool] = tools.by_name if tools else {}
         self._with_run = bool(run)
         own = [run_definition(run)] if run else []
@@ -78,11 +77,11 @@ class ChatTools:
             return Reply((f"InvalidArguments: the arguments of {name} must be one JSON object",), is_error=True)
         given = cast("Mapping[str, Any]", arguments)
         if tool is not None and not is_run:
-            return await self._house.call(tool.pack, tool.name, given, ask=self._ask, client=CLIENT)
+            return await self._app.call(tool.pack, tool.name, given, self._caller)
         command = given.get("command")
         if not isinstance(command, str) or len(given) != 1:
             return Reply(("InvalidArguments: run needs one argument, command: the program's text",), is_error=True)
-        return await self._house.run(command, ask=self._ask, client=CLIENT)
+        return await self._app.run(command, self._caller)
 
 
 def _left_out(reply: Reply) -> list[str]:

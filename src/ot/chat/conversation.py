@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from ot.chat.chat_client import ChatClient, Message, ToolCall, Turn, Usage
 from ot.chat.chat_tools import ChatTools, ToolAnswer
@@ -30,33 +29,17 @@ class ChatAnswer:
     stop: str = ""
 
 
-class ChatWatcher(Protocol):
-    """Sees a question being answered; must be quick and must not raise."""
+class ChatWatcher:
+    """Sees a question being answered, and looks away; what overrides this must be quick and must not raise."""
 
     def said(self, text: str) -> None:
         """Take a piece of the answer."""
-        ...
 
     def calling(self, call: ToolCall) -> None:
         """Take note that a tool is called."""
-        ...
 
     def called(self, call: ToolCall, answer: ToolAnswer, seconds: float) -> None:
         """Take note of what a tool answered."""
-        ...
-
-
-class Unwatched:
-    """A watcher that looks away."""
-
-    def said(self, text: str) -> None:
-        """Do nothing."""
-
-    def calling(self, call: ToolCall) -> None:
-        """Do nothing."""
-
-    def called(self, call: ToolCall, answer: ToolAnswer, seconds: float) -> None:
-        """Do nothing."""
 
 
 class Conversation:
@@ -78,7 +61,7 @@ class Conversation:
         self._most_turns = turns
         self._seconds = seconds
         self._retries = retries or Retries()
-        self._watcher = watcher or Unwatched()
+        self._watcher = watcher or ChatWatcher()
         self._one_at_a_time = asyncio.Lock()
         self.history: list[Message] = []
         self.usage = Usage()

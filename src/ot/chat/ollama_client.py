@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from typing import Any
 
 from ot.chat.chat_client import Message, Say, ToolCall, Turn, Usage
 from ot.chat.chat_tools import ToolAnswer
+from ot.config.models import Chat
 from ot.errors import BadReply, ChatError, ChatRefused, ChatUnavailable, MissingExtra, RateLimited
 from ot.registry.tool_definitions import ToolDefinition
 
@@ -21,17 +21,8 @@ CONNECT_SECONDS = 2.0
 class OllamaClient:
     """Asks a model of an Ollama; each request is made once."""
 
-    def __init__(
-        self,
-        *,
-        model: str = "",
-        url: str = "",
-        key: str = "",
-        system: str = "",
-        max_tokens: int = 8192,
-        gap_seconds: float = 60.0,
-    ) -> None:
-        """Use the Ollama at *url*; a reply that pauses longer than *gap_seconds* has ended.
+    def __init__(self, chat: Chat, key: str = "", usual_url: str = "") -> None:
+        """Ask as *chat* says, or at *usual_url*; a reply that pauses for longer than its ``gap_seconds`` is over.
 
         Raises:
             MissingExtra: The library is not installed.
@@ -41,14 +32,14 @@ class OllamaClient:
             import ollama  # noqa: PLC0415 - an extra
         except ImportError:
             raise MissingExtra("chat with Ollama's models", "chat") from None
-        self.model = model or USUAL_MODEL
-        self._url = url or os.environ.get("OLLAMA_HOST") or USUAL_URL
+        self.model = chat.model or USUAL_MODEL
+        self._url = chat.ollama_url or usual_url or USUAL_URL
         self._response_error, self._http_error = ollama.ResponseError, httpx.HTTPError
         self._connect_errors = (httpx.ConnectError, httpx.ConnectTimeout, ConnectionError)
-        self._system: list[Message] = [{"role": "system", "content": system}] if system else []
-        self._options = {"num_predict": max_tokens}
+        self._system: list[Message] = [{"role": "system", "content": chat.system}] if chat.system else []
+        self._options = {"num_predict": chat.max_tokens}
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        timeout = httpx.Timeout(gap_seconds, connect=CONNECT_SECONDS)
+        timeout = httpx.Timeout(chat.gap_seconds, connect=CONNECT_SECONDS)
         self._client = ollama.AsyncClient(host=self._url, timeout=timeout, headers=headers)
 
     async def turn(self, history: Sequence[Message], tools: Sequence[ToolDefinition], say: Say) -> Turn:

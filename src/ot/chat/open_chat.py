@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 from ot.chat.anthropic_client import AnthropicClient
 from ot.chat.chat_client import ChatClient
-from ot.chat.chat_tools import ChatTools, House
-from ot.chat.conversation import ChatWatcher, Conversation
+from ot.chat.chat_tools import ChatApp, ChatTools
 from ot.chat.ollama_client import OllamaClient
 from ot.config.models import Chat
 from ot.config.secrets import MODEL_KEYS, Secrets
 from ot.errors import ChatError
-from ot.execution.ask_user import AskUser
+from ot.execution.caller import AskUser
 from ot.registry.tool_definitions import ToolDefinitions
 from ot.registry.tool_registry import ToolRegistry
 
@@ -40,18 +39,12 @@ def open_client(chat: Chat, secrets: Secrets) -> ChatClient:
     """
     key = key_for(chat, secrets)
     if chat.provider == "ollama":
-        return OllamaClient(
-            model=chat.model, url=chat.ollama_url, key=key,
-            system=chat.system, max_tokens=chat.max_tokens, gap_seconds=chat.gap_seconds,
-        )  # fmt: skip
-    return AnthropicClient(
-        key, model=chat.model, url=chat.anthropic_url,
-        system=chat.system, max_tokens=chat.max_tokens, gap_seconds=chat.gap_seconds,
-    )  # fmt: skip
+        return OllamaClient(chat, key, usual_url=secrets.environment.get("OLLAMA_HOST", ""))
+    return AnthropicClient(chat, key)
 
 
 def open_tools(
-    house: House, registry: ToolRegistry, packs: Sequence[str], run: str, ask: AskUser | None = None
+    app: ChatApp, registry: ToolRegistry, packs: Sequence[str], run: str, ask: AskUser | None = None
 ) -> ChatTools:
     """Return the tools of *packs*, or the one tool ``run`` with its description when no pack is named.
 
@@ -63,12 +56,7 @@ def open_tools(
     """
     for pack in packs:
         if why := registry.pack(pack).broken:
-            raise ChatError(f"the pack {pack} cannot be offered: {why}. Mend it, or leave it out of --packs")
+            raise ChatError(f"the pack {pack} cannot be offered: {why}. Fix it, or leave it out of --packs")
     if not packs:
-        return ChatTools(house, run=run, ask=ask)
-    return ChatTools(house, ToolDefinitions.chosen(registry, packs), ask=ask)
-
-
-def open_conversation(client: ChatClient, tools: ChatTools, chat: Chat, watcher: ChatWatcher | None) -> Conversation:
-    """Return a new conversation within the limits of *chat*."""
-    return Conversation(client, tools, turns=chat.turns, seconds=chat.seconds, watcher=watcher)
+        return ChatTools(app, run=run, ask=ask)
+    return ChatTools(app, ToolDefinitions.chosen(registry, packs), ask=ask)

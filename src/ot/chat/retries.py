@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from ot.errors import ChatUnavailable, RateLimited
+from ot.processes.backoff import Backoff
 
 logger = logging.getLogger(__name__)
 
@@ -24,12 +25,13 @@ class Retries:
     longest_seconds: float = 30.0
 
     async def run[T](self, attempt: Callable[[], Awaitable[T]], deadline: float) -> T:
-        """Return what *attempt* returns, trying again while the service is away and the time lasts.
+        """Return what *attempt* returns, trying again while the service is unreachable and the time lasts.
 
         Raises:
             ChatUnavailable: It stayed away, or the next attempt would come after *deadline*.
         """
         limited = failed = 0
+        backoff = Backoff(first=self.pause_seconds, longest=self.longest_seconds, free=0)
         while True:
             try:
                 return await attempt()
@@ -38,14 +40,10 @@ class Retries:
                 limited, failed = limited + is_limit, failed + (not is_limit)
                 if not error.again or limited > self.rate_limits or failed > self.failures:
                     raise
-                pause = self._pause(error, limited + failed)
+                backoff.failed()
+                told = error.retry_after if isinstance(error, RateLimited) else None
+                pause = backoff.seconds_left if told is None else told + random.uniform(0, self.pause_seconds)
                 if time.monotonic() + pause > deadline:
                     raise
                 logger.info("%s; tried again in %.1f s", error, pause)
             await asyncio.sleep(pause)
-
-    def _pause(self, error: ChatUnavailable, attempt: int) -> float:
-        # Full jitter: those who were turned away together do not come back together.
-        backoff = random.uniform(0, min(self.pause_seconds * 2 ** (attempt - 1), self.longest_seconds))
-        told = error.retry_after if isinstance(error, RateLimited) else None
-        return backoff if told is None else told + random.uniform(0, self.pause_seconds)

@@ -5,37 +5,29 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ot.cli.terminal import echo
+from ot.cli.terminal import echo, echo_json
+from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
-    from ot.registry.definition_pins import Change, PinBook
-
+    from ot.servers.definition_pins import Change, PinBook
 
 WIDTH = 160
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        "approve",
-        short_help="Show what proxied servers changed, and approve it.",
-        epilog="Example: onetool approve github",
-    )(approve)
 
 
 def approve(
     what: Annotated[str, typer.Argument(help="A server, or pack.tool; without it, changes are only shown.")] = "",
     everything: Annotated[bool, typer.Option("--all", help="Approve the changes of every server.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what proxied servers changed since they were approved, and approve it."""
     from ot.config.paths import Paths
-    from ot.registry.definition_pins import DefinitionPins
-    from ot.registry.server_files import FOLDER
+    from ot.servers.catalogue_files import FOLDER
+    from ot.servers.definition_pins import DefinitionPins
 
     pins = DefinitionPins(Paths.find().global_dir / FOLDER)
     books = pins.books()
@@ -46,7 +38,7 @@ def approve(
     changes = [change for _, some in found for change in some]
     # Shown first: what could not be shown is not approved.
     if as_json:
-        echo(json.dumps({"approved": approving, "changes": [_plain(change) for change in changes]}))
+        echo_json({"approved": approving, "changes": [asdict(change) for change in changes]})
     else:
         _print(found)
     for book, some in found if approving else ():
@@ -80,16 +72,6 @@ def _not_found(what: str, books: Sequence[PinBook]) -> None:
     why = "nothing of it waits for approval" if known else "no such server was used yet"
     echo(f"onetool: {what}: {why}", err=True)
     raise typer.Exit(0 if known else 3)
-
-
-def _plain(change: Change) -> dict[str, Any]:
-    return {
-        "server": change.server,
-        "tool": change.tool,
-        "what": list(change.what),
-        "old": change.old,
-        "new": change.new,
-    }
 
 
 def _print(found: Sequence[tuple[PinBook, Sequence[Change]]]) -> None:

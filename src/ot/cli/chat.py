@@ -3,59 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ot.cli.terminal import echo, echo_value
-from ot.cli.typed_line import typed_line
+from ot.cli.terminal import echo, echo_json, echo_value
+from ot.cli.terminal.options import Model, Packs, Provider, TrustProject
 
 if TYPE_CHECKING:
-    from ot.cli.chat_room import ChatRoom
+    from ot.cli.terminal.chat_room import ChatRoom
 
 LEAVE = ("exit", "quit", "/exit", "/quit")
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        "chat",
-        short_help="Talk to a model that can use your tools.",
-        epilog="Example: onetool chat --provider ollama --packs file 'what is in this directory?'",
-    )(chat)
 
 
 def chat(
     question: Annotated[
         str | None, typer.Argument(help="Ask this and end; without it: a conversation, or all of standard input.")
     ] = None,
-    provider: Annotated[
-        Literal["anthropic", "ollama"] | None, typer.Option(help="Whose model answers; as chat.provider.")
-    ] = None,
-    model: Annotated[str, typer.Option(help="The model's name; as chat.model.")] = "",
-    packs: Annotated[
-        str, typer.Option(help="Give the model the tools of these packs, separated by commas, instead of run.")
-    ] = "",
-    trust_project: Annotated[
-        bool, typer.Option("--trust-project", help="Use the project's .onetool/ without asking: for CI.")
-    ] = False,
+    provider: Provider = None,
+    model: Model = "",
+    packs: Packs = "",
+    trust_project: TrustProject = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer, calls and tokens as JSON.")] = False,
 ) -> None:
     """Talk to a model that can use your tools; Ctrl-C stops an answer, twice leaves."""
-    from ot.cli.chat_room import ChatRoom
-    from ot.cli.event_loop import new_runner
+    from ot.cli.terminal.chat_room import open_room
 
     talks = question is None and sys.stdin.isatty() and not as_json
     asked = question if question is not None or talks else sys.stdin.read()
-    with new_runner() as runner:
-        chosen = tuple(filter(None, packs.split(",")))
-        room = runner.run(ChatRoom.open(provider, model, chosen, shown=talks, trusted=trust_project))
-        try:
-            ok = _talk(runner, room) if asked is None else runner.run(_one(room, asked.strip(), as_json))
-        finally:
-            runner.run(room.aclose())
+    with open_room(provider, model, packs, shown=talks, trust_project=trust_project) as (runner, room):
+        ok = _talk(runner, room) if asked is None else runner.run(_one(room, asked.strip(), as_json))
     raise typer.Exit(0 if ok else 1)
 
 
@@ -68,13 +46,12 @@ async def _one(room: ChatRoom, question: str, as_json: bool) -> bool:
         answer = await room.conversation.ask(question)
     except ChatError as error:
         if as_json:
-            echo(json.dumps({"error": room.redact(str(error)), "kind": type(error).__name__, **room.facts()}))
+            echo_json({"error": room.redact(str(error)), "kind": type(error).__name__, **room.facts()})
         else:
             echo(f"onetool: {room.redact(str(error))}", err=True)
         return False
-    found = {"answer": answer.text, "turns": answer.turns, **room.facts()}
     if as_json:
-        echo(json.dumps(found))
+        echo_json({"answer": answer.text, "turns": answer.turns, **room.facts()})
     else:
         echo_value(f"{answer.text}\n")
     return True
@@ -82,11 +59,13 @@ async def _one(room: ChatRoom, question: str, as_json: bool) -> bool:
 
 def _talk(runner: asyncio.Runner, room: ChatRoom) -> bool:
     """Hold a conversation until the user leaves it."""
-    room.screen.greet(room.model, room.tools)
+    from ot.cli.terminal.prompts import prompt_line
+
+    room.screen.greet(room.client.model, room.tools)
     interrupted = False
     while True:
         try:
-            question = typed_line("\n> ")
+            question = prompt_line("\n> ")
             interrupted = False
             if question.lower() in LEAVE:
                 return True
@@ -105,7 +84,6 @@ async def _shown(room: ChatRoom, question: str) -> None:
     from ot.errors import ChatError
 
     try:
-        answer = await room.conversation.ask(question)
-        room.screen.end(answer)
+        room.screen.end(await room.conversation.ask(question))
     except ChatError as error:
         room.screen.fail(room.redact(str(error)))

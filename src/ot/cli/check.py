@@ -2,53 +2,42 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ot.cli.terminal import echo
+from ot.cli.terminal import echo_either
+from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
-    from ot.cli.diagnosis.starts import Start
+    from ot.cli.diagnosis.starts import StartOutcome
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        "check",
-        short_help="Start every pack and server, and say what is wrong.",
-        epilog="Example: onetool check --json",
-    )(check)
-
-
-def check(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def check(as_json: AsJson = False) -> None:
     """Start every pack and server, run a program, and say what is wrong."""
-    from ot.cli.event_loop import run_async
+    from ot.cli.terminal.event_loop import run_async
 
     found = run_async(_check())
-    if as_json:
-        echo(json.dumps(found))
-    else:
-        for line in _lines(found):
-            echo(line)
+    echo_either(as_json, found, _lines(found))
     raise typer.Exit(0 if found["ok"] else 1)
 
 
 async def _check() -> dict[str, Any]:
-    from ot.app import App
     from ot.cli.diagnosis.starts import start_all
     from ot.cli.servers import server_rows
     from ot.config.paths import Paths
     from ot.errors import OneToolError
+    from ot.workspace import Workspace
 
     try:
-        app = App(Paths.find())
+        app = Workspace.alone(Paths.find())
     except OneToolError as error:
         return {"ok": False, "errors": [str(error)]}
     try:
         starts = await start_all(app)
-        reply = await app.picture.runner.run("sum(range(10))", caller=app.caller)
+        runner = app.picture.runner
+        reply = await runner.run(await runner.read("sum(range(10))"), app.own_caller)
     finally:
         await app.aclose()
     loaded = app.picture.loaded
@@ -70,43 +59,33 @@ async def _check() -> dict[str, Any]:
     }
 
 
-def _error(start: Start) -> str:
+def _error(start: StartOutcome) -> str:
     return f"{start.kind} {start.name} cannot start: {start.why.rstrip('.')} ({start.advice})"
 
 
-def _with_causes(rows: list[dict[str, Any]], starts: list[Start]) -> list[dict[str, Any]]:
+def _with_causes(rows: list[dict[str, Any]], starts: list[StartOutcome]) -> list[dict[str, Any]]:
     causes = {start.name: start.why for start in starts if (start.kind, start.state) == ("server", "cannot start")}
     return [{**row, "problem": row["problem"] or causes.get(row["name"], "")} for row in rows]
 
 
-def _start_lines(starts: list[dict[str, Any]]) -> list[str]:
-    started = [row["name"] for row in starts if row["state"] == "started"]
-    left = [
-        f"not started: {row['kind']} {row['name']}: {row['why']}" for row in starts if row["state"] == "not started"
-    ]
-    return [f"started: {', '.join(started) or 'nothing'}", *left]
+def _lines(found: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"error: {error}" for error in found["errors"])
+    if "packs" in found:
+        yield from _details(found)
+    yield "ok" if found["ok"] else "not ok"
 
 
-def _servers_and_policy(found: dict[str, Any]) -> list[str]:
+def _details(found: Mapping[str, Any]) -> Iterator[str]:
     from ot.cli.servers import server_lines
 
-    rows = server_lines(found["servers"])
-    lists = [f"  {name}: {', '.join(patterns)}" for name, patterns in found["policy"].items() if patterns]
-    default = "a tool that no pattern names runs when it is read-only, other tools of servers ask"
-    return [f"servers: {len(found['servers'])}", *(f"  {line}" for line in rows), f"policy: {default}", *lists]
-
-
-def _lines(found: dict[str, Any]) -> list[str]:
-    lines = [f"error: {error}" for error in found["errors"]] + [
-        f"warning: {text}" for text in found.get("warnings", [])
-    ]
-    if "packs" in found:
-        files = ", ".join(found["files"]) or "none, all settings are defaults"
-        lines += [
-            f"configuration: {files}",
-            f"project: {found['project']}",
-            f"{found['packs']} packs, {found['tools']} tools; programs run in the {found['engine']} engine",
-            *_start_lines(found["starts"]),
-            *_servers_and_policy(found),
-        ]
-    return [*lines, "ok" if found["ok"] else "not ok"]
+    yield from (f"warning: {text}" for text in found["warnings"])
+    yield f"configuration: {', '.join(found['files']) or 'none, all settings are defaults'}"
+    yield f"project: {found['project']}"
+    yield f"{found['packs']} packs, {found['tools']} tools; programs run in the {found['engine']} engine"
+    yield f"started: {', '.join(row['name'] for row in found['starts'] if row['state'] == 'started') or 'nothing'}"
+    left = [row for row in found["starts"] if row["state"] == "not started"]
+    yield from (f"not started: {row['kind']} {row['name']}: {row['why']}" for row in left)
+    yield f"servers: {len(found['servers'])}"
+    yield from (f"  {line}" for line in server_lines(found["servers"]))
+    yield "policy: a tool that no pattern names runs when it is read-only, other tools of servers ask"
+    yield from (f"  {name}: {', '.join(patterns)}" for name, patterns in found["policy"].items() if patterns)

@@ -1,29 +1,36 @@
-"""onetool dev: a pack's tools, listed or called again at every change of its file."""
+"""onetool dev: a pack's tools, listed or called again at every change of its file.
+
+A call goes through the server's own door, and everything is shown as it happens.
+"""
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import os
+import re
 import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ot.cli.terminal import echo
+from ot.cli.terminal import echo, echo_value
 
 if TYPE_CHECKING:
-    from ot.app import App
-    from ot.cli.dev_call import DevCall
+    from ot.config.load import Loaded
     from ot.config.paths import Paths
+    from ot.execution.call_context import CallContext
+    from ot.execution.consent import RunConsent
+    from ot.registry.extension_source import Extension
     from ot.registry.freshness import Freshness
+    from ot.registry.tool import Tool
+    from ot.workspace import Workspace
 
 PAUSE_SECONDS = 0.3
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    example = """Example: onetool dev .onetool/tools/weather/weather_tools.py 'hello(name="you")'"""
-    app.command("dev", epilog=example, short_help="Call a tool of a pack, again whenever its file changes.")(dev)
+HOW = """write one call with its arguments written out, such as hello(name="you", times=3)"""
 
 
 def dev(
@@ -41,44 +48,41 @@ def dev(
 
     The value goes to standard output; prints, progress, failures and the time go to standard error.
     """
-    from ot.cli.dev_call import parse_call
-    from ot.cli.event_loop import run_async
-    from ot.registry.extension_file import pack_name_of
+    from ot.cli.terminal.event_loop import run_async
+    from ot.registry.extension_source import pack_name_of
 
     pack = pack_name_of(file)
     wanted = parse_call(pack, call) if call is not None else None
-    ok = run_async(_develop(Look(pack, file, wanted), once=once, trust_project=trust_project))
+    ok = run_async(_develop(_Look(pack, file, wanted), once=once, trust_project=trust_project))
     raise typer.Exit(0 if ok else 1)
 
 
-async def _develop(look: Look, *, once: bool, trust_project: bool) -> bool:
-    from ot.app import App
-    from ot.cli.own_log import start_log
+async def _develop(look: _Look, *, once: bool, trust_project: bool) -> bool:
+    from ot.cli.terminal.own_workspace import own_workspace
     from ot.config.paths import Paths
-    from ot.logs import end_logs
-    from ot.registry.extension_file import extension_of_file
+    from ot.registry.extension_source import extension_of_file
 
     paths = Paths.find()
     seen = look.stamps(paths)
-    app = App(
-        paths,
-        trust_project=trust_project,
-        extensions=lambda loaded: [extension_of_file(look.file, paths.global_dir)],
-    )
-    start_log(app, terminal_level=app.picture.loaded.config.logs.level)
-    try:
+
+    def extensions(loaded: Loaded) -> list[Extension]:
+        return [extension_of_file(look.file, paths.global_dir)]
+
+    async with own_workspace(trust_project=trust_project, extensions=extensions) as app:
         ok = await look.show(app)
         while not once:
             # Taken before the files are read: what is written meanwhile is the next change.
             seen = await look.changed(paths, seen)
             ok = await look.show_again(app)
         return ok
-    finally:
-        await app.aclose()
-        end_logs()
 
 
-class Look:
+def _say(text: str, end: str = "\n") -> None:
+    """Show *text* beside the value: on standard error, at once."""
+    echo(text + end, nl=False, err=True)
+
+
+class _Look:
     """One pack's file, and what its author wants to see of it."""
 
     def __init__(self, pack: str, file: Path, call: DevCall | None) -> None:
@@ -88,29 +92,30 @@ class Look:
         self._call = call
         self._warned: tuple[str, ...] = ()
 
-    async def show(self, app: App) -> bool:
+    async def show(self, app: Workspace) -> bool:
         """Show it, and return whether all went well."""
-        from ot.cli.dev_call import carry_out, say
-
-        self._warn(app.picture.loaded.warnings)
+        warnings = app.picture.loaded.warnings
+        for warning in warnings:
+            if warning not in self._warned:  # once is enough, not at every change
+                _say(f"warning: {warning}")
+        self._warned = warnings
         if why := app.picture.registry.pack(self._pack).broken:
-            say(f"pack '{self._pack}' cannot be used: {why}")
+            _say(f"pack '{self._pack}' cannot be used: {why}")
             return False
         if self._call is not None:
-            return await carry_out(app, self._call)
+            return await _carry_out(app, self._call)
         self._list(app)
         return True
 
-    async def show_again(self, app: App) -> bool:
+    async def show_again(self, app: Workspace) -> bool:
         """Show it as the files are now."""
-        from ot.cli.dev_call import say
         from ot.errors import OneToolError
 
-        say(f"--- {time.strftime('%H:%M:%S')} changed")
+        _say(f"--- {time.strftime('%H:%M:%S')} changed")
         try:
             await app.reload()
         except OneToolError as error:
-            say(f"onetool: {error}")
+            _say(f"onetool: {error}")
             return False
         return await self.show(app)
 
@@ -125,13 +130,13 @@ class Look:
 
     async def changed(self, paths: Paths, seen: Freshness) -> Freshness:
         """Return the files as they are, as soon as they are no longer as *seen*."""
-        while not seen.is_lost(""):  # noqa: ASYNC110 - the portable way to learn of a change is to look
+        while not seen.is_stale():  # noqa: ASYNC110 - the portable way to learn of a change is to look
             await asyncio.sleep(PAUSE_SECONDS)
         return self.stamps(paths)
 
-    def _list(self, app: App) -> None:
-        from ot.registry.extension_file import extension_of_file
-        from ot.registry.signature import signature_text
+    def _list(self, app: Workspace) -> None:
+        from ot.registry.extension_source import extension_of_file
+        from ot.registry.tool import signature_text
 
         for tool in app.picture.registry.pack(self._pack).tools.values():
             echo(signature_text(tool))
@@ -141,10 +146,130 @@ class Look:
             given = secret in app.picture.workers[self._pack].secrets
             echo(f"secret {secret}: {'given' if given else 'not given'}")
 
-    def _warn(self, warnings: tuple[str, ...]) -> None:
-        from ot.cli.dev_call import say
 
-        for warning in warnings:
-            if warning not in self._warned:  # once is enough, not at every change
-                say(f"warning: {warning}")
-        self._warned = warnings
+# ---------------------------------------------------------------- the call as it was typed
+
+
+@dataclass(frozen=True)
+class DevCall:
+    """A call as it was typed."""
+
+    pack: str
+    name: str
+    args: Sequence[Any] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def parse_call(pack: str, text: str) -> DevCall:
+    """Return *text*, such as ``hello(name="you")`` or ``pack.hello(name="you")``, as a call.
+
+    Raises:
+        typer.BadParameter: It is anything else; nothing in it is evaluated.
+    """
+    try:
+        return _call(pack, ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        raise typer.BadParameter(f"'{text[:80]}' is no such call: {HOW}") from None
+
+
+def _call(pack: str, node: ast.expr) -> DevCall:
+    match node:
+        case ast.Call(func=ast.Name(id=name)):
+            pass
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=name)) if owner == pack:
+            pass
+        case _:
+            raise ValueError(HOW)
+    named = {keyword.arg: ast.literal_eval(keyword.value) for keyword in node.keywords if keyword.arg}
+    if len(named) < len(node.keywords):
+        raise ValueError(HOW)
+    return DevCall(pack, name, [ast.literal_eval(argument) for argument in node.args], named)
+
+
+# ---------------------------------------------------------------- what comes of it
+
+
+@dataclass(frozen=True)
+class _OfAuthor:
+    """Who types a call of the pack being written agrees to it; tools of others that it calls ask as ever."""
+
+    pack: str
+    rest: RunConsent
+
+    async def require(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> None:
+        if tool.pack != self.pack:
+            await self.rest.require(tool, arguments, context)
+
+
+async def _carry_out(app: Workspace, call: DevCall) -> bool:
+    """Show what the call prints, tells and returns, and return whether it returned."""
+    from ot.errors import OneToolError
+    from ot.output.formats import serialize_result
+    from ot.values.parts import NotSerializable
+
+    started = time.monotonic()
+    given = [name for spec in app.picture.workers.values() for name in spec.secrets]
+    redact = app.picture.loaded.secrets.using(given).redact
+    try:
+        echo_value(redact(serialize_result(await _value(app, call, redact))))
+    except (OneToolError, NotSerializable) as error:
+        _say(redact(_of_author(app, call.pack, _failure(error))))
+        _say(f"failed after {time.monotonic() - started:.2f} s")
+        return False
+    _say(f"ok, {time.monotonic() - started:.2f} s")
+    return True
+
+
+async def _value(app: Workspace, call: DevCall, redact: Callable[[str], str]) -> Any:
+    from ot.cli.terminal.prompts import TerminalQuestion
+    from ot.execution.call_context import CallContext
+    from ot.execution.consent import RunConsent
+    from ot.execution.deadline import Deadline
+
+    executor = app.picture.runner.executor
+    config = app.picture.loaded.config
+    # The tool's own time begins when it can be called: a first call may have to install things before.
+    seconds = config.workers.install_seconds + config.workers.start_seconds + config.limits.call_seconds
+
+    def told(what: str, tool: str, details: Mapping[str, Any]) -> None:
+        if what == "print":
+            _say(redact(str(details.get("text", ""))), end="")
+        elif what == "progress":
+            _say(redact(_progress(details)))
+
+    async def call_back(pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        return (await executor.call(pack, name, args, kwargs, context))[0]
+
+    clock = Deadline.after(seconds)
+    rest = RunConsent(TerminalQuestion(app.ask_seconds), clock, redact=redact)
+    context = CallContext(
+        replace(app.own_caller, ask=rest.ask), "dev", 1, clock.at, told=told, call=call_back, clock=clock,
+        consent=_OfAuthor(call.pack, rest),
+    )  # fmt: skip
+    return (await executor.call(call.pack, call.name, call.args, call.kwargs, context))[0]
+
+
+def _progress(details: Mapping[str, Any]) -> str:
+    done, total, message = details.get("done"), details.get("total"), str(details.get("message", ""))
+    if done is None:
+        return message
+    place = f"{done}" if total is None else f"{done}/{total}"
+    return f"[{place}] {message}".rstrip()
+
+
+def _of_author(app: Workspace, pack: str, text: str) -> str:
+    """Return *text* with the files that the author knows in place of the copies that the worker runs."""
+    from ot.workers.pack_environment import PACKS
+
+    copies = re.escape(f"{app.paths.global_dir / PACKS}{os.sep}") + r"\w+"
+    directory = str(Path(app.picture.registry.pack(pack).origin).absolute())
+    return re.sub(copies, lambda _: directory, text)
+
+
+def _failure(error: Exception) -> str:
+    from ot.errors import ToolFailed
+
+    # A backend notes the tool's own frames on what it raises: they begin with the same words.
+    if notes := getattr(error, "__notes__", []):
+        return "\n".join(note.rstrip() for note in notes)
+    return f"{error.kind if isinstance(error, ToolFailed) else type(error).__name__}: {error}"

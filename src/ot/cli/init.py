@@ -1,28 +1,27 @@
-"""onetool init: a commented configuration to start from."""
+"""onetool init: a commented configuration to start from, or the servers of other clients."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ot.cli.terminal import echo
+from ot.cli.terminal import NOT_TRUSTED, confirm, echo, echo_either
+from ot.cli.terminal.options import AsJson
 
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        "init",
-        short_help="Write a commented .onetool/onetool.yaml, or take over servers.",
-        epilog="Example: onetool init && onetool check",
-    )(init)
+if TYPE_CHECKING:
+    from ot.config.clients.server_entry import FoundServer, Scope
+    from ot.config.clients.take_over import Plan
+    from ot.config.edit_config import Edited
+    from ot.config.paths import Paths
+    from ot.config.yaml_edit import YamlText
 
 
 def complete_clients(incomplete: str) -> list[str]:
     """Return the clients whose names begin like this."""
-    from ot.config.clients.take_over import CLIENTS
+    from ot.config.clients.known_clients import CLIENTS
 
     return [name for name in (*CLIENTS, "all") if name.startswith(incomplete)]
 
@@ -39,7 +38,7 @@ def init(
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before writing what --from found.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write a commented .onetool/onetool.yaml with its schema, and trust what was written.
 
@@ -48,14 +47,15 @@ def init(
     vscode, codex, windsurf, zed or all.
     """
     if from_clients:
-        from ot.cli.init_from import take_over
+        _take_over(from_clients, use_global=use_global, yes=yes, as_json=as_json)
+    else:
+        _write_new(use_global, as_json)
 
-        take_over(from_clients, use_global=use_global, yes=yes, as_json=as_json)
-        return
+
+def _write_new(use_global: bool, as_json: bool) -> None:
     from ot.config.inventory import take_inventory
-    from ot.config.new_directory import write_new_directory
+    from ot.config.new_directory import template, write_new_directory
     from ot.config.paths import CONFIG_FILE, FOLDER, Paths
-    from ot.config.template import template
     from ot.config.trust import Trust
     from ot.errors import ConfigError
 
@@ -71,14 +71,156 @@ def init(
     trusted = not use_global and not foreign and directory != paths.global_dir
     if trusted:
         Trust(paths.global_dir).trust(take_inventory(directory))
-    _tell(directory, trusted, foreign, as_json)
+    lines = [
+        f"Wrote {directory / CONFIG_FILE}; every setting is in it, commented out.",
+        *(["Other files were there before: look at them, then run onetool trust."] if foreign else []),
+        "Next: onetool check",
+    ]
+    echo_either(as_json, {"directory": str(directory), "trusted": trusted}, lines)
 
 
-def _tell(directory: Path, trusted: bool, foreign: bool, as_json: bool) -> None:
-    if as_json:
-        echo(json.dumps({"directory": str(directory), "trusted": trusted}))
+# ---------------------------------------------------------------- --from: shown first, then written
+
+
+def _take_over(names: Sequence[str], *, use_global: bool, yes: bool, as_json: bool) -> None:
+    """Show what the clients called *names* have, ask, and write it."""
+    from ot.config.paths import Paths
+
+    paths = Paths.find()
+    plan = _plan(_chosen(names), paths, use_global)
+    if not as_json:
+        echo("\n".join(_lines(plan)))
+    if not plan.taken and not plan.rules and not plan.denied:
+        echo_either(as_json, _as_json(plan, []), ())
+        raise typer.Exit(0 if plan.servers else 3)
+    if not (yes or confirm("Write this?", "write")):
+        echo("Nothing was written.", err=True)
+        raise typer.Exit(4)
+    edited = _write(plan, paths)
+    echo_either(as_json, _as_json(plan, edited), _written_lines(edited))
+
+
+def _chosen(names: Sequence[str]) -> list[str]:
+    from ot.config.clients.take_over import CLIENTS
+    from ot.nearest_names import did_you_mean
+
+    if "all" in names:
+        return list(CLIENTS)
+    for name in names:
+        if name not in CLIENTS:
+            guess = did_you_mean(name, list(CLIENTS))
+            also = f", did you mean {guess}?" if guess else f": there are {', '.join(CLIENTS)} and all"
+            raise typer.BadParameter(f"the client {name!r} is not known{also}")
+    return list(dict.fromkeys(names))
+
+
+def _plan(names: Sequence[str], paths: Paths, use_global: bool) -> Plan:
+    from ot.config.clients.take_over import plan_of, surroundings
+    from ot.config.edit_config import config_text, files_of, kept_secrets
+
+    scopes: dict[Scope, bool] = {"user": True} if use_global else {"user": True, "project": False}
+    known: list[str] = []
+    kept: dict[Scope, Mapping[str, str]] = {}
+    for scope, is_global in scopes.items():
+        known += config_text(files_of(paths, use_global=is_global)).get("servers") or {}
+        kept[scope] = kept_secrets(paths, use_global=is_global)
+    return plan_of(names, surroundings(paths.cwd), known, kept)
+
+
+def _write(plan: Plan, paths: Paths) -> list[Edited]:
+    from ot.config.edit_config import edit_config
+
+    edited: list[Edited] = []
+    denied = [("deny", pattern) for pattern in plan.denied]
+    # The project first: where that is refused, nothing is written at all.
+    for scope, rules in (("project", denied), ("user", plan.rules)):
+        servers = [server for server in plan.taken if server.place.scope == scope]
+        if servers or rules:
+            secrets = {name: value for server in servers for name, value in server.secrets.items()}
+            brought = scope == "project" and (bool(rules) or any(server.place.repository for server in servers))
+
+            change = partial(_changed, servers=servers, rules=rules)
+            edit = edit_config(paths, change, use_global=scope == "user", secrets=secrets, from_repository=brought)
+            edited.append(edit)
+    return edited
+
+
+def _changed(text: YamlText, servers: Sequence[FoundServer], rules: Any) -> YamlText:
+    from ot.config.edit_config import POLICY_LISTS, with_pattern
+
+    for server in servers:
+        text = text.put(("servers", server.name), server.entry)
+    for rule, pattern in rules:
+        # What the user has said here already stays said.
+        if not any(pattern in (text.get("policy", name) or ()) for name in POLICY_LISTS):
+            text = with_pattern(text, rule, pattern)
+    return text
+
+
+def _lines(plan: Plan) -> Iterator[str]:
+    from ot.visible_text import printable
+
+    for file in plan.files:
+        yield f"read {printable(str(file))}"
+    for problem in plan.problems:
+        yield f"warning: {printable(problem)}"
+    for server in plan.servers:
+        yield from _server_lines(server)
+    for rule, pattern in plan.rules:
+        yield f"  policy {rule}: {printable(pattern)}"
+    for pattern in plan.denied:
+        yield f"  policy deny, in ./.onetool: {printable(pattern)}"
+    if not plan.servers:
+        yield "No servers were found."
+    if any(server.place.repository for server in plan.taken):
+        yield "What came with the repository stays untrusted until you run onetool trust."
+
+
+def _server_lines(server: FoundServer) -> Iterator[str]:
+    """Yield a server as ``onetool trust`` shows it, and what was done to it."""
+    from ot.config.inventory import server_words, shown
+
+    name, client = shown(server.name), server.client
+    if server.skipped:
+        yield f"- {name}  from {client}  left out: {shown(server.skipped)}"
         return
-    echo(f"Wrote {directory / 'onetool.yaml'}; every setting is in it, commented out.")
-    if foreign:
-        echo("Other files were there before: look at them, then run onetool trust.")
-    echo("Next: onetool check")
+    where = "~/.onetool" if server.place.scope == "user" else "./.onetool"
+    yield f"+ {name}  from {client}{', in the repository' if server.place.repository else ''}  to {where}"
+    yield from (f"    {shown(key)}: {shown(text)}" for key, text in server_words(server.entry).items())
+    yield from (f"    note: {shown(note)}" for note in server.notes)
+
+
+def _written_lines(edited: Sequence[Edited]) -> Iterator[str]:
+    for edit in edited:
+        backup = f"; as it was: {edit.backup}" if edit.backup else ""
+        yield f"Wrote {edit.file}{backup}." if edit.changed else f"{edit.file} has all of it already."
+        if edit.secrets_file:
+            yield f"Secrets are in {edit.secrets_file}, which only you can read."
+        if edit.trusted is False:
+            yield NOT_TRUSTED
+    if edited:
+        yield "Next: onetool check"
+
+
+def _as_json(plan: Plan, edited: Sequence[Edited]) -> dict[str, Any]:
+    servers = [
+        {
+            "name": server.name,
+            "client": server.client,
+            "file": str(server.place.file),
+            "to": server.place.scope,
+            "from_repository": server.place.repository,
+            "entry": dict(server.entry),
+            "notes": list(server.notes),
+            "skipped": server.skipped,
+        }
+        for server in plan.servers
+    ]
+    return {
+        "servers": servers,
+        "policy": [{"rule": rule, "pattern": pattern} for rule, pattern in plan.rules],
+        "project_policy": [{"rule": "deny", "pattern": pattern} for pattern in plan.denied],
+        "problems": list(plan.problems),
+        "written": [str(edit.file) for edit in edited],
+        "trusted": {str(edit.file): edit.trusted for edit in edited if edit.trusted is not None},
+    }

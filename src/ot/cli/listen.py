@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ot.cli.terminal import echo, echo_value
+from ot.cli.terminal.options import Model, Packs, Provider, TrustProject
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from ot.chat.background_transcriber import Heard
-    from ot.chat.transcriber import Transcriber
-    from ot.cli.chat_room import ChatRoom
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    example = "Example: onetool listen --orders 'list my tools | turn on the light' orders.wav"
-    app.command("listen", epilog=example, short_help="Answer what is said, with your tools.")(listen)
+    from ot.chat.transcribers import Heard, Transcriber
+    from ot.cli.terminal.chat_room import ChatRoom
 
 
 def listen(
@@ -29,39 +23,30 @@ def listen(
         str, typer.Option(help="Sentences to recognise offline, divided by |; without them, free speech by Whisper.")
     ] = "",
     whisper: Annotated[str, typer.Option(help="The Whisper model for free speech.")] = "base.en",
-    provider: Annotated[
-        Literal["anthropic", "ollama"] | None, typer.Option(help="Whose model answers; as chat.provider.")
-    ] = None,
-    model: Annotated[str, typer.Option(help="The model's name; as chat.model.")] = "",
-    packs: Annotated[
-        str, typer.Option(help="Give the model the tools of these packs, separated by commas, instead of run.")
-    ] = "",
-    trust_project: Annotated[
-        bool, typer.Option("--trust-project", help="Use the project's .onetool/ without asking: for CI.")
-    ] = False,
+    provider: Provider = None,
+    model: Model = "",
+    packs: Packs = "",
+    trust_project: TrustProject = False,
 ) -> None:
     """Answer what is said, in a file or into the microphone, with your tools."""
-    from ot.chat.audio import require_wav
-    from ot.cli.chat_room import ChatRoom
-    from ot.cli.event_loop import new_runner
+    from ot.chat.audio import microphone_chunks, require_wav, wav_chunks
+    from ot.chat.transcribers import SphinxTranscriber, WhisperTranscriber
+    from ot.cli.terminal.chat_room import open_room
 
     if file:
         require_wav(file)  # before a key is asked for, and servers are
-    with new_runner() as runner:
-        chosen = tuple(filter(None, packs.split(",")))
-        room = runner.run(ChatRoom.open(provider, model, chosen, trusted=trust_project))
-        try:
-            ok = runner.run(_listen(room, _chunks(file), _transcriber(orders, whisper)))
-        finally:
-            runner.run(room.aclose())
+    with open_room(provider, model, packs, trust_project=trust_project) as (runner, room):
+        chunks = wav_chunks(file) if file else microphone_chunks()
+        heard_by = SphinxTranscriber(f"public <order> = {orders};") if orders else WhisperTranscriber(whisper)
+        ok = runner.run(_listen(room, chunks, heard_by))
     raise typer.Exit(0 if ok else 1)
 
 
 async def _listen(room: ChatRoom, chunks: AsyncIterator[bytes], transcriber: Transcriber) -> bool:
-    from ot.chat.background_transcriber import BackgroundTranscriber
+    from ot.chat.transcribers import BackgroundTranscriber
 
     ears = BackgroundTranscriber(
-        transcriber, room.conversation, told=lambda heard: _tell(heard, room.redact(heard.error))
+        transcriber, room.conversation, on_heard=lambda heard: _tell(heard, room.redact(heard.error))
     )
     heard = await ears.listen(chunks)
     if not heard:
@@ -75,17 +60,3 @@ def _tell(heard: Heard, error: str) -> None:
         echo(f"onetool: {error}", err=True)
     else:
         echo_value(f"{heard.answer}\n")
-
-
-def _chunks(file: Path | None) -> AsyncIterator[bytes]:
-    from ot.chat.audio import wav_chunks
-    from ot.chat.microphone import microphone_chunks
-
-    return wav_chunks(file) if file else microphone_chunks()
-
-
-def _transcriber(orders: str, whisper: str) -> Transcriber:
-    from ot.chat.sphinx_transcriber import SphinxTranscriber
-    from ot.chat.whisper_transcriber import WhisperTranscriber
-
-    return SphinxTranscriber(f"public <order> = {orders};") if orders else WhisperTranscriber(whisper)

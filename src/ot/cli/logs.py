@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Self, cast
 
 import typer
 
 from ot.cli.terminal import echo
+from ot.visible_text import visible_json
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -19,11 +20,6 @@ PAUSE_SECONDS = 0.25
 LATEST = 1 << 40
 """A moment that every platform's clock can show."""
 OWN = ("ts", "level", "logger", "message", "span", "status", "duration", "trace")
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("logs", epilog="Example: onetool logs -f --level WARNING")(logs)
 
 
 def logs(
@@ -37,14 +33,15 @@ def logs(
     if level.upper() not in LEVELS:
         raise typer.BadParameter(f"'{level}' is no level: {', '.join(LEVELS)}")
     path, oldest = _path(), _oldest(since)
-    for line in _following(path) if follow else _lines(path):
+    for line in _lines(path, follow):
         entry = _entry(line)
         wanted = LEVELS.index(str(entry.get("level", "INFO"))) if entry.get("level") in LEVELS else 1
         if wanted < LEVELS.index(level.upper()) or _number(entry, "ts") < oldest:
             continue
         if run and entry.get("run") != run:
             continue
-        echo(_as_json(line) if as_json else _text(entry))
+        # A line as it is; what a terminal would obey is written as JSON can write it too.
+        echo(visible_json(line) if as_json else _text(entry))
 
 
 def _path() -> Path:
@@ -71,27 +68,19 @@ def _oldest(since: str) -> float:
     return time.time() - int(number) * UNITS[unit]
 
 
-def _lines(path: Path) -> Iterator[str]:
-    """Yield every line, those of older files first."""
-    for file in [*_older(path), path]:
-        yield from _lines_of(file)
-
-
-def _lines_of(file: Path) -> Iterator[str]:
-    if file.exists():
-        with file.open(encoding="utf-8", errors="replace") as lines:
-            yield from (line.rstrip("\n") for line in lines)
-
-
-def _older(path: Path) -> list[Path]:
+def _lines(path: Path, follow: bool) -> Iterator[str]:
+    """Yield every line, those of older files first; with *follow* also those that come, until interrupted."""
     numbers = [int(file.suffix[1:]) for file in path.parent.glob(f"{path.name}.*") if file.suffix[1:].isdigit()]
-    return [path.with_name(f"{path.name}.{number}") for number in sorted(numbers, reverse=True)]
+    older = [path.with_name(f"{path.name}.{number}") for number in sorted(numbers, reverse=True)]
+    for file in older if follow else [*older, path]:
+        if file.exists():
+            with file.open(encoding="utf-8", errors="replace") as lines:
+                yield from (line.rstrip("\n") for line in lines)
+    if follow:
+        yield from _following(path)
 
 
 def _following(path: Path) -> Iterator[str]:
-    """Yield every line, and those that come, until interrupted."""
-    for file in _older(path):
-        yield from _lines_of(file)
     while not path.exists():
         time.sleep(PAUSE_SECONDS)
     with LogTail(path) as tail:
@@ -132,13 +121,6 @@ def _entry(line: str) -> dict[str, Any]:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {"message": line}
 
 
-def _as_json(line: str) -> str:
-    """Return a line as it is; what a terminal would obey is written as JSON can write it too."""
-    from ot.visible_text import visible_json
-
-    return visible_json(line)
-
-
 def _text(entry: dict[str, Any]) -> str:
     from ot.log_span import in_a_log
 
@@ -147,7 +129,7 @@ def _text(entry: dict[str, Any]) -> str:
         said = f"{entry['span']} {entry.get('status', '')} {_number(entry, 'duration'):.3f}s"
     else:
         said = f"{entry.get('logger', '')}: {entry.get('message', '')}"
-    more = _fields(entry.items())
+    more = " ".join(f"{name}={value}" for name, value in entry.items() if name not in OWN)
     trace = f"\n{entry['trace']}" if entry.get("trace") else ""
     return f"{clock} {in_a_log(f'{entry.get("level", "")!s:<7} {said}{" " if more else ""}{more}{trace}')}"
 
@@ -156,7 +138,3 @@ def _number(entry: dict[str, Any], key: str) -> float:
     """Return a number that a clock can show; a line of the log may be anything."""
     found = entry.get(key)
     return found if isinstance(found, int | float) and 0 <= found < LATEST else 0
-
-
-def _fields(items: Iterable[tuple[str, Any]]) -> str:
-    return " ".join(f"{name}={value}" for name, value in items if name not in OWN)

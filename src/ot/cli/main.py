@@ -41,7 +41,7 @@ def _is_below(path: str, places: list[str]) -> bool:
 def _dispatch(arguments: list[str]) -> None:
     # Clients start the server many times a day: the plain form does without the command-line library's import.
     if arguments == ["serve"]:
-        from ot.cli.serving import serve_stdio
+        from ot.cli.terminal.own_workspace import serve_stdio
 
         serve_stdio(trust_project=False)
         return

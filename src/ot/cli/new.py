@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ot.cli.terminal import echo
+from ot.cli.terminal import echo_either
+from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
-    from ot.config.paths import Paths
     from ot.config.trust import Trust
 
 PACK = '''\
@@ -59,50 +58,35 @@ def hello(*, name: str) -> str:
 '''
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command group."""
-    group = typer.Typer(
-        help="Write something new to start from.", epilog="Example: onetool new pack weather", no_args_is_help=True
-    )
-    group.command("pack", epilog="Example: onetool new pack weather")(pack)
-    app.add_typer(group, name="new")
-
-
 def pack(
     name: Annotated[str, typer.Argument(help="The pack's name, as programs write it.")],
     use_global: Annotated[bool, typer.Option("--global", help="Write to ~/.onetool/ instead of ./.onetool/.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write a pack with one tool, which works as it is."""
-    from ot.config.paths import Paths
+    from ot.config.paths import FOLDER, Paths
     from ot.config.trust import Trust
-    from ot.registry.extension_file import pack_name_problem
+    from ot.errors import ConfigError
+    from ot.registry.extension_source import pack_name_problem
 
     if problem := pack_name_problem(name):
         raise typer.BadParameter(problem)
     paths = Paths.find()
-    own = use_global or _is_users_own(paths)
-    directory = paths.global_dir if own else _project(paths)
+    here = paths.cwd / FOLDER
+    if paths.ignored and not use_global:
+        raise ConfigError(f"nothing was written: {paths.ignored}")
+    own = use_global or here.resolve() == paths.global_dir.resolve()
+    directory = paths.global_dir if own else here
     book = Trust(paths.global_dir)
     before = None if own else _trusted_before(book, directory)
     file = _write(directory, name, ignore=before == {})
-    trusted = before is not None and _trust(book, directory, before, file)
-    _tell(name, file, needs_trust=not own and not trusted, as_json=as_json)
-
-
-def _is_users_own(paths: Paths) -> bool:
-    from ot.config.paths import FOLDER
-
-    return not paths.ignored and (paths.cwd / FOLDER).resolve() == paths.global_dir.resolve()
-
-
-def _project(paths: Paths) -> Path:
-    from ot.config.paths import FOLDER
-    from ot.errors import ConfigError
-
-    if paths.ignored:
-        raise ConfigError(f"nothing was written: {paths.ignored}")
-    return paths.cwd / FOLDER
+    needs_trust = not own and not (before is not None and _trust(book, directory, before, file))
+    lines = [
+        f"Wrote {file}",
+        *(["The project's .onetool/ is not trusted as it is now: look at it, then run onetool trust."] * needs_trust),
+        f"""Next: onetool run '{name}.hello(name="you")'""",
+    ]
+    echo_either(as_json, {"pack": name, "file": str(file), "trusted": not needs_trust}, lines)
 
 
 def _trusted_before(book: Trust, directory: Path) -> dict[str, str] | None:
@@ -116,8 +100,7 @@ def _trusted_before(book: Trust, directory: Path) -> dict[str, str] | None:
 def _write(directory: Path, name: str, *, ignore: bool) -> Path:
     from ot.config.new_directory import write_ignored
     from ot.errors import ConfigError
-    from ot.registry.extension_file import SUFFIX
-    from ot.registry.extension_source import TOOLS
+    from ot.registry.extension_source import SUFFIX, TOOLS
 
     tools = directory / TOOLS
     if tools.is_symlink():
@@ -147,13 +130,3 @@ def _trust(book: Trust, directory: Path, before: dict[str, str], file: Path) -> 
         return False
     book.trust(inventory)
     return True
-
-
-def _tell(name: str, file: Path, *, needs_trust: bool, as_json: bool) -> None:
-    if as_json:
-        echo(json.dumps({"pack": name, "file": str(file), "trusted": not needs_trust}))
-        return
-    echo(f"Wrote {file}")
-    if needs_trust:
-        echo("The project's .onetool/ is not trusted as it is now: look at it, then run onetool trust.")
-    echo(f"""Next: onetool run '{name}.hello(name="you")'""")

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ot.cli.terminal import echo
+from ot.cli.terminal import echo, echo_either
+from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
-    from ot.config.clients.found_server import Rule
+    from ot.config.models import PolicyRule
     from ot.config.paths import Paths
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("allow", epilog="Example: onetool allow 'github.search_*'")(allow)
-    app.command("ask", epilog="Example: onetool ask '*.delete_*'")(ask)
-    app.command("deny", epilog="Example: onetool deny 'vault.*'")(deny)
 
 
 Pattern = Annotated[
     str, typer.Argument(help="Tools as pack.tool; * stands for any text, as in github.* or *.delete_*.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def allow(pattern: Pattern, as_json: AsJson = False) -> None:
@@ -43,20 +35,17 @@ def deny(pattern: Pattern, as_json: AsJson = False) -> None:
     _put("deny", pattern, as_json)
 
 
-def _put(rule: Rule, pattern: str, as_json: bool) -> None:
-    from ot.config.edit_config import edit_config
+def _put(rule: PolicyRule, pattern: str, as_json: bool) -> None:
+    from ot.config.edit_config import edit_config, with_pattern
     from ot.config.paths import Paths
-    from ot.config.policy_edit import with_pattern
 
     paths = Paths.find()
     edited = edit_config(paths, lambda text: with_pattern(text, rule, pattern), use_global=True)
     unknown = _unknown(paths, pattern)
-    if as_json:
-        told = {"rule": rule, "pattern": pattern, "file": str(edited.file), "changed": edited.changed}
-        echo(json.dumps({**told, **({"warning": unknown} if unknown else {})}))
-        return
-    echo(f"{rule}: {pattern}, in {edited.file}" if edited.changed else f"{rule}: {pattern} is in {edited.file} already")
-    if unknown:
+    told = {"rule": rule, "pattern": pattern, "file": str(edited.file), "changed": edited.changed}
+    where = f", in {edited.file}" if edited.changed else f" is in {edited.file} already"
+    echo_either(as_json, told | ({"warning": unknown} if unknown else {}), [f"{rule}: {pattern}{where}"])
+    if unknown and not as_json:
         echo(f"warning: {unknown}", err=True)
 
 
@@ -64,13 +53,14 @@ def _unknown(paths: Paths, pattern: str) -> str:
     """Return that there is no such tool, or nothing when there is one, or may be one that is not known here."""
     from fnmatch import fnmatchcase
 
-    from ot.app import App
-    from ot.cli.event_loop import run_async
+    from ot.cli.terminal.event_loop import run_async
     from ot.config.models import pack_name
-    from ot.errors import OneToolError, did_you_mean, listing
+    from ot.errors import OneToolError
+    from ot.nearest_names import did_you_mean, listing
+    from ot.workspace import Workspace
 
     try:
-        app = App(paths)
+        app = Workspace.alone(paths)
     except OneToolError:
         return ""  # the project's configuration cannot be read, which is not what was asked for
     packs, servers = app.picture.registry.packs, app.picture.loaded.config.servers

@@ -11,26 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ot.cli.terminal import echo, echo_value
+from ot.cli.terminal.options import TrustProject
 
 if TYPE_CHECKING:
     from ot.runtime.reply import Reply
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("run", epilog="""Example: onetool run 'file.search(pattern="TODO", path="src")'""")(run)
-
-
 def run(
     code: Annotated[str | None, typer.Argument(help="The program; - reads it from standard input.")] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Read the program from a file.")] = None,
-    trust_project: Annotated[
-        bool, typer.Option("--trust-project", help="Use the project's .onetool/ without asking: for CI.")
-    ] = False,
+    trust_project: TrustProject = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole reply as JSON.")] = False,
 ) -> None:
     """Run a program and print what it returns."""
-    from ot.cli.event_loop import run_async
+    from ot.cli.terminal.event_loop import run_async
 
     reply = run_async(_run(_command(code, file), trust_project))
     if as_json:
@@ -38,17 +32,13 @@ def run(
         echo(json.dumps(whole | ({"blocks": list(reply.blocks)} if reply.blocks else {})))
     else:
         for text in reply.texts:
-            _print(text, reply.is_error)
+            if reply.is_error:
+                echo(text, nl=not text.endswith("\n"), err=True)
+            else:
+                echo_value(text)
         for block in reply.blocks:
             echo(_block_line(block), err=True)
     raise typer.Exit(1 if reply.is_error else 0)
-
-
-def _print(text: str, is_error: bool) -> None:
-    if is_error:
-        echo(text, nl=not text.endswith("\n"), err=True)
-    else:
-        echo_value(text)
 
 
 def _block_line(block: Mapping[str, Any]) -> str:
@@ -72,17 +62,11 @@ def _command(code: str | None, file: Path | None) -> str:
 
 
 async def _run(command: str, trust_project: bool) -> Reply:
-    from ot.app import App
-    from ot.cli.own_log import start_log
-    from ot.cli.terminal_question import TerminalQuestion
-    from ot.config.paths import Paths
-    from ot.logs import end_logs
+    from ot.cli.terminal.own_workspace import own_workspace
+    from ot.cli.terminal.prompts import TerminalQuestion
+    from ot.config.principal import os_user
+    from ot.execution.caller import Caller
     from ot.stats.rows import CLI
 
-    app = App(Paths.find(), trust_project=trust_project)
-    start_log(app, terminal_level="WARNING")
-    try:
-        return await app.run(command, ask=TerminalQuestion(app.ask_seconds), client=CLI)
-    finally:
-        await app.aclose()
-        end_logs()
+    async with own_workspace(terminal_level="WARNING", trust_project=trust_project) as app:
+        return await app.run(command, Caller(os_user(), client=CLI, ask=TerminalQuestion(app.ask_seconds)))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ot.cli.terminal import echo
+from ot.cli.terminal import NOT_TRUSTED, echo, echo_either, fail
+from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,30 +17,23 @@ if TYPE_CHECKING:
     from ot.config.yaml_edit import YamlText
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("servers", epilog="Example: onetool servers --json")(servers)
-    app.command("remove", epilog="Example: onetool remove clock")(remove)
-    app.command("enable", epilog="Example: onetool enable clock")(enable)
-    app.command("disable", epilog="Example: onetool disable clock")(disable)
-
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-
 def complete_servers(incomplete: str) -> list[str]:
     """Return the servers whose names begin like this; a configuration that cannot be read has none to offer."""
+    from ot.errors import OneToolError
+
+    try:
+        return [name for name in _loaded()[0].config.servers if name.startswith(incomplete)]
+    except OneToolError:
+        return []
+
+
+def _loaded() -> tuple[Loaded, Paths]:
     from ot.config.load import load_config
     from ot.config.paths import Paths
     from ot.config.trust import Trust
-    from ot.errors import OneToolError
 
     paths = Paths.find()
-    try:
-        known = load_config(paths, Trust(paths.global_dir)).config.servers
-    except OneToolError:
-        return []
-    return [name for name in known if name.startswith(incomplete)]
+    return load_config(paths, Trust(paths.global_dir)), paths
 
 
 Name = Annotated[
@@ -50,18 +43,11 @@ Name = Annotated[
 
 def servers(as_json: AsJson = False) -> None:
     """List the MCP servers, and whether each can be started."""
-    from ot.config.load import load_config
-    from ot.config.paths import Paths
-    from ot.config.trust import Trust
-
-    paths = Paths.find()
-    loaded = load_config(paths, Trust(paths.global_dir))
+    loaded, paths = _loaded()
     rows = server_rows(loaded, paths)
+    echo_either(as_json, rows, server_lines(rows))
     if as_json:
-        echo(json.dumps(rows))
         return
-    for line in server_lines(rows):
-        echo(line)
     for warning in loaded.warnings:
         echo(f"warning: {warning}", err=True)
     if not rows:
@@ -71,12 +57,11 @@ def servers(as_json: AsJson = False) -> None:
 def server_rows(loaded: Loaded, paths: Paths) -> list[dict[str, Any]]:
     """Return what is known of each server without starting it."""
     from ot.config.models import pack_name
-    from ot.execution.servers.spec_of_server import specs_of_servers, why_not_startable
-    from ot.registry.server_catalogue import ServerCatalogue
-    from ot.registry.server_files import FOLDER
+    from ot.servers.catalogue_files import FOLDER, CatalogueFiles
+    from ot.servers.spec import resolve_specs, why_not_startable
 
-    specs = specs_of_servers(loaded, paths)
-    catalogue = ServerCatalogue(paths.global_dir / FOLDER)
+    specs = resolve_specs(loaded, paths)
+    catalogue = CatalogueFiles(paths.global_dir / FOLDER)
 
     def count(name: str) -> int | None:
         known = catalogue.read(specs[name].identity) if name in specs else None
@@ -145,15 +130,11 @@ def _edit(name: str, done: str, change: Callable[[YamlText], YamlText], as_json:
     from ot.config.paths import Paths
 
     paths = Paths.find()
-    use_global = _is_global(paths, name)
-    edited = edit_config(paths, change, use_global=use_global)
-    if as_json:
-        echo(json.dumps({done: name, "file": str(edited.file), "changed": edited.changed, "trusted": edited.trusted}))
-        return
+    edited = edit_config(paths, change, use_global=_is_global(paths, name))
     already = "" if edited.changed else " already"
-    echo(f"{name} is {done}{already} in {edited.file}." if done != "removed" else f"Removed {name} from {edited.file}.")
-    if edited.trusted is False:
-        echo("The project is not trusted and is not used: look at it, then run onetool trust.")
+    said = f"{name} is {done}{already} in" if done != "removed" else f"Removed {name} from"
+    told = {done: name, "file": str(edited.file), "changed": edited.changed, "trusted": edited.trusted}
+    echo_either(as_json, told, [f"{said} {edited.file}.", *([NOT_TRUSTED] if edited.trusted is False else [])])
 
 
 def _is_global(paths: Paths, name: str) -> bool:
@@ -161,7 +142,7 @@ def _is_global(paths: Paths, name: str) -> bool:
     from ot.config.edit_config import config_text
     from ot.config.layer import Directory
     from ot.config.trust import Trust
-    from ot.errors import listing
+    from ot.nearest_names import listing
 
     places = [(False, paths.project_dir), (True, paths.global_dir)]
     if paths.project_dir and Trust(paths.global_dir).state(paths.project_dir).state != "trusted":
@@ -173,5 +154,4 @@ def _is_global(paths: Paths, name: str) -> bool:
         if name in names:
             return use_global
         known += names
-    echo(f"onetool: there is no server '{name}'." + (f" Servers: {listing(name, known)}" if known else ""), err=True)
-    raise typer.Exit(3)
+    fail(f"there is no server '{name}'." + (f" Servers: {listing(name, known)}" if known else ""), 3)

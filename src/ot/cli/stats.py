@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ot.cli.terminal import Screen, echo
+from ot.cli.terminal import Screen, echo, echo_json, fail
+from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
     from ot.stats.figures import Figures, ToolFigures
-    from ot.stats.recorder import Place
+    from ot.stats.recorder import StatsPlace
 
 BARS = "▁▂▃▄▅▆▇█"
 POINTS = 24
 TOOLS_SHOWN = 30
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("stats", epilog="Example: onetool stats --period week --html stats.html --open")(stats)
 
 
 def stats(
@@ -30,44 +25,35 @@ def stats(
     tool: Annotated[str, typer.Option("--tool", help="Only this tool, or this pack.")] = "",
     html: Annotated[Path | None, typer.Option("--html", help="Write a report with charts to this file.")] = None,
     open_it: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what was called, how long it took, and what it saved."""
-    from ot.app import App
     from ot.config.paths import Paths
-    from ot.stats.figures import PERIODS
+    from ot.stats.figures import PERIODS, summary
+    from ot.stats.query import read_figures
+    from ot.workspace import Workspace
 
     if period not in PERIODS:
         raise typer.BadParameter(f"'{period}' is not a period: {', '.join(PERIODS)}")
-    app = App(Paths.find())
+    app = Workspace.alone(Paths.find())
     place = app.recorder.place
     if not place.settings.enabled:
         echo("statistics are disabled: set 'stats: {enabled: true}' in onetool.yaml", err=True)
         raise typer.Exit(1)
-    figures = _figures(place, period, tool)
+    try:
+        figures = read_figures(place.file, period, time.time(), tool=tool)
+    except OSError as error:
+        fail(str(error))
     if html is not None or open_it:
         _write(html, place, figures, tool, app, open_it)
     if as_json:
-        from ot.stats.summary import summary
-
-        found = summary(figures, place.settings.round_trip_ms, tool=tool, most_tools=len(figures.tools))
-        echo(json.dumps(found))
+        echo_json(summary(figures, place.settings.round_trip_ms, tool=tool, most_tools=len(figures.tools)))
     elif html is None and not open_it:
         _show(figures, place.settings.round_trip_ms, tool)
 
 
-def _figures(place: Place, period: str, tool: str) -> Figures:
-    from ot.stats.query import read_figures
-
-    try:
-        return read_figures(place.file, period, time.time(), tool=tool)
-    except OSError as error:
-        echo(f"onetool: {error}", err=True)
-        raise typer.Exit(1) from None
-
-
-def _write(html: Path | None, place: Place, figures: Figures, tool: str, app: Any, open_it: bool) -> None:
-    from ot.config.safe_file import write_private
+def _write(html: Path | None, place: StatsPlace, figures: Figures, tool: str, app: Any, open_it: bool) -> None:
+    from ot.files.private_file import write_private
     from ot.stats.html_report import html_report
 
     file = html or place.file.with_name("report.html")
@@ -78,15 +64,14 @@ def _write(html: Path | None, place: Place, figures: Figures, tool: str, app: An
         else:
             write_private(file, text)
     except OSError as error:
-        echo(f"onetool: cannot write {file}: {error.strerror}", err=True)
-        raise typer.Exit(1) from None
+        fail(f"cannot write {file}: {error.strerror}")
     echo(f"wrote {file}", err=True)
     if open_it:
         typer.launch(str(file.absolute()))
 
 
 def _show(figures: Figures, round_trip_ms: int, tool: str) -> None:
-    from ot.stats.summary import Savings, rate
+    from ot.stats.figures import Savings, rate
 
     screen = Screen()
     calls, errors = sum(one.calls for one in figures.tools), sum(one.errors for one in figures.tools)
@@ -112,7 +97,7 @@ def _show_table(screen: Screen, figures: Figures) -> None:
 
 
 def _row(figures: Figures, one: ToolFigures) -> list[str | tuple[str, str]]:
-    from ot.stats.summary import rate
+    from ot.stats.figures import rate
 
     good = rate(one.calls, one.errors)
     shown = (f"{good}", "red" if good < 95 else "")

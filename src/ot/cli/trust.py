@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ot.cli.terminal import confirm, echo
+from ot.cli.terminal import confirm, echo, echo_either, echo_json, fail
+from ot.cli.terminal.options import AsJson
+from ot.visible_text import printable
 
 if TYPE_CHECKING:
-    from ot.cli.trust_screen import Known
+    from ot.cli.terminal.trust_screen import Known
     from ot.config.inventory import Inventory
+    from ot.config.load import Loaded
     from ot.config.paths import Paths
-    from ot.config.trust import Trust
+    from ot.config.trust import ServerHere, Trust
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command(
-        "trust",
-        short_help="Show what a project's .onetool/ would run, and allow it.",
-        epilog="Example: cd project && onetool trust",
-    )(trust)
-    app.command("untrust", epilog="Example: onetool untrust ~/project")(untrust)
-
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Directory = Annotated[Path | None, typer.Argument(help="The project's directory; the current one when left out.")]
 
 
@@ -40,7 +31,6 @@ def trust(
     as_json: AsJson = False,
 ) -> None:
     """Show what a project's .onetool/ would run and which servers would start here, and allow it as it is now."""
-    from ot.cli.trust_workspace import ServersHere
     from ot.config.load import load_config
     from ot.config.trust import Trust
 
@@ -54,12 +44,13 @@ def trust(
     if project:
         echo("\n".join(project.lines), err=as_json)
     # A configuration that could not be used is told now, not at the server's next start.
-    here = ServersHere.of(load_config(paths, book, trust_project=True), paths)
+    here = _ServersHere.of(load_config(paths, book, trust_project=True), paths)
     if project is None and not here.servers:
-        _nothing_to_trust(paths)
+        why = f"{paths.cwd} has no .onetool directory of its own, and no server of yours starts in it"
+        fail(paths.ignored or why, 3)
     if here.servers:
         echo("\n".join(here.render()), err=as_json)
-    agreed = yes or _agreed()
+    agreed = yes or confirm("Trust this, as it is now?", "trust")
     if agreed and project:
         book.trust(project.inventory)
     if agreed:
@@ -67,7 +58,7 @@ def trust(
     place = str(project.inventory.root if project else paths.cwd)
     if as_json:
         told = {"trusted": place if agreed else None, "directory": place, **(project.plain if project else {})}
-        echo(json.dumps(told | {"starting_here": here.plain()}))
+        echo_json(told | {"starting_here": here.plain()})
     elif agreed:
         echo(f"Trusted {place}. Any change to it has to be trusted again.")
     if not agreed:
@@ -86,9 +77,8 @@ class _Project:
     @classmethod
     def of(cls, paths: Paths, book: Trust) -> _Project:
         """Return all that would run, or what has changed where it was trusted before."""
-        from ot.cli.trust_screen import changes_of, lines_of, lines_of_changes, screen_of
+        from ot.cli.terminal.trust_screen import changes_of, lines_of, lines_of_changes, screen_of
         from ot.config.inventory import take_inventory
-        from ot.visible_text import printable
 
         directory = paths.project_dir or paths.cwd
         inventory, before, known = take_inventory(directory), book.before(directory), _known(paths)
@@ -99,6 +89,44 @@ class _Project:
         return cls(inventory, [printable(str(inventory.root)), *lines], {**screen, "since": changes or None})
 
 
+@dataclass(frozen=True, slots=True)
+class _ServersHere:
+    """The servers whose ``cwd`` is in one workspace: their command lines, and what launchers would obey there."""
+
+    workspace: Path
+    lines: Mapping[str, str]
+    servers: Mapping[str, ServerHere]
+
+    @classmethod
+    def of(cls, loaded: Loaded, paths: Paths) -> _ServersHere:
+        """Return those of this configuration."""
+        import shlex
+
+        from ot.servers.spec import servers_here
+
+        servers = servers_here(loaded, paths)
+        given = loaded.config.servers
+        lines = {name: shlex.join([given[name].command, *given[name].args]) for name in servers}
+        return cls(paths.cwd, lines, servers)
+
+    def render(self) -> Iterator[str]:
+        """Yield what a person should look at."""
+        yield f"servers that start in {printable(str(self.workspace))} ({len(self.servers)})"
+        yield from (f"  {printable(name)}  {printable(line)}" for name, line in self.lines.items())
+        files = {name: text for server in self.servers.values() for name, text in server.files.items()}
+        yield f"what their launchers obey or execute there ({len(files)})"
+        yield from (f"  {printable(name)}  {text.rpartition(':')[2][:16]}" for name, text in sorted(files.items()))
+
+    def plain(self) -> dict[str, Any]:
+        """Return the same for a program."""
+        return {name: {"runs": line, "obeys": dict(self.servers[name].files)} for name, line in self.lines.items()}
+
+    def record(self, book: Trust) -> None:
+        """Let these servers start here, and no others."""
+        if self.servers or book.servers_in(self.workspace):
+            book.trust_servers_in(self.workspace, self.servers)
+
+
 def untrust(directory: Directory = None, as_json: AsJson = False) -> None:
     """Forget that a project was trusted."""
     from ot.config.paths import FOLDER
@@ -107,10 +135,8 @@ def untrust(directory: Directory = None, as_json: AsJson = False) -> None:
     paths = _paths(directory)
     project = paths.cwd / FOLDER
     known = Trust(paths.global_dir).untrust(project)
-    if as_json:
-        echo(json.dumps({"untrusted": str(project), "known": known}))
-    else:
-        echo(f"{project} is no longer trusted." if known else f"{project} was not trusted.")
+    said = f"{project} is no longer trusted." if known else f"{project} was not trusted."
+    echo_either(as_json, {"untrusted": str(project), "known": known}, [said])
     raise typer.Exit(0 if known else 3)
 
 
@@ -121,16 +147,10 @@ def _paths(directory: Path | None) -> Paths:
     return Paths.of(directory.absolute(), here.global_dir) if directory else here
 
 
-def _nothing_to_trust(paths: Paths) -> None:
-    why = f"{paths.cwd} has no .onetool directory of its own, and no server of yours starts in it"
-    echo(f"onetool: {paths.ignored or why}", err=True)
-    raise typer.Exit(3)
-
-
 def _known(paths: Paths) -> Known:
     """Return what there is without the project, which it may stand in for."""
-    from ot.app import known_packs
-    from ot.cli.trust_screen import Known
+    from ot.build import known_packs
+    from ot.cli.terminal.trust_screen import Known
     from ot.config.load import load_config
     from ot.config.trust import Trust
     from ot.registry.extension_source import extensions_of_user
@@ -140,26 +160,16 @@ def _known(paths: Paths) -> Known:
     return Known(loaded.config, known_packs(loaded, extensions_of_user(paths.global_dir)))
 
 
-def _agreed() -> bool:
-    if not sys.stdin.isatty():
-        echo("Not asking without a terminal: add --yes to trust it.", err=True)
-        return False
-    return confirm("Trust this, as it is now?")
-
-
 def _print_list(book: Trust, as_json: bool) -> None:
-    rows: list[dict[str, Any]] = [
-        *({"directory": str(path), "time": one.time, "files": len(one.files)} for path, one in book.list().items()),
-        *(
-            {"directory": str(path), "time": one.time, "servers": sorted(one.servers)}
-            for path, one in book.list_workspaces().items()
-        ),
-    ]
-    if as_json:
-        echo(json.dumps(rows))
-        return
-    for row in rows:
-        what = f"{row['files']} files" if "files" in row else f"servers that start there: {', '.join(row['servers'])}"
-        echo(f"{row['directory']}  {what}, trusted {row['time']}")
-    if not rows:
+    projects = {path: (one.time, "files", len(one.files)) for path, one in book.list().items()}
+    workspaces = {path: (one.time, "servers", sorted(one.servers)) for path, one in book.list_workspaces().items()}
+    found = [*projects.items(), *workspaces.items()]
+    rows: list[dict[str, Any]] = [{"directory": str(path), "time": at, key: what} for path, (at, key, what) in found]
+    echo_either(as_json, rows, map(_list_line, rows))
+    if not rows and not as_json:
         echo("Nothing is trusted.", err=True)
+
+
+def _list_line(row: Mapping[str, Any]) -> str:
+    what = f"{row['files']} files" if "files" in row else f"servers that start there: {', '.join(row['servers'])}"
+    return f"{row['directory']}  {what}, trusted {row['time']}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -39,7 +39,7 @@ WORDS: Mapping[str, Scalar] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """Where something is written; line 0 means the file as a whole."""
 
     file: Path
@@ -50,7 +50,7 @@ class Place:
 class Node:
     """A value and where it is written: a mapping's entry knows the line of its key."""
 
-    place: Place
+    place: Location
     value: Scalar | tuple[Node, ...] | Mapping[str, Node]
     text: str = ""
 
@@ -70,6 +70,22 @@ class Node:
         for key in path:
             found = found.entries.get(key) if found else None
         return found
+
+    def at(self, *path: str) -> Node:
+        """Return the node at *path* of keys, or an empty one."""
+        return self.get(*path) or Node(self.place, None)
+
+    def put(self, path: tuple[str, ...], value: Node) -> Node:
+        """Return it with *value* at *path* of keys."""
+        if not path:
+            return value
+        return Node(self.place, {**self.entries, path[0]: self.at(path[0]).put(path[1:], value)})
+
+    def mapped(self, change: Callable[[str, Node], Node]) -> Node:
+        """Return it with every entry of a mapping changed; anything else stays as it is."""
+        return (
+            Node(self.place, {key: change(key, node) for key, node in self.entries.items()}) if self.entries else self
+        )
 
     def find(self, path: tuple[str | int, ...]) -> Node:
         """Return the node at *path*, or the last one on the way there that exists."""
@@ -143,7 +159,7 @@ class _Builder:
         self._text = text
         self._file = file
         self._line_starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
-        self._events = _events(text)
+        self._events: Iterator[Any] = yaml.parse(text, Loader=yaml.CSafeLoader)  # pyright: ignore[reportUnknownMemberType] - its stub says nothing
         self._nodes = 0
 
     def document(self) -> Node:
@@ -154,20 +170,17 @@ class _Builder:
             raise self._error(self._words(error, mark.index), mark.index) from None
 
     def _document(self) -> Node:
-        self._next()  # the stream's start
-        if isinstance(self._next(), yaml.StreamEndEvent):
-            return Node(Place(self._file), {})
-        first = self._next()
+        next(self._events)  # the stream's start
+        if isinstance(next(self._events), yaml.StreamEndEvent):
+            return Node(Location(self._file), {})
+        first = next(self._events)
         root = self._node(first, 1)
-        self._next()  # the document's end
-        if not isinstance(after := self._next(), yaml.StreamEndEvent):
+        next(self._events)  # the document's end
+        if not isinstance(after := next(self._events), yaml.StreamEndEvent):
             raise self._error("a second document starts here, one file holds one", after.start_mark.index)
         if not isinstance(root.value, Mapping):
             raise self._error("the file must hold keys with values, as in 'version: 1'", first.start_mark.index)
         return root
-
-    def _next(self) -> Any:
-        return next(self._events)
 
     def _node(self, event: Any, depth: int) -> Node:
         self._refuse(event, depth)
@@ -181,11 +194,11 @@ class _Builder:
 
     def _mapping(self, depth: int) -> Mapping[str, Node]:
         entries: dict[str, Node] = {}
-        while not isinstance(event := self._next(), yaml.MappingEndEvent):
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             key, place = self._key(event, depth), self._place(event)
             if key in entries:
                 raise self._error(f"'{key}' is given twice, first in line {entries[key].place.line}", _index(event))
-            value = self._node(self._next(), depth + 1)
+            value = self._node(next(self._events), depth + 1)
             entries[key] = Node(place, value.value, value.text)
         return entries
 
@@ -197,7 +210,7 @@ class _Builder:
 
     def _sequence(self, depth: int) -> tuple[Node, ...]:
         items: list[Node] = []
-        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
             items.append(self._node(event, depth + 1))
         return tuple(items)
 
@@ -217,18 +230,14 @@ class _Builder:
             return "a tab cannot stand here: indent with spaces"
         return f"not valid YAML: {error.problem or error.context}"
 
-    def _place(self, event: Any) -> Place:
-        return Place(self._file, self._line(_index(event)))
+    def _place(self, event: Any) -> Location:
+        return Location(self._file, self._line(_index(event)))
 
     def _line(self, index: int) -> int:
         return bisect_right(self._line_starts, index)
 
     def _error(self, message: str, index: int) -> ConfigError:
         return ConfigError(message, file=self._file, line=self._line(index))
-
-
-def _events(text: str) -> Iterator[Any]:
-    yield from yaml.parse(text, Loader=yaml.CSafeLoader)  # pyright: ignore[reportUnknownMemberType] - its stub says nothing
 
 
 def _index(event: Any) -> int:

@@ -9,26 +9,26 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import get_args
 
 from ot.config.document import MAX_BYTES, parse
 from ot.config.inventory import take_inventory
 from ot.config.layer import Directory, Layer, read_layer
-from ot.config.new_directory import write_new_directory
+from ot.config.models import PolicyRule
+from ot.config.new_directory import SCHEMA_FILE, template, write_new_directory
 from ot.config.paths import CONFIG_FILE, FOLDER, SECRETS_FILE, Paths
-from ot.config.problems import refuse
+from ot.config.problems import clashing_packs, refuse
 from ot.config.project_rules import not_for_projects, secrets_file_of
-from ot.config.safe_file import locked, read_regular, write_private
 from ot.config.secrets import NAME, read_secrets
-from ot.config.server_packs import clashing_packs
-from ot.config.snapshot import Snapshot
-from ot.config.template import template
 from ot.config.trust import Trust
 from ot.config.yaml_edit import YamlText
 from ot.errors import ConfigError
+from ot.files.private_file import locked, read_regular, write_private
 from ot.visible_text import printable
 
 BACKUPS = "backups"
 MOST_BACKUPS = 50
+POLICY_LISTS: tuple[PolicyRule, ...] = get_args(PolicyRule.__value__)
 SECRETS_HEAD = "# Secrets, as NAME: value. Nobody but you can read this file.\n"
 
 type Change = Callable[[YamlText], YamlText]
@@ -45,27 +45,18 @@ class Edited:
     trusted: bool | None = None
 
 
-def config_directory(paths: Paths, *, use_global: bool) -> Path:
-    """Return the .onetool directory that is meant.
-
-    Raises:
-        ConfigError: The project's cannot be used.
-    """
-    if use_global or paths.cwd / FOLDER == paths.global_dir:
-        return paths.global_dir
-    if paths.ignored:
-        raise ConfigError(f"nothing was written: {paths.ignored}")
-    return paths.cwd / FOLDER
-
-
 def files_of(paths: Paths, *, use_global: bool) -> Directory:
     """Return the files of the .onetool directory that is meant; in a project's no link is followed.
 
     Raises:
         ConfigError: The project's cannot be used.
     """
-    directory = config_directory(paths, use_global=use_global)
-    return Directory(directory, None if directory == paths.global_dir else directory)
+    directory = paths.cwd / FOLDER
+    if use_global or directory == paths.global_dir:
+        return Directory(paths.global_dir)
+    if paths.ignored:
+        raise ConfigError(f"nothing was written: {paths.ignored}")
+    return Directory(directory, directory)
 
 
 def config_text(files: Directory) -> YamlText:
@@ -116,6 +107,15 @@ def kept_secrets(paths: Paths, *, use_global: bool) -> Mapping[str, str]:
     return read_secrets(secrets_file_of(layer, files.root), below=files.below)[0]
 
 
+def with_pattern(text: YamlText, rule: PolicyRule, pattern: str) -> YamlText:
+    """Return *text* with *pattern* in the list *rule* of its policy, and in no other."""
+    for other in POLICY_LISTS:
+        if other != rule:
+            text = text.remove_item(("policy", other), pattern)
+    known: list[str] = text.get("policy", rule) or []
+    return text if pattern in known else text.add_item(("policy", rule), pattern)
+
+
 class _Edit:
     def __init__(self, paths: Paths, files: Directory, *, from_repository: bool) -> None:
         self._paths = paths
@@ -137,7 +137,10 @@ class _Edit:
         backup = self._write(old, new) if changed else None
         written = {self._file: new.text} if changed else {}
         if kept and kept.text != kept.before:
-            self._write_secrets(kept)
+            try:
+                write_private(kept.file, kept.text, below=self._files.below)
+            except OSError as error:
+                raise _unkept(kept.file, error) from None
             written[kept.file] = kept.text
         trusted = self._renewed(before, written, is_new=is_new)
         return Edited(self._file, changed, backup, kept.file if kept else None, trusted)
@@ -197,12 +200,6 @@ class _Edit:
             text = text if text.get(name) == value else text.put((name,), value)
         return _Kept(file, data, text.text)
 
-    def _write_secrets(self, kept: _Kept) -> None:
-        try:
-            write_private(kept.file, kept.text, below=self._files.below)
-        except OSError as error:
-            raise _unkept(kept.file, error) from None
-
     # ---------------------------------------------------------------- trust
 
     def _expected_hashes(self) -> Mapping[str, str] | None:
@@ -222,9 +219,9 @@ class _Edit:
             return False
         inventory = take_inventory(self._directory)
         names = {file.relative_to(self._directory).as_posix(): text for file, text in written.items()}
-        expected = {**before, **{name: _hash(text) for name, text in names.items()}}
-        if is_new:
-            expected = {**_of_new_directory(inventory.snapshot), **expected}
+        own = {name: inventory.hashes[name] for name in (".gitignore", SCHEMA_FILE) if name in inventory.hashes}
+        sums = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in names.items()}
+        expected = {**(own if is_new else {}), **before, **sums}
         if inventory.hashes != expected:
             return False
         self._trust.trust(inventory)
@@ -257,11 +254,3 @@ class _Kept:
 
 def _unkept(file: Path, error: Exception) -> ConfigError:
     return ConfigError(f"secrets cannot be kept there: {error}", file=file)
-
-
-def _of_new_directory(snapshot: Snapshot) -> dict[str, str]:
-    return {name: value for name, value in snapshot.hashes.items() if name in (".gitignore", "onetool.schema.json")}
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -13,7 +13,8 @@ REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*+)(?::-((?:[^}$]|\$(?!\{))*+
 """Possessive, and no default holds another reference: a text of half a million beginnings is read once."""
 
 WORKSPACE = "workspace"
-"""``${workspace}`` in a server's settings is the working directory: a word of ours, and never a secret."""
+HERE = "${workspace}"
+"""In a server's settings it is the working directory: a word of ours, and never a secret."""
 
 type Lookup = Callable[[str], str | None]
 
@@ -37,18 +38,12 @@ def expand(layer: Node, *, attrs: Lookup, tools: Lookup, advice: str) -> tuple[N
         ConfigError: A reference without a default names nothing.
     """
     work = _Expansion(advice)
-    projects = _each(layer, "projects", lambda name, node: work.attributes(name, node, attrs))
-    packs = _each(projects, "tools", lambda name, node: work.node(node, f"tools.{name}", tools))
+    if projects := layer.get("projects"):
+        layer = layer.put(("projects",), projects.mapped(lambda name, node: work.attributes(name, node, attrs)))
+    if packs := layer.get("tools"):
+        layer = layer.put(("tools",), packs.mapped(lambda name, node: work.node(node, f"tools.{name}", tools)))
     refuse(work.problems)
-    return packs, frozenset(work.names)
-
-
-def _each(layer: Node, section: str, change: Callable[[str, Node], Node]) -> Node:
-    node = layer.get(section)
-    if node is None or not node.entries:
-        return layer
-    changed = Node(node.place, {name: change(name, entry) for name, entry in node.entries.items()})
-    return Node(layer.place, {**layer.entries, section: changed})
+    return layer, frozenset(work.names)
 
 
 @dataclass(slots=True)
@@ -59,16 +54,11 @@ class _Expansion:
 
     def attributes(self, name: str, project: Node, lookup: Lookup) -> Node:
         attrs = project.get("attrs")
-        if attrs is None:
-            return project
-        changed = self.node(attrs, f"projects.{name}.attrs", lookup)
-        return Node(project.place, {**project.entries, "attrs": changed})
+        return project.put(("attrs",), self.node(attrs, f"projects.{name}.attrs", lookup)) if attrs else project
 
     def node(self, node: Node, key: str, lookup: Lookup) -> Node:
         if isinstance(node.value, Mapping):
-            return Node(
-                node.place, {name: self.node(entry, f"{key}.{name}", lookup) for name, entry in node.entries.items()}
-            )
+            return node.mapped(lambda name, entry: self.node(entry, f"{key}.{name}", lookup))
         if isinstance(node.value, tuple):
             return Node(node.place, tuple(self.node(item, f"{key}.{n}", lookup) for n, item in enumerate(node.items)))
         if isinstance(node.value, str) and "${" in node.value:

@@ -1,26 +1,30 @@
-"""What a project's .onetool directory would run, found without running any of it."""
+"""What a project's .onetool directory would run, found without running any of it, and as a person is shown it."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from ot.config.document import Node, Place
+from ot.config.document import Location, Node
 from ot.config.layer import Layer, read_layer
 from ot.config.paths import CONFIG_FILE, SECRETS_FILE
 from ot.config.project_rules import secrets_file_of
 from ot.config.secrets import secrets_in
-from ot.config.shown import leaves
 from ot.config.snapshot import Snapshot, take_snapshot
 from ot.errors import ConfigError
+from ot.visible_text import printable
 
 PACK = re.compile(r"tools/(?P<pack>[^/]+)/(?P=pack)_tools\.py")
 NAMED = ("servers", "snippets")
 """Sections that are listed by the names in them."""
+
+BLANKS = re.compile(r"[\s\u115f\u1160\u2800\u3164\uffa0]{9,}")
+"""Long runs of what looks like nothing push the rest out of sight; some of it counts as letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ def _layer(snapshot: Snapshot) -> tuple[Layer, tuple[str, ...]]:
     try:
         return read_layer(snapshot), ()
     except ConfigError as error:
-        return Layer(Node(Place(snapshot.root / CONFIG_FILE), {}), ()), (str(error),)
+        return Layer(Node(Location(snapshot.root / CONFIG_FILE), {}), ()), (str(error),)
 
 
 def _is_code(name: str) -> bool:
@@ -93,3 +97,44 @@ def _names_of_secrets(snapshot: Snapshot, name: str) -> tuple[str, ...]:
         return tuple(sorted(secrets_in(snapshot.read(name) or b"", snapshot.root / name)[0]))
     except ConfigError:
         return ()  # the configuration is loaded before it is trusted, and says so there
+
+
+# ---------------------------------------------------------------- as a person is shown it
+
+
+def shown(text: str) -> str:
+    """Return *text* on one line, whole; long runs of blanks are counted instead."""
+    return printable(BLANKS.sub(_counted, text))
+
+
+def leaves(value: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    """Yield every text in *value*, plain data, under its path of keys."""
+    below: list[tuple[str, Any]] = []
+    if isinstance(value, Mapping):
+        below = [(str(key), entry) for key, entry in cast("Mapping[Any, Any]", value).items()]
+    elif isinstance(value, list | tuple):
+        below = [(str(number), entry) for number, entry in enumerate(cast("list[Any]", value))]
+    for key, entry in below:
+        yield from leaves(entry, (*above, key))
+    if above and not below:
+        yield ".".join(above), _text(value)
+
+
+def server_words(entry: Mapping[str, Any]) -> dict[str, str]:
+    """Return a server's settings by name, what would be started or reached first."""
+    args = entry.get("args")
+    words = [entry.get("command"), *(cast("list[Any]", args) if isinstance(args, list | tuple) else [])]
+    line = shlex.join(str(word) for word in words if word is not None)
+    first = {"runs": line} if line else {}
+    return first | dict(leaves({key: value for key, value in entry.items() if key not in ("command", "args")}))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: ""}[value]
+    return str(value) if not isinstance(value, Mapping | list | tuple) else ""
+
+
+def _counted(blanks: re.Match[str]) -> str:
+    lines = blanks[0].count("\n")
+    return f"[{len(blanks[0])} blanks{f', {lines} line ends' if lines else ''}]"

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from ot.config.document import MAX_BYTES, Node, Place, parse
-from ot.config.merge import merge
-from ot.config.paths import CONFIG_FILE, PROMPTS_FILE
+from ot.config.document import MAX_BYTES, Location, Node, parse
+from ot.config.paths import CONFIG_FILE, PROMPTS_FILE, expand_home
 from ot.config.problems import check_file
-from ot.config.safe_file import read_regular
-from ot.config.topics import placed_topics
 from ot.errors import ConfigError
+from ot.files.private_file import read_regular
 
 MAX_FILES = 100
+TOPICS = ("tools", "msg", "topics")
+
+ADDED_UP = ("deny",)
+"""Lists of the policy to which a project may add, and from which it takes nothing.
+
+Not ``ask``: a pattern of the project's that is narrower than one the user denies would loosen it.
+"""
 
 
 class Files(Protocol):
@@ -76,8 +82,8 @@ class _Reading:
     def layer(self) -> Layer:
         data = self._files.read(CONFIG_FILE)
         start = self._files.root / CONFIG_FILE
-        node = Node(Place(start), {}) if data is None else self._file(CONFIG_FILE, data, ())
-        node = placed_topics(merge(self._prompts(), node), self._files.root)
+        node = Node(Location(start), {}) if data is None else self._file(CONFIG_FILE, data, ())
+        node = _with_placed_topics(merge(self._prompts(), node), self._files.root)
         return Layer(node, tuple(dict.fromkeys(self._read)))
 
     def _prompts(self) -> Node:
@@ -85,7 +91,7 @@ class _Reading:
         path = self._files.root / PROMPTS_FILE
         data = self._files.read(PROMPTS_FILE)
         if data is None:
-            return Node(Place(path), {})
+            return Node(Location(path), {})
         self._read.append(path)
         own = _tidied(parse(data, path))
         for key, node in own.entries.items():
@@ -100,8 +106,7 @@ class _Reading:
         own = _tidied(parse(data, path))
         check_file(own)
         merged = Node(own.place, {})
-        includes = own.get("include")
-        for include in includes.items if includes else ():
+        for include in own.at("include").items:
             merged = merge(merged, self._included(include, (*above, name)))
         return merge(merged, own)
 
@@ -138,18 +143,61 @@ def _tidied_entries(node: Node) -> Iterator[tuple[str, Node]]:
         if value.value is None:
             # A section whose lines are all commented out means no more than no section.
             continue
-        yield ("aliases", value) if key == "alias" else (key, _project_forms(value) if key == "projects" else value)
+        yield "aliases" if key == "alias" else key, value.mapped(_project_form) if key == "projects" else value
 
 
-def _project_forms(projects: Node) -> Node:
-    if not projects.entries:
-        return projects
-    return Node(projects.place, {name: _project_form(node) for name, node in projects.entries.items()})
-
-
-def _project_form(node: Node) -> Node:
+def _project_form(_: str, node: Node) -> Node:
     return Node(node.place, {"path": node}) if isinstance(node.value, str) else node
 
 
 def _error(node: Node, message: str) -> ConfigError:
     return ConfigError(message, file=node.place.file, line=node.place.line)
+
+
+# ---------------------------------------------------------------- one over another
+
+
+def merge(under: Node, over: Node) -> Node:
+    """Return *under* with *over* laid on it: mappings key by key, anything else replaced."""
+    if not isinstance(under.value, Mapping) or not isinstance(over.value, Mapping):
+        return over
+    merged = dict(under.value)
+    for key, node in over.value.items():
+        merged[key] = merge(merged[key], node) if key in merged else node
+    return Node(over.place, merged)
+
+
+def merge_project(user: Node, project: Node) -> Node:
+    """Return the user's settings with a project's laid on them: what either denies is denied.
+
+    A project's server stands in for one of the user's that has its name, and gets nothing of it: laid over it key by
+    key, the project could send the user's headers to an address of its own.
+    """
+    merged = merge(user, project)
+    if servers := project.get("servers"):
+        merged = merged.put(("servers",), Node(servers.place, {**user.at("servers").entries, **servers.entries}))
+    for name in ADDED_UP:
+        known, more = user.at("policy", name).items, project.at("policy", name).items
+        seen = {pattern.text for pattern in known}
+        if both := (*known, *(pattern for pattern in more if pattern.text not in seen)):
+            merged = merged.put(("policy", name), Node(merged.at("policy", name).place, both))
+    return merged
+
+
+# ---------------------------------------------------------------- the files of topics
+
+
+def _with_placed_topics(layer: Node, root: Path) -> Node:
+    """Return *layer* with the files of its topics as absolute paths: relative ones are below *root*."""
+    topics = layer.at(*TOPICS)
+    if not topics.items:
+        return layer
+    return layer.put(TOPICS, Node(topics.place, tuple(_placed(topic, root) for topic in topics.items)))
+
+
+def _placed(topic: Node, root: Path) -> Node:
+    file = topic.get("file")
+    if file is None or not isinstance(file.value, str):
+        return topic
+    path = os.path.normpath(root / expand_home(file.value))
+    return topic.put(("file",), Node(file.place, path, path))

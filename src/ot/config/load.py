@@ -12,14 +12,12 @@ from typing import Any, Literal
 
 from ot.config.document import Node
 from ot.config.expand import expand, references
-from ot.config.layer import Directory, Layer, read_layer
-from ot.config.merge import merge_project
+from ot.config.layer import Directory, Layer, merge_project, read_layer
 from ot.config.models import Config
 from ot.config.paths import Paths
-from ot.config.problems import refuse, validate
+from ot.config.problems import clashing_packs, refuse, validate
 from ot.config.project_rules import loosened, not_for_projects, secrets_file_of
 from ot.config.secrets import EMPTY, Secrets, read_secrets, secrets_in
-from ot.config.server_packs import clashing_packs
 from ot.config.snapshot import Snapshot
 from ot.config.trust import Trust, Verdict
 
@@ -55,16 +53,14 @@ class Loaded:
     """The project's directory, where that holds the results: in it no link is followed."""
 
 
-def load_config(
-    paths: Paths, trust: Trust, *, trust_project: bool = False, environment: Mapping[str, str] = os.environ
-) -> Loaded:
+def load_config(paths: Paths, trust: Trust, *, trust_project: bool = False) -> Loaded:
     """Return the configuration for *paths*; *trust_project* trusts the project for this once.
 
     Raises:
         ConfigError: A file that would be used cannot be; an older picture stays as it was.
         TrustError: With *trust_project*, the project holds something that cannot be trusted.
     """
-    user = _user_part(paths, environment)
+    user = _user_part(paths)
     base = validate(user.node)
     verdict = _verdict(paths, trust, trust_project=trust_project)
     snapshot = verdict.snapshot if verdict and verdict.state == "trusted" else None
@@ -77,7 +73,9 @@ def load_config(
     return Loaded(
         config=config,
         # What a server is given of the environment is a secret from now on, in every text that leaves.
-        secrets=Secrets(user.secrets, project.secrets, environment).using(user.names | _given_to_servers(merged)),
+        secrets=Secrets(user.secrets, project.secrets, paths.environ).using(
+            user.names | references(merged.at("servers"))
+        ),
         files=(*user.files, *project.files),
         warnings=(*user.warnings, *replaced, *_project_warnings(paths, verdict), *project.warnings),
         replaced=replaced,
@@ -89,7 +87,7 @@ def load_config(
         project=snapshot,
         secret_files=tuple(part.secrets_file for part in (user, project) if part.secrets_file),
         servers_of_project=frozenset(project.servers),
-        tools_of_project=tools.plain() if (tools := project.node.get("tools")) else {},
+        tools_of_project=project.node.at("tools").plain() or {},
     )
 
 
@@ -106,12 +104,7 @@ class _Part:
 
     @property
     def servers(self) -> Mapping[str, Node]:
-        return self.node.find(("servers",)).entries if self.node.get("servers") else {}
-
-
-def _given_to_servers(merged: Node) -> frozenset[str]:
-    servers = merged.get("servers")
-    return references(servers) if servers else frozenset()
+        return self.node.at("servers").entries
 
 
 def _stood_in_for(user: _Part, project: _Part) -> list[str]:
@@ -119,18 +112,17 @@ def _stood_in_for(user: _Part, project: _Part) -> list[str]:
     return [f"the project's server '{name}' stands in for yours of that name" for name in both]
 
 
-def _user_part(paths: Paths, environment: Mapping[str, str]) -> _Part:
+def _user_part(paths: Paths) -> _Part:
     layer = read_layer(Directory(paths.global_dir))
     secrets_file = secrets_file_of(layer, paths.global_dir)
     secrets, warnings = read_secrets(secrets_file)
+    advice = f"add it to {secrets_file}, or give a default as in ${{NAME:-text}}"
     node, names = expand(
-        layer.node,
-        attrs=secrets.get,
-        tools=lambda name: secrets.get(name) or environment.get(name),
-        advice=f"add it to {secrets_file}, or give a default as in ${{NAME:-text}}",
+        layer.node, attrs=secrets.get, tools=lambda name: secrets.get(name) or paths.environ.get(name), advice=advice
     )
-    files = (*layer.files, secrets_file) if secrets else layer.files
-    return _Part(node, secrets, names, files, (*warnings, *_writable_by_others(layer)), secrets_file)
+    open_files = [file for file in layer.files if _anyone_writes(file)]
+    warnings += tuple(f"{file} can be written by every user: run chmod o-w on it" for file in open_files)
+    return _Part(node, secrets, names, _files_of(layer, secrets_file, secrets), warnings, secrets_file)
 
 
 def _project_part(snapshot: Snapshot, base: Config) -> _Part:
@@ -138,15 +130,14 @@ def _project_part(snapshot: Snapshot, base: Config) -> _Part:
     refuse([*loosened(layer.node, base), *not_for_projects(layer, snapshot.root)])
     secrets_file = secrets_file_of(layer, snapshot.root)
     secrets, warnings = _secrets_of(snapshot, secrets_file)
-    node, names = expand(
-        layer.node,
-        attrs=secrets.get,
-        # The environment holds the user's secrets, and only the user's own configuration may hand those out.
-        tools=secrets.get,
-        advice=f"a project takes secrets from its own {secrets_file} alone; a default is given as in ${{NAME:-text}}",
-    )
-    files = (*layer.files, secrets_file) if secrets else layer.files
-    return _Part(node, secrets, names, files, warnings, secrets_file)
+    advice = f"a project takes secrets from its own {secrets_file} alone; a default is given as in ${{NAME:-text}}"
+    # The environment holds the user's secrets, and only the user's own configuration may hand those out.
+    node, names = expand(layer.node, attrs=secrets.get, tools=secrets.get, advice=advice)
+    return _Part(node, secrets, names, _files_of(layer, secrets_file, secrets), warnings, secrets_file)
+
+
+def _files_of(layer: Layer, secrets_file: Path, secrets: Mapping[str, str]) -> tuple[Path, ...]:
+    return (*layer.files, secrets_file) if secrets else layer.files
 
 
 def _secrets_of(snapshot: Snapshot, file: Path) -> tuple[Mapping[str, str], tuple[str, ...]]:
@@ -156,10 +147,6 @@ def _secrets_of(snapshot: Snapshot, file: Path) -> tuple[Mapping[str, str], tupl
     if data is None:
         return EMPTY, ()
     return secrets_in(data, file, "can be read by other users" if name in snapshot.exposed else "")
-
-
-def _writable_by_others(layer: Layer) -> list[str]:
-    return [f"{file} can be written by every user: run chmod o-w on it" for file in layer.files if _anyone_writes(file)]
 
 
 def _anyone_writes(file: Path) -> bool:

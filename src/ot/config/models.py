@@ -5,9 +5,9 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal, Self, cast
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -28,27 +28,32 @@ NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*\Z")
 RESERVED = frozenset({"ot", "proj"}) | frozenset(dir(builtins)) | frozenset(keyword.kwlist)
 """Names that an alias may not take: a program would silently mean something else."""
 
+NO_PACK = "'{}' cannot be a pack's name: it is not a free Python name"
 LINK_LOCAL = ("169.254.", "fe80:", "::ffff:169.254.", "fd00:ec2:")
+
+type PolicyRule = Literal["allow", "ask", "deny"]
+"""The lists of the policy."""
 
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 
 
-def _alias_name(name: str) -> str:
-    if not NAME.match(name) or name in RESERVED:
-        raise ValueError(f"'{name}' cannot be an alias: it is not a free Python name")
-    return name
+def _fit(is_fit: Callable[[str], object], otherwise: str) -> AfterValidator:
+    """Return a check that a text is fit; the text stands in *otherwise* as {}."""
+
+    def checked(text: str) -> str:
+        if not is_fit(text):
+            raise ValueError(otherwise.format(text))
+        return text
+
+    return AfterValidator(checked)
 
 
-def _tool_name(target: str) -> str:
-    if not re.fullmatch(r"[a-zA-Z]\w*\.[a-zA-Z]\w*", target):
-        raise ValueError(f"an alias must name a tool as pack.function, not '{target}'")
-    return target
+def _is_free_name(name: str) -> bool:
+    return bool(NAME.match(name)) and name not in RESERVED
 
 
-def _snippet_name(name: str) -> str:
-    if not NAME.match(name):
-        raise ValueError(f"'{name}' cannot be a snippet's name: use letters, digits and _")
-    return name
+def _is_tool_name(target: str) -> bool:
+    return bool(re.fullmatch(r"[a-zA-Z]\w*\.[a-zA-Z]\w*", target))
 
 
 def _project_name(name: str) -> str:
@@ -62,19 +67,14 @@ def _project_name(name: str) -> str:
 def _server_name(name: str) -> str:
     if not re.fullmatch(r"[a-zA-Z][a-zA-Z0-9_.-]{0,63}", name):
         raise ValueError(f"'{name}' cannot be a server's name: use letters, digits, '_', '.' and '-'")
-    _pack_of_server(pack_name(name))
+    if not _is_free_name(pack := pack_name(name)):
+        raise ValueError(NO_PACK.format(pack))
     return name
 
 
 def pack_name(server: str) -> str:
     """Return the name of the pack that a server becomes when none is given."""
     return re.sub(r"[^a-zA-Z0-9_]", "_", server)
-
-
-def _pack_of_server(pack: str) -> str:
-    if not NAME.match(pack) or pack in RESERVED:
-        raise ValueError(f"'{pack}' cannot be a pack's name: it is not a free Python name")
-    return pack
 
 
 def server_address(url: str) -> str:
@@ -105,20 +105,21 @@ def _tool_pattern(pattern: str) -> str:
     return pattern
 
 
-def _inside(path: str) -> str:
+def _is_inside(path: str) -> bool:
     parts = PurePosixPath(path)
-    if not path or parts.is_absolute() or path[0] == "~" or ".." in parts.parts or "\\" in path:
-        raise ValueError(f"'{path}' must be a path inside the .onetool directory, without '..'")
-    return path
+    return bool(path) and not (parts.is_absolute() or path[0] == "~" or ".." in parts.parts or "\\" in path)
 
 
-AliasName = Annotated[str, AfterValidator(_alias_name)]
-ToolName = Annotated[str, AfterValidator(_tool_name)]
-SnippetName = Annotated[str, AfterValidator(_snippet_name)]
+Texts = Annotated[tuple[str, ...], Field(strict=False)]
+AliasName = Annotated[str, _fit(_is_free_name, "'{}' cannot be an alias: it is not a free Python name")]
+ToolName = Annotated[str, _fit(_is_tool_name, "an alias must name a tool as pack.function, not '{}'")]
+SnippetName = Annotated[str, _fit(NAME.match, "'{}' cannot be a snippet's name: use letters, digits and _")]
 ProjectName = Annotated[str, AfterValidator(_project_name)]
+PackName = Annotated[str, _fit(lambda pack: not pack or _is_free_name(pack), NO_PACK)]
 ServerName = Annotated[str, AfterValidator(_server_name)]
-ToolPattern = Annotated[str, AfterValidator(_tool_pattern)]
-InsidePath = Annotated[str, AfterValidator(_inside)]
+ToolPatterns = Annotated[tuple[Annotated[str, AfterValidator(_tool_pattern)], ...], Field(strict=False)]
+WebAddress = Annotated[str, AfterValidator(server_address)]
+InsidePath = Annotated[str, _fit(_is_inside, "'{}' must be a path inside the .onetool directory, without '..'")]
 
 
 class Settings(BaseModel):
@@ -131,8 +132,7 @@ class SnippetParam(Settings):
     """One parameter of a snippet."""
 
     type: Literal["str", "int", "float", "bool"] | None = Field(
-        default=None,
-        description="What a given value must be; without it a value that looks like a number is one",
+        default=None, description="What a given value must be; without it a value that looks like a number is one"
     )
     required: bool = Field(default=True, description="Whether an expansion must give it")
     default: Any = Field(
@@ -222,11 +222,8 @@ class Security(Settings):
         default="opt-in",
         description="opt-in: when the program asks; untrusted: results of proxied tools too; always: every reply",
     )
-    roots: tuple[str, ...] = Field(
-        default=(),
-        strict=False,
-        description="Directories that tools may use beside the working directory",
-        examples=[["~/notes"]],
+    roots: Texts = Field(
+        default=(), description="Directories that tools may use beside the working directory", examples=[["~/notes"]]
     )
 
 
@@ -237,34 +234,32 @@ class Policy(Settings):
     or nothing, asks; other packs run unless they say that they are destructive.
     """
 
-    allow: tuple[ToolPattern, ...] = Field(
-        default=(), strict=False, description="Patterns of tools that run without a question", examples=[["github.*"]]
+    allow: ToolPatterns = Field(
+        default=(), description="Patterns of tools that run without a question", examples=[["github.*"]]
     )
-    ask: tuple[ToolPattern, ...] = Field(
-        default=(), strict=False, description="Patterns of tools that ask first", examples=[["*.delete_*"]]
-    )
+    ask: ToolPatterns = Field(default=(), description="Patterns of tools that ask first", examples=[["*.delete_*"]])
     ask_calls: int = Field(default=10, ge=1, le=10_000, description="Calls of a tool in one run that a yes is good for")
     ask_seconds: Seconds = Field(default=300.0, description="How long a question waits for its answer")
     changed_definitions: Literal["flag", "block"] = Field(
         default="flag",
         description="A tool of a server whose definition changed: flag: say so; block: refuse it until onetool approve",
     )
-    deny: tuple[ToolPattern, ...] = Field(
-        default=(), strict=False, description="Patterns of tools that no program may call", examples=[["vault.*"]]
+    deny: ToolPatterns = Field(
+        default=(), description="Patterns of tools that no program may call", examples=[["vault.*"]]
     )
     exact_names: bool = Field(
         default=False, description="Whether tools that say they are destructive take only whole parameter names"
     )
 
 
-class PortableEngine(Settings):
+class PortableEngineSettings(Settings):
     """The pool of the portable engine."""
 
     processes: int = Field(default=64, ge=1, le=1024, description="Programs that may run at the same time")
     queue_seconds: Seconds = Field(default=10.0, description="How long a run waits for a free process")
 
 
-class ExactEngine(Settings):
+class ExactEngineSettings(Settings):
     """The processes of the exact engine, and of the trusted one."""
 
     processes: int = Field(default=64, ge=1, le=1024, description="Programs that may run at the same time")
@@ -276,9 +271,8 @@ class ExactEngine(Settings):
         description="Layers of the jail without which the server does not start, beside those that are always there",
         examples=[["namespaces", "cgroup"]],
     )
-    packages: tuple[str, ...] = Field(
+    packages: Texts = Field(
         default=(),
-        strict=False,
         description="Packages that programs may import, as pip writes them; installed once by uv and imported ahead",
         examples=[["numpy", "pandas>=2"]],
     )
@@ -291,11 +285,15 @@ class Engines(Settings):
         default="auto",
         description="auto: the exact engine where its self-test passes, else the portable one; trusted: no sandbox",
     )
-    exact: ExactEngine = Field(default_factory=ExactEngine, description="The processes of the exact engine")
-    portable: PortableEngine = Field(default_factory=PortableEngine, description="The pool of the portable engine")
+    exact: ExactEngineSettings = Field(
+        default_factory=ExactEngineSettings, description="The processes of the exact engine"
+    )
+    portable: PortableEngineSettings = Field(
+        default_factory=PortableEngineSettings, description="The pool of the portable engine"
+    )
 
 
-class Sessions(Settings):
+class SessionSettings(Settings):
     """Variables that runs with the same ``session`` share; limits.memory_mb bounds what one of them holds."""
 
     most: int = Field(default=8, ge=0, le=256, description="Sessions at the same time; 0 allows none")
@@ -309,9 +307,8 @@ class PackWorker(Settings):
     idle_seconds: Seconds | None = Field(default=None, description="As workers.idle_seconds, for this pack")
     memory_mb: int = Field(default=0, ge=0, le=1_048_576, description="Address space of a worker; 0 is no limit")
     serial: bool = Field(default=False, description="Whether calls are carried out one at a time")
-    secrets: tuple[str, ...] = Field(
+    secrets: Texts = Field(
         default=(),
-        strict=False,
         description="Secrets of yours that a project's pack or server of this name may have, if it asks for them",
     )
 
@@ -334,9 +331,7 @@ class Server(Settings):
         default=None, description="stdio with a command, http with a url; found out when not given"
     )
     command: str = Field(default="", description="The program to start; ${NAME} takes a secret")
-    args: tuple[str, ...] = Field(
-        default=(), strict=False, repr=False, description="Its arguments; as command, and ${workspace}"
-    )
+    args: Texts = Field(default=(), repr=False, description="Its arguments; as command, and ${workspace}")
     env: Mapping[str, str] = Field(
         default_factory=dict,
         repr=False,
@@ -346,15 +341,13 @@ class Server(Settings):
     cwd: str = Field(
         default="", description="Where it is started; empty is a private directory, ${workspace} has to be trusted"
     )
-    url: str = Field(default="", description="The address of a streamable HTTP server, used as written")
+    url: WebAddress = Field(default="", description="The address of a streamable HTTP server, used as written")
     headers: Mapping[str, str] = Field(
         default_factory=dict, repr=False, description="Headers of every request; ${NAME} takes a secret"
     )
-    pack: str = Field(default="", description="The pack's name; empty makes one of the server's name")
+    pack: PackName = Field(default="", description="The pack's name; empty makes one of the server's name")
     enabled: bool = Field(default=True, description="Whether it is used")
-    tools: tuple[str, ...] = Field(
-        default=(), strict=False, description="Patterns of its tools that are offered; ! before one leaves it out"
-    )
+    tools: Texts = Field(default=(), description="Patterns of its tools that are offered; ! before one leaves it out")
     timeout: Seconds | None = Field(default=None, description="As limits.call_seconds, for its tools")
     start_seconds: Seconds = Field(default=30.0, description="How long it may take to start and be connected")
     idle_seconds: Seconds = Field(default=600.0, description="How long it is kept without calls")
@@ -378,24 +371,14 @@ class Server(Settings):
             raise ValueError(f"command is one program, its arguments go to args: '{command[:60]}'")
         return command
 
-    @field_validator("url")
-    @classmethod
-    def _web_address(cls, url: str) -> str:
-        return server_address(url)
-
-    @field_validator("pack")
-    @classmethod
-    def _pack_name(cls, pack: str) -> str:
-        return _pack_of_server(pack) if pack else pack
-
 
 class Chat(Settings):
     """``onetool chat``: which model, where it is, and how long it may take."""
 
     provider: Literal["anthropic", "ollama"] = Field(default="anthropic", description="Whose model answers")
     model: str = Field(default="", description="The model's name; empty takes the provider's usual one")
-    anthropic_url: str = Field(default="", description="Where Anthropic's API is; empty is its own address")
-    ollama_url: str = Field(
+    anthropic_url: WebAddress = Field(default="", description="Where Anthropic's API is; empty is its own address")
+    ollama_url: WebAddress = Field(
         default="", description="Where Ollama is; empty is what OLLAMA_HOST says, or http://127.0.0.1:11434"
     )
     max_tokens: int = Field(default=8192, ge=1, le=1_000_000, description="The longest reply, in tokens")
@@ -403,11 +386,6 @@ class Chat(Settings):
     seconds: Seconds = Field(default=600.0, description="Wall time of a question, its tools included")
     gap_seconds: Seconds = Field(default=60.0, description="How long a reply may pause")
     system: str = Field(default="", description="What the model is told before the conversation")
-
-    @field_validator("anthropic_url", "ollama_url")
-    @classmethod
-    def _web_address(cls, url: str) -> str:
-        return server_address(url)
 
 
 class Logs(Settings):
@@ -476,8 +454,8 @@ class Config(Settings):
     """One whole configuration: the user's and, once trusted, the project's over it."""
 
     version: int = Field(default=VERSION, ge=1, description="Version of this file's format")
-    include: tuple[str, ...] = Field(
-        default=(), strict=False, description="Files laid under this one, left to right", examples=[["more/team.yaml"]]
+    include: Texts = Field(
+        default=(), description="Files laid under this one, left to right", examples=[["more/team.yaml"]]
     )
     aliases: Mapping[AliasName, ToolName] = Field(
         default_factory=dict,
@@ -499,8 +477,8 @@ class Config(Settings):
     security: Security = Field(default_factory=Security, description="What is done to text from outside")
     policy: Policy = Field(default_factory=Policy, description="Which tools may be called")
     engines: Engines = Field(default_factory=Engines, description="Where programs run")
-    sessions: Sessions = Field(
-        default_factory=Sessions, description="Variables that are kept between runs, when a run asks for it"
+    sessions: SessionSettings = Field(
+        default_factory=SessionSettings, description="Variables that are kept between runs, when a run asks for it"
     )
     workers: Workers = Field(default_factory=Workers, description="The processes of the packs that users write")
     servers: Mapping[ServerName, Server] = Field(
@@ -545,11 +523,3 @@ class Config(Settings):
     def topics(self) -> tuple[Topic, ...]:
         """Where ``ot.notify()`` puts messages, in the order in which patterns are tried."""
         return Topics.of(self.tools).topics
-
-    @field_validator("projects", mode="before")
-    @classmethod
-    def _both_project_forms(cls, projects: Any) -> Any:
-        if not isinstance(projects, Mapping):
-            return projects
-        given = cast("Mapping[Any, Any]", projects)
-        return {name: {"path": value} if isinstance(value, str) else value for name, value in given.items()}

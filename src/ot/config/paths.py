@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ot.errors import ConfigError
@@ -14,6 +14,8 @@ FOLDER = ".onetool"
 CONFIG_FILE = "onetool.yaml"
 PROMPTS_FILE = "prompts.yaml"
 SECRETS_FILE = "secrets.yaml"
+HOMES = "homes"
+"""Where the private directories of servers are, below the user's directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,8 @@ class Paths:
     project_dir: Path | None
     global_dir: Path
     ignored: str = ""
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False, compare=False)
+    """The environment of whoever works there: nothing but this reads the process's own."""
 
     @classmethod
     def find(cls, environ: Mapping[str, str] = os.environ) -> Paths:
@@ -32,7 +36,7 @@ class Paths:
         Raises:
             ConfigError: ``OT_CWD`` names no directory, or the user has no home.
         """
-        return cls.of(_working_directory(environ), _home() / FOLDER)
+        return replace(cls.of(_working_directory(environ), _home() / FOLDER), environ=environ)
 
     @classmethod
     def of(cls, cwd: Path, global_dir: Path) -> Paths:

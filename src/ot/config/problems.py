@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from ot.config.document import Node, Place
-from ot.config.models import VERSION, Config
+from ot.config.document import Location, Node
+from ot.config.models import VERSION, Config, pack_name
 from ot.config.shape import names_at
-from ot.errors import ConfigError, did_you_mean, listing
+from ot.errors import ConfigError
+from ot.nearest_names import did_you_mean, listing
 
 SHOWN = 20
 TEXT = 40
 
-EXPECTED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "int_type": lambda _: "a whole number",
-    "float_type": lambda _: "a number",
-    "finite_number": lambda _: "a finite number",
-    "string_type": lambda _: "text",
-    "bool_type": lambda _: "true or false",
-    "dict_type": lambda _: "keys with values",
-    "mapping_type": lambda _: "keys with values",
-    "model_type": lambda _: "keys with values",
-    "tuple_type": lambda _: "a list",
-    "path_type": lambda _: "a path",
-    "greater_than": lambda context: f"above {context['gt']:g}",
-    "greater_than_equal": lambda context: f"{context['ge']:,} or more",
-    "less_than_equal": lambda context: f"{context['le']:,} or less",
-    "literal_error": lambda context: f"{context['expected']}",
+EXPECTED = {
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    **dict.fromkeys(("dict_type", "mapping_type", "model_type"), "keys with values"),
+    "tuple_type": "a list",
+    "path_type": "a path",
+    "greater_than": "above {gt:g}",
+    "greater_than_equal": "{ge:,} or more",
+    "less_than_equal": "{le:,} or less",
+    "literal_error": "{expected}",
 }
 
 
@@ -39,7 +38,7 @@ EXPECTED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 class Problem:
     """One thing that is wrong, and where."""
 
-    place: Place
+    place: Location
     message: str
 
     def __str__(self) -> str:
@@ -91,6 +90,22 @@ def check_file(node: Node) -> None:
         refuse(sorted((_problem(node, details) for details in wrong), key=lambda problem: problem.place.line))
 
 
+def clashing_packs(node: Node) -> list[Problem]:
+    """Return a problem for every server in use whose pack another one before it gives already."""
+    seen: dict[str, Node] = {}
+    found: list[Problem] = []
+    for name, server in node.at("servers").entries.items():
+        if server.at("enabled").value is False:
+            continue
+        pack = str(server.at("pack").value or pack_name(name))
+        if pack in seen:
+            first = seen[pack].place
+            text = f"servers.{name} becomes the pack '{pack}', as another server does ({first.file}:{first.line})"
+            found.append(Problem(server.place, f"{text}: give one of them another name with 'pack:'"))
+        seen.setdefault(pack, server)
+    return found
+
+
 def given(value: Any) -> str:
     """Return *value* as an error's text names it."""
     if isinstance(value, bool):
@@ -116,7 +131,7 @@ def _sentences(path: tuple[str | int, ...], details: ErrorDetails) -> Iterator[s
     elif kind == "value_error":
         yield f"{key}: {context['error']}"
     elif kind in EXPECTED:
-        yield f"{key} must be {EXPECTED[kind](context)}, not {given(details['input'])}"
+        yield f"{key} must be {EXPECTED[kind].format(**context)}, not {given(details['input'])}"
     else:
         yield f"{key}: {details['msg'][:1].lower()}{details['msg'][1:]}"
 

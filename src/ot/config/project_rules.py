@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import get_args
 
 from ot.config.document import Node
-from ot.config.expand import REFERENCE
-from ot.config.layer import Layer
-from ot.config.merge import ADDED_UP
+from ot.config.expand import HERE, REFERENCE
+from ot.config.layer import ADDED_UP, TOPICS, Layer
 from ot.config.models import Config, Limits, Policy, Security
 from ot.config.paths import SECRETS_FILE, expand_home
 from ot.config.problems import Problem, given
 from ot.config.secrets import NAME
 from ot.config.snapshot import UNHASHED_FOLDERS
-from ot.config.topics import topics_outside
 
 STRICTNESS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("security", "sanitize"): get_args(Security.model_fields["sanitize"].annotation),
@@ -43,11 +41,10 @@ USERS_ALONE = (
 )
 """Keys that only the user's own configuration may hold: where programs run, what tools reach, who gets a key."""
 
-AS_WRITTEN = ("command", "args", "cwd", "url")
-"""What says which program runs where, or is reached: the trust screen shows it, so nothing may be put into it later."""
+FOLDERS = ", ".join(sorted(UNHASHED_FOLDERS))
 
-WORKSPACE = "${workspace}"
-"""The one reference that such a field may hold: the directory that the user works in."""
+AS_WRITTEN = ("command", "args", "cwd", "url")
+"""What says which program runs where, or is reached: shown by the trust screen, so only ``HERE`` is filled in later."""
 
 RUNS_CODE = re.compile(
     r"(?:LD|DYLD|DENO|BUN|COR|CORECLR)_\w+|GIT_(?:CONFIG|SSH)\w*|PYTHON\w*|PERL5?(?:OPT|LIB|DB)|RUBY(?:OPT|LIB)"
@@ -62,7 +59,7 @@ RUNS_CODE = re.compile(
 
 def not_for_projects(layer: Layer, root: Path) -> list[Problem]:
     """Return what no project may say in its own directory *root*, whatever its user has set."""
-    return [*_secrets_elsewhere(layer, root), *topics_outside(layer.node, root), *_filled_in_later(layer.node)]
+    return [*_secrets_elsewhere(layer, root), *_topics_outside(layer.node, root), *_filled_in_later(layer.node)]
 
 
 def loosened(project: Node, user: Config) -> list[Problem]:
@@ -85,7 +82,7 @@ def project_rule(path: tuple[str, ...]) -> str:
         **dict.fromkeys(STRICTNESS, "a project may only make it stricter"),
         **{("policy", name): "a project adds to the user's" for name in ADDED_UP},
         ("servers",): "a project's stands in for yours of the same name, as a whole",
-        ("output", "result_store_dir"): f"in a project, below {', '.join(sorted(UNHASHED_FOLDERS))}",
+        ("output", "result_store_dir"): f"in a project, below {FOLDERS}",
         ("secrets_file",): "in a project, inside its .onetool directory",
     }
     return rules.get(path, "")
@@ -109,23 +106,29 @@ def _secrets_elsewhere(layer: Layer, root: Path) -> list[Problem]:
     if file.is_relative_to(top) and file != top and file.relative_to(top).parts[0] not in UNHASHED_FOLDERS:
         return []
     place = layer.node.entries["secrets_file"].place
-    folders = ", ".join(sorted(UNHASHED_FOLDERS))
-    return [Problem(place, f"secrets_file must be inside the project's .onetool directory, and not below {folders}")]
+    return [Problem(place, f"secrets_file must be inside the project's .onetool directory, and not below {FOLDERS}")]
+
+
+def _topics_outside(layer: Node, root: Path) -> list[Problem]:
+    """Return the topics of a project whose files are not where the server may write without ending its trust."""
+    text = f"the file of a project's topic must be below {FOLDERS} in its .onetool directory"
+    files = [file for topic in layer.at(*TOPICS).items if (file := topic.get("file"))]
+    return [Problem(file.place, f"{text}, not {given(file.value)}") for file in files if not _inside(file, root)]
+
+
+def _inside(file: Node, root: Path) -> bool:
+    path = Path(str(file.value))
+    return any(path.is_relative_to(root / folder) and path != root / folder for folder in UNHASHED_FOLDERS)
 
 
 def _filled_in_later(project: Node) -> Iterator[Problem]:
-    servers = project.get("servers")
-    for name, server in servers.entries.items() if servers else ():
+    for name, server in project.at("servers").entries.items():
         for key in AS_WRITTEN:
-            for text in _texts(server.get(key)):
+            field = server.at(key)
+            for text in field.items or (field,):
                 yield from _references(f"servers.{name}.{key}", text)
-        env = server.get("env")
-        for variable, text in env.entries.items() if env else ():
+        for variable, text in server.at("env").entries.items():
             yield from _variable(f"servers.{name}.env", variable, text)
-
-
-def _texts(node: Node | None) -> tuple[Node, ...]:
-    return () if node is None else node.items or (node,)
 
 
 def _references(key: str, node: Node) -> Iterator[Problem]:
@@ -136,7 +139,7 @@ def _references(key: str, node: Node) -> Iterator[Problem]:
 
 
 def _foreign(text: str) -> list[str]:
-    return [found[0] for found in REFERENCE.finditer(text) if found[0] != WORKSPACE]
+    return [found[0] for found in REFERENCE.finditer(text) if found[0] != HERE]
 
 
 def _variable(key: str, name: str, node: Node) -> Iterator[Problem]:
@@ -179,5 +182,5 @@ def _stored_among_trusted_files(project: Node) -> list[Problem]:
     node = project.get("output", "result_store_dir")
     if node is None or str(node.value).split("/")[0] in UNHASHED_FOLDERS:
         return []
-    text = f"output.result_store_dir must be below {', '.join(sorted(UNHASHED_FOLDERS))} in a project"
+    text = f"output.result_store_dir must be below {FOLDERS} in a project"
     return [Problem(node.place, f"{text}, not {given(node.value)}")]

@@ -9,9 +9,9 @@ from typing import Any, Literal, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le
 
+from ot.config.new_directory import flow
 from ot.config.project_rules import project_rule
-from ot.config.shape import Key, all_keys
-from ot.config.template import flow
+from ot.config.shape import SettingKey, all_keys
 
 BEGIN = "<!-- keys: made by python -m ot.config.reference -->\n"
 END = "<!-- end of keys -->\n"
@@ -30,12 +30,12 @@ def brought_up_to_date(page: str) -> str:
     return f"{before}{BEGIN}\n{render_reference()}\n{END}{after}"
 
 
-def heading(key: Key) -> str:
+def heading(key: SettingKey) -> str:
     """Return the line under which *key* is described."""
     return f"### `{key.name}`"
 
 
-def _lines(key: Key) -> Iterator[str]:
+def _lines(key: SettingKey) -> Iterator[str]:
     yield from (heading(key), "", f"{key.description}.", "")
     rows = [("value", _kind(key)), ("allowed", _allowed(key)), ("default", _default(key))]
     rows += [("example", _code(example)) for example in key.field.examples or []]
@@ -44,7 +44,7 @@ def _lines(key: Key) -> Iterator[str]:
     yield ""
 
 
-def _kind(key: Key) -> str:
+def _kind(key: SettingKey) -> str:
     kind: Any = key.field.annotation
     origin = get_origin(kind)
     if origin is Literal:
@@ -56,13 +56,13 @@ def _kind(key: Key) -> str:
     return KINDS.get(kind, "text")
 
 
-def _allowed(key: Key) -> str:
+def _allowed(key: SettingKey) -> str:
     words = {Gt: "above {0.gt:,}", Ge: "{0.ge:,} or more", Le: "at most {0.le:,}"}
     rules = [words[type(rule)].format(rule) for rule in key.field.metadata if type(rule) in words]
     return ", ".join(rules)
 
 
-def _default(key: Key) -> str:
+def _default(key: SettingKey) -> str:
     if key.section:
         return ""
     return "none: it must be given" if key.field.is_required() else _code(key.default)

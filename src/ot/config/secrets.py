@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from ot.config.document import MAX_BYTES, Node, parse
 from ot.config.problems import Problem, refuse
-from ot.config.safe_file import FileRead, read_regular
+from ot.files.private_file import FileRead, read_regular
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SHORTEST = 6
@@ -60,15 +60,12 @@ class Secrets:
         return f"Secrets({', '.join(self.names())})"
 
     @cached_property
-    def _shapes(self) -> Mapping[str, str]:
+    def _longest_first(self) -> list[tuple[str, str]]:
         known = [*self.user.items(), *self.project.items()]
         known += [(name, self.environment[name]) for name in sorted(self.in_use) if name in self.environment]
-        return {shape: name for name, value in known if len(value) >= SHORTEST for shape in _shapes_of(value)}
-
-    @cached_property
-    def _longest_first(self) -> list[tuple[str, str]]:
+        shapes = {shape: name for name, value in known if len(value) >= SHORTEST for shape in _shapes_of(value)}
         # One secret may be the beginning of another.
-        return sorted(self._shapes.items(), key=lambda known: len(known[0]), reverse=True)
+        return sorted(shapes.items(), key=lambda known: len(known[0]), reverse=True)
 
 
 def read_secrets(path: Path, *, below: Path | None = None) -> tuple[Mapping[str, str], tuple[str, ...]]:

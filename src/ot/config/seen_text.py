@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from ot.config.safe_file import read_regular, write_private
+from ot.files.private_file import read_regular, write_private
 
 FOLDER = "seen"
 MAX_FILE_BYTES = 64 << 10

@@ -13,7 +13,7 @@ from ot.config.models import Config
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class SettingKey:
     """One key of a configuration file, as ``limits.calls`` or ``snippets.<name>.body``."""
 
     path: tuple[str, ...]
@@ -40,10 +40,10 @@ class Key:
         return self.field.get_default(call_default_factory=True)
 
 
-def all_keys(model: type[BaseModel] = Config, above: tuple[str, ...] = ()) -> Iterator[Key]:
+def all_keys(model: type[BaseModel] = Config, above: tuple[str, ...] = ()) -> Iterator[SettingKey]:
     """Yield every key in the models' order, a section before what is in it."""
     for name, field in model.model_fields.items():
-        key = Key((*above, name), field)
+        key = SettingKey((*above, name), field)
         yield key
         if section := key.section:
             yield from all_keys(section, key.path)

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from ot.config.document import MAX_BYTES, too_large
-from ot.config.safe_file import read_regular
+from ot.files.private_file import read_regular
 from ot.visible_text import printable
 
 UNHASHED_FOLDERS = frozenset({"tmp", "logs", "stats", "sessions"})

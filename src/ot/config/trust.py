@@ -13,11 +13,11 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ot.config.inventory import Inventory
-from ot.config.safe_file import FileRead, locked, read_regular, write_private
 from ot.config.seen_text import SeenText
 from ot.config.snapshot import Snapshot, take_snapshot
 from ot.config.workspace_trust import changes
 from ot.errors import TrustError
+from ot.files.private_file import FileRead, locked, read_regular, write_private
 
 TRUST_FILE = "trust.json"
 MAX_BYTES = 64 << 20
@@ -35,28 +35,28 @@ class Verdict:
     snapshot: Snapshot | None = field(default=None, repr=False)
 
 
-class Record(BaseModel):
-    """What the user has trusted of one directory, and when."""
+class _Written(BaseModel):
+    """A part of the record; a key that it does not know damages it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Record(_Written):
+    """What the user has trusted of one directory, and when."""
 
     time: str
     files: Mapping[str, str]
 
 
-class ServerHere(BaseModel):
+class ServerHere(_Written):
     """One server that may be started in a directory: the sum of what was written of it, and of what it obeys there."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     written: str
     files: Mapping[str, str]
 
 
-class Workspace(BaseModel):
+class TrustedWorkspace(_Written):
     """The servers that the user lets start in one directory, and since when."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     time: str
     servers: Mapping[str, ServerHere]
@@ -70,12 +70,10 @@ class Before:
     snapshot: Snapshot = field(repr=False)
 
 
-class _Book(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
+class _Book(_Written):
     version: Literal[1] = 1
     projects: Mapping[str, Record] = Field(default_factory=dict)
-    workspaces: Mapping[str, Workspace] = Field(default_factory=dict)
+    workspaces: Mapping[str, TrustedWorkspace] = Field(default_factory=dict)
 
 
 class Trust:
@@ -126,7 +124,7 @@ class Trust:
 
     def trust_servers_in(self, workspace: Path, servers: Mapping[str, ServerHere]) -> None:
         """Let *servers* start in *workspace* while what they obey there is as it was shown, and no others."""
-        record = Workspace(time=self._now(), servers=servers)
+        record = TrustedWorkspace(time=self._now(), servers=servers)
         with locked(self._file):
             book = self._read()[0]
             self._write(book.model_copy(update={"workspaces": {**book.workspaces, _real(workspace): record}}))
@@ -154,7 +152,7 @@ class Trust:
         """Return what is trusted, by directory."""
         return {Path(directory): record for directory, record in sorted(self._read()[0].projects.items())}
 
-    def list_workspaces(self) -> Mapping[Path, Workspace]:
+    def list_workspaces(self) -> Mapping[Path, TrustedWorkspace]:
         """Return where servers may be started, by directory."""
         return {Path(directory): record for directory, record in sorted(self._read()[0].workspaces.items())}
 

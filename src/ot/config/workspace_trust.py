@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ot.config.safe_file import read_regular
+from ot.files.private_file import read_regular
 from ot.visible_text import printable
 
 LAUNCHER_FILES = (

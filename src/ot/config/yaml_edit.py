@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
-from ot.config.document import parse
-from ot.config.yaml_words import block, flow
+from ot.config.document import parse, scalar
 from ot.errors import ConfigError
 
 COMMENT = re.compile(r"(?:^|\s)#", re.MULTILINE)
+PLAIN = re.compile(r"(?:-{1,2}[A-Za-z]|[A-Za-z_/.])[\w./@+*=-]*", re.ASCII)
+OLD_WORDS = frozenset({"y", "n", "yes", "no", "on", "off"})
+"""Text to us, but true or false to older readers."""
+
+# JSON leaves these as they are, and a YAML file may not hold them.
+UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+WIDTH = 100
 
 type Keys = tuple[str, ...]
 
@@ -55,7 +62,7 @@ class YamlText:
         """
         wanted = deepcopy(self.plain)
         _put(wanted, path, value)
-        return self._first(self._ways_to_put(path, value), wanted, [*_lines(path, value)])
+        return self._first(self._ways_to_put(path, value), wanted, block(path[0], _nested(path[1:], value)))
 
     def remove(self, path: Keys) -> YamlText:
         """Return it without the key at *path*, and without the comments inside of what is removed.
@@ -288,13 +295,41 @@ def _nested(path: Keys, value: Any) -> Any:
     return value
 
 
-def _lines(path: Keys, value: Any) -> list[str]:
-    return block(path[0], _nested(path[1:], value))
-
-
 def _put(plain: dict[str, Any], path: Keys, value: Any) -> None:
     for key in path[:-1]:
         if not isinstance(plain.get(key), Mapping):
             plain[key] = {}
         plain = plain[key]
     plain[path[-1]] = value
+
+
+# ---------------------------------------------------------------- plain values as text
+
+
+def flow(value: Any) -> str:
+    """Return *value* on one line."""
+    if isinstance(value, Mapping):
+        entries = cast("Mapping[str, Any]", value)
+        return "{" + ", ".join(f"{flow(str(key))}: {flow(entry)}" for key, entry in entries.items()) + "}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ", ".join(flow(item) for item in cast("Sequence[Any]", value)) + "]"
+    if isinstance(value, str) and _is_plain(value):
+        return value
+    return UNPRINTABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(value, ensure_ascii=False))
+
+
+def block(key: str, value: Any, indent: str = "") -> list[str]:
+    """Return ``key: value`` as lines, a mapping with an entry a line."""
+    if isinstance(value, Mapping) and value:
+        entries = cast("Mapping[str, Any]", value)
+        below = [line for name, entry in entries.items() for line in block(name, entry, f"{indent}  ")]
+        return [f"{indent}{flow(key)}:", *below]
+    line = f"{indent}{flow(key)}: {flow(value)}"
+    if len(line) <= WIDTH or not isinstance(value, list | tuple):
+        return [line]
+    items = cast("Sequence[Any]", value)
+    return [f"{indent}{flow(key)}:", *(f"{indent}  - {flow(item)}" for item in items)]
+
+
+def _is_plain(text: str) -> bool:
+    return bool(PLAIN.fullmatch(text)) and isinstance(scalar(text), str) and text.lower() not in OLD_WORDS

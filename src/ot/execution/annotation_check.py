@@ -1,4 +1,4 @@
-"""AnnotationCheck: whether a call's arguments are what a pack's function says of its parameters."""
+"""Checks whether a call's arguments are what a pack's function says of its parameters."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from pathlib import PurePath
 from types import NoneType
 from typing import Any, cast
 
 from ot.brief_repr import brief_repr
-from ot.errors import InvalidArguments
-from ot.execution.schema_words import choice_words
-from ot.registry.signature import signature_text
+from ot.execution.arguments import invalid
+from ot.execution.schema_errors import choice_text
 from ot.registry.tool import Parameter, Tool
 
 MAX_VALUE = 60
+MAX_KEPT = 10_000
+"""Parameters whose annotations are read once, not once a call."""
 ARRAY = (list, tuple, set, frozenset)
 """What stands for each other: JSON knows one kind of them."""
 TYPES: Mapping[str, tuple[type, ...]] = {
@@ -55,37 +57,24 @@ class Accepted:
         return other and Accepted(self.types + other.types, self.options + other.options)
 
 
-class AnnotationCheck:
-    """Checks arguments; annotations are read when a tool is first called."""
+def require_fit(tool: Tool, arguments: Mapping[str, Any]) -> None:
+    """Return when *arguments* may be what the annotations ask for; only the outermost types are looked at.
 
-    def __init__(self) -> None:
-        self._kept: dict[str, tuple[tuple[Parameter, ...], Mapping[str, Accepted]]] = {}
-
-    def require_fit(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
-        """Return when *arguments* may be what the annotations ask for; only the outermost types are looked at.
-
-        Raises:
-            InvalidArguments: One certainly is not; the text says which, what was expected and what was given.
-        """
-        kept = self._kept.get(tool.full_name)
-        if kept is None or kept[0] is not tool.parameters:
-            kept = self._kept[tool.full_name] = (tool.parameters, accepted_by(tool))
-        for name, value in arguments.items():
-            accepted = kept[1].get(name)
-            if accepted is not None and not accepted.has(value):
-                what = f"{tool.full_name}() argument '{name}' {_wrong(tool, name, accepted, value)}"
-                raise InvalidArguments(tool.full_name, what, signature_text(tool))
-
-
-def accepted_by(tool: Tool) -> dict[str, Accepted]:
-    """Return what those parameters take of which it is certain."""
+    Raises:
+        InvalidArguments: One certainly is not; the text says which, what was expected and what was given.
+    """
     if tool.decorated:
-        return {}
-    found = ((parameter.name, _of_parameter(parameter)) for parameter in tool.parameters)
-    return {name: accepted for name, accepted in found if accepted}
+        return
+    parameters = {parameter.name: parameter for parameter in tool.parameters}
+    for name, value in arguments.items():
+        accepted = _accepted(parameters[name]) if name in parameters else None
+        if accepted is not None and not accepted.has(value):
+            raise invalid(tool, f"argument '{name}' {_wrong(parameters[name], accepted, value)}")
 
 
-def _of_parameter(parameter: Parameter) -> Accepted | None:
+@lru_cache(maxsize=MAX_KEPT)
+def _accepted(parameter: Parameter) -> Accepted | None:
+    """Return what a parameter takes, where that is certain."""
     if not parameter.annotation or parameter.kind in ("args", "kwargs"):
         return None
     try:
@@ -138,11 +127,10 @@ def _any_of(nodes: list[ast.expr]) -> Accepted | None:
     return accepted
 
 
-def _wrong(tool: Tool, name: str, accepted: Accepted, value: Any) -> str:
+def _wrong(parameter: Parameter, accepted: Accepted, value: Any) -> str:
     if accepted.options and not accepted.types:
-        return choice_words(accepted.options, value)
-    wanted = next(parameter.annotation for parameter in tool.parameters if parameter.name == name)
-    return f"must be {wanted}, not {_given(value)}"
+        return choice_text(accepted.options, value)
+    return f"must be {parameter.annotation}, not {_given(value)}"
 
 
 def _given(value: Any) -> str:

@@ -1,16 +1,31 @@
-"""Binds the arguments of a call to a tool's parameters, with Python's own words when they do not fit."""
+"""Binds the arguments of a call to a tool's parameters, and turns them into what JSON has."""
 
 from __future__ import annotations
 
+import datetime
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from decimal import Decimal
+from pathlib import PurePath
+from typing import Any, cast
 
-from ot.errors import InvalidArguments, did_you_mean
-from ot.execution.param_prefix import complete_names
-from ot.registry.signature import signature_text
-from ot.registry.tool import Tool
+from ot.errors import AmbiguousArgument, InvalidArguments
+from ot.nearest_names import did_you_mean
+from ot.registry.tool import Tool, signature_text
 
 MAX_ARGUMENTS = 1000
+MAX_INT_BITS = 14_000
+"""Python reads and writes no whole number that has more; nor do most readers of JSON."""
+HINTS: Mapping[type, str] = {
+    bytes: "give text, such as base64.b64encode(data).decode()",
+    set: "give a list, such as sorted(values)",
+    frozenset: "give a list, such as sorted(values)",
+    datetime.datetime: "give text, such as value.isoformat()",
+    datetime.date: "give text, such as value.isoformat()",
+    datetime.time: "give text, such as value.isoformat()",
+    datetime.timedelta: "give a number, such as value.total_seconds()",
+    Decimal: "give float(value) or str(value)",
+}
 
 
 def bind_arguments(
@@ -28,7 +43,7 @@ def bind_arguments(
     bound = _name_placed(tool, args)
     for name, value in (kwargs if exact_names else complete_names(kwargs, tool)).items():
         if name in bound:
-            raise _invalid(tool, f"got multiple values for argument '{name}'")
+            raise invalid(tool, f"got multiple values for argument '{name}'")
         bound[name] = value
     _check_unexpected(tool, bound)
     _check_missing(tool, bound)
@@ -42,37 +57,117 @@ def require_few(tool: Tool, count: int) -> None:
         InvalidArguments: They are too many.
     """
     if count > MAX_ARGUMENTS:
-        raise _invalid(tool, f"got {count:,} arguments, at most {MAX_ARGUMENTS} are allowed")
+        raise invalid(tool, f"got {count:,} arguments, at most {MAX_ARGUMENTS} are allowed")
 
 
-def _invalid(tool: Tool, message: str) -> InvalidArguments:
+def invalid(tool: Tool, message: str) -> InvalidArguments:
+    """Return the error that says *message* about a call of *tool*, with the signature that is expected."""
     return InvalidArguments(tool.full_name, f"{tool.full_name}() {message}", signature_text(tool))
+
+
+def _named(tool: Tool) -> list[str]:
+    return [p.name for p in tool.parameters if p.kind in ("positional", "any", "keyword")]
 
 
 def _name_placed(tool: Tool, args: Sequence[Any]) -> dict[str, Any]:
     if not args:
         return {}
     # A model may give a keyword-only tool its arguments by place: the order of the signature is what it meant.
-    names = [p.name for p in tool.parameters if p.kind in ("positional", "any", "keyword")]
+    names = _named(tool)
     if len(args) > len(names):
         takes = f"takes {len(names)} argument{'' if len(names) == 1 else 's'}"
-        raise _invalid(tool, f"{takes} but {len(args)} were given")
+        raise invalid(tool, f"{takes} but {len(args)} were given")
     return dict(zip(names, args, strict=False))
 
 
 def _check_unexpected(tool: Tool, bound: Mapping[str, Any]) -> None:
     if any(p.kind == "kwargs" for p in tool.parameters):
         return
-    names = [p.name for p in tool.parameters if p.kind in ("positional", "any", "keyword")]
+    names = _named(tool)
     for name in bound:
         if name not in names:
             guess = did_you_mean(name[:100], names)
             more = f", did you mean '{guess}'?" if guess else ""
-            raise _invalid(tool, f"got an unexpected keyword argument '{name[:100]}'{more}")
+            raise invalid(tool, f"got an unexpected keyword argument '{name[:100]}'{more}")
 
 
 def _check_missing(tool: Tool, bound: Mapping[str, Any]) -> None:
     missing = [p.name for p in tool.parameters if p.required and p.name not in bound]
     if missing:
         names = ", ".join(f"'{name}'" for name in missing)
-        raise _invalid(tool, f"is missing {len(missing)} required argument{'s' if len(missing) > 1 else ''}: {names}")
+        raise invalid(tool, f"is missing {len(missing)} required argument{'s' if len(missing) > 1 else ''}: {names}")
+
+
+def complete_name(name: str, parameters: Sequence[str]) -> str:
+    """Return the parameter that *name* stands for, or *name* itself."""
+    # Only a non-empty ASCII identifier may abbreviate: a look-alike letter must never match.
+    if name in parameters or not (name.isascii() and name.isidentifier()):
+        return name
+    return next((full for full in parameters if full.startswith(name)), name)
+
+
+def complete_names(given: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
+    """Return *given* under the tool's full parameter names.
+
+    Raises:
+        AmbiguousArgument: Two given names mean the same parameter.
+    """
+    parameters = [p.name for p in tool.parameters if p.kind in ("any", "keyword")]
+    completed: dict[str, Any] = {}
+    source: dict[str, str] = {}
+    for name, value in given.items():
+        full = complete_name(name, parameters)
+        # Without this, q= after query= would silently win.
+        if full in source:
+            raise AmbiguousArgument(tool.full_name, full, (source[full], name), signature_text(tool))
+        source[full] = name
+        completed[full] = value
+    return completed
+
+
+class NotJsonValue(ValueError):
+    """A value that JSON does not have; ``where`` tells its place, ``hint`` what to give instead."""
+
+    def __init__(self, what: str, hint: str) -> None:
+        super().__init__(what, hint)
+        self.where, self.what, self.hint = "", what, hint
+
+
+def json_value(value: Any) -> Any:
+    """Return *value* made of what JSON has: tuples become lists and paths text.
+
+    Raises:
+        NotJsonValue: Some part has no form in JSON.
+    """
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, int):
+        if value.bit_length() <= MAX_INT_BITS:
+            return value
+        raise NotJsonValue("is a whole number of more than 4,000 digits", "give text, such as hex(value)")
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value
+        raise NotJsonValue(f"is {value}, which JSON has no number for", "give a finite number or None")
+    if isinstance(value, dict):
+        return {_key(key): _below(f"[{key!r}]", part) for key, part in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_below(f"[{place}]", part) for place, part in enumerate(cast("list[Any]", value))]
+    if isinstance(value, PurePath):
+        return str(value)
+    kind = type(cast("object", value))
+    raise NotJsonValue(f"is {kind.__name__}, which JSON does not have", HINTS.get(kind, "give plain data"))
+
+
+def _below(step: str, part: Any) -> Any:
+    try:
+        return json_value(part)
+    except NotJsonValue as error:
+        error.where = step + error.where
+        raise
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, str):
+        return key
+    raise NotJsonValue(f"has the key {key!r:.40}, and keys are text in JSON", "give str(key)")

@@ -1,31 +1,24 @@
-"""CallContext: what a backend knows of the call that it carries out."""
+"""CallContext: what is known of a call while it is carried out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ot.execution.ask_user import AskUser
-from ot.execution.consent_question import Foresee
+from ot.execution.caller import Caller
 from ot.execution.deadline import Deadline
 from ot.registry.tool import Tool
 
+type Told = Callable[[str, str, Mapping[str, Any]], None]
+"""Takes what a tool tells while it runs: ``print``, ``progress``, ``content`` (a block for the reply), with the tool's
+name and details; must be quick and must not raise."""
 
-class Told(Protocol):
-    """Takes what a tool tells while it runs: ``print``, ``progress``, ``content`` (a block for the reply)."""
+type CallTool = Callable[[str, str, Sequence[Any], Mapping[str, Any]], Awaitable[Any]]
+"""Calls another tool for a tool, by pack, name and arguments, through the door of the same run; raises ToolError."""
 
-    def __call__(self, what: str, tool: str, details: Mapping[str, Any]) -> None:
-        """Take it; must be quick and must not raise."""
-        ...
-
-
-class CallTool(Protocol):
-    """Calls another tool for a tool, through the door of the same run."""
-
-    async def __call__(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Return the tool's value; raise ToolError."""
-        ...
+type Foresee = Callable[[str, int | None], CallForecast]
+"""Returns what is known of the calls of a tool that a program would still make, one of which stands in that line."""
 
 
 class Approval(Protocol):
@@ -36,12 +29,14 @@ class Approval(Protocol):
         ...
 
 
-class Receive(Protocol):
-    """Takes a tool's value over the border to whoever called."""
+@dataclass(frozen=True, slots=True)
+class CallForecast:
+    """What is known of a call and of those like it that are to come: ``most`` is None where nobody can tell."""
 
-    async def __call__(self, tool: str, value: Any) -> tuple[Any, int]:
-        """Return the value as the caller gets it, and its characters; raise ToolError."""
-        ...
+    line: int | None = None
+    text: str = ""
+    waiting: int = 0
+    most: int | None = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +45,15 @@ class CallContext:
 
     ``clock`` is the run's own, which stands still while a question waits; ``deadline`` is where it lay at the call.
     ``consent`` is what the run's user has said; ``line`` and ``foresee`` tell of the program for the question.
-    ``client`` is the name of the program that the caller uses, for statistics and logs.
     """
 
-    caller: str
+    caller: Caller
     run_id: str
     call_id: int
     deadline: float
     told: Told | None = None
     call: CallTool | None = None
-    ask: AskUser | None = None
     clock: Deadline | None = None
     consent: Approval | None = None
     line: int | None = None
     foresee: Foresee | None = None
-    client: str = ""
-    receive: Receive | None = None

@@ -1,26 +1,35 @@
-"""Consent: what the user of one run has said about the tools that ask first."""
+"""RunConsent: what the user of one run is asked about the tools that ask first, and has said."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ot.brief_repr import brief_repr, brief_text
 from ot.errors import CannotAsk, ConfigError, NotApproved
-from ot.execution.ask_user import Answer, AskUser
-from ot.execution.call_context import CallContext
-from ot.execution.consent_question import MOST_CALLS, Foreseen, consent_question
+from ot.execution.call_context import CallContext, CallForecast
+from ot.execution.caller import Answer, AskUser, Question
 from ot.execution.deadline import Deadline
-from ot.execution.one_question import OneQuestion
+from ot.registry.proxy_target import PROXY
 from ot.registry.tool import Tool
+from ot.visible_text import printable, quoted
 
 logger = logging.getLogger(__name__)
 
 ARRIVAL_SECONDS = 0.1
 """The other calls of a gather come within moments of the first; the question counts them."""
+
+MAX_NAME, MAX_VALUE, MAX_ARGUMENTS, MAX_LINE = 100, 200, 1000, 200
+MAX_CALLS = 10_000
+"""What "always" comes to within one run, and the highest number that can be allowed."""
+MAX_QUESTIONS = 20
+"""A run that asks more often than this wears its user out until yes is said to anything."""
+MAX_QUESTION_BYTES = 64 << 10
 
 AllowAlways = Callable[[str], Awaitable[None]]
 """Writes a pattern into ``policy.allow`` of the user's own configuration; raises ConfigError."""
@@ -44,7 +53,7 @@ class _Said:
         self.made += 1
 
 
-class Consent:
+class RunConsent:
     """Asks once a tool, and holds a run to the answer; nothing that a program says is an answer."""
 
     def __init__(
@@ -78,7 +87,7 @@ class Consent:
                 self._said[name] = await self._answered(tool, arguments, foreseen)
         self._said[name].spend(tool)
 
-    async def _answered(self, tool: Tool, arguments: Mapping[str, Any], foreseen: Foreseen) -> _Said:
+    async def _answered(self, tool: Tool, arguments: Mapping[str, Any], foreseen: CallForecast) -> _Said:
         question = consent_question(
             tool, arguments, foreseen, calls=self._calls, always=self._always is not None, redact=self._redact
         )
@@ -96,7 +105,7 @@ class Consent:
             return await self._allowed_always(tool, self._always)
         # JSON knows no difference between 10 and 10.0; true is no number.
         if decision == "allow" and isinstance(up_to, int | float) and not isinstance(up_to, bool) and up_to >= 1:
-            return _Said(most=int(min(up_to, MOST_CALLS)))
+            return _Said(most=int(min(up_to, MAX_CALLS)))
         return _Said(no="the user said no, which holds for the whole run")
 
     async def _allowed_always(self, tool: Tool, always: AllowAlways) -> _Said:
@@ -104,14 +113,14 @@ class Consent:
             await always(tool.full_name)
         except ConfigError as error:
             logger.warning("%s could not be allowed for good: %s", tool.full_name, error)
-        return _Said(most=MOST_CALLS)
+        return _Said(most=MAX_CALLS)
 
 
-async def _foreseen(tool: Tool, context: CallContext) -> Foreseen:
+async def _foreseen(tool: Tool, context: CallContext) -> CallForecast:
     """Return what is known of the calls to come, when those that come at once have come."""
     if context.foresee is None:
-        return Foreseen()
-    before, now = Foreseen(), context.foresee(tool.full_name, context.line)
+        return CallForecast()
+    before, now = CallForecast(), context.foresee(tool.full_name, context.line)
     while now.waiting > before.waiting:
         await asyncio.sleep(ARRIVAL_SECONDS)
         before, now = now, context.foresee(tool.full_name, context.line)
@@ -122,3 +131,110 @@ def how_to_allow(tool: str) -> str:
     """Return the words that tell how the user can allow *tool* beforehand."""
     line = f'policy: {{allow: ["{tool}"]}}'
     return f"To allow it, the user runs 'onetool allow {tool}', or writes {line} into ~/.onetool/onetool.yaml"
+
+
+def consent_question(
+    tool: Tool,
+    arguments: Mapping[str, Any],
+    foreseen: CallForecast,
+    *,
+    calls: int,
+    always: bool,
+    redact: Callable[[str], str],
+) -> Question:
+    """Return what is asked: which tool, with what, from which line, how often, and what can be answered."""
+    called = f"A program wants to call {printable(brief_text(tool.full_name, 2 * MAX_NAME))}{_kind(tool)}."
+    lines = [called, f"Arguments: {arguments_text(tool, arguments, redact)}"]
+    if foreseen.line:
+        lines.append(f"Line {foreseen.line}: {printable(brief_text(foreseen.text, MAX_LINE, redact))}")
+    lines += [_how_many(foreseen), f"A yes allows {calls} calls of it in this run, or as many as you say."]
+    # Arguments and the line were redacted as they were put in: the tool's own name is nobody's secret.
+    return Question("\n".join(line for line in lines if line), _schema(calls, always), kind="consent")
+
+
+def arguments_text(tool: Tool, arguments: Mapping[str, Any], redact: Callable[[str], str] = str) -> str:
+    """Return *arguments* on one line that no name and no value can break out of.
+
+    What the tool requires comes first, then what else it declares; each is cut, and those left out are counted.
+    """
+    declared = {parameter.name: not parameter.required for parameter in tool.parameters}
+    ordered = sorted(arguments, key=lambda name: declared.get(name, 2))
+    shown: list[str] = []
+    room = MAX_ARGUMENTS
+    for name in ordered:
+        if room <= 0:
+            break
+        value = brief_repr(arguments[name], min(MAX_VALUE, room), redact)
+        shown.append(f"{_argument_name(name, name in declared, redact)}={value}")
+        room -= len(shown[-1])
+    hidden = len(arguments) - len(shown)
+    more = f"and {hidden} more argument{'s' * (hidden > 1)}"
+    return ", ".join([*shown, *([more] if hidden else [])]) or "none"
+
+
+def _argument_name(name: str, declared: bool, redact: Callable[[str], str]) -> str:
+    """Return a name as a call has it; one that only the program knows is quoted."""
+    plain = declared and name.isascii() and name.isidentifier() and len(name) <= MAX_NAME
+    return name if plain else quoted(brief_text(name, MAX_NAME, redact))
+
+
+def _kind(tool: Tool) -> str:
+    server = quoted(brief_text(tool.source.removeprefix(PROXY), MAX_NAME))
+    of = f" of the server {server}" if tool.source.startswith(PROXY) else ""
+    return of + (", marked as destructive" if tool.destructive else "")
+
+
+def _how_many(foreseen: CallForecast) -> str:
+    waiting = f"{foreseen.waiting} calls of it wait for the answer." if foreseen.waiting > 1 else ""
+    if foreseen.most is None:
+        return f"{waiting} It may be called again and again in this run: how often cannot be foreseen.".strip()
+    most = max(foreseen.most, foreseen.waiting)
+    return f"{waiting} The program would call it up to {most} times.".strip() if most > 1 else ""
+
+
+def _schema(calls: int, always: bool) -> dict[str, Any]:
+    choices = {"allow": "Allow, up to the number below in this run"}
+    choices |= {"always": "Always allow this tool"} if always else {}
+    choices |= {"deny": "Do not allow"}
+    decision = {"type": "string", "title": "Decision", "enum": list(choices), "enumNames": list(choices.values())}
+    up_to = {"type": "integer", "title": "Calls allowed in this run", "minimum": 1, "maximum": MAX_CALLS}
+    properties = {"decision": decision, "up_to": {**up_to, "default": calls}}
+    return {"type": "object", "properties": properties, "required": ["decision"]}
+
+
+class OneQuestion:
+    """Asks through the way that the run was given, if there is one."""
+
+    def __init__(self, ask: AskUser | None, deadline: Deadline) -> None:
+        """Ask through *ask*, and stop the clock of *deadline* meanwhile."""
+        self._ask = ask
+        self._deadline = deadline
+        self._turn = asyncio.Lock()
+        self._left = MAX_QUESTIONS
+
+    async def __call__(self, question: Question) -> Answer:
+        """Return the answer.
+
+        Raises:
+            CannotAsk: Nobody can be asked here, nobody answered, the question cannot be sent, or the run has asked
+                too often.
+        """
+        if self._ask is None:
+            raise CannotAsk("nobody is there to answer")
+        _require_sendable(question)
+        with self._deadline.pause():
+            async with self._turn:
+                if not self._left:
+                    raise CannotAsk(f"the run has asked {MAX_QUESTIONS} times already")
+                self._left -= 1
+                return await self._ask(question)
+
+
+def _require_sendable(question: Question) -> None:
+    """Return when *question* has a form on a wire: found out later, it would end the connection, not the call."""
+    try:
+        size = len(json.dumps([question.message, dict(question.schema)], ensure_ascii=False).encode())
+    except (ValueError, TypeError, RecursionError) as error:
+        raise CannotAsk(f"the question cannot be sent: {type(error).__name__}") from None
+    if size > MAX_QUESTION_BYTES:
+        raise CannotAsk(f"the question has {size:,} bytes, at most {MAX_QUESTION_BYTES:,} are sent")

@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from ot.config.paths import Paths
+from ot.config.paths import HOMES, Paths
 from ot.config.workspace_trust import LAUNCHER_FILES, LAUNCHER_TREES
-from ot.execution.protected_names import fold
-from ot.execution.protected_paths import Locked
-from ot.execution.servers.server_home import HOMES
+from ot.files.protected_paths import LockedPath, fold
 
 OWN = "the server's own code lives there"
 STARTED = "programs are started from there"
@@ -21,25 +19,25 @@ SETTINGS = "programs read their settings there, and many run what those name"
 ABOVE = "npx, uv and their kin look there for a project to obey, above the servers' own directories"
 
 
-def locked_places(paths: Paths, roots: Iterable[Path], code: Iterable[Path]) -> list[Locked]:
+def locked_places(paths: Paths, roots: Iterable[Path], code: Iterable[Path]) -> list[LockedPath]:
     """Return what is locked whatever the servers and packs are; *code* is where the server's own packages lie."""
     working = [Path(os.path.realpath(root)) for root in roots]
     return [
-        *(Locked(path, OWN) for path in code),
+        *(LockedPath(path, OWN) for path in code),
         *_unless_worked_in(_imported(), OWN, working),
-        *_unless_worked_in(_on_path(), STARTED, working),
+        *_unless_worked_in(_on_path(paths.environ), STARTED, working),
         _settings(working),
         *_above(paths.global_dir / HOMES),
     ]
 
 
-def pack_places(directories: Iterable[tuple[str, Path]], modules: Iterable[tuple[str, str]]) -> Iterator[Locked]:
+def pack_places(directories: Iterable[tuple[str, Path]], modules: Iterable[tuple[str, str]]) -> Iterator[LockedPath]:
     """Yield where packs are executed from: their *directories* by name, and the *modules* of those installed."""
     for name, directory in directories:
-        yield Locked(directory, f"the pack '{name}' is executed from there")
+        yield LockedPath(directory, f"the pack '{name}' is executed from there")
     for name, module in modules:
         for place in _module_places(re.split(r"[.:]", module)[0]):
-            yield Locked(Path(place), f"the pack '{name}' is executed from there")
+            yield LockedPath(Path(place), f"the pack '{name}' is executed from there")
 
 
 def _module_places(module: str) -> list[str]:
@@ -57,24 +55,26 @@ def _imported() -> Iterator[Path]:
     yield from (Path(entry).absolute() for entry in (*sys.path, *environment) if entry)
 
 
-def _on_path() -> Iterator[Path]:
-    yield from (Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep) if os.path.isabs(entry))  # noqa: PTH117 - a Path for each costs more
+def _on_path(environ: Mapping[str, str]) -> Iterator[Path]:
+    yield from (Path(entry) for entry in environ.get("PATH", "").split(os.pathsep) if os.path.isabs(entry))  # noqa: PTH117 - a Path for each costs more
 
 
-def _unless_worked_in(places: Iterable[Path], why: str, working: list[Path]) -> Iterator[Locked]:
+def _unless_worked_in(places: Iterable[Path], why: str, working: list[Path]) -> Iterator[LockedPath]:
     """Yield the *places*, but for one that holds an allowed directory, which must stay usable."""
     for place in dict.fromkeys(Path(os.path.realpath(place)) for place in places):
         if not any(root.is_relative_to(place) for root in working):
-            yield Locked(place, why)
+            yield LockedPath(place, why)
 
 
-def _settings(working: list[Path]) -> Locked:
+def _settings(working: list[Path]) -> LockedPath:
     home = Path(os.path.realpath(Path.home()))
     usable = {fold(root.relative_to(home).parts[0]) for root in working if root != home and root.is_relative_to(home)}
     exceptions = "|".join(re.escape(name) for name in sorted(usable)) or "(?!)"
-    return Locked(home, SETTINGS, rf"(?!(?:{exceptions})(?:/|$))\.")
+    return LockedPath(home, SETTINGS, rf"(?!(?:{exceptions})(?:/|$))\.")
 
 
-def _above(homes: Path) -> Iterator[Locked]:
+def _above(homes: Path) -> Iterator[LockedPath]:
     names = "|".join(re.escape("/".join(map(fold, name.split("/")))) for name in (*LAUNCHER_FILES, *LAUNCHER_TREES))
-    yield from (Locked(directory, ABOVE, rf"(?:{names})(?:/|$)") for directory in Path(os.path.realpath(homes)).parents)
+    yield from (
+        LockedPath(directory, ABOVE, rf"(?:{names})(?:/|$)") for directory in Path(os.path.realpath(homes)).parents
+    )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Literal
 
-from ot.execution.name_pattern import is_narrower
 from ot.registry.tool import Tool
 
 Action = Literal["deny", "ask", "allow"]
@@ -18,19 +18,25 @@ DEFAULT = (
     "unless they say that they are destructive: those ask"
 )
 """What happens to a tool that no pattern names, in words."""
-MOST_NAMES = 10_000
+MAX_NAMES = 10_000
 """Names whose verdict is kept: patterns are compared once a tool, not once a call."""
+PIECES = re.compile(r"\*+|\[!?+\]?+[^\]]*+\]|.", re.DOTALL)
+"""A run of stars, a whole bracket, or one character, divided as ``fnmatch`` does."""
+MAX_STEPS = 500
+"""Where it would take more, it is not proved; patterns that people write take a few dozen."""
+
+States = frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PolicyVerdict:
     """What is to happen to a call, and the pattern that says so; no pattern is the tool's own word."""
 
     action: Action
     pattern: str = ""
 
 
-class Policy:
+class ToolPolicy:
     """Decides at the door what happens to a call of a tool."""
 
     def __init__(
@@ -43,15 +49,15 @@ class Policy:
     ) -> None:
         """Go by patterns of ``pack.tool``; *exact_names* demands full parameter names of destructive tools."""
         named: tuple[tuple[Action, Sequence[str]], ...] = (("deny", deny), ("ask", ask), ("allow", allow))
-        self._verdicts = tuple(Verdict(action, pattern) for action, patterns in named for pattern in patterns)
+        self._verdicts = tuple(PolicyVerdict(action, pattern) for action, patterns in named for pattern in patterns)
         self._exact_names = exact_names
-        self._by_name = lru_cache(maxsize=MOST_NAMES)(self._of_patterns)
+        self._by_name = lru_cache(maxsize=MAX_NAMES)(self._of_patterns)
 
-    def verdict(self, tool: Tool) -> Verdict:
+    def verdict(self, tool: Tool) -> PolicyVerdict:
         """Return what is to happen: what the patterns say of its name, or else its own word."""
         return self._by_name(tool.full_name) or _own_word(tool)
 
-    def _of_patterns(self, name: str) -> Verdict | None:
+    def _of_patterns(self, name: str) -> PolicyVerdict | None:
         """Return the narrowest pattern's verdict, and of several the strictest; what is not proved wider stays."""
         found = [verdict for verdict in self._verdicts if fnmatchcase(name, verdict.pattern)]
         narrowest = [one for one in found if not any(is_narrower(other.pattern, one.pattern) for other in found)]
@@ -62,8 +68,55 @@ class Policy:
         return self._exact_names and tool.destructive
 
 
-def _own_word(tool: Tool) -> Verdict:
+def _own_word(tool: Tool) -> PolicyVerdict:
     if tool.read_only:
-        return Verdict("allow")
+        return PolicyVerdict("allow")
     asks = tool.destructive or tool.source.startswith("proxy")
-    return Verdict("ask" if asks else "allow")
+    return PolicyVerdict("ask" if asks else "allow")
+
+
+def holds(wide: str, narrow: str) -> bool:
+    """Return whether *wide* is proved, over every possible name, to match all that *narrow* matches."""
+    outer, inner = PIECES.findall(wide), PIECES.findall(narrow)
+    letters = _letters(wide + narrow)
+    start = (_reached(inner, [0]), _reached(outer, [0]))
+    seen, waiting = {start}, [start]
+    while waiting:
+        mine, theirs = waiting.pop()
+        if len(inner) in mine and len(outer) not in theirs:
+            return False  # a name ends here that only the narrow one matches
+        after = {(_after(inner, mine, letter), _after(outer, theirs, letter)) for letter in letters}
+        new = {pair for pair in after if pair[0]} - seen
+        seen |= new
+        waiting += new
+        if len(seen) > MAX_STEPS:
+            return False
+    return True
+
+
+def is_narrower(one: str, other: str) -> bool:
+    """Return whether it is proved that *other* matches all that *one* matches, and more."""
+    return holds(other, one) and not holds(one, other)
+
+
+def _letters(patterns: str) -> list[str]:
+    """Return a character of every kind that the patterns can tell apart: those in them, and their neighbours."""
+    codes = {ord(letter) + step for letter in (*patterns, "a") for step in (-1, 0, 1)}
+    return [chr(code) for code in codes if 0 <= code <= 0x10FFFF]
+
+
+def _reached(pieces: list[str], places: Iterable[int]) -> States:
+    """Return *places* with those that stars lead on to without a letter."""
+    found = set(places)
+    for place, piece in enumerate(pieces):
+        if place in found and piece.startswith("*"):
+            found.add(place + 1)
+    return frozenset(found)
+
+
+def _after(pieces: list[str], places: States, letter: str) -> States:
+    """Return where *letter* leads from *places*."""
+    here = [place for place in places if place < len(pieces)]
+    stay = [place for place in here if pieces[place].startswith("*")]
+    steps = [place + 1 for place in here if place not in stay and fnmatchcase(letter, pieces[place])]
+    return _reached(pieces, [*stay, *steps])

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol, cast
 
 import anyio.to_thread
 
-from ot.errors import InvalidArguments
-from ot.execution.annotation_check import AnnotationCheck
-from ot.execution.json_arguments import NotJson, json_value
-from ot.execution.linear_schema import linear_schema
-from ot.execution.schema_words import words_of_error
+from ot.execution.annotation_check import require_fit
+from ot.execution.arguments import NotJsonValue, invalid, json_value
+from ot.execution.schema_errors import error_text
 from ot.registry.proxy_target import PROXY, ProxyTarget
-from ot.registry.schema_types import as_schema, resolve, schemas
-from ot.registry.signature import signature_text
+from ot.registry.schema_types import DATA, as_schema, resolve, schemas
 from ot.registry.tool import Tool
 
 logger = logging.getLogger(__name__)
@@ -38,6 +36,9 @@ PATTERN_BYTES = 128 << 10
 """How large one pattern may become when it is compiled."""
 MAX_TEXT = 4 << 10
 """Characters of arguments that are held against patterns; the server checks what is longer."""
+NOT_LINEAR = re.compile(r"\(\?<?[=!]|\(\?>|\\[1-9]|\\k|[*+?}]\+|\(\?\(")
+"""Looking around, going back to what was found, and the like."""
+OTHER_KEYS = ("additionalProperties", "unevaluatedProperties")
 
 
 class Validator(Protocol):
@@ -61,7 +62,6 @@ class SchemaCheck:
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, tuple[Mapping[str, Any], Validators | None]] = OrderedDict()
-        self._annotations = AnnotationCheck()
 
     async def checked(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the *arguments* of a pack as they are, those of a server as JSON has them.
@@ -72,7 +72,7 @@ class SchemaCheck:
         if not tool.source.startswith(PROXY):
             # A typed tool of a pack holds its arguments to its own model, and says so in that model's words.
             if tool.input_schema is None:
-                self._annotations.require_fit(tool, arguments)
+                require_fit(tool, arguments)
             return arguments
         if tool.input_schema is None:
             return arguments
@@ -92,16 +92,16 @@ class SchemaCheck:
     def _plain(self, tool: Tool, name: str, value: Any) -> Any:
         try:
             return json_value(value)
-        except NotJson as error:
-            raise _invalid(tool, f"argument '{name}{error.where}' {error.what}: {error.hint}") from None
+        except NotJsonValue as error:
+            raise invalid(tool, f"argument '{name}{error.where}' {error.what}: {error.hint}") from None
 
     def _require_valid(self, tool: Tool, validator: Validator, arguments: Mapping[str, Any]) -> None:
         target = ProxyTarget.of(tool.target)
         known = {original: name for name, original in target.names.items()}
         errors = islice(validator.iter_errors(target.sent(arguments)), MAX_ERRORS)
-        wrong = [words_of_error(error, known) for error in errors]
+        wrong = [error_text(error, known) for error in errors]
         if wrong:
-            raise _invalid(tool, "; ".join(dict.fromkeys(wrong)))
+            raise invalid(tool, "; ".join(dict.fromkeys(wrong)))
 
     async def _validators(self, tool: Tool, schema: Mapping[str, Any]) -> Validators | None:
         kept = self._kept.get(tool.full_name)
@@ -186,5 +186,26 @@ def _amount(value: Any) -> tuple[int, int]:
     return nodes, text
 
 
-def _invalid(tool: Tool, message: str) -> InvalidArguments:
-    return InvalidArguments(tool.full_name, f"{tool.full_name}() {message}", signature_text(tool))
+def linear_schema(schema: Any, *, patterns: bool = True) -> Any:
+    """Return a copy of *schema* without the patterns whose search takes more than linear time, or without any.
+
+    Somebody else wrote them. The copy allows no less than the schema.
+    """
+    if isinstance(schema, list | tuple):
+        return [linear_schema(part, patterns=patterns) for part in cast("Sequence[Any]", schema)]
+    if not isinstance(schema, Mapping):
+        return schema
+    found = cast("Mapping[str, Any]", schema)
+    copy = {key: part if key in DATA else linear_schema(part, patterns=patterns) for key, part in found.items()}
+    if isinstance(copy.get("pattern"), str) and not (patterns and _is_linear(copy["pattern"])):
+        del copy["pattern"]
+    by_pattern = copy.get("patternProperties")
+    if isinstance(by_pattern, dict) and not (patterns and all(map(_is_linear, cast("dict[str, Any]", by_pattern)))):
+        # Without them, keys that they allow would count as others.
+        for key in ("patternProperties", *OTHER_KEYS):
+            copy.pop(key, None)
+    return copy
+
+
+def _is_linear(pattern: str) -> bool:
+    return not NOT_LINEAR.search(pattern)

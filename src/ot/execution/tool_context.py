@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ot.config.models import Config
+from ot.config.principal import os_user
 from ot.errors import ChatError
-from ot.execution.path_guard import PathGuard
+from ot.execution.caller import Caller
+from ot.files.path_guard import PathGuard
 from ot.registry.tool_registry import ToolRegistry
 
 
@@ -42,7 +44,7 @@ def _no_llm() -> LanguageModel:
 
 @dataclass(frozen=True)
 class ToolContext:
-    """The surroundings of one call, the same for every tool of a pack."""
+    """The surroundings of one call."""
 
     guard: PathGuard
     cwd: Path
@@ -51,6 +53,7 @@ class ToolContext:
     registry: ToolRegistry = field(default_factory=ToolRegistry)
     config: Config = field(default_factory=Config, repr=False)
     open_llm: Callable[[], LanguageModel] = field(default=_no_llm, repr=False)
+    caller: Caller = field(default_factory=lambda: Caller(os_user()))
 
     @property
     def llm(self) -> LanguageModel:

@@ -8,16 +8,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import anyio
 
 from ot.errors import NotApproved, ToolDenied, ToolError, ToolFailed, ToolTimeout
 from ot.execution.arguments import bind_arguments
 from ot.execution.backends.backend import Backend, CallContext
+from ot.execution.border import Border
+from ot.execution.caller import Caller
 from ot.execution.consent import how_to_allow
 from ot.execution.deadline import Deadline
-from ot.execution.policy import Policy
+from ot.execution.ledger import Effect, Ledger, NoLedger
+from ot.execution.policy import ToolPolicy
 from ot.execution.schema_check import SchemaCheck
 from ot.log_span import cut_arguments, cut_result, log_span
 from ot.registry.tool import Tool
@@ -40,11 +43,10 @@ class CallRecord(NamedTuple):
     """
 
     tool: str
-    caller: str
+    caller: Caller
     run_id: str
     seconds: float
     error: str = ""
-    client: str = ""
     chars: int = 0
     source: str = ""
 
@@ -65,30 +67,34 @@ class ToolExecutor:
         registry: ToolRegistry,
         backends: Mapping[str, Backend],
         *,
-        policy: Policy | None = None,
+        policy: ToolPolicy | None = None,
         require_approved: Callable[[Tool], None] | None = None,
         as_approved: Callable[[Tool], Tool] = lambda tool: tool,
         call_seconds: float = 30.0,
         observers: Sequence[CallObserver] = (),
+        border: Border | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
-        """Call the tools of *registry* through the backend that each names.
+        """Call the tools of *registry* through the backend that each names; values come back over *border*.
 
         *require_approved* raises for a tool that is not as its user approved it; *as_approved* returns it with no
         hint that is laxer than those approved.
         """
         self.registry = registry
         self._backends = backends
-        self._policy = policy or Policy()
+        self._policy = policy or ToolPolicy()
         self._require_approved = require_approved
         self._as_approved = as_approved
         self._schemas = SchemaCheck()
         self._call_seconds = call_seconds
         self._observers = tuple(observers)
+        self._border = border or Border()
+        self._ledger = ledger or NoLedger()
 
     async def call(
         self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], context: CallContext
-    ) -> Any:
-        """Return the value of ``pack.name(*args, **kwargs)``.
+    ) -> tuple[Any, int]:
+        """Return the value of ``pack.name(*args, **kwargs)`` as a plain copy, and its size in characters.
 
         Raises:
             ToolError: The call ended without a value; the class says why.
@@ -109,11 +115,9 @@ class ToolExecutor:
             if not agreed:
                 await self._agreed(tool, arguments, context)  # as above: what needed no consent may need it now
             started = time.monotonic()
-            value = await self._carry_out(tool, arguments, context)
-            if context.receive is None:
-                return value
-            value, chars = await context.receive(tool.full_name, value)
-            return value
+            value = await self._noted(tool, arguments, context)
+            value, chars = await self._border.take(tool.full_name, value, context.caller.principal)
+            return value, chars
         except asyncio.CancelledError:
             error = "Cancelled"
             raise
@@ -130,7 +134,6 @@ class ToolExecutor:
                     context.run_id,
                     seconds,
                     error,
-                    context.client,
                     chars,
                     source,
                 ),
@@ -170,6 +173,21 @@ class ToolExecutor:
             raise NotApproved(tool.full_name, f"it asks first. {how_to_allow(tool.full_name)}")
         await context.consent.require(held, arguments, context)
         return True
+
+    async def _noted(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
+        """Return the tool's value, with the call written down before it is sent, and how it ended."""
+        effect = Effect(context.caller, context.run_id, context.call_id, context.line, tool, arguments)
+        how: Literal["done", "failed", "unknown"] = "unknown"
+        await self._ledger.sent(effect)
+        try:
+            value = await self._carry_out(tool, arguments, context)
+            how = "done"
+            return value
+        except ToolFailed:
+            how = "failed"
+            raise
+        finally:
+            await self._ledger.ended(effect, how)
 
     async def _carry_out(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         clock = context.clock or Deadline(context.deadline)
@@ -212,7 +230,7 @@ class ToolExecutor:
 
 def _log_call(record: CallRecord, message: str, arguments: Mapping[str, Any], value: Any) -> None:
     """Log the call as a span."""
-    fields: dict[str, Any] = {"client": record.client, "run": record.run_id, "resultLen": record.chars}
+    fields: dict[str, Any] = {"client": record.caller.client, "run": record.run_id, "resultLen": record.chars}
     if not record.error:
         fields["result"] = cut_result(value, record.chars)
     if record.tool.startswith("ot."):

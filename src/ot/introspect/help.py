@@ -1,20 +1,27 @@
-"""Help: an overview, one thing in full, or what fits some words."""
+"""Help: an overview, the page of one thing, or what fits some words."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ot.config.models import Config
-from ot.errors import did_you_mean, listing
-from ot.introspect.aliases import alias_entry
-from ot.introspect.listing import check_info, pack_entry, tool_entry
-from ot.introspect.pages import Pages, compact_signature
-from ot.introspect.search.catalogue import Hits, Kind
+from ot.introspect.listing import (
+    alias_entry,
+    check_info,
+    docstring_parts,
+    instructions_of,
+    pack_entry,
+    sorted_tools,
+    tool_entry,
+)
+from ot.introspect.search import Hits, Kind
 from ot.introspect.snippets import Expand, snippet_page
+from ot.nearest_names import did_you_mean, listing
 from ot.output.formats import serialize_result
-from ot.registry.tool import Tool
-from ot.registry.tool_registry import ToolRegistry
+from ot.registry.tool import Parameter, Tool, signature_text
+from ot.registry.tool_registry import Pack, ToolRegistry
 
 OVERVIEW = """\
 OneTool runs Python programs that call packs of tools.
@@ -32,9 +39,23 @@ Format:  __format__ = "json" | "json_h" | "yml" | "yml_h" | "raw"
 State:   ot.health()  ot.stats()  ot.config()  ot.version()  ot.reload()  ot.notify(topic="notes", message="...")
 Tips:    search before you guess a name; do the whole task in one program; return only what matters"""
 
-MOST: Mapping[Kind, int] = {"tools": 8, "packs": 3, "snippets": 3, "aliases": 3}
+MAX_HITS: Mapping[Kind, int] = {"tools": 8, "packs": 3, "snippets": 3, "aliases": 3}
 DESCRIPTION = 140
 CHARACTERS_PER_TOKEN = 4
+VALUES = {"int": "1", "float": "1.0", "bool": "True", "list": "[]", "dict": "{}"}
+"""What stands for a value in an example, by the type's name; anything else is text."""
+
+SIGNATURE = 160
+"""Characters of a compact signature, roughly."""
+SLUGS = {
+    "brave": "brave-search",
+    "code": "code-search",
+    "db": "database",
+    "ground": "grounding-search",
+    "llm": "transform",
+    "web": "web-fetch",
+}
+"""Packs whose page has another name than the pack."""
 Find = Callable[[str, Mapping[Kind, int]], Hits]
 """Searches everything that there is."""
 
@@ -50,7 +71,7 @@ def show_help(registry: ToolRegistry, config: Config, find: Find, query: str, in
 
 
 def _exact(registry: ToolRegistry, config: Config, name: str, info: str) -> str | None:
-    pages = Pages(config.prompts.packs, config.docs_url)
+    pages = HelpPages(config.prompts.packs, config.docs_url)
     pack, dot, function = name.partition(".")
     if dot and pack in registry.packs and not registry.pack(pack).broken and function in registry.pack(pack).tools:
         return pages.tool(registry.tool(pack, function), registry.pack(pack), info)
@@ -77,14 +98,14 @@ async def snippet_help(config: Config, query: str, info: str, expand: Expand) ->
 
 
 def _search(registry: ToolRegistry, config: Config, find: Find, query: str, info: str) -> Any:
-    hits = find(query, MOST)
+    hits = find(query, MAX_HITS)
     if not hits.names:
         return f"No matches for '{query[:100]}'. Browse with ot.tools() or ot.packs()."
     if info == "list":
         return {kind: [_called(kind, name) for name in names] for kind, names in hits.names.items()}
-    found: dict[str, Any] = {}
-    for kind, names in hits.names.items():
-        found[kind] = [_hit(registry, config, kind, name, info) for name in names]
+    found: dict[str, Any] = {
+        kind: [_hit(registry, config, kind, name, info) for name in names] for kind, names in hits.names.items()
+    }
     if hits.unmatched:
         found["unmatched"] = list(hits.unmatched)
     return found | {"cost": f"~{len(serialize_result(found, 'yml')) // CHARACTERS_PER_TOKEN + 5} tokens"}
@@ -109,3 +130,107 @@ def _tool_hit(tool: Tool) -> dict[str, str]:
     said = tool.description
     description = said if len(said) <= DESCRIPTION else f"{said[:DESCRIPTION].rsplit(' ', 1)[0]}..."
     return {"name": tool.full_name, "signature": compact_signature(tool), "description": description}
+
+
+# ---------------------------------------------------------------- pages
+
+
+@dataclass(frozen=True)
+class HelpPages:
+    """Writes pages: with these *instructions* of packs, and addresses made of *docs*."""
+
+    instructions: Mapping[str, str]
+    docs: str
+
+    def tool(self, tool: Tool, pack: Pack, info: str = "min") -> str:
+        """Return everything that a caller of *tool*, which is of *pack*, needs; "full" adds all that is known."""
+        parts = docstring_parts(tool)
+        # A proxied tool's text is shown whole: it is not made of parts that are shown below.
+        told = tool.description if tool.source == "local" else tool.doc
+        text = f"# {tool.full_name}\n{told}\n\n{signature_text(tool)}\n"
+        if tool.parameters:
+            said = dict(line.partition(": ")[::2] for line in parts.get("args", ()))
+            text += "\nArgs:\n" + "".join(f"  {_argument(known, said)}\n" for known in tool.parameters)
+        text += _returns(tool, parts.get("returns", ""))
+        example = parts.get("example") or example_call(tool)
+        text += f"\nExample:\n  {example.replace(chr(10), chr(10) + '  ')}\n"
+        return text + (_everything(tool) if info == "full" else "") + self._docs(pack)
+
+    def pack(self, pack: Pack, info: str = "min") -> str:
+        """Return how to use *pack*, and its tools; "full" adds their signatures."""
+        if pack.pending:
+            return f"# {pack.name}\nWhat this pack offers is not known yet: {pack.broken}"
+        if pack.broken:
+            return f"# {pack.name}\nThis pack cannot be used: {pack.broken}"
+        said = instructions_of(pack, self.instructions)
+        lines = [f"# {pack.name}", *([said, ""] if said else []), "Tools:"]
+        for tool in sorted_tools(pack):
+            name = compact_signature(tool) if info == "full" else ""
+            lines.append(f"- {tool.full_name}{name}" + (f": {tool.description}" if tool.description else ""))
+        return "\n".join(lines) + "\n" + self._docs(pack)
+
+    def alias(self, name: str, target: str, registry: ToolRegistry) -> str:
+        """Return what *name* stands for."""
+        pack, _, function = target.partition(".")
+        known = pack in registry.packs and not registry.pack(pack).broken
+        tool = registry.pack(pack).tools.get(function) if known else None
+        text = f"# {name}\nAlias of {target}\n"
+        if tool is None:
+            return f"{text}\nThere is no tool {target}: the alias cannot be used."
+        call = example_call(tool).removeprefix(target)
+        return f"{text}{tool.description}\n\nUse: {name}{call} means {target}{call}\nMore: ot.help(query='{target}')"
+
+    def _docs(self, pack: Pack) -> str:
+        """Return where the page of a bundled pack is; other people's packs and servers have no page of ours."""
+        slug = SLUGS.get(pack.name, pack.name)
+        return f"\nDocs: {self.docs.replace('{doc_slug}', slug)}" if pack.bundled and self.docs else ""
+
+
+def compact_signature(tool: Tool) -> str:
+    """Return ``(query: str, limit: int = 10, ...) -> list``: what must be given, and some of the rest."""
+    shown: list[str] = []
+    for parameter in sorted(tool.parameters, key=lambda parameter: not parameter.required):
+        if not parameter.required and len(", ".join(shown)) > SIGNATURE:
+            shown.append("...")
+            break
+        shown.append(_parameter(parameter))
+    return f"({', '.join(shown)})" + (f" -> {tool.returns or tool.observed}" if tool.returns or tool.observed else "")
+
+
+def _parameter(parameter: Parameter) -> str:
+    mark = {"args": "*", "kwargs": "**"}.get(parameter.kind, "")
+    # In double quotes, so that YAML's single ones need no escapes around them.
+    quoted = (parameter.default or "").replace("'", '"') if '"' not in (parameter.default or "") else parameter.default
+    default = f" = {quoted}" if parameter.default is not None else ""
+    return f"{mark}{parameter.name}" + (f": {parameter.annotation}" if parameter.annotation else "") + default
+
+
+def example_call(tool: Tool) -> str:
+    """Return a call of *tool* that gives what must be given."""
+    given = [f"{known.name}={VALUES.get(known.annotation, repr('...'))}" for known in tool.parameters if known.required]
+    return f"{tool.full_name}({', '.join(given)})"
+
+
+def _argument(parameter: Parameter, said: Mapping[str, str]) -> str:
+    default = "" if parameter.default is None else f" = {parameter.default}"
+    kind = f"{parameter.annotation}{default}".strip()
+    text = said.get(parameter.name, "")
+    return f"{parameter.name}" + (f" ({kind})" if kind else "") + (f": {text}" if text else "")
+
+
+def _returns(tool: Tool, said: str) -> str:
+    # What is said of a proxied tool's value may be its type already.
+    kind = "" if tool.returns and said.startswith(tool.returns) else tool.returns
+    if not kind and not said:
+        return ""
+    return f"\nReturns{f' ({kind})' if kind else ''}" + (f": {said}" if said else "") + "\n"
+
+
+def _everything(tool: Tool) -> str:
+    head, _, rest = tool.doc.strip().partition("\n\n")
+    prose = rest.partition("Args:\n")[0].strip() if rest else ""
+    known = {"read-only": tool.read_only, "destructive": tool.destructive or None}
+    facts = [f"{word}: {'yes' if value else 'no'}" for word, value in known.items() if value is not None]
+    facts += [f"time limit: {tool.timeout:g} s"] if tool.timeout else []
+    lines = [f"Source: {tool.source}", *facts]
+    return (f"\nNotes:\n{prose}\n" if prose and head else "") + "\n" + "\n".join(lines) + "\n"

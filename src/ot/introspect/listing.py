@@ -1,15 +1,13 @@
-"""Lists of tools and packs, from the one registry."""
+"""Lists of tools and packs, from the one registry, and of aliases."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
-from ot.registry.signature import signature_text
-from ot.registry.tool import Tool
+from ot.registry.tool import Tool, signature_text
 from ot.registry.tool_registry import Pack, ToolRegistry
 
-Info = Literal["list", "min", "full"]
 LEVELS = ("list", "min", "full")
 
 
@@ -46,14 +44,15 @@ def tool_entry(tool: Tool, info: str) -> Any:
 
 
 def docstring_parts(tool: Tool) -> dict[str, Any]:
-    """Return args, returns and example of a tool's docstring, those that it has."""
-    if tool.source != "local":
-        return _schema_parts(tool)
-    from griffe import Docstring, DocstringSectionKind, Parser  # noqa: PLC0415 - only help needs it, at 90 ms
-
+    """Return args, returns and example of a tool, those that it has; of a proxied one as its schema tells them."""
     parts: dict[str, Any] = {}
     if described := [f"{p.name}: {p.description}" for p in tool.parameters if p.description]:
         parts["args"] = described
+    if tool.source != "local":  # its description comes from outside
+        returns = tool.returns + (f"  ({tool.observed})" if tool.observed else "")
+        return parts | ({"returns": returns} if tool.returns else {})
+    from griffe import Docstring, DocstringSectionKind, Parser  # noqa: PLC0415 - only help needs it, at 90 ms
+
     for section in Docstring(tool.doc).parse(Parser.google, warnings=False):
         if section.kind is DocstringSectionKind.parameters:
             parts["args"] = [f"{argument.name}: {' '.join(argument.description.split())}" for argument in section.value]
@@ -65,16 +64,6 @@ def docstring_parts(tool: Tool) -> dict[str, Any]:
             parts["example"] = "\n".join(text for _, text in section.value).strip()
         elif section.kind is DocstringSectionKind.admonition and section.value.kind in ("example", "examples"):
             parts["example"] = section.value.contents.strip()
-    return parts
-
-
-def _schema_parts(tool: Tool) -> dict[str, Any]:
-    """Return args and returns as a proxied server's schema tells them: its description is no docstring of ours."""
-    parts: dict[str, Any] = {}
-    if described := [f"{p.name}: {p.description}" for p in tool.parameters if p.description]:
-        parts["args"] = described
-    if tool.returns:
-        parts["returns"] = tool.returns + (f"  ({tool.observed})" if tool.observed else "")
     return parts
 
 
@@ -109,3 +98,18 @@ def instructions_of(pack: Pack, configured: Mapping[str, str]) -> str:
 def sorted_tools(pack: Pack) -> list[Tool]:
     """Return the pack's tools by name."""
     return sorted(pack.tools.values(), key=lambda tool: tool.name)
+
+
+def list_aliases(aliases: Mapping[str, str], pattern: str, info: str) -> list[Any]:
+    """Return the aliases whose name or target contains *pattern*."""
+    check_info(info)
+    wanted = pattern.lower()
+    found = [name for name in sorted(aliases) if wanted in name.lower() or wanted in aliases[name].lower()]
+    return [alias_entry(name, aliases[name], info) for name in found]
+
+
+def alias_entry(name: str, target: str, info: str) -> Any:
+    """Return one alias at an info level."""
+    if info == "list":
+        return name
+    return f"{name} -> {target}" if info == "min" else {"name": name, "target": target}

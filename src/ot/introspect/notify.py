@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ot.config.models import Topic
-from ot.no_links import NO_LINK, open_file
-
-if sys.platform != "win32":
-    import fcntl
+from ot.files.no_links import NO_LINK, NO_WAIT, open_file
+from ot.files.private_file import lock, write_all
 
 NO_TOPIC = "SKIP: no matching topic"
 MAX_TOPIC = 200
 MAX_MESSAGE_BYTES = 64 << 10
 MAX_FILE_BYTES = 64 << 20
-APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | NO_LINK | getattr(os, "O_NONBLOCK", 0)
+APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | NO_LINK | NO_WAIT
 
 
 def notify(
@@ -54,7 +51,7 @@ def fits(pattern: str, topic: str) -> bool:
 
 def document(topic: str, message: str, now: datetime) -> bytes:
     """Return one YAML document: when, what about, and the message as it is."""
-    import yaml  # noqa: PLC0415 - as in ot.output.yaml_flow
+    import yaml  # noqa: PLC0415 - as in ot.output.formats
 
     def write(dumper: Any, value: str) -> Any:
         style = "|" if value == message else None
@@ -80,8 +77,7 @@ def append(file: Path, data: bytes, project: Path | None = None) -> None:
     below = project if project and file.is_relative_to(project) else None
     descriptor = open_file(file, APPEND, below=below, make=True)
     try:
-        if sys.platform != "win32":
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock(descriptor)
         size = os.lseek(descriptor, 0, os.SEEK_END)
         if size + len(data) > MAX_FILE_BYTES:
             raise ValueError(f"{file} has {size:,} bytes and takes no more messages: move it away")
@@ -92,8 +88,7 @@ def append(file: Path, data: bytes, project: Path | None = None) -> None:
 
 def _write(descriptor: int, data: bytes, size: int) -> None:
     try:
-        while data:
-            data = data[os.write(descriptor, data) :]
+        write_all(descriptor, data)
     except OSError:
         # Half a document would spoil the next one.
         os.ftruncate(descriptor, size)

@@ -14,20 +14,21 @@ import anyio.to_thread
 
 from ot.config.models import Config
 from ot.execution.policy import DEFAULT
-from ot.introspect.aliases import list_aliases
+from ot.execution.tool_context import current_tool_context
 from ot.introspect.help import show_help, snippet_help
-from ot.introspect.listing import list_packs, list_tools
+from ot.introspect.listing import list_aliases, list_packs, list_tools
 from ot.introspect.notify import notify
-from ot.introspect.proxy_health import proxy_health
-from ot.introspect.search.catalogue import Catalogue, Hits, Kind
+from ot.introspect.search import Catalogue, Hits, Kind
 from ot.introspect.snippets import Expand, list_snippets
 from ot.introspect.statistics import Statistics, show_stats
-from ot.registry.definition_pins import Change, changed_words
 from ot.registry.tool_registry import ToolRegistry
+from ot.servers.definition_pins import Change, changed_words
 from ot.version import installed_version
 
+UNUSED = "a server without a problem is connected by its first call"
 
-class Pages(Protocol):
+
+class ReadStored(Protocol):
     """Reads stored results."""
 
     def __call__(self, handle: str, **query: Any) -> Any:
@@ -39,12 +40,11 @@ class Pages(Protocol):
 class View:
     """What the ``ot`` pack may see of the house: one picture, read only, and the wish to reload."""
 
-    registry: Callable[[], ToolRegistry]
     config: Config
     cwd: str
     project: str
     warnings: tuple[str, ...]
-    pages: Pages
+    pages: ReadStored
     engine_health: Callable[[], Awaitable[Mapping[str, Any]]]
     workers: Callable[[], Mapping[str, str]]
     servers: Callable[[], Mapping[str, Mapping[str, Any]]]
@@ -87,7 +87,7 @@ class OtPack:
         Example:
             ot.tools(pattern="search", info="full")
         """
-        return list_tools(self._view.registry(), pattern, info)
+        return list_tools(_registry(), pattern, info)
 
     def packs(self, *, pattern: str = "", info: str = "min") -> list[Any]:
         """List the packs.
@@ -102,7 +102,7 @@ class OtPack:
         Example:
             ot.packs()
         """
-        return list_packs(self._view.registry(), pattern, info, self._view.config.prompts.packs)
+        return list_packs(_registry(), pattern, info, self._view.config.prompts.packs)
 
     def aliases(self, *, pattern: str = "", info: str = "min") -> list[Any]:
         """List the aliases: short names of tools.
@@ -151,11 +151,11 @@ class OtPack:
         if query.strip().startswith("$"):
             return await snippet_help(view.config, query, info, view.expand)
         # The first search of a picture reads every definition: not on the event loop.
-        page = partial(show_help, view.registry(), view.config, self._find, query, info)
+        page = partial(show_help, _registry(), view.config, self._find, query, info)
         return await anyio.to_thread.run_sync(page, abandon_on_cancel=True)
 
     def _find(self, query: str, most: Mapping[Kind, int]) -> Hits:
-        registry = self._view.registry()
+        registry = _registry()
         with self._lock:
             if self._catalogue is None or self._catalogue[0] is not registry:
                 self._catalogue = (registry, Catalogue(registry, self._view.config))
@@ -221,14 +221,14 @@ class OtPack:
             ot.health()
         """
         # It reads every pack that nobody has used yet: not on the event loop.
-        count, broken = await anyio.to_thread.run_sync(_usable, self._view.registry(), abandon_on_cancel=True)
+        count, broken = await anyio.to_thread.run_sync(_usable, _registry(), abandon_on_cancel=True)
         health: dict[str, Any] = {
             "version": installed_version(),
             "python": platform.python_version(),
             "cwd": self._view.cwd,
             "engine": dict(await self._view.engine_health()),
             "registry": {"status": "degraded" if broken else "ok", "tool_count": count},
-            "proxy": proxy_health(self._view.servers()),
+            "proxy": _proxy_health(self._view.servers()),
             "project": self._view.project,
             "policy": self._policy(),
         }
@@ -275,7 +275,7 @@ class OtPack:
         Example:
             ot.stats(period="week", output="stats.html")
         """
-        names = lambda: [tool.full_name for tool in self._view.registry().tools()]  # noqa: E731 - asked for reports alone
+        names = lambda: [tool.full_name for tool in _registry().tools()]  # noqa: E731 - asked for reports alone
         return show_stats(self._view.statistics, period, tool, output, names)
 
     async def session(self, *, name: str = "", action: str = "list") -> Any:
@@ -323,3 +323,25 @@ def _usable(registry: ToolRegistry) -> tuple[int, dict[str, str]]:
     count = sum(len(pack.tools) for name, pack in registry.packs.items() if name not in unusable)
     # A server that is not there is told of apart; one that was not asked yet is no trouble at all.
     return count, {name: why for name, why in unusable.items() if registry.packs[name].source != "proxy"}
+
+
+def _registry() -> ToolRegistry:
+    return current_tool_context().registry
+
+
+def _proxy_health(servers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return status, count, whether each server is connected, and the problems of those that have one."""
+    states = {name: _word(server) for name, server in servers.items()}
+    away = [name for name, state in states.items() if state == "disconnected"]
+    problems = {name: str(why) for name, server in servers.items() if (why := server.get("why") or server.get("noise"))}
+    return {
+        "status": "degraded" if away else "ok",
+        "server_count": len(servers),
+        "servers": states,
+        **({"problems": problems} if problems else {}),
+        **({"note": UNUSED} if any(servers[name]["state"] != "failed" for name in away) else {}),
+    }
+
+
+def _word(server: Mapping[str, Any]) -> str:
+    return "connected" if server["state"] == "connected" else "disconnected"

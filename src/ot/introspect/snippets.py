@@ -9,7 +9,7 @@ from typing import Any
 from ot.config.models import Snippet, SnippetParam
 from ot.errors import SnippetError
 from ot.introspect.listing import check_info
-from ot.output.yaml_flow import WIDTH, yaml_flow
+from ot.output.formats import WIDTH, yaml_flow
 
 Expand = Callable[[str], Awaitable[str]]
 """Returns the program that a ``$name key=value`` stands for."""
@@ -68,7 +68,7 @@ def _param(name: str, param: SnippetParam) -> str:
 
 
 def _scalar(value: Any) -> str:
-    import yaml  # noqa: PLC0415 - as in yaml_flow
+    import yaml  # noqa: PLC0415 - as in formats
 
     if not isinstance(value, str):
         return yaml_flow([value])[1:-1] if isinstance(value, int | float | None) else json.dumps(value, default=str)

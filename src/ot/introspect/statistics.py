@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ot.execution.tool_context import current_tool_context
-from ot.stats.figures import PERIODS, Figures
-from ot.stats.summary import summary
+from ot.stats.figures import PERIODS, Figures, summary
 
 DISABLED = "Error: Statistics are disabled. Set 'stats: {enabled: true}' in onetool.yaml to collect them."
 

@@ -1,22 +1,44 @@
-"""Results in files: content as it comes, then the index, then the meta that makes it visible."""
+"""Results in files: content as it comes, then the index, then the meta that makes it visible.
+
+What is too old, too much, or was left unfinished by a crash is removed.
+"""
 
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Lock
 from typing import BinaryIO
 
 from ot.errors import ResultError, ResultNotFound, StorageFull
-from ot.output.result_blobs import HandleTaken, Sealed
-from ot.output.result_cleanup import ResultCleanup
-from ot.output.result_files import CONTENT, INDEX, META, META_DRAFT, ResultDirectory, file_name, lock
+from ot.files.private_file import write_all
+from ot.output.result_blobs import HandleTaken, ResultMeta, Sealed, is_older
+from ot.output.result_files import CONTENT, INDEX, META, META_DRAFT, ResultDirectory, ResultFile, file_name, lock
 from ot.output.result_lines import index_size
-from ot.output.result_meta import ResultMeta, read_meta
+
+LOG = logging.getLogger(__name__)
+
+UNFINISHED = timedelta(hours=1)
+"""How long unreadable leftovers stay when results are kept for ever."""
+
+NEW = timedelta(minutes=1)
+"""By then a writer holds its lock: before, what is unfinished is left alone whatever room it takes."""
+
+REMEMBERED = 1000
+"""How many removed results are remembered, to say that they have expired and not that they never were."""
+
+CROWD = 1000
+"""For each so many results the directory is left alone for a second: listing them all at every store is too slow."""
+
+Stamp = tuple[str, int, int, int]
+"""A meta file as it was when it was read: handle, inode, time of change, size."""
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NOT_OURS = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EINVAL, errno.ENXIO, errno.EISDIR})
@@ -59,7 +81,7 @@ class FileBlobs:
     def meta(self, handle: str) -> ResultMeta | None:
         """Return a result's meta."""
         with self._reading(handle) as directory:
-            return read_meta(directory, handle)
+            return directory.meta(handle)
 
     def index(self, meta: ResultMeta) -> bytes:
         """Return the index of a result's lines."""
@@ -108,7 +130,7 @@ def _write(
             lock(content)
             for chunk in chunks:
                 with _storage_errors():
-                    _write_all(content, chunk)
+                    write_all(content, chunk)
             with _storage_errors():
                 os.fsync(content)
                 return _publish(directory, handle, seal())
@@ -134,7 +156,7 @@ def _publish(directory: ResultDirectory, handle: str, sealed: Sealed) -> ResultM
 def _write_file(directory: ResultDirectory, name: str, data: bytes) -> None:
     fd = directory.create_file(name)
     with _closing(fd):
-        _write_all(fd, data)
+        write_all(fd, data)
         os.fsync(fd)
 
 
@@ -147,7 +169,140 @@ def _closing(fd: int) -> Generator[None]:
             os.close(fd)
 
 
-def _write_all(fd: int, data: bytes | bytearray) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
+@dataclass(frozen=True, slots=True)
+class ResultEntry:
+    """What the directory holds under one handle; without a meta it is unfinished or damaged."""
+
+    handle: str
+    suffixes: tuple[str, ...]
+    modified: datetime
+    size: int
+    """How many bytes it has; what is unfinished counts once it is no longer new."""
+    meta: ResultMeta | None = None
+
+    @property
+    def since(self) -> datetime:
+        """When its time began."""
+        return self.meta.created_at if self.meta else self.modified
+
+
+class ResultCleanup:
+    """Keeps one directory within its time and its size; several may clean the same directory."""
+
+    def __init__(self, ttl: timedelta, max_total_bytes: int, beside: Callable[[], int] = lambda: 0) -> None:
+        """Keep the results, and what takes up room *beside* them, within *max_total_bytes*."""
+        self._ttl = ttl
+        self._max_total_bytes = max_total_bytes
+        self._beside = beside
+        self._lock = Lock()
+        self._total = 0
+        self._next_sweep = 0.0
+        # A meta does not change, so each is parsed once and not at every store.
+        self._known: dict[Stamp, ResultEntry] = {}
+        self._expired: dict[str, str] = {}
+
+    def sweep(self, directory: ResultDirectory, now: datetime) -> None:
+        """Remove what is older than the TTL, and what a crash left as long ago."""
+        with self._lock:
+            if time.monotonic() < self._next_sweep:
+                return
+            entries = self._survey(directory)
+            over = [entry for entry in entries if self._is_over(entry, now)]
+            for entry in over:
+                self._remember(entry)
+                _remove(directory, entry)
+            self._total = sum(entry.size for entry in entries) - sum(entry.size for entry in over)
+            self._next_sweep = time.monotonic() + len(entries) // CROWD
+
+    def make_room(self, directory: ResultDirectory, newest: ResultMeta) -> None:
+        """Remove what a crash left, then the oldest results, until all fit together with *newest*, which stays."""
+        with self._lock:
+            self._total += newest.size_bytes
+            most = self._max_total_bytes - self._beside()
+            if self._total <= most:
+                return
+            entries = self._survey(directory)
+            self._total = sum(entry.size for entry in entries)
+            for entry in sorted(entries, key=lambda entry: (entry.meta is not None, entry.since, entry.modified)):
+                removable = entry.size and entry.handle != newest.handle
+                if self._total > most and removable and _remove(directory, entry):
+                    LOG.info("a stored result of %d bytes was removed: output.max_total_bytes is reached", entry.size)
+                    self._total -= entry.size
+
+    def has_expired(self, handle: str, owner: str) -> bool:
+        """Tell whether this owner's result was removed here because of its age."""
+        return self._expired.get(handle) == owner
+
+    def _is_over(self, entry: ResultEntry, now: datetime) -> bool:
+        if entry.meta:
+            return bool(self._ttl) and is_older(entry.since, now, self._ttl)
+        return is_older(entry.since, now, self._ttl or UNFINISHED)
+
+    def _remember(self, entry: ResultEntry) -> None:
+        if entry.meta:
+            self._expired[entry.handle] = entry.meta.owner
+        if len(self._expired) > REMEMBERED:
+            del self._expired[next(iter(self._expired))]
+
+    def _survey(self, directory: ResultDirectory) -> list[ResultEntry]:
+        try:
+            known = dict(self._entries(directory))
+        except OSError as error:
+            LOG.warning("stored results could not be cleaned up: %s", error.strerror)
+            return list(self._known.values())
+        self._known = known
+        return list(known.values())
+
+    def _entries(self, directory: ResultDirectory) -> Iterator[tuple[Stamp, ResultEntry]]:
+        groups: dict[str, dict[str, ResultFile]] = {}
+        for file in directory.files():
+            groups.setdefault(file.handle, {})[file.suffix] = file
+        for handle, files in groups.items():
+            with suppress(FileNotFoundError):  # another cleaner was quicker
+                stamp = _stamp(handle, files.get(META))
+                known = self._known.get(stamp)
+                yield stamp, known if known and known.meta else _entry(directory, handle, files)
+
+
+def _stamp(handle: str, meta: ResultFile | None) -> Stamp:
+    if meta is None:
+        return handle, 0, 0, 0
+    status = meta.status()
+    return handle, status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _entry(directory: ResultDirectory, handle: str, files: Mapping[str, ResultFile]) -> ResultEntry:
+    meta = None
+    if META in files and CONTENT in files:
+        with suppress(OSError):  # it cannot be read: then it is damaged
+            meta = directory.meta(handle)
+    if meta and meta.size_bytes != files[CONTENT].status().st_size:
+        meta = None
+    modified = _last_modified(files.values())
+    if meta:
+        return ResultEntry(handle, tuple(files), modified, meta.size_bytes, meta)
+    is_new = datetime.now(UTC) - modified < NEW
+    return ResultEntry(
+        handle, tuple(files), modified, 0 if is_new else sum(file.status().st_size for file in files.values())
+    )
+
+
+def _last_modified(files: Iterable[ResultFile]) -> datetime:
+    return datetime.fromtimestamp(max(file.status().st_mtime for file in files), UTC)
+
+
+def _remove(directory: ResultDirectory, entry: ResultEntry) -> bool:
+    """Return whether it is removed: what is being written now is not."""
+    try:
+        if META not in entry.suffixes and _is_live(directory, entry.handle):
+            return False
+        directory.remove(entry.handle, entry.suffixes)
+    except OSError as error:
+        LOG.warning("a stored result could not be removed: %s", error.strerror)
+        return False
+    return True
+
+
+def _is_live(directory: ResultDirectory, handle: str) -> bool:
+    # In this order: a writer lets go of its lock only after its meta stands.
+    return directory.is_being_written(handle) or directory.exists(file_name(handle, META))

@@ -15,13 +15,14 @@ import anyio.to_thread
 
 from ot.config.models import Output
 from ot.errors import ResultError
-from ot.execution.unread import Unread
 from ot.output import sanitize
-from ot.output.formats import serialize_result, stored_form, stored_text
-from ot.output.presentable import Describe, NotPresentable, TooManyParts, count_parts, describe_type, kind_of
-from ot.output.result_meta import Form
-from ot.output.result_store import ResultStore, StoredResult
-from ot.output.unread_lines import unread_lines
+from ot.output.formats import serialize_result
+from ot.output.result_blobs import Form, ResultMeta
+from ot.output.result_store import ResultStore
+from ot.output.stored_text import stored_form, stored_text, unread_lines
+from ot.values.jsonable import Describe, describe_type
+from ot.values.parts import NotSerializable, TooManyParts, Unread, count_parts, holds_more
+from ot_sdk.converter import kind_of
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +73,7 @@ class Finish:
         """Return the reply's text for a program's value.
 
         Raises:
-            NotPresentable: The value cannot be written out.
+            NotSerializable: The value cannot be written out.
         """
         try:
             if isinstance(value, Unread):
@@ -129,16 +130,18 @@ class Finish:
         try:
             stored = self._store.put(lines(), tool=", ".join(asked.tools), owner=asked.owner, form="json")
         except ResultError as error:
-            raise NotPresentable(f"it holds more than {self._parts:,} parts (limits.value_parts) and {error}") from None
+            raise NotSerializable(
+                f"it holds more than {self._parts:,} parts (limits.value_parts) and {error}"
+            ) from None
         except ValueError as error:
-            raise NotPresentable(str(error)) from None
+            raise NotSerializable(str(error)) from None
         text = "".join(begin)
         what = "keys" if text.startswith("{") else "items"
         kind = f"{stored.total_lines:,} {what}, one a line"
         return self._wrapped(serialize_result(self._summary(stored, text, kind)), asked)
 
     def _written_out(self, value: Any, asked: Asked, describe: Describe) -> str:
-        if self._holds_much(value):
+        if holds_more(value, self._parts):
             stored = stored_text(value, None, describe)
             return self._stored(stored, asked, _kind(value, stored), stored_form(value, None))
         text = serialize_result(value, asked.shown_format, describe)
@@ -146,13 +149,6 @@ class Finish:
             return self._wrapped(text, asked)
         stored = stored_text(value, asked.format, describe)
         return self._stored(stored, asked, _kind(value, stored), stored_form(value, asked.format))
-
-    def _holds_much(self, value: Any) -> bool:
-        try:
-            count_parts(value, self._parts)
-        except TooManyParts:
-            return True
-        return False
 
     def _too_large(self, text: str) -> bool:
         most = self._output.max_inline_size
@@ -173,7 +169,7 @@ class Finish:
             return self._wrapped(f"{kept}\n[truncated: the result has {len(text):,} characters and {error}]", asked)
         return self._wrapped(serialize_result(self._summary(stored, text, kind)), asked)
 
-    def _summary(self, stored: StoredResult, text: str, kind: str) -> dict[str, Any]:
+    def _summary(self, stored: ResultMeta, text: str, kind: str) -> dict[str, Any]:
         lines = text[: self._output.preview_lines * PREVIEW_LINE * 4].split("\n")[: self._output.preview_lines]
         values = "; outline=True tells its parts, path= gives them as values" if stored.form == "json" else ""
         return {
@@ -219,6 +215,3 @@ def _kind(value: Any, text: str) -> str:
         return "text"
     parts = "keys" if kind is dict else "items"
     return f"{kind.__name__} of {len(value):,} {parts}" + (", one a line" if text.count("\n") + 1 == len(value) else "")
-
-
-__all__ = ["Asked", "Finish", "NotPresentable"]

@@ -7,13 +7,16 @@ from typing import Any
 
 import orjson
 
-from ot.output.presentable import MAX_NODES, Describe, NotPresentable, Presenter, count_parts, describe_type
-from ot.output.result_meta import Form
-from ot.output.yaml_flow import yaml_flow
+from ot.values.jsonable import MAX_NODES, Describe, describe_type, jsonable, utf8
+from ot.values.parts import holds_more
 
 DEFAULT = "json"
 MAX_YAML_PARTS = 50_000
 """YAML is written twenty times slower than JSON, which stands in for it above this: JSON is YAML, too."""
+MAX_FLOW_LEVELS = 2
+WIDTH = 1 << 30
+LONG = 120
+"""Characters of one line above which an object that holds others is a key a line."""
 
 
 def serialize_result(
@@ -22,20 +25,21 @@ def serialize_result(
     """Return *value* as text: a string as it is, all else in *format*, compact JSON when that is unknown.
 
     Raises:
-        NotPresentable: The value is nested too deeply, or holds too much.
+        NotSerializable: The value is nested too deeply, or holds too much.
     """
     if type(value) is str:
-        return Presenter().present(value)
+        return utf8(value)
     if value is None:
         return "None"
-    shown = Presenter(describe, max_nodes=max_nodes).present(value)
+    shown = jsonable(value, describe, max_nodes=max_nodes)
     if format == "raw":
         return _raw(value, shown)
     write = FORMATS.get(format, FORMATS[DEFAULT]) if type(format) is str else FORMATS[DEFAULT]
     return shown if type(shown) is str else write(shown)
 
 
-def _json(value: Any) -> str:
+def compact_json(value: Any) -> str:
+    """Return JSON types as JSON on one line."""
     return orjson.dumps(value).decode()
 
 
@@ -44,58 +48,90 @@ def _json_h(value: Any) -> str:
 
 
 def _yml(value: Any) -> str:
-    if _is_quick_in_yaml(value):
+    if not holds_more(value, MAX_YAML_PARTS):
         return yaml_flow(value)
     # A list of collections reads best an item a line; each item is inline.
     if isinstance(value, list) and any(isinstance(item, dict | list) for item in value):  # pyright: ignore[reportUnknownVariableType] - JSON types
-        return "\n".join(f"- {_json(item)}" for item in value)  # pyright: ignore[reportUnknownVariableType] - JSON types
-    return _json(value)
+        return "\n".join(f"- {compact_json(item)}" for item in value)  # pyright: ignore[reportUnknownVariableType] - JSON types
+    return compact_json(value)
 
 
 def _yml_h(value: Any) -> str:
-    return _yaml(value) if _is_quick_in_yaml(value) else _json_h(value)
-
-
-def _is_quick_in_yaml(value: Any) -> bool:
-    try:
-        count_parts(value, MAX_YAML_PARTS)
-    except NotPresentable:
-        return False
-    return True
+    return _json_h(value) if holds_more(value, MAX_YAML_PARTS) else _yaml(value)
 
 
 def _yaml(value: Any) -> str:
-    import yaml  # noqa: PLC0415 - as in yaml_flow
-
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    yaml = _library()
     text: str = yaml.dump(
-        value, Dumper=dumper, default_flow_style=False, sort_keys=False, allow_unicode=True, width=120
+        value, Dumper=_dumper(yaml), default_flow_style=False, sort_keys=False, allow_unicode=True, width=120
     )
-    return text.removesuffix("\n").removesuffix("\n...")
+    return _trimmed(text)
 
 
 def _raw(value: Any, shown: Any) -> str:
     """Return ``str(value)``; *shown* exists, so the value is known to be bounded."""
     try:
-        return Presenter().present(str(value))
+        return utf8(str(value))
     except ValueError:  # an int of too many digits
         return str(shown)
 
 
-FORMATS: dict[str, Callable[[Any], str]] = {"json": _json, "json_h": _json_h, "yml": _yml, "yml_h": _yml_h}
+FORMATS: dict[str, Callable[[Any], str]] = {"json": compact_json, "json_h": _json_h, "yml": _yml, "yml_h": _yml_h}
 
 
-def stored_text(value: Any, format: object, describe: Describe = describe_type) -> str:
-    """Return *value* as it is written to the result store: an element or a key a line, so that lines mean something."""
-    shown = Presenter(describe).present(value) if stored_form(value, format) == "json" else None
-    if isinstance(shown, dict):
-        return "{" + ",\n".join(f"{_json(key)}:{_json(item)}" for key, item in shown.items()) + "}"  # pyright: ignore[reportUnknownVariableType] - JSON types
-    if isinstance(shown, list):
-        return "[" + ",\n".join(_json(item) for item in shown) + "]"  # pyright: ignore[reportUnknownVariableType] - JSON types
-    return serialize_result(value, format, describe)
+def yaml_flow(value: Any) -> str:
+    """Return JSON types as YAML: what is simple stands inline, what holds more a key or an object a line."""
+    yaml = _library()
+    node = yaml.representer.SafeRepresenter(sort_keys=False).represent_data(value)
+    _Style(yaml).apply(node)
+    text = _text(yaml, node)
+    if len(text) > LONG and isinstance(node, yaml.MappingNode) and node.flow_style:
+        node.flow_style = not any(isinstance(part, yaml.CollectionNode) and part.value for _, part in node.value)
+        text = _text(yaml, node)
+    return text
 
 
-def stored_form(value: Any, format: object) -> Form:
-    """Return what ``stored_text`` makes of *value*."""
-    compact = format not in ("raw", "yml", "yml_h", "json_h")
-    return "json" if compact and type(value) in (list, tuple, set, dict) else "text"
+def _text(yaml: Any, node: Any) -> str:
+    return _trimmed(yaml.serialize(node, Dumper=_dumper(yaml), allow_unicode=True, width=WIDTH))
+
+
+def _trimmed(text: str) -> str:
+    return text.removesuffix("\n").removesuffix("\n...")
+
+
+def _dumper(yaml: Any) -> Any:
+    return getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+def _library() -> Any:
+    import yaml  # noqa: PLC0415 - most replies are JSON; YAML's import costs a third of a run's budget at start
+
+    return yaml
+
+
+class _Style:
+    """Decides node by node, from the leaves up, what stands inline."""
+
+    def __init__(self, yaml: Any) -> None:
+        self._mapping, self._sequence = yaml.MappingNode, yaml.SequenceNode
+
+    def apply(self, node: Any) -> int:
+        """Style *node* and what is in it, and return how many levels it has; too many when it is not inline."""
+        parts = self._parts(node)
+        if not parts:
+            return 0
+        levels = 1 + max(self.apply(part) for part in parts)
+        objects = isinstance(node, self._sequence) and any(map(self._parts, parts))
+        node.flow_style = levels <= MAX_FLOW_LEVELS and not objects
+        if node.flow_style:
+            return levels
+        for part in parts:
+            # Inline a text of many lines is one long one; here it can stand as it is.
+            if isinstance(part.value, str) and "\n" in part.value:
+                part.style = "|"
+        return MAX_FLOW_LEVELS + 1
+
+    def _parts(self, node: Any) -> list[Any]:
+        if isinstance(node, self._mapping):
+            return [value for _, value in node.value]
+        return node.value if isinstance(node, self._sequence) else []

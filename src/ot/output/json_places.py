@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-import orjson
-
 from ot.output.json_reader import WINDOW, JsonReader, NotJson, TooSlow
+from ot.output.result_blobs import Form
 from ot.output.result_lines import LineReader
-from ot.output.result_meta import Form
 from ot_sdk.tagged import TAG
+from ot_sdk.wire import to_json
 
 COUNT_SECONDS = 4.0
 BEFORE_ALL = -1
@@ -64,7 +63,7 @@ class JsonPlaces:
         """Return how many parts could be counted, and whether that is all of them."""
         if self._has_lines(at):
             return self._lines.total_lines, True
-        parts: Iterator[Any] = self.reader.entries(at) if kind == "dict" else self.reader.items(at)
+        parts = self.reader.parts(at, "}" if kind == "dict" else "]")
         deadline = time.thread_time() + COUNT_SECONDS
         number = 0
         for number, _ in enumerate(parts, 1):
@@ -74,12 +73,16 @@ class JsonPlaces:
 
     def items(self, at: int, first: int = 0, last: int | None = None) -> Iterator[int]:
         """Yield where the elements of a list begin, those from *first* up to *last*."""
-        if not self._has_lines(at):
-            yield from islice(self.reader.items(at), first, last)
-            return
-        total = self._lines.total_lines
-        for number in range(first, total if last is None else min(last, total)):
-            yield self._document(number) if self.is_of_documents else self._line(number, at)
+        if self.is_of_documents and at == self.root:
+            total = self._lines.total_lines
+            yield from map(self._document, range(first, total if last is None else min(last, total)))
+        elif first and self._has_lines(at):
+            if first < self._lines.total_lines:
+                # From a line on, the rest is read as if it were a list.
+                rest = self.reader.parts(self._line(first, at) - 1, "]")
+                yield from islice(rest, None if last is None else max(last - first, 0))
+        else:
+            yield from islice(self.reader.parts(at, "]"), first, last)
 
     def entries(self, kind: str, at: int) -> Iterator[tuple[Any, int]]:
         """Yield each key of a dict or of pairs, and where its value begins."""
@@ -89,8 +92,8 @@ class JsonPlaces:
             for number in range(self._lines.total_lines):
                 yield self._entry(self._line(number, at))
         else:
-            for pair in self.reader.items(at):
-                key, value = islice(self.reader.items(pair), 2)
+            for pair in self.reader.parts(at, "]"):
+                key, value = islice(self.reader.parts(pair, "]"), 2)
                 yield self.reader.value(key, self.reader.end_of(key)), value
 
     def entry(self, kind: str, at: int, name: str) -> int | None:
@@ -146,8 +149,8 @@ class JsonPlaces:
         key, value = self._entry(self._line(0, at))
         if key == name:
             return value
-        # The keys were written by one of two libraries, which differ where a text cannot be UTF-8.
-        for written in {_dumped(name), json.dumps(name).encode()}:
+        # A key is escaped when it, or what was written together with it, cannot be UTF-8.
+        for written in {to_json(name), json.dumps(name).encode()}:
             if (found := self._find(b"\n" + written + b":")) is not None:
                 return self._entry(found + 1)[1]
         return None
@@ -159,10 +162,3 @@ class JsonPlaces:
             if found >= 0:
                 return start + found
         return None
-
-
-def _dumped(name: str) -> bytes:
-    try:
-        return orjson.dumps(name)
-    except TypeError:  # a lone surrogate
-        return json.dumps(name).encode()

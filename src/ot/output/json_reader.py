@@ -16,6 +16,8 @@ _DECODER = json.JSONDecoder(strict=False)
 _DELIMITERS = frozenset(",:]} \t\r\n")
 _SPACE = re.compile(r"[ \t\r\n]*")
 _COMMA = re.compile(r"[ \t\r\n]*,[ \t\r\n]*")
+_SCALAR = r"(?:-?(?:0|[1-9]\d*+)(?:\.\d++)?+(?:[eE][-+]?\d++)?+|true|false|null)"
+_SCALARS = re.compile(rf"(?:{_SCALAR},)++", re.ASCII)
 _STRING_END = re.compile(r'(?:[^"\\]+|\\.)*+', re.DOTALL)
 
 
@@ -47,14 +49,14 @@ class JsonReader:
     What lies between is stepped over without being kept, so memory does not grow with the text.
     """
 
-    def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
-        """Read with *read*, which takes a place and a length, a text of *size* bytes."""
+    def __init__(self, read: Callable[[int, int], bytes], size: int, seconds: float | None = None) -> None:
+        """Read with *read*, which takes a place and a length, a text of *size* bytes, for ``SECONDS`` or *seconds*."""
         self._read = read
         self.size = size
         self._base = 0
         # As Latin-1 a character is a byte, so places in the window are places in the text.
         self._window = ""
-        self._deadline = time.monotonic() + SECONDS
+        self._deadline = time.monotonic() + (SECONDS if seconds is None else seconds)
         self._farthest = size
         self._last = (-1, -1)
 
@@ -69,13 +71,37 @@ class JsonReader:
             raise NotJson(at)
         return character
 
-    def items(self, at: int) -> Iterator[int]:
-        """Yield where each element of the list at *at* begins."""
-        yield from self._items(at)
+    def parts(self, at: int, closing: str) -> Generator[int, None, int]:
+        """Yield where each element, or each key when *closing* is "}", begins; return where the container at *at* ends.
+
+        Each part is stepped over only when the next one is asked for.
+        """
+        at = self.skip_space(at + 1)
+        if self._character(at) == closing:
+            return at + 1
+        while True:
+            if closing == "]":
+                at = yield from self._run(at)
+            yield at
+            at = self.skip_space(self.end_of(at if closing == "]" else self.after_key(at)))
+            character = self._character(at)
+            if character == closing:
+                return at + 1
+            if character != ",":
+                raise NotJson(at)
+            at = self.skip_space(at + 1)
 
     def entries(self, at: int) -> Iterator[tuple[str, int]]:
         """Yield each key of the dict at *at* and where its value begins."""
-        yield from self._entries(at)
+        for place in self.parts(at, "}"):
+            yield self.value(place, self.end_of(place)), self.after_key(place)
+
+    def after_key(self, at: int) -> int:
+        """Return where the value begins whose key is at *at*."""
+        colon = self.skip_space(self.end_of(at)) if self._character(at) == '"' else at
+        if self._character(colon) != ":":
+            raise NotJson(colon)
+        return self.skip_space(colon + 1)
 
     def skip_space(self, at: int) -> int:
         """Return the first place at or after *at* that is no white space."""
@@ -125,15 +151,17 @@ class JsonReader:
             NotJson: It is none.
         """
         if end - at <= PIECE or self.kind(at) not in "[{":
-            return self._decoded(self._read(at, end - at), at)
+            return self._decoded(self._bytes(at, end), at)
         if self.kind(at) == "{":
-            return {key: self.value(place, self.end_of(place)) for key, place in self._whole(self._entries(at), end)}
+            places = self._whole(self.parts(at, "}"), end)
+            keyed = ((self.value(place, self.end_of(place)), self.after_key(place)) for place in places)
+            return {key: self.value(place, self.end_of(place)) for key, place in keyed}
         return list(self._elements(at, end))
 
     def _elements(self, at: int, end: int) -> Iterator[Any]:
         """Yield the elements of the list at *at*, as many at once as are a piece together."""
         start = following = 0
-        for place in self._whole(self._items(at), end):
+        for place in self._whole(self.parts(at, "]"), end):
             start = start or place
             if following and place - start > PIECE:
                 yield from self._between(start, following, place)
@@ -155,62 +183,35 @@ class JsonReader:
 
     def _decoded(self, text: bytes, at: int) -> Any:
         try:
-            return json.loads(text.decode(errors="replace"), strict=False)
+            return _DECODER.decode(text.decode(errors="replace"))
         except (ValueError, RecursionError):
             raise NotJson(at) from None
 
-    def _items(self, at: int) -> Generator[int, None, int]:
-        at = self.skip_space(at + 1)
-        if self._character(at) == "]":
-            return at + 1
-        while True:
-            yield at
-            if following := self._following(at):
-                at = following
+    def _run(self, at: int) -> Generator[int, None, int]:
+        """Yield the elements from *at* on that the window shows with another behind them: the quick way through a list.
+
+        Return where that other one begins.
+        """
+        while self._base <= at < self._base + len(self._window):
+            place = at - self._base
+            if self._window[place] not in '{["' and (scalars := _SCALARS.match(self._window, place)):
+                for text in scalars[0][:-1].split(","):
+                    yield at
+                    at += len(text) + 1
+                at = self.skip_space(at)
                 continue
-            at, more = self._after(at, "]")
-            if not more:
-                return at
-
-    def _entries(self, at: int) -> Generator[tuple[str, int], None, int]:
-        at = self.skip_space(at + 1)
-        if self._character(at) == "}":
-            return at + 1
-        while True:
-            key, colon = self._key(at)
-            start = self.skip_space(colon + 1)
-            yield key, start
-            at, more = self._after(start, "}")
-            if not more:
-                return at
-
-    def _key(self, at: int) -> tuple[str, int]:
-        if self._character(at) != '"':
-            raise NotJson(at)
-        end = self.end_of(at)
-        colon = self.skip_space(end)
-        if self._character(colon) != ":":
-            raise NotJson(colon)
-        return self.value(at, end), colon
-
-    def _after(self, at: int, closing: str) -> tuple[int, bool]:
-        """Step over the value at *at*: return the next one's place, or the container's end and False."""
-        at = self.skip_space(self.end_of(at))
-        character = self._character(at)
-        if character == closing:
-            return at + 1, False
-        if character != ",":
-            raise NotJson(at)
-        return self.skip_space(at + 1), True
-
-    def _following(self, at: int) -> int:
-        """Return where the next element begins, or 0 when the window does not show it: the quick way through a list."""
-        try:
-            end = _DECODER.raw_decode(self._window, at - self._base)[1]
-        except (ValueError, RecursionError):
-            return 0
-        comma = _COMMA.match(self._window, end)
-        return self._base + comma.end() if comma and comma.end() < len(self._window) else 0
+            try:
+                end = _DECODER.raw_decode(self._window, place)[1]
+            except (ValueError, RecursionError):
+                break
+            comma = _COMMA.match(self._window, end)
+            if not comma or comma.end() == len(self._window):
+                break
+            self._last = at, self._base + end
+            following = self._base + comma.end()  # whoever takes this one may move the window
+            yield at
+            at = following
+        return at
 
     def _end_in_window(self, at: int, text: str, place: int) -> int | None:
         try:
@@ -227,7 +228,7 @@ class JsonReader:
             return self._end_of_string(at)
         if kind not in "{[" or (at + len(self._window) >= self.size and self._base == at):
             raise NotJson(at)
-        parts: Generator[Any, None, int] = self._entries(at) if kind == "{" else self._items(at)
+        parts = self.parts(at, "}" if kind == "{" else "]")
         while True:
             try:
                 next(parts)
@@ -247,6 +248,11 @@ class JsonReader:
                 break
             at += length
         raise NotJson(at)
+
+    def _bytes(self, at: int, end: int) -> bytes:
+        if self._base <= at and end <= self._base + len(self._window):
+            return self._window[at - self._base : end - self._base].encode("latin-1")
+        return self._read(at, end - at)
 
     def _character(self, at: int) -> str:
         text, place = self._at(at)

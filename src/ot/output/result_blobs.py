@@ -1,12 +1,44 @@
-"""The seam for where stored results live: files now, an object store later."""
+"""The seam for where stored results live, files now, an object store later; and what is known about each."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from datetime import datetime, timedelta
+from typing import Annotated, BinaryIO, Literal, Protocol
 
-from ot.output.result_meta import ResultMeta
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+HANDLE = re.compile(r"[A-Za-z0-9_-]{22,64}")
+
+Count = Annotated[int, Field(ge=0)]
+
+Form = Literal["text", "json", "tagged"]
+"""What the content is: any text; JSON with an element or an entry a line; the same with the tags of ``ot_sdk``."""
+
+
+class ResultMeta(BaseModel):
+    """What is known about a stored result, as it is written beside it."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    version: Literal[1] = 1
+    handle: str
+    total_lines: Count
+    size_bytes: Count
+    created_at: AwareDatetime
+    tool: str
+    owner: str
+    form: Form = "text"
+
+
+def is_older(since: datetime, now: datetime, ttl: timedelta) -> bool:
+    """Tell whether something is older than *ttl*: at exactly that age it still lives.
+
+    When the clock was set back, what seems to come from the future is new.
+    """
+    return max(now - since, timedelta()) > ttl
 
 
 class HandleTaken(Exception):

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import stat
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, Self
 
+from pydantic import ValidationError
+
 from ot.errors import ResultError
-from ot.no_links import BY_DESCRIPTOR, names_in, open_directory
+from ot.files.no_links import (
+    BY_DESCRIPTOR,
+    CREATE,
+    DIRECTORY,
+    NO_LINK,
+    READ,
+    closed_if_refused,
+    names_in,
+    open_directory,
+    require_regular,
+)
+from ot.files.private_file import try_lock
+from ot.output.result_blobs import HANDLE, ResultMeta
 
-if sys.platform != "win32":
-    import fcntl
-
-HANDLE = re.compile(r"[A-Za-z0-9_-]{22,64}")
+MAX_META_BYTES = 16_384
 CONTENT, INDEX, META, META_DRAFT = ".txt", ".idx", ".meta.json", ".meta.tmp"
 SUFFIXES = (META, META_DRAFT, INDEX, CONTENT)
 """In the order of removal: without its meta a result is no longer found, so nobody meets half of one."""
 
 FILE_OF_RESULT = re.compile(rf"result-({HANDLE.pattern})({'|'.join(map(re.escape, SUFFIXES))})")
-_SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-# Without O_NONBLOCK a fifo under a result's name would hold the reader for ever.
-_READ = os.O_RDONLY | _SAFE | getattr(os, "O_NONBLOCK", 0)
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +65,13 @@ class ResultDirectory:
     @classmethod
     def create(cls, path: Path, below: Path | None = None) -> Self:
         """Return the directory, made with its parents if need be, with mode 0700 whatever the umask."""
-        if below is None:
-            with suppress(FileExistsError):
-                _make(path)
-        else:
-            with names_in(path, below=below, make=True):
-                pass
-        return cls(path, below)
+        with names_in(path, below=below, make=True):
+            return cls(path, below)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._fd is not None:
             with suppress(OSError):  # it was only read
                 os.close(self._fd)
@@ -85,7 +82,7 @@ class ResultDirectory:
         Raises:
             FileExistsError: Anything has this name already, a link included.
         """
-        fd = os.open(self._at(name), _CREATE, 0o600, dir_fd=self._fd)
+        fd = os.open(self._at(name), CREATE, 0o600, dir_fd=self._fd)
         try:
             if BY_DESCRIPTOR:
                 os.fchmod(fd, 0o600)  # the umask may have taken the owner's own rights away
@@ -101,19 +98,28 @@ class ResultDirectory:
         Raises:
             OSError: It is missing, a link, or anything but a regular file.
         """
-        fd = os.open(self._at(name), _READ, dir_fd=self._fd)
-        try:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise OSError(errno.EINVAL, "not a regular file", name)
-        except OSError:
-            os.close(fd)
-            raise
+        fd = os.open(self._at(name), READ | NO_LINK, dir_fd=self._fd)
+        with closed_if_refused(fd) as found:
+            require_regular(found, name)
         return os.fdopen(fd, "rb", buffering=0)
 
     def read_file(self, name: str, limit: int) -> bytes:
         """Return at most *limit* bytes of a regular file."""
         with self.open_file(name) as file:
             return file.read(limit)
+
+    def meta(self, handle: str) -> ResultMeta | None:
+        """Return a result's meta, or nothing when it is damaged or tells of another result.
+
+        Raises:
+            OSError: There is no such file, or it cannot be read.
+        """
+        text = self.read_file(file_name(handle, META), MAX_META_BYTES + 1)
+        try:
+            meta = ResultMeta.model_validate_json(text) if len(text) <= MAX_META_BYTES else None
+        except ValidationError:
+            return None
+        return meta if meta and meta.handle == handle else None
 
     def exists(self, name: str) -> bool:
         """Tell whether anything has this name."""
@@ -155,41 +161,19 @@ class ResultDirectory:
 
 def lock(fd: int) -> bool:
     """Lock an open file until it is closed; False when another process or thread has it."""
-    if sys.platform == "win32":
-        return True  # there an open file cannot be removed at all
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        return try_lock(fd)
     except OSError:
         return True  # this file system has no locks: a leftover's age alone decides
-    return True
-
-
-def _make(path: Path) -> None:
-    # Path.mkdir(parents=True) would leave the parents' modes to the umask.
-    if not path.parent.is_dir():
-        with suppress(FileExistsError):
-            _make(path.parent)
-    path.mkdir(mode=0o700)
 
 
 def _open_private(path: Path, below: Path | None) -> int:
-    flags = os.O_RDONLY | os.O_DIRECTORY | _SAFE
-    fd = os.open(path, flags) if below is None else open_directory(path, below=below)
-    try:
-        _make_private(fd, path)
-    except BaseException:
-        os.close(fd)
-        raise
+    fd = os.open(path, DIRECTORY) if below is None else open_directory(path, below=below)
+    with closed_if_refused(fd) as found:
+        if found.st_uid != os.geteuid():
+            raise ResultError(f"{path} belongs to another user; set output.result_store_dir to a directory of your own")
+        if found.st_mode & stat.S_ISVTX:
+            raise ResultError(f"{path} is shared by all users; set output.result_store_dir to a directory of your own")
+        if stat.S_IMODE(found.st_mode) != 0o700:
+            os.fchmod(fd, 0o700)
     return fd
-
-
-def _make_private(fd: int, path: Path) -> None:
-    status = os.fstat(fd)
-    if status.st_uid != os.geteuid():
-        raise ResultError(f"{path} belongs to another user; set output.result_store_dir to a directory of your own")
-    if status.st_mode & stat.S_ISVTX:
-        raise ResultError(f"{path} is shared by all users; set output.result_store_dir to a directory of your own")
-    if stat.S_IMODE(status.st_mode) != 0o700:
-        os.fchmod(fd, 0o700)

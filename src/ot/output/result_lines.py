@@ -1,4 +1,4 @@
-"""Lines of a stored result: where each begins, and the whole content a block of lines at a time."""
+"""Lines of a stored result: counted as it is written, found again at the cost of one block."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ import sys
 import time
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from ot.errors import ResultError
+from ot.errors import ResultError, StorageFull
 
 BLOCK = 65_536
 """The index keeps one number for each block of this many bytes: the newlines up to its end."""
+
+FLUSH = 16 * BLOCK
+"""Bytes that are written at once."""
 
 LONG_LINE = 1 << 20
 """A longer line is searched in pieces."""
 
 OVERLAP = 65_536
 """What consecutive pieces share, so that a match across their border is seen whole."""
-
 
 QUICK = 0.01
 """Seconds for a block; who takes no longer gets so many at once."""
@@ -52,6 +54,45 @@ class LineIndexBuilder:
     def to_bytes(self) -> bytes:
         """Return the index as it is stored: little-endian 64-bit numbers."""
         return _little_endian(self._newlines).tobytes()
+
+
+def counted_blocks(chunks: Iterable[bytes | str], index: LineIndexBuilder, max_bytes: int) -> Iterator[bytearray]:
+    """Yield *chunks* as whole blocks, the last one aside, each counted by *index* before.
+
+    Raises:
+        StorageFull: There is more than *max_bytes*.
+    """
+    for block in _blocks(chunks):
+        index.add(block)
+        if index.size > max_bytes:
+            raise StorageFull(f"the result is larger than all results together may be ({max_bytes:,} bytes)")
+        yield block
+
+
+def _blocks(chunks: Iterable[bytes | str]) -> Iterator[bytearray]:
+    waiting = bytearray()
+    for piece in _pieces(chunks):
+        waiting += piece
+        if len(waiting) >= FLUSH:
+            whole = len(waiting) - len(waiting) % BLOCK
+            yield waiting[:whole]
+            del waiting[:whole]
+    if waiting:
+        yield waiting
+
+
+def _pieces(chunks: Iterable[bytes | str]) -> Iterator[bytes]:
+    """Yield *chunks* as bytes, large ones a part at a time: encoding one whole would double it."""
+    for chunk in (chunks,) if isinstance(chunks, str | bytes) else chunks:
+        if len(chunk) > FLUSH:
+            yield from (_encoded(chunk[start : start + FLUSH]) for start in range(0, len(chunk), FLUSH))
+        else:
+            yield _encoded(chunk)
+
+
+def _encoded(chunk: bytes | str) -> bytes:
+    # A lone surrogate cannot be stored as UTF-8; its escape says what was there.
+    return chunk.encode(errors="backslashreplace") if isinstance(chunk, str) else chunk
 
 
 class LineReader:

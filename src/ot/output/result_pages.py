@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from ot.output.result_lines import LineBlock, LineReader, split_lines
-from ot.output.result_search import MAX_FUZZY_RESULTS, Hit, closest, matcher, matching
+from ot.output.result_search import MAX_FUZZY_RESULTS, LineHit, closest, finder, matching
 
 MAX_PAGE_LINES = 10_000
 SEARCH_SECONDS = 10.0
@@ -26,7 +26,7 @@ _KEYS = frozenset({"lines", "total_lines", "returned", "offset", "has_more"})
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ResultPage:
     """Some lines of a stored result."""
 
     lines: tuple[str, ...]
@@ -72,7 +72,7 @@ class PageReader:
         self._lines = lines
         self._max_bytes = max_bytes
 
-    def page(self, query: PageQuery) -> Page:
+    def page(self, query: PageQuery) -> ResultPage:
         """Return the page that *query* asks for."""
         if query.search:
             return self._closest(query) if query.fuzzy else self._matching(query)
@@ -80,12 +80,12 @@ class PageReader:
             return self._after_the_end(query.offset)
         return self._plain(query)
 
-    def _after_the_end(self, offset: int) -> Page:
+    def _after_the_end(self, offset: int) -> ResultPage:
         total = self._lines.total_lines
         note = f"offset {offset} is after the last line, {total}" if total else "the result is empty"
-        return Page((), total, 0, offset, has_more=False, note=note)
+        return ResultPage((), total, 0, offset, has_more=False, note=note)
 
-    def _plain(self, query: PageQuery) -> Page:
+    def _plain(self, query: PageQuery) -> ResultPage:
         limit = min(query.limit, MAX_PAGE_LINES)
         start = self._lines.start_of(query.offset)
         end = self._lines.start_of(query.offset + limit)
@@ -103,7 +103,7 @@ class PageReader:
         has_more = after <= self._lines.total_lines
         asked_for_more = has_more and len(lines) < query.limit
         note = f"the page is full; read on with offset={after}" if asked_for_more else ""
-        return Page(tuple(lines), self._lines.total_lines, len(lines), query.offset, has_more, note)
+        return ResultPage(tuple(lines), self._lines.total_lines, len(lines), query.offset, has_more, note)
 
     def _checked_from_byte(self, query: PageQuery) -> int:
         length = self._lines.length_of(query.offset)
@@ -111,7 +111,7 @@ class PageReader:
             raise ValueError(f"from_byte {query.from_byte} is after the end of line {query.offset} ({length} bytes)")
         return query.from_byte
 
-    def _part_of_line(self, offset: int, number: int, column: int) -> Page:
+    def _part_of_line(self, offset: int, number: int, column: int) -> ResultPage:
         length = self._lines.length_of(number)
         data = self._lines.read(self._lines.start_of(number) + column, min(length - column, self._max_bytes))
         # A character that the cut goes through is left for the next page.
@@ -122,13 +122,12 @@ class PageReader:
             note += f"; read on with offset={number}, from_byte={end + 1}"
         else:
             text = text.removesuffix("\r")
-        return Page((text,), self._lines.total_lines, 1, offset, end < length, note)
+        return ResultPage((text,), self._lines.total_lines, 1, offset, end < length, note)
 
-    def _matching(self, query: PageQuery) -> Page:
-        wanted = matcher(query.search)
+    def _matching(self, query: PageQuery) -> ResultPage:
+        find = finder(query.search)
         clock = _Deadline()
-        hits = matching(clock.watch(self._lines.blocks()), wanted)
-        page = self._found(query, hits)
+        page = self._found(query, matching(clock.watch(self._lines.blocks()), find))
         if clock.stopped_at is None:
             return page
         note = (
@@ -136,7 +135,7 @@ class PageReader:
         )
         return _with_note(page, note, has_more=True)
 
-    def _closest(self, query: PageQuery) -> Page:
+    def _closest(self, query: PageQuery) -> ResultPage:
         found = closest(self._lines.blocks(), query.search, FUZZY_SECONDS)
         page = self._found(query, iter(found.hits))
         if found.stopped_at is not None:
@@ -145,7 +144,7 @@ class PageReader:
             return _with_note(page, f"a fuzzy search finds at most {MAX_FUZZY_RESULTS:,} lines", has_more=False)
         return page
 
-    def _found(self, query: PageQuery, hits: Iterator[Hit]) -> Page:
+    def _found(self, query: PageQuery, hits: Iterator[LineHit]) -> ResultPage:
         hits = islice(hits, query.offset - 1, None)
         lines: list[str] = []
         numbers: list[int] = []
@@ -158,21 +157,19 @@ class PageReader:
                 has_more = page.has_more or next(hits, None) is not None
                 return replace(page, has_more=has_more, note=note, numbers=(hit.number,))
             if length >= room or len(lines) == min(query.limit, MAX_PAGE_LINES):
-                return self._full_page(query, lines, numbers)
+                is_asked_for = len(lines) == query.limit
+                note = "" if is_asked_for else f"the page is full; read on with offset={query.offset + len(lines)}"
+                return self._searched(query, lines, numbers, note, has_more=True)
             room -= length + 1
             lines += split_lines(self._lines.read(self._lines.start_of(hit.number), length) + b"\n")
             numbers.append(hit.number)
-        return self._searched(query, lines, numbers, has_more=False)
+        return self._searched(query, lines, numbers)
 
-    def _full_page(self, query: PageQuery, lines: list[str], numbers: list[int]) -> Page:
-        page = self._searched(query, lines, numbers, has_more=True)
-        if len(lines) == query.limit:
-            return page
-        return _with_note(page, f"the page is full; read on with offset={query.offset + len(lines)}", has_more=True)
-
-    def _searched(self, query: PageQuery, lines: list[str], numbers: list[int], *, has_more: bool) -> Page:
+    def _searched(
+        self, query: PageQuery, lines: list[str], numbers: list[int], note: str = "", *, has_more: bool = False
+    ) -> ResultPage:
         total = self._lines.total_lines
-        return Page(tuple(lines), total, len(lines), query.offset, has_more, numbers=tuple(numbers))
+        return ResultPage(tuple(lines), total, len(lines), query.offset, has_more, note, tuple(numbers))
 
 
 def is_page(value: Any) -> bool:
@@ -206,7 +203,7 @@ class _Deadline:
         return worked > SLOW_SECONDS and seen < SLOW_BYTES * worked
 
 
-def _with_note(page: Page, note: str, has_more: bool) -> Page:
+def _with_note(page: ResultPage, note: str, has_more: bool) -> ResultPage:
     return replace(page, has_more=has_more, note="; ".join(text for text in (page.note, note) if text))
 
 

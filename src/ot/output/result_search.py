@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from ot.output.result_lines import LineBlock
 
@@ -30,7 +30,7 @@ _HINTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class LineHit:
     """A line that was found, and how many of its bytes come before the match."""
 
     number: int
@@ -41,44 +41,17 @@ class Hit:
 class Closest:
     """The lines most like a text, best first."""
 
-    hits: tuple[Hit, ...]
+    hits: tuple[LineHit, ...]
     stopped_at: int | None = None
     """The line where the time was up, if it was."""
 
 
-class Matcher(Protocol):
-    """Finds a match that lies within one line."""
-
-    def find(self, lines: bytes, start: int) -> int:
-        """Return where the first match at or after *start* begins, or -1."""
-        ...
+Find = Callable[[bytes, int], int]
+"""Takes lines and a place, and returns where the first match within one line begins at or after it, or -1."""
 
 
-class PlainText:
-    """Matches a text as it is written."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text.encode()
-
-    def find(self, lines: bytes, start: int) -> int:
-        """Return where the text is found, or -1."""
-        return -1 if b"\n" in self._text else lines.find(self._text, start)
-
-
-class Regex:
-    """Matches an RE2 pattern, in time that grows with the text alone."""
-
-    def __init__(self, pattern: str) -> None:
-        self._regex = _compiled(pattern)
-
-    def find(self, lines: bytes, start: int) -> int:
-        """Return where the first match begins, or -1."""
-        match = self._regex.search(lines, start)
-        return -1 if match is None else match.start()
-
-
-def matcher(pattern: str) -> Matcher:
-    """Return what finds *pattern*.
+def finder(pattern: str) -> Find:
+    """Return what finds *pattern*: a text as it is written, or an RE2 pattern, in time that grows with the text alone.
 
     Raises:
         ValueError: It is too long, or not an RE2 pattern.
@@ -86,19 +59,21 @@ def matcher(pattern: str) -> Matcher:
     if len(pattern) > MAX_PATTERN_LENGTH:
         raise ValueError(f"search is too large: at most {MAX_PATTERN_LENGTH} characters, got {len(pattern)}")
     if _META_CHARACTERS.isdisjoint(pattern):
-        return PlainText(pattern)
+        text = pattern.encode()
+        return lambda lines, start: -1 if b"\n" in text else lines.find(text, start)
     if anchor := _TEXT_ANCHOR.match(pattern):
         raise ValueError(f"search cannot use {anchor[1]}: it looks at one line at a time, whose ends are ^ and $")
     if _LINE_MODE_OFF.search(pattern):
         raise ValueError("search cannot turn off (?m): it looks at one line at a time")
-    return Regex(pattern)
+    regex = _compiled(pattern)
+    return lambda lines, start: found.start() if (found := regex.search(lines, start)) else -1
 
 
-def matching(blocks: Iterable[LineBlock], wanted: Matcher) -> Iterator[Hit]:
+def matching(blocks: Iterable[LineBlock], find: Find) -> Iterator[LineHit]:
     """Yield the matching lines in their order."""
     last = 0
     for block in blocks:
-        for hit in _matching_in(block, wanted):
+        for hit in _matching_in(block, find):
             if hit.number > last:  # a long line comes in several pieces
                 yield hit
             last = hit.number
@@ -123,20 +98,20 @@ def closest(blocks: Iterable[LineBlock], wanted: str, seconds: float) -> Closest
             stopped_at = block.number
             break
         best = sorted(best + _scores(block, wanted.lower(), cutoff))[:MAX_FUZZY_RESULTS]
-    return Closest(tuple(Hit(number) for _, number in best), stopped_at)
+    return Closest(tuple(LineHit(number) for _, number in best), stopped_at)
 
 
-def _matching_in(block: LineBlock, wanted: Matcher) -> Iterator[Hit]:
+def _matching_in(block: LineBlock, find: Find) -> Iterator[LineHit]:
     # A piece's borders are not a line's: ^ must not match at its start, nor $ at its end. No pattern matches 0xff.
     lines = block.text() + (b"\xff" if block.ends_in_line else b"")
     position = 1 if block.column else 0
     number = line_start = 0
-    while position <= len(lines) and (found := wanted.find(lines, position)) >= 0:
+    while position <= len(lines) and (found := find(lines, position)) >= 0:
         start = lines.rfind(b"\n", 0, found) + 1
         # Which line a block begins with is only asked when something is found in it.
         number = (number or block.number) + lines.count(b"\n", line_start, start)
         line_start = start
-        yield Hit(number, found - start + (0 if start else block.column))
+        yield LineHit(number, found - start + (0 if start else block.column))
         position = lines.find(b"\n", found) + 1 or len(lines) + 1
 
 

@@ -11,44 +11,41 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, BinaryIO
 
 from ot.errors import ResultError, ResultExpired, ResultNotFound
-from ot.output.result_blobs import HandleTaken, ResultBlobs, Sealed
-from ot.output.result_chunks import counted_blocks
-from ot.output.result_cleanup import is_older
-from ot.output.result_files import HANDLE
-from ot.output.result_lines import LineIndexBuilder, LineReader
-from ot.output.result_meta import MAX_OWNER_BYTES, MAX_TOOL_LENGTH, Form, ResultMeta, StoredResult
-from ot.output.result_pages import Page, PageQuery, PageReader
+from ot.output.result_blobs import HANDLE, Form, HandleTaken, ResultBlobs, ResultMeta, Sealed, is_older
+from ot.output.result_lines import LineIndexBuilder, LineReader, counted_blocks
+from ot.output.result_pages import PageQuery, PageReader, ResultPage
 from ot.output.result_values import ResultValues, plain_errors
 
-__all__ = ["Page", "ResultStore", "StoredResult"]
-
+MAX_OWNER_BYTES = 1024
+MAX_TOOL_LENGTH = 200
 SMALLEST_PAGE = 1024
 """A page of a few bytes could not even hold a character, and reading on would never end."""
 _ATTEMPTS = 8
 
 
 class ResultStore:
-    """Stores results in one place, which several servers may share.
+    """Stores each owner's results in a place of their own, which several servers may share.
 
     Every method blocks: call it in a thread. All of them may be called at the same time.
     """
 
     def __init__(
         self,
-        blobs: ResultBlobs,
+        blobs_of: Callable[[str], ResultBlobs],
         *,
         ttl: float,
         max_total_bytes: int,
         max_page_bytes: int,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._blobs = blobs
+        """Keep an owner's results in ``blobs_of(owner)``, within the size and for the time that each owner has."""
+        self._blobs_of = blobs_of
         self._ttl = timedelta(seconds=ttl)
         self._max_total_bytes = max_total_bytes
         self._max_page_bytes = max(max_page_bytes, SMALLEST_PAGE)
         self._clock = clock
 
-    def put(self, chunks: Iterable[bytes | str], *, tool: str, owner: str, form: Form = "text") -> StoredResult:
+    def put(self, chunks: Iterable[bytes | str], *, tool: str, owner: str, form: Form = "text") -> ResultMeta:
         """Store a result as it comes, never holding it whole.
 
         Raises:
@@ -59,7 +56,7 @@ class ResultStore:
             raise ValueError(f"the owner's name is longer than {MAX_OWNER_BYTES} bytes")
         for _ in range(_ATTEMPTS):
             with suppress(HandleTaken):
-                return self._put(secrets.token_urlsafe(16), chunks, tool, owner, form).stored()
+                return self._put(secrets.token_urlsafe(16), chunks, tool, owner, form)
         raise ResultError("the result could not be stored: no free handle was found; try again")
 
     def _put(self, handle: str, chunks: Iterable[bytes | str], tool: str, owner: str, form: Form) -> ResultMeta:
@@ -77,9 +74,9 @@ class ResultStore:
             )
             return Sealed(meta, index.to_bytes())
 
-        return self._blobs.put(handle, counted_blocks(chunks, index, self._max_total_bytes), seal)
+        return self._blobs_of(owner).put(handle, counted_blocks(chunks, index, self._max_total_bytes), seal)
 
-    def describe(self, handle: str, *, owner: str) -> StoredResult:
+    def describe(self, handle: str, *, owner: str) -> ResultMeta:
         """Return what is known about a result.
 
         Raises:
@@ -87,7 +84,7 @@ class ResultStore:
             ResultExpired: It is older than the TTL.
         """
         with self._found(handle, owner) as meta:
-            return meta.stored()
+            return meta
 
     def page(
         self,
@@ -99,7 +96,7 @@ class ResultStore:
         search: str = "",
         fuzzy: bool = False,
         from_byte: int = 1,
-    ) -> Page:
+    ) -> ResultPage:
         """Return the lines from *offset* on; with *search*, of the matching lines those from *offset* on.
 
         *from_byte* reads on within a line that was too long for its page.
@@ -155,13 +152,13 @@ class ResultStore:
         try:
             yield self._meta(handle, owner)
         except FileNotFoundError:
-            expired = self._blobs.has_expired(handle, owner)
+            expired = self._blobs_of(owner).has_expired(handle, owner)
             raise (ResultExpired(handle) if expired else ResultNotFound(handle)) from None
         except OSError as error:
             raise ResultError(f"the stored result could not be read ({error.strerror})") from error
 
     def _meta(self, handle: str, owner: str) -> ResultMeta:
-        meta = self._blobs.meta(handle)
+        meta = self._blobs_of(owner).meta(handle)
         if meta is None or meta.owner != owner:
             raise ResultNotFound(handle)
         if self._ttl and is_older(meta.created_at, self._now(), self._ttl):
@@ -170,7 +167,7 @@ class ResultStore:
 
     def _content(self, meta: ResultMeta) -> BinaryIO:
         try:
-            content = self._blobs.open(meta)
+            content = self._blobs_of(meta.owner).open(meta)
         except FileNotFoundError:
             raise ResultExpired(meta.handle) from None  # a cleaner came after the meta was read
         try:
@@ -184,7 +181,7 @@ class ResultStore:
 
     def _line_reader(self, meta: ResultMeta, content: BinaryIO) -> LineReader:
         try:
-            return LineReader(content, self._blobs.index(meta), meta.size_bytes, meta.total_lines)
+            return LineReader(content, self._blobs_of(meta.owner).index(meta), meta.size_bytes, meta.total_lines)
         except FileNotFoundError:
             raise ResultExpired(meta.handle) from None  # as above
         except ValueError:

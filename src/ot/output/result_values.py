@@ -1,18 +1,22 @@
-"""Parts of a stored JSON value, by path: the value itself, or what it is made of."""
+"""Parts of a stored JSON value, by path: the value itself, or what it is made of.
+
+A path is written as ``a.b[0]``, ``rows[0:10].name`` or ``["odd key"]``.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from ot.errors import nearest_names
+from ot.nearest_names import nearest_names
 from ot.output.json_places import JsonPlaces
 from ot.output.json_reader import NotJson, TooFar, TooSlow
+from ot.output.result_blobs import Form
 from ot.output.result_lines import LineReader
-from ot.output.result_meta import Form
-from ot.output.result_path import Index, Key, Part, Step, join, parse_path
 from ot_sdk import tagged
 
 MOST_NAMES = 1000
@@ -20,7 +24,43 @@ MOST_NAMES = 1000
 SHOWN_KEYS = 50
 LOOKED_AT = 100
 """Elements of a list whose types are told."""
+MAX_PATH_LENGTH = 1000
+HOW = "write it as items[0:10], a.b[3].name or a['odd key']; '.' alone is the whole value"
+_STEP = re.compile(
+    r"""\.?(?:
+        \[(?P<index>-?\d{1,18})\]
+      | \[(?P<first>-?\d{0,18}):(?P<last>-?\d{0,18})\]
+      | \['(?P<single>(?:[^'\\]|\\.)*)'\]
+      | \["(?P<double>(?:[^"\\]|\\.)*)"\]
+    ) | (?:^|\.)(?P<name>[^.\[\]]+)""",
+    re.VERBOSE,
+)
 SCALARS = {'"': "str", "t": "bool", "f": "bool", "n": "None"}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStep:
+    """One entry of a dict."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStep:
+    """One element of a list, from its end when negative."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class SliceStep:
+    """Some elements of a list, as a slice names them; what follows is asked of each."""
+
+    first: int | None
+    last: int | None
+
+
+Step = KeyStep | IndexStep | SliceStep
 
 
 @contextmanager
@@ -60,7 +100,7 @@ class ResultValues:
     def outline(self, path: str) -> dict[str, Any]:
         """Return type, length and keys of what *path* leads to, and the path that goes on; raises as *value* does."""
         steps = parse_path(path)
-        if any(isinstance(step, Part) for step in steps):
+        if any(isinstance(step, SliceStep) for step in steps):
             raise ValueError("an outline is of one value: give a path without a slice")
         at, here = self._places.root, "."
         for step in steps:
@@ -73,7 +113,7 @@ class ResultValues:
         if not steps:
             return self._decoded(at, path)
         step, rest = steps[0], steps[1:]
-        if not isinstance(step, Part):
+        if not isinstance(step, SliceStep):
             return self._value(self._step(at, step, path), rest, join(path, step))
         kind, listed = self._places.container(at)
         if kind != "list":
@@ -83,14 +123,14 @@ class ResultValues:
 
     def _step(self, at: int, step: Step, path: str) -> int:
         kind, listed = self._places.container(at)
-        if isinstance(step, Key) and kind in ("dict", "pairs"):
+        if isinstance(step, KeyStep) and kind in ("dict", "pairs"):
             place = self._places.entry(kind, listed, step.name)
             if place is None:
                 raise self._missing(kind, listed, step.name, path)
             return place
-        number = step.number if isinstance(step, Index) else _as_number(step)
+        number = step.number if isinstance(step, IndexStep) else _as_number(step)
         if kind != "list" or number is None:
-            raise self._wrong_kind(at, path, "a number" if isinstance(step, Index) else "a key")
+            raise self._wrong_kind(at, path, "a number" if isinstance(step, IndexStep) else "a key")
         return self._element(listed, number, path)
 
     def _element(self, listed: int, number: int, path: str) -> int:
@@ -101,7 +141,7 @@ class ResultValues:
             raise IndexError(f"path '{path}' is a list of {length:,} items: there is no item {number}")
         return place
 
-    def _bounds(self, part: Part, listed: int) -> tuple[int, int | None]:
+    def _bounds(self, part: SliceStep, listed: int) -> tuple[int, int | None]:
         if (part.first or 0) >= 0 and (part.last is None or part.last >= 0):
             return part.first or 0, part.last
         first, last, _ = slice(part.first, part.last).indices(self._places.length("list", listed))
@@ -153,11 +193,11 @@ class ResultValues:
     def _advice(self, at: int, path: str) -> str:
         kind, listed = self._places.container(at)
         if kind == "list":
-            return f"read on with path='{join(path, Part(0, 10))}'"
+            return f"read on with path='{join(path, SliceStep(0, 10))}'"
         key = self._telling_key(kind, listed) if kind else None
         if key is None:
             return "read it by lines, with offset, limit, search or from_byte"
-        return f'read on with path="{join(path, Key(key))}"'
+        return f'read on with path="{join(path, KeyStep(key))}"'
 
     def _telling_key(self, kind: str, listed: int) -> str | None:
         """Return the first key that holds more than one value, else the first one."""
@@ -217,4 +257,60 @@ class _TooLarge(Exception):
 
 def _as_number(step: Step) -> int | None:
     """Return the number that a key is, as in ``rows.0``."""
-    return int(step.name) if isinstance(step, Key) and step.name.isdecimal() and len(step.name) < 19 else None
+    return int(step.name) if isinstance(step, KeyStep) and step.name.isdecimal() and len(step.name) < 19 else None
+
+
+# ---------------------------------------------------------------- paths
+
+
+def parse_path(path: object) -> tuple[Step, ...]:
+    """Return the steps of *path*.
+
+    Raises:
+        TypeError, ValueError: It is no path; the text says how to write one.
+    """
+    if not isinstance(path, str):
+        raise TypeError(f"path must be text, got {type(path).__name__}")
+    if len(path) > MAX_PATH_LENGTH:
+        raise ValueError(f"path is too long: at most {MAX_PATH_LENGTH} characters, got {len(path)}")
+    # As JSONPath writes the whole; a key may begin so, too: "$ref".
+    text = path[1:] if path == "$" or path.startswith(("$.", "$[")) else path
+    steps: list[Step] = []
+    place = 0
+    while place < len(text) and text != ".":
+        found = _STEP.match(text, place)
+        if found is None:
+            raise ValueError(f"path cannot be read at {text[place : place + 20]!r}: {HOW}")
+        steps.append(_step(found))
+        place = found.end()
+    return tuple(steps)
+
+
+def join(path: str, step: Step) -> str:
+    """Return *path* with one more step."""
+    path = "" if path == "." else path
+    if isinstance(step, KeyStep):
+        plain = re.fullmatch(r"[^.\[\]'\"\s$][^.\[\]'\"\s]*", step.name)
+        return f"{path}.{step.name}".removeprefix(".") if plain else f"{path}[{_quoted(step.name)}]"
+    if isinstance(step, IndexStep):
+        return f"{path}[{step.number}]"
+    return f"{path}[{'' if step.first is None else step.first}:{'' if step.last is None else step.last}]"
+
+
+def _step(found: re.Match[str]) -> Step:
+    if found["index"] is not None:
+        return IndexStep(int(found["index"]))
+    if found["first"] is not None:
+        return SliceStep(_number(found["first"]), _number(found["last"]))
+    if found["name"] is not None:
+        return KeyStep(found["name"])
+    quoted = found["single"] if found["single"] is not None else found["double"]
+    return KeyStep(re.sub(r"\\(.)", r"\1", quoted))
+
+
+def _number(text: str) -> int | None:
+    return None if text in ("", "-") else int(text)
+
+
+def _quoted(name: str) -> str:
+    return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"

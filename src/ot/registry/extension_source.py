@@ -1,4 +1,4 @@
-"""Finds the packs that users write: ``tools/<pack>/<pack>_tools.py`` below a ``.onetool`` directory."""
+"""Finds the packs that users write: ``<pack>_tools.py``, below a ``.onetool`` directory or named by its author."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from pathlib import Path
 
 from ot.config.snapshot import Snapshot, take_snapshot
 from ot.errors import ToolUnavailable
-from ot.registry.pack_source import PackSource
+from ot.files.private_file import read_regular
 from ot.registry.pep723 import script_metadata, script_problem
 from ot.registry.tool import Tool
+from ot.registry.tool_loader import PackSource
 from ot.registry.tool_registry import Pack
 
 TOOLS = "tools"
+SUFFIX = "_tools.py"
+MAX_BYTES = 1 << 20
 RESERVED = frozenset({"ot", "proj"})
 
 
@@ -32,7 +35,7 @@ class Extension:
     @property
     def main(self) -> str:
         """The file that is the pack."""
-        return f"{self.name}_tools.py"
+        return f"{self.name}{SUFFIX}"
 
     @cached_property
     def source(self) -> PackSource:
@@ -69,11 +72,11 @@ def extensions_of_user(global_dir: Path) -> list[Extension]:
         folders = sorted(entry for entry in directory.iterdir() if not entry.name.startswith((".", "_")))
     except OSError:
         return []
-    return [_of_snapshot(folder, take_snapshot(folder)) for folder in folders if folder.is_dir()]
-
-
-def _of_snapshot(folder: Path, snapshot: Snapshot) -> Extension:
-    return _checked(Extension(folder.name, folder, snapshot.contents, problem="; ".join(snapshot.problems[:3])))
+    taken = ((folder, take_snapshot(folder)) for folder in folders if folder.is_dir())
+    return [
+        _checked(Extension(folder.name, folder, found.contents, problem="; ".join(found.problems[:3])))
+        for folder, found in taken
+    ]
 
 
 def extensions_of_project(snapshot: Snapshot | None) -> list[Extension]:
@@ -91,8 +94,7 @@ def extensions_of_project(snapshot: Snapshot | None) -> list[Extension]:
 
 
 def _checked(extension: Extension) -> Extension:
-    problem = extension.problem or _wrong(extension)
-    return replace(extension, problem=problem)
+    return replace(extension, problem=extension.problem or _wrong(extension))
 
 
 def _wrong(extension: Extension) -> str:
@@ -104,3 +106,53 @@ def _wrong(extension: Extension) -> str:
     if extension.main not in extension.files:
         return f"{extension.main} is missing, is no plain file, or is larger than 1 MiB"
     return ""
+
+
+def pack_name_problem(name: str) -> str:
+    """Return why no pack can be called *name*, or nothing."""
+    if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name) or name.startswith("_"):
+        return f"'{name[:40]}' cannot be a pack's name: use letters, digits and _, with a letter first"
+    return f"'{name}' is a pack of OneTool itself: choose another name" if name in RESERVED else ""
+
+
+def pack_name_of(file: Path) -> str:
+    """Return the name of the pack that *file* is.
+
+    Raises:
+        ToolUnavailable: It is not called like a pack.
+    """
+    name = file.name.removesuffix(SUFFIX)
+    why = f"a pack's file is called <pack>{SUFFIX}" if name == file.name else pack_name_problem(name)
+    if why:
+        raise ToolUnavailable(file.name[:40], why)
+    return name
+
+
+def extension_of_file(file: Path, global_dir: Path) -> Extension:
+    """Return the pack in *file*, read now, with what lies beside it in a directory of the pack's own.
+
+    A pack outside of *global_dir* is given secrets as a project's is: of the user's, only those that were granted.
+
+    Raises:
+        ToolUnavailable: It is not called like a pack.
+    """
+    name = pack_name_of(file)
+    of_project = not file.absolute().is_relative_to(global_dir.absolute())
+    try:
+        return Extension(name, file.parent, _files(name, file), of_project=of_project)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        return Extension(name, file.parent, {}, of_project=of_project, problem=f"{file}: {why}")
+
+
+def _files(name: str, file: Path) -> Mapping[str, bytes]:
+    """Raises OSError or ValueError where the pack cannot be read."""
+    main = read_regular(file, MAX_BYTES, follow=True).data
+    if len(main) > MAX_BYTES:
+        raise ValueError(f"it is larger than {MAX_BYTES:,} bytes")
+    if file.absolute().parent.name != name:
+        return {file.name: main}  # what lies beside it may be a whole home directory
+    beside = take_snapshot(file.parent)
+    if beside.problems:
+        raise ValueError("; ".join(beside.problems[:3]))
+    return {**beside.contents, file.name: main}

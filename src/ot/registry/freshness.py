@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 type Stamp = tuple[int, int, int]
@@ -31,16 +31,16 @@ class Freshness:
         packs: Mapping[str, Iterable[Path]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Watch *always*, and a pack's files when the pack is spoken of, or nobody has looked for a while."""
+        """Watch *always*, and a pack's files when the pack is named, or nobody has looked for a while."""
         self._always = {path: stamp_of(path) for path in always}
         self._packs = {name: {path: stamp_of(path) for path in paths} for name, paths in packs.items()}
         self._clock = clock
         self._looked = clock()
 
-    def is_lost(self, command: str) -> bool:
-        """Return whether something that *command* may depend on has changed."""
+    def is_stale(self, names: Collection[str] = ()) -> bool:
+        """Return whether the configuration, or a pack among *names*, has changed."""
         overdue = self._clock() - self._looked >= EVERY_SECONDS
         if overdue:
             self._looked = self._clock()
-        stamps = [self._always, *(stamps for name, stamps in self._packs.items() if overdue or name in command)]
+        stamps = [self._always, *(stamps for name, stamps in self._packs.items() if overdue or name in names)]
         return any(stamp_of(path) != stamp for known in stamps for path, stamp in known.items())

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
+import logging
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from importlib.metadata import Distribution, EntryPoint
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, cast
 
 from ot.errors import ToolUnavailable
-from ot.registry.declared_source import declared_tools
-from ot.registry.tool import Tool
-from ot.registry.tool_loader import read_pack_file
+from ot.registry.tool import Parameter, Tool
+from ot.registry.tool_loader import read_pack_file, tools_of_functions
 from ot.registry.tool_registry import Pack
+
+logger = logging.getLogger(__name__)
 
 GROUP = "onetool.packs"
 
@@ -67,3 +73,68 @@ def _reader(found: EntryPoint) -> Callable[[], Iterable[Tool]]:
         return read_pack_file(Path(spec.origin), pack=found.name, target=found.module)
 
     return read
+
+
+def declared_tools(found: EntryPoint) -> list[Tool]:
+    """Return the public functions of the object that *found* names; the module is imported for it.
+
+    Raises:
+        ToolUnavailable: It cannot be imported, or the object has no functions.
+    """
+    try:
+        loaded: Any = found.load()
+        return _tools_of(found, cast("dict[str, Any]", vars(loaded)))
+    except ToolUnavailable:
+        raise
+    except BaseException as error:
+        logger.exception("pack %s cannot be imported", found.name)
+        raise ToolUnavailable(found.name, f"{type(error).__name__}: {error}") from None
+
+
+def _tools_of(found: EntryPoint, attributes: dict[str, Any]) -> list[Tool]:
+    functions = {name: function for name, function in attributes.items() if not name.startswith("_")}
+    if not functions or not all(inspect.isroutine(function) for function in functions.values()):
+        raise ToolUnavailable(found.name, f"{found.value} must hold functions, and nothing else under a public name")
+    place = f"{found.module}:{found.attr}"
+    plain = tools_of_functions(found.name, functions)
+    placed = [replace(tool, target=f"{place}.{tool.name}", doc=_as_called(tool)) for tool in plain]
+    return [_typed(tool, functions[tool.name]) for tool in placed]
+
+
+def _as_called(tool: Tool) -> str:
+    """Return the docstring with examples as a program writes them; its author knows no pack's name."""
+    return re.sub(rf"^(\s*){tool.name}\(", rf"\1{tool.full_name}(", tool.doc, flags=re.M)
+
+
+def _typed(tool: Tool, function: Callable[..., Any]) -> Tool:
+    """Return the tool with what the argument model of *function* says, if it has one."""
+    from mcp_core import arguments_model  # noqa: PLC0415 - pydantic's models are needed by these packs alone
+
+    model = arguments_model(function)
+    if model is None:
+        return tool
+    schema, needs_consent = model.model_json_schema(), model.consent_word() is not None
+    return replace(
+        tool,
+        doc=_with_warning(tool.doc) if needs_consent else tool.doc,
+        parameters=tuple(_described(parameter, schema) for parameter in tool.parameters),
+        returns=_short(tool.returns),
+        destructive=needs_consent,
+        read_only=model.read_only,
+        input_schema=schema,
+    )
+
+
+def _with_warning(doc: str) -> str:
+    head, gap, rest = doc.partition("\n\n")
+    return f"{head} REQUIRES EXPLICIT USER INSTRUCTION.{gap}{rest}"
+
+
+def _described(parameter: Parameter, schema: dict[str, Any]) -> Parameter:
+    described: dict[str, Any] = schema["properties"].get(parameter.name, {})
+    return replace(parameter, annotation=_short(parameter.annotation), description=described.get("description", ""))
+
+
+def _short(annotation: str) -> str:
+    """Return a type without the modules of its names, which tell a program nothing."""
+    return re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])", "", annotation)

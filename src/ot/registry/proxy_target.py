@@ -1,4 +1,4 @@
-"""ProxyTarget: what a proxied tool is called at its server."""
+"""ProxyTarget: what a proxied tool is called at its server; ServerIdentity: which server that is."""
 
 from __future__ import annotations
 
@@ -7,10 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ot.registry.server_identity import ServerIdentity
-
 PROXY = "proxy:"
 """A proxied tool's source is this and the server's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerIdentity:
+    """A server's name and the hash of what was written of it, whatever directory its client works in.
+
+    A project's server has that project as its ``owner``. ``former`` is the hash under which older versions kept what
+    they knew of the server, one for each directory.
+    """
+
+    server: str
+    written: str
+    owner: str = field(default="", compare=False)
+    former: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

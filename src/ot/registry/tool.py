@@ -1,13 +1,23 @@
-"""Tool and Parameter: what can be called, as plain data."""
+"""Tool and Parameter: what can be called, as plain data; its signature, read from source or a live function."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+import inspect
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 ParameterKind = Literal["positional", "any", "keyword", "args", "kwargs"]
 """How a parameter may be given: only by place, either way, only by name, the rest by place, the rest by name."""
+
+KINDS: dict[object, ParameterKind] = {
+    inspect.Parameter.POSITIONAL_ONLY: "positional",
+    inspect.Parameter.POSITIONAL_OR_KEYWORD: "any",
+    inspect.Parameter.VAR_POSITIONAL: "args",
+    inspect.Parameter.KEYWORD_ONLY: "keyword",
+    inspect.Parameter.VAR_KEYWORD: "kwargs",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +73,66 @@ class Tool:
     def description(self) -> str:
         """The first paragraph of the docstring, on one line."""
         return " ".join(self.doc.strip().split("\n\n", 1)[0].split())
+
+
+def parameters_of_node(node: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[Parameter, ...]:
+    """Return the parameters that a function's source declares."""
+    return tuple(_walk_arguments(node.args))
+
+
+def _walk_arguments(arguments: ast.arguments) -> Iterator[Parameter]:
+    placed = [*arguments.posonlyargs, *arguments.args]
+    defaults: list[ast.expr | None] = [None] * (len(placed) - len(arguments.defaults)) + list(arguments.defaults)
+    for index, (argument, default) in enumerate(zip(placed, defaults, strict=True)):
+        yield _parameter(argument, "positional" if index < len(arguments.posonlyargs) else "any", default)
+    if arguments.vararg:
+        yield _parameter(arguments.vararg, "args", None)
+    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        yield _parameter(argument, "keyword", default)
+    if arguments.kwarg:
+        yield _parameter(arguments.kwarg, "kwargs", None)
+
+
+def _parameter(argument: ast.arg, kind: ParameterKind, default: ast.expr | None) -> Parameter:
+    return Parameter(
+        name=argument.arg,
+        kind=kind,
+        annotation=ast.unparse(argument.annotation) if argument.annotation else "",
+        default=ast.unparse(default) if default is not None else None,
+    )
+
+
+def parameters_of_function(function: Callable[..., Any]) -> tuple[Parameter, ...]:
+    """Return the parameters of a live function or bound method."""
+    return tuple(
+        Parameter(
+            name=parameter.name,
+            kind=KINDS[parameter.kind],
+            annotation="" if parameter.annotation is parameter.empty else _annotation_text(parameter.annotation),
+            default=None if parameter.default is parameter.empty else repr(parameter.default),
+        )
+        for parameter in inspect.signature(function).parameters.values()
+    )
+
+
+def returns_of_function(function: Callable[..., Any]) -> str:
+    """Return the return annotation of a live function as text."""
+    annotation: Any = inspect.signature(function).return_annotation
+    return "" if annotation is inspect.Signature.empty else _annotation_text(annotation)
+
+
+def _annotation_text(annotation: Any) -> str:
+    return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+
+
+def signature_text(tool: Tool) -> str:
+    """Return ``pack.name(query: str, limit: int = 10) -> list`` for a reader who wants to call it."""
+    shown: list[str] = []
+    for parameter in tool.parameters:
+        mark = {"args": "*", "kwargs": "**"}.get(parameter.kind, "")
+        text = f"{mark}{parameter.name}" + (f": {parameter.annotation}" if parameter.annotation else "")
+        if parameter.default is not None:
+            text += f" = {parameter.default}" if parameter.annotation else f"={parameter.default}"
+        shown.append(text)
+    observed = f"  ({tool.observed})" if tool.observed else ""
+    return f"{tool.full_name}({', '.join(shown)})" + (f" -> {tool.returns}{observed}" if tool.returns else "")

@@ -11,9 +11,8 @@ from ot.errors import (
     ServerUnavailable,
     ToolFailed,
     UnknownPack,
-    did_you_mean,
-    listing,
 )
+from ot.nearest_names import did_you_mean, listing
 from ot.registry.tool_registry import ToolRegistry
 from ot.runtime.program import Program
 

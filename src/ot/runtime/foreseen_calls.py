@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ot.execution.consent_question import Foreseen
+from ot.execution.call_context import CallForecast
 from ot.runtime.program import Program
 
 MANY_TIMES = (ast.While, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -18,16 +18,16 @@ MAX_DEPTH, MAX_CHARACTERS = 100, 100_000
 """In what is deeper or longer than anybody reads, nothing is foreseen."""
 
 
-def foreseen_calls(program: Program, tool: str, line: int | None, waiting: int) -> Foreseen:
+def foreseen_calls(program: Program, tool: str, line: int | None, waiting: int) -> CallForecast:
     """Return how many calls of *tool* the program holds, and the line that one of them stands in."""
     if len(program.source) > MAX_CHARACTERS:
-        return Foreseen(line, program.whole_line(line), waiting, None)
+        return CallForecast(line, program.whole_line(line), waiting, None)
     pack, _, name = tool.partition(".")
     count = _Count(pack, name, _literal_lengths(program))
     for statement in program.tree.body:
         count.look(statement, 1, 0)
     at = line or (count.lines[0] if count.lines else None)
-    return Foreseen(at, program.whole_line(at), waiting, count.most if count.lines else None)
+    return CallForecast(at, program.whole_line(at), waiting, count.most if count.lines else None)
 
 
 @dataclass

@@ -6,37 +6,27 @@ import asyncio
 import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
 from ot.config.models import Limits
-from ot.errors import MAX_NAME, DataTooLarge, InvalidArguments, ResultTooLarge, ToolError
+from ot.errors import InvalidArguments, ToolError
 from ot.execution.arguments import require_few
 from ot.execution.backends.backend import CallContext
-from ot.execution.consent_question import Foreseen
+from ot.execution.call_context import CallForecast
+from ot.execution.caller import Caller
 from ot.execution.tool_executor import ToolExecutor
-from ot.execution.unread import Unread
+from ot.nearest_names import MAX_NAME
 from ot.registry.tool_registry import ToolRegistry
 from ot.runtime import project_proxy
-from ot.runtime.engines.engine import Constant, Function, Missing
-from ot.runtime.engines.print_capture import PrintCapture
+from ot.runtime.engines.engine import Constant, Function, Missing, PrintCapture
 from ot.runtime.foreseen_calls import foreseen_calls
-from ot.runtime.plain import plain_arguments, plain_data
 from ot.runtime.program import Program
 from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.reply_blocks import ReplyBlocks
 from ot.runtime.run_budget import RunBudget
+from ot.values.plain import plain_arguments
 
-
-class Keep(Protocol):
-    """Stores a value and returns its handle, or nothing."""
-
-    async def __call__(self, value: Any, *, tool: str, owner: str) -> str:
-        """Store it."""
-        ...
-
-
-PARTS = "(limits.value_parts)"
 PAGE_TOOL = "ot.result"
 
 
@@ -62,22 +52,18 @@ class PackProxy:
         budget: RunBudget,
         limits: Limits,
         *,
-        caller: str,
+        caller: Caller,
         run_id: str,
-        keep: Keep | None = None,
         progress: TellProgress | None = None,
-        client: str = "",
     ) -> None:
-        """Call through *executor*, on *budget*; *keep* stores a value that is too large for a program."""
+        """Call through *executor*, on *budget*."""
         self._executor = executor
         self._projects = projects
         self._budget = budget
         self._limits = limits
-        self._caller = caller
+        self._caller = replace(caller, ask=budget.consent.ask) if budget.consent else caller
         self._run_id = run_id
-        self._keep = keep
         self._progress = progress
-        self._client = client
         self.printed = PrintCapture(limits.print_bytes)
         self._in_flight = asyncio.Semaphore(limits.calls_in_flight)
         self._ids = itertools.count(1)
@@ -146,24 +132,12 @@ class PackProxy:
         most, parts = self._limits.value_bytes, self._limits.value_parts
         given, named = await plain_arguments(f"{pack}.{name}", args, kwargs, max_bytes=most, max_parts=parts)
         self.calls += 1
-        return await self._executor.call(pack, name, given, named, self._context(line))
-
-    async def _receive(self, tool: str, value: Any) -> tuple[Any, int]:
-        """Return the value as a plain copy, and how large it is."""
-        most, parts = self._limits.value_bytes, self._limits.value_parts
-        try:
-            if isinstance(value, Unread):
-                raise DataTooLarge(tool, PARTS)
-            copy, chars = await plain_data(value, where=f"the value of {tool}", max_bytes=most, max_parts=parts)
-        except DataTooLarge as error:
-            size = f"{parts:,} parts" if error.what.endswith(PARTS) else f"{most:,} bytes"
-            handle = await self._keep(value, tool=tool, owner=self._caller) if self._keep else ""
-            raise ResultTooLarge(tool, f"more than {size}", handle) from None
-        if tool.startswith("ot."):
+        value, chars = await self._executor.call(pack, name, given, named, self._context(line))
+        if pack == "ot":
             self.ot_chars += chars
         else:
             self.tool_chars += chars
-        return copy, chars
+        return value
 
     def _context(self, line: int | None) -> CallContext:
         clock, consent = self._budget.deadline, self._budget.consent
@@ -174,19 +148,16 @@ class PackProxy:
             clock.at,
             told=self._told,
             call=self._call_back,
-            ask=consent.ask if consent else None,
             clock=clock,
             consent=consent,
             line=line,
             foresee=self._foresee,
-            client=self._client,
-            receive=self._receive,
         )
 
-    def _foresee(self, tool: str, line: int | None) -> Foreseen:
+    def _foresee(self, tool: str, line: int | None) -> CallForecast:
         """Return what is known of the calls of *tool* that wait and that are to come."""
         waiting = self._under_way[tool]
-        return foreseen_calls(self.program, tool, line, waiting) if self.program else Foreseen(line, "", waiting)
+        return foreseen_calls(self.program, tool, line, waiting) if self.program else CallForecast(line, "", waiting)
 
     async def _call_back(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Call a tool for a tool: its own call holds a place already, and waiting for another could wait for ever."""

@@ -8,12 +8,12 @@ import re
 import tokenize
 import warnings
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
-from ot.errors import CommandTooLong, InvalidSyntax
+from ot.errors import CommandTooLong, InvalidSyntax, OneToolError
 
 MAGIC = ("__format__", "__sanitize__")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -21,6 +21,8 @@ MAX_TOKENS = 12_000
 """Outside of texts. Python's parser lets no other thread work until it is done: so many take it about 20 ms."""
 TOKEN = re.compile(r"\w++|[^\w\s]")
 """Python sees no more tokens than this finds."""
+WORD = re.compile(r"[^\W\d]\w*")
+LONG_SOURCE = 1 << 16
 BETWEEN_STATEMENTS = frozenset({tokenize.NL, tokenize.COMMENT, tokenize.ENDMARKER})
 
 
@@ -51,6 +53,11 @@ class Program:
     def loads(self) -> frozenset[str]:
         """The names that are read somewhere."""
         return frozenset(n.id for n in self.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names that the program uses, also in texts, unless those are long: a program may evaluate one."""
+        return frozenset(WORD.findall(self.source)) if len(self.source) <= LONG_SOURCE else self.loads
 
     @cached_property
     def binds(self) -> frozenset[str]:
@@ -128,6 +135,25 @@ def _assigns(node: ast.Assign, name: str) -> bool:
 
 def _is_no(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and (node.value is False or node.value is None)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A command as it was read: its program, or why there is none."""
+
+    chars: int
+    started: float
+    result: Program | OneToolError
+
+    @property
+    def program(self) -> Program | None:
+        """The program, if there is one."""
+        return self.result if isinstance(self.result, Program) else None
+
+    @property
+    def names(self) -> Collection[str]:
+        """The names that the program uses."""
+        return self.result.names if isinstance(self.result, Program) else ()
 
 
 def awaited_calls(node: ast.expr) -> Iterator[ast.Call]:

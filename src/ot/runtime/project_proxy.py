@@ -8,7 +8,8 @@ from typing import Any, cast
 
 from ot.config.models import Project
 from ot.config.paths import expand_home
-from ot.errors import UnknownTool, listing
+from ot.errors import UnknownTool
+from ot.nearest_names import listing
 from ot.runtime.engines.engine import Constant, Function, Missing
 
 PACK = "proj"

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 
 from ot.config.models import Limits
 from ot.errors import LimitExceeded
-from ot.execution.consent import Consent
+from ot.execution.consent import RunConsent
 from ot.execution.deadline import Deadline
 
 MAX_DEPTH = 4
@@ -19,7 +19,7 @@ class RunBudget:
         """Start the clock, or share the clock and the calls of the run that this one is started in."""
         self.depth = outer.depth + 1 if outer else 1
         self.deadline = outer.deadline if outer else Deadline.after(limits.run_seconds)
-        self.consent: Consent | None = outer.consent if outer else None
+        self.consent: RunConsent | None = outer.consent if outer else None
         """What the user of the outermost run has said: a run inside it has nobody else to ask."""
         self.calls = 0
         self._most_calls = limits.calls

@@ -15,13 +15,13 @@ import anyio.to_thread
 
 from ot.config.models import Limits, Security
 from ot.errors import LimitExceeded, OneToolError, ProgramFailed, RunError
-from ot.execution.ask_user import AskUser
-from ot.execution.consent import Consent
+from ot.execution.caller import Caller
+from ot.execution.consent import RunConsent
 from ot.execution.deadline import Deadline
 from ot.execution.tool_executor import ToolExecutor
 from ot.log_span import log_span
 from ot.logs import current_run
-from ot.output.finish import Asked, Finish, NotPresentable
+from ot.output.finish import Asked, Finish
 from ot.output.result_pages import is_page
 from ot.registry.tool_loader import loaded_tool
 from ot.runtime.aliases import expand_aliases
@@ -29,7 +29,7 @@ from ot.runtime.engines.engine import NO_VALUE, Engine, Outcome
 from ot.runtime.failure_text import failure_text
 from ot.runtime.fence_processor import strip_fences
 from ot.runtime.pack_proxy import PackProxy, TellProgress
-from ot.runtime.program import Program, parse_program
+from ot.runtime.program import Program, Reading, parse_program
 from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.reply import Reply
 from ot.runtime.reply_blocks import ReplyBlocks, redacted
@@ -37,6 +37,7 @@ from ot.runtime.run_budget import MAX_DEPTH, RunBudget, current_budget
 from ot.runtime.sessions import Sessions
 from ot.runtime.snippets import Snippets
 from ot.stats.rows import RunObserver, RunRow
+from ot.values.parts import NotSerializable
 
 logger = logging.getLogger(__name__)
 
@@ -54,9 +55,9 @@ PAGE = ("ot", "result")
 class _Trail:
     """How far one run has come, for the reply to tell."""
 
-    run_id: str
+    caller: Caller
+    run_id: str = field(default_factory=lambda: secrets.token_hex(4))
     progress: TellProgress | None = None
-    client: str = ""
     session: str = ""
     started: float = field(default_factory=time.monotonic)
     program: Program | None = None
@@ -88,7 +89,7 @@ class Runner:
         limits: Limits,
         security: Security,
         redact: Callable[[str], str] = lambda text: text,
-        consent: Callable[[AskUser | None, Deadline], Consent] = Consent,
+        consent: Callable[[Caller, Deadline], RunConsent] = lambda caller, deadline: RunConsent(caller.ask, deadline),
         observers: Sequence[RunObserver] = (),
         sessions: Sessions | None = None,
     ) -> None:
@@ -106,74 +107,78 @@ class Runner:
         self._observers = tuple(observers)
         self._sessions = sessions
 
+    async def read(self, command: str) -> Reading:
+        """Return *command* as read once and for all: fences off, snippet and aliases written out, parsed."""
+        started = time.monotonic()
+        try:
+            return Reading(len(command), started, await self._program(command))
+        except OneToolError as error:
+            return Reading(len(command), started, error)
+
+    async def _program(self, command: str) -> Program:
+        if len(command) > self._limits.command_bytes:
+            return self._parsed(command)  # the parser refuses it before anything else looks at it
+        code = await self._snippets.expand(strip_fences(command))
+        if len(code) <= QUICK_CHARACTERS:
+            return self._parsed(code)
+        return await anyio.to_thread.run_sync(self._parsed, code, abandon_on_cancel=True)
+
+    def _parsed(self, code: str) -> Program:
+        return expand_aliases(parse_program(code, max_bytes=self._limits.command_bytes), self._aliases)
+
     async def run(
         self,
-        command: str,
+        reading: Reading,
+        caller: Caller,
         *,
-        caller: str,
         progress: TellProgress | None = None,
-        ask: AskUser | None = None,
-        client: str = "",
         session: str = "",
     ) -> Reply:
-        """Return the reply to *command*; a failure is a reply too, never an exception.
+        """Return the reply to a command; a failure is a reply too, never an exception.
 
         Runs that name the same *session* share their variables.
         """
-        trail = _Trail(secrets.token_hex(4), progress, client, session)
-        return await self._recorded(
-            trail, ask, len(command), lambda budget: self._outcome(command, trail, budget, caller), caller
-        )
+        trail = _Trail(caller, progress=progress, session=session, started=reading.started, program=reading.program)
+        return await self._recorded(trail, reading.chars, lambda budget: self._outcome(reading, trail, budget))
 
     async def call(
         self,
         pack: str,
         name: str,
         arguments: Mapping[str, Any],
+        caller: Caller,
         *,
-        caller: str,
         progress: TellProgress | None = None,
-        ask: AskUser | None = None,
-        client: str = "",
     ) -> Reply:
         """Return the reply to one call of a tool, as to a program that is nothing but this call."""
-        trail = _Trail(secrets.token_hex(4), progress, client, called=(pack, name))
+        trail = _Trail(caller, progress=progress, called=(pack, name))
 
         async def outcome(budget: RunBudget) -> Outcome:
-            trail.packs = self._reach(trail, budget, caller)
+            trail.packs = self._reach(trail, budget)
             return Outcome(await trail.packs.call(pack, name, (), arguments))
 
-        return await self._recorded(trail, ask, 0, outcome, caller)
+        return await self._recorded(trail, 0, outcome)
 
-    async def _recorded(
-        self,
-        trail: _Trail,
-        ask: AskUser | None,
-        chars_in: int,
-        work: Callable[[RunBudget], Awaitable[Outcome]],
-        caller: str,
-    ) -> Reply:
+    async def _recorded(self, trail: _Trail, chars_in: int, work: Callable[[RunBudget], Awaitable[Outcome]]) -> Reply:
         """Return the reply to what *work* comes to, on a budget of its own, and tell observers of it."""
         budget = RunBudget(self._limits, current_budget.get())
-        budget.consent = budget.consent or self._consent(ask, budget.deadline)
+        budget.consent = budget.consent or self._consent(trail.caller, budget.deadline)
         token, logged = current_budget.set(budget), current_run.set(trail.run_id)
         reply: Reply | None = None
         try:
-            reply = await self._answer(work, trail, budget, caller)
+            reply = await self._answer(work, trail, budget)
             return reply
         finally:
             current_budget.reset(token)
             self._report(trail, chars_in, reply)
             current_run.reset(logged)
 
-    async def _answer(
-        self, work: Callable[[RunBudget], Awaitable[Outcome]], trail: _Trail, budget: RunBudget, caller: str
-    ) -> Reply:
+    async def _answer(self, work: Callable[[RunBudget], Awaitable[Outcome]], trail: _Trail, budget: RunBudget) -> Reply:
         try:
             outcome = await work(budget)
-            return await self._in_time(self._success(outcome, trail, caller), outcome, budget)
+            return await self._in_time(self._success(outcome, trail), outcome, budget)
         except OneToolError as error:
-            return await self._failure(error, trail, caller)
+            return await self._failure(error, trail)
 
     def _report(self, trail: _Trail, chars_in: int, reply: Reply | None) -> None:
         """Tell observers and the log of a run that has ended; one without a reply was cancelled."""
@@ -182,52 +187,42 @@ class Runner:
         chars = sum(map(len, reply.texts)) if reply else 0
         calls, given, own = (packs.calls, packs.tool_chars, packs.ot_chars) if packs else (0, 0, 0)
         row = RunRow(
-            time.time(), trail.client, trail.run_id, chars_in, chars, round(seconds * 1000, 3), error,
-            calls, given, own, self.engine.name,
+            time.time(), trail.caller.principal, trail.caller.client, trail.run_id, chars_in, chars,
+            round(seconds * 1000, 3), error, calls, given, own, self.engine.name,
         )  # fmt: skip
-        fields = {"run": trail.run_id, "client": trail.client, "calls": calls, "resultLen": chars}
+        fields = {"run": trail.run_id, "client": trail.caller.client, "calls": calls, "resultLen": chars}
         # A program that fails is its author's business: nothing here went wrong.
         log_span(logger, logging.INFO, "runner.execute", seconds, error, fields=fields, failed=logging.INFO)
         for observer in self._observers:
             observer.run_finished(row)
 
-    async def _outcome(self, command: str, trail: _Trail, budget: RunBudget, caller: str) -> Outcome:
+    async def _outcome(self, reading: Reading, trail: _Trail, budget: RunBudget) -> Outcome:
         if budget.depth > MAX_DEPTH:
             raise LimitExceeded("calls", f"runs are nested more than {MAX_DEPTH} levels deep")
-        trail.packs = packs = self._reach(trail, budget, caller)
-        code = await self._code(command)
-        if len(code) <= QUICK_CHARACTERS:
-            trail.program = self._program(code)
-            self.engine.refuse(trail.program, packs)
+        trail.packs = packs = self._reach(trail, budget)
+        if isinstance(reading.result, OneToolError):
+            raise reading.result
+        program = packs.program = reading.result
+        if len(program.source) <= QUICK_CHARACTERS:
+            self.engine.refuse(program, packs)
         else:
-            trail.program = await anyio.to_thread.run_sync(self._program, code, abandon_on_cancel=True)
-            await anyio.to_thread.run_sync(self.engine.refuse, trail.program, packs, abandon_on_cancel=True)
-        packs.program = trail.program
+            await anyio.to_thread.run_sync(self.engine.refuse, program, packs, abandon_on_cancel=True)
         if trail.session and self._sessions:
-            run = self._sessions.run(caller, trail.session, trail.program, packs, self._limits, budget.deadline)
-            return await run
-        return await self.engine.run(trail.program, packs, self._limits, budget.deadline)
+            return await self._sessions.run(
+                trail.caller.seat, trail.session, program, packs, self._limits, budget.deadline
+            )
+        return await self.engine.run(program, packs, self._limits, budget.deadline)
 
-    def _reach(self, trail: _Trail, budget: RunBudget, caller: str) -> PackProxy:
+    def _reach(self, trail: _Trail, budget: RunBudget) -> PackProxy:
         return PackProxy(
             self.executor,
             self._projects,
             budget,
             self._limits,
-            caller=caller,
+            caller=trail.caller,
             run_id=trail.run_id,
-            keep=self._finish.keep,
             progress=trail.progress,
-            client=trail.client,
         )
-
-    async def _code(self, command: str) -> str:
-        if len(command) > self._limits.command_bytes:
-            return command  # the parser refuses it before anything else looks at it
-        return await self._snippets.expand(strip_fences(command))
-
-    def _program(self, code: str) -> Program:
-        return expand_aliases(parse_program(code, max_bytes=self._limits.command_bytes), self._aliases)
 
     @staticmethod
     async def _in_time(writing: Awaitable[Reply], outcome: Outcome, budget: RunBudget) -> Reply:
@@ -240,18 +235,18 @@ class Runner:
             late.printed = outcome.printed
             raise late from None
 
-    async def _success(self, outcome: Outcome, trail: _Trail, caller: str) -> Reply:
-        asked = self._asked(outcome, trail, caller)
+    async def _success(self, outcome: Outcome, trail: _Trail) -> Reply:
+        asked = self._asked(outcome, trail)
         texts = await self._printed(outcome.printed, trail, asked)
         if outcome.value is NO_VALUE:
             texts.append(NO_VALUE_TEXT)
         else:
             try:
                 texts.append(await self._finish.value(outcome.value, asked, outcome.describe))
-            except NotPresentable as error:
+            except NotSerializable as error:
                 failed = ProgramFailed("ValueError", f"the result cannot be returned: {error}")
                 failed.printed = outcome.printed
-                return await self._failure(failed, trail, caller)
+                return await self._failure(failed, trail)
         return await self._reply(texts, trail, asked)
 
     async def _reply(self, texts: list[str], trail: _Trail, asked: Asked, error: str = "") -> Reply:
@@ -273,14 +268,14 @@ class Runner:
         by_tools = trail.packs.printed.text() if trail.packs else ""
         return [await self._finish.text(text, asked) for text in (printed, by_tools) if text]
 
-    def _asked(self, outcome: Outcome, trail: _Trail, caller: str) -> Asked:
+    def _asked(self, outcome: Outcome, trail: _Trail) -> Asked:
         sanitize = outcome.sanitize is not None and outcome.sanitize is not False
         return Asked(
             format=outcome.format,
             own_format=self._own_format(trail.single_call),
             sanitize=sanitize or self._must_sanitize(trail),
             tools=tuple(trail.tools),
-            owner=caller,
+            owner=trail.caller.principal,
             inline=trail.single_call == PAGE and is_page(outcome.value),
         )
 
@@ -297,14 +292,14 @@ class Runner:
             return trail.packs is not None and trail.packs.sources - {"local"} != set()
         return self._security.sanitize == "always"
 
-    async def _failure(self, error: OneToolError, trail: _Trail, caller: str) -> Reply:
+    async def _failure(self, error: OneToolError, trail: _Trail) -> Reply:
         explain = partial(failure_text, error, trail.program, self.executor.registry)
         # What exists, for a name that does not, is told after a look at every pack: not on the event loop.
         looks = isinstance(error, ProgramFailed) and error.kind == "NameError"
         text = await anyio.to_thread.run_sync(explain, abandon_on_cancel=True) if looks else explain()
         text = text if len(text) <= MAX_ERROR_TEXT else text[:MAX_ERROR_TEXT] + "… [cut]"
         sanitize = self._must_sanitize(trail) or bool(trail.program and trail.program.asks_to_sanitize)
-        asked = Asked(sanitize=sanitize, tools=tuple(trail.tools), owner=caller)
+        asked = Asked(sanitize=sanitize, tools=tuple(trail.tools), owner=trail.caller.principal)
         printed = error.printed if isinstance(error, RunError) else ""
         texts = [*await self._printed(printed, trail, asked), await self._finish.text(text, asked)]
         return await self._reply(texts, trail, asked, type(error).__name__)

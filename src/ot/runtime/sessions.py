@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ot.config.models import Limits
-from ot.config.models import Sessions as Settings
+from ot.config.models import SessionSettings as Settings
 from ot.errors import LimitExceeded, RunError, SessionError, SessionLost
 from ot.execution.deadline import Deadline
 from ot.runtime.assigned_names import assigned_names

@@ -15,7 +15,8 @@ from itertools import islice
 from typing import Any
 
 from ot.config.models import Snippet
-from ot.errors import SnippetError, did_you_mean, listing
+from ot.errors import SnippetError
+from ot.nearest_names import did_you_mean, listing
 from ot.runtime.snippet_renderer import SnippetRenderer
 
 MAX_ARGUMENTS = 200

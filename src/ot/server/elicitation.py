@@ -1,4 +1,4 @@
-"""Asks the user through the client, in the way of the protocol's era."""
+"""Asks through the client: its user, in the way of the protocol's era, and the client itself for its roots."""
 
 from __future__ import annotations
 
@@ -9,12 +9,20 @@ from typing import Any
 import anyio
 from fastmcp import Context
 from mcp import MCPError, ServerSession
-from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
+from mcp_types import (
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
+    InputRequiredResult,
+    ListRootsRequest,
+    ListRootsResult,
+)
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from ot.errors import CannotAsk
-from ot.execution.ask_user import Answer, AskUser, Question
+from ot.execution.caller import Answer, AskUser, Question
+from ot.servers.place import AskRoots, Roots
 
 KEY = "answer"
 """Under which the one question of a reply stands, and its answer in the next request."""
@@ -90,3 +98,21 @@ def answer_of(ctx: Context) -> Answer:
     if not isinstance(result, ElicitResult):
         return Answer("cancel")
     return Answer(result.action, result.content or {})
+
+
+def way_to_list_roots(ctx: Context) -> AskRoots | None:
+    """Return how to ask for the roots of this client, or nothing when it offers none."""
+    session = ctx.session
+    offered = session.client_capabilities
+    if is_modern(ctx) or offered is None or offered.roots is None:
+        return None
+
+    async def ask() -> Roots:
+        try:
+            # Not list_roots(): that is marked as old, and the clients that know nothing newer are meant here.
+            found = await session.send_request(ListRootsRequest(), ListRootsResult)
+        except (MCPError, ValidationError):
+            return ()
+        return [(str(root.uri), root.name or "") for root in found.roots]
+
+    return ask

@@ -8,8 +8,9 @@ import itertools
 import logging
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 # Its rich log handler blocks the whole server for seconds on a long error text; it must be off before the import.
 os.environ.setdefault("FASTMCP_ENABLE_RICH_LOGGING", "false")
@@ -24,26 +25,28 @@ from mcp.server.request_state import RequestStateSecurity
 from mcp_types import ContentBlock, TextContent, ToolAnnotations
 from pydantic import TypeAdapter, ValidationError
 
+from ot.config.principal import os_user
 from ot.errors import OneToolError
-from ot.execution.ask_user import AskUser, Question
-from ot.execution.servers.client_roots import ClientRoots
+from ot.execution.caller import AskUser, Caller, Question
 from ot.registry.tool import Tool
 from ot.registry.tool_definitions import ToolDefinitions
 from ot.runtime.pack_proxy import Progress, TellProgress
 from ot.runtime.reply import Reply
 from ot.server.classic_tools import classic_tools
-from ot.server.client_roots import way_to_list_roots
-from ot.server.drain import Drain
-from ot.server.elicitation import answer_of, can_ask, input_required, is_modern, way_to_ask
+from ot.server.elicitation import answer_of, can_ask, input_required, is_modern, way_to_ask, way_to_list_roots
 from ot.server.parked_runs import NotParked, ParkedRun, ParkedRuns
+from ot.server.serve import Drain
+from ot.workspace import Workspace
 
 logger = logging.getLogger(__name__)
 
 BLOCKS: TypeAdapter[ContentBlock] = TypeAdapter(ContentBlock)
 PROGRESS_SECONDS = 5.0
 UNKNOWN_CLIENT = "unknown"
+CONNECTION = "stdio"
+"""There is one, from the start of the process to its end."""
 NEWS_PAUSE_SECONDS = 0.1
-"""A tool that tells of every line does not flood the client."""
+"""Minimum gap between progress notifications."""
 
 STATE_SECONDS = 7 * 24 * 3600.0
 """The seal around a token; the token itself is good for policy.ask_seconds."""
@@ -75,73 +78,17 @@ Full Python with its standard library. Sandboxed: files, network, processes and 
 
 
 Work = Callable[..., Awaitable[Reply]]
-"""A run, or one call of a tool, that still wants to know whom it tells of progress and whom it asks."""
-
-
-class House(Protocol):
-    """What the face needs of the house behind it."""
-
-    @property
-    def caller(self) -> str:
-        """Who the client is."""
-        ...
-
-    @property
-    def roots(self) -> ClientRoots:
-        """What proxied servers are told of the client's roots."""
-        ...
-
-    @property
-    def ask_seconds(self) -> float:
-        """How long a question to the user waits for its answer."""
-        ...
-
-    async def run(
-        self,
-        command: str,
-        *,
-        progress: TellProgress | None = None,
-        ask: AskUser | None = None,
-        client: str = ...,
-        session: str = ...,
-    ) -> Reply:
-        """Answer a command of *client*, telling of progress and asking the user meanwhile."""
-        ...
-
-    async def call(
-        self,
-        pack: str,
-        name: str,
-        arguments: Mapping[str, Any],
-        *,
-        progress: TellProgress | None = None,
-        ask: AskUser | None = None,
-        client: str = ...,
-    ) -> Reply:
-        """Answer one call of a tool, as run() answers a command."""
-        ...
-
-    def tool_names(self) -> list[str]:
-        """Name every tool."""
-        ...
-
-    def tool_help(self, name: str) -> str:
-        """Explain one tool."""
-        ...
-
-    def stored_text(self, handle: str) -> str:
-        """Return the text of a stored result."""
-        ...
+"""A run, or one call of a tool, that still wants to know who asks, and whom it tells of progress."""
 
 
 def build_server(
-    house: House,
+    workspace: Workspace,
     version: str,
     engine: str = "portable",
     classic: ToolDefinitions | None = None,
     drain: Drain | None = None,
 ) -> FastMCP:
-    """Return the MCP server whose one tool answers from *house*, which runs programs in *engine*.
+    """Return the MCP server whose one tool answers from *workspace*, which runs programs in *engine*.
 
     The tools of *classic* are offered beside it, one by one; *drain* is asked before every run.
     """
@@ -166,27 +113,27 @@ def build_server(
     )
     async def run(command: str, session: str = "") -> ToolResult:  # pyright: ignore[reportUnusedFunction] - registered
         # Asked for, not taken as a parameter: to fill that in would cost every run a tenth of a millisecond.
-        work, ctx = partial(house.run, command, session=session), get_context()
-        return await drain.answer(lambda: _answer(house, parked, work, ctx))
+        work, ctx = partial(workspace.run, command, session=session), get_context()
+        return await drain.answer(lambda: _answer(workspace, parked, work, ctx))
 
     async def call(tool: Tool, arguments: Mapping[str, Any], ctx: Context) -> ToolResult:
-        work = partial(house.call, tool.pack, tool.name, arguments)
-        return await drain.answer(lambda: _answer(house, parked, work, ctx))
+        work = partial(workspace.call, tool.pack, tool.name, arguments)
+        return await drain.answer(lambda: _answer(workspace, parked, work, ctx))
 
     for one in classic_tools(classic, call) if classic else ():
         server.add_tool(one)
 
     @server.resource("ot://tools", mime_type="application/json", description="The names of all tools")
     def tools() -> list[str]:  # pyright: ignore[reportUnusedFunction] - registered
-        return house.tool_names()
+        return workspace.tool_names()
 
     @server.resource("ot://tool/{name}", mime_type="text/markdown", description="Help on one tool")
     def tool(name: str) -> str:  # pyright: ignore[reportUnusedFunction] - registered
-        return _or_error(lambda: house.tool_help(name))
+        return _or_error(lambda: workspace.tool_help(name))
 
     @server.resource("ot://result/{handle}", mime_type="text/plain", description="A stored result")
     def result(handle: str) -> str:  # pyright: ignore[reportUnusedFunction] - registered
-        return _or_error(lambda: house.stored_text(handle))
+        return _or_error(lambda: workspace.stored_text(handle, os_user()))
 
     return server
 
@@ -230,20 +177,20 @@ def _ending(parked: ParkedRuns) -> Any:
     return lifespan
 
 
-async def _answer(house: House, parked: ParkedRuns, work: Work, ctx: Context) -> ToolResult:
+async def _answer(workspace: Workspace, parked: ParkedRuns, work: Work, ctx: Context) -> ToolResult:
     """Return what *work* comes to, or the question that it asks the user first."""
-    named = partial(work, client=_client_name(ctx))
-    house.roots.offer(way_to_list_roots(ctx))
+    caller = Caller(os_user(), CONNECTION, _client_name(ctx))
+    workspace.offer_roots(way_to_list_roots(ctx))
     if is_modern(ctx) and (ctx.request_state is not None or can_ask(ctx)):
-        return await _leg(house, parked, named, ctx)
-    ask = way_to_ask(ctx, house.ask_seconds)
-    return _result(await _with_progress(ctx, lambda tell: named(progress=tell, ask=ask)))
+        return await _leg(workspace, parked, work, caller, ctx)
+    caller = replace(caller, ask=way_to_ask(ctx, workspace.ask_seconds))
+    return _result(await _with_progress(ctx, lambda tell: work(caller=caller, progress=tell)))
 
 
-async def _leg(house: House, parked: ParkedRuns, work: Work, ctx: Context) -> ToolResult:
+async def _leg(workspace: Workspace, parked: ParkedRuns, work: Work, caller: Caller, ctx: Context) -> ToolResult:
     """Start a run, or go on with one that is parked, until its next question or its reply."""
     try:
-        run = _taken_up(house, parked, work, ctx)
+        run = _taken_up(workspace, parked, work, caller, ctx)
     except NotParked:
         return ToolResult(content=NOT_PARKED, is_error=True)
 
@@ -259,16 +206,16 @@ async def _leg(house: House, parked: ParkedRuns, work: Work, ctx: Context) -> To
     return InputRequiredToolResult(input_required(came, run.token)) if isinstance(came, Question) else _result(came)
 
 
-def _taken_up(house: House, parked: ParkedRuns, work: Work, ctx: Context) -> ParkedRun:
+def _taken_up(workspace: Workspace, parked: ParkedRuns, work: Work, caller: Caller, ctx: Context) -> ParkedRun:
     if ctx.request_state is not None:
-        run = parked.take(ctx.request_state, house.caller)
+        run = parked.take(ctx.request_state, caller.seat)
         run.answer(answer_of(ctx))
         return run
 
     async def start(ask: AskUser, progress: TellProgress) -> Reply:
-        return await work(progress=progress, ask=ask)
+        return await work(caller=replace(caller, ask=ask), progress=progress)
 
-    return parked.start(start, house.caller, house.ask_seconds)
+    return parked.start(start, caller.seat, workspace.ask_seconds)
 
 
 async def _with_progress[T](ctx: Context, work: Callable[[TellProgress | None], Awaitable[T]]) -> T:

@@ -12,7 +12,7 @@ from typing import Protocol
 import anyio
 
 from ot.errors import CannotAsk
-from ot.execution.ask_user import Answer, AskUser, Question
+from ot.execution.caller import Answer, AskUser, Question
 from ot.runtime.pack_proxy import Progress, TellProgress
 from ot.runtime.reply import Reply
 

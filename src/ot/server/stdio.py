@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import stat
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -239,8 +238,3 @@ def _has_id(line: bytes) -> bool:
         return b'"id"' in line and "id" in json.loads(line)
     except (ValueError, RecursionError):
         return True  # a number or a depth that no honest client sends
-
-
-def is_terminal() -> bool:
-    """Return whether a person, not a client, sits at the standard input."""
-    return sys.stdin is not None and sys.stdin.isatty()

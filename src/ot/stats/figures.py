@@ -1,4 +1,4 @@
-"""Figures: what the statistics say about a period, as plain data."""
+"""Figures: what the statistics say about a period, as plain data, and beside each estimate how it was made."""
 
 from __future__ import annotations
 
@@ -68,3 +68,93 @@ class Figures:
 def moment(ts: float) -> str:
     """Return *ts* in ISO 8601, in UTC."""
     return datetime.fromtimestamp(ts, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass(frozen=True)
+class Savings:
+    """What really stayed out of the model's context, in characters, and the time that composed calls spared."""
+
+    definitions: int
+    results: int
+    composed: int
+    round_trip_ms: int
+
+    @classmethod
+    def of(cls, figures: Figures, round_trip_ms: int) -> Savings:
+        """Return what the runs of *figures* saved."""
+        runs = figures.runs
+        return cls(runs["flat_chars"] - runs["our_chars"], runs["kept_out"], runs["composed"], round_trip_ms)
+
+    @property
+    def chars(self) -> int:
+        """Characters that stayed out of the context."""
+        return self.definitions + self.results
+
+    @property
+    def tokens(self) -> int:
+        """About as many tokens."""
+        return self.chars // CHARS_PER_TOKEN
+
+    @property
+    def time_ms(self) -> int:
+        """Milliseconds of round trips that were not made."""
+        return self.composed * self.round_trip_ms
+
+    @property
+    def context_formula(self) -> str:
+        """How the tokens were estimated."""
+        parts = f"{self.definitions:,} characters of definitions not sent + {self.results:,} of results not returned"
+        return f"estimate: ({parts}) / {CHARS_PER_TOKEN}"
+
+    @property
+    def time_formula(self) -> str:
+        """How the time was estimated."""
+        return f"estimate: {self.composed:,} calls beyond the first of their run x {self.round_trip_ms:,} ms"
+
+
+def summary(figures: Figures, round_trip_ms: int, *, tool: str = "", most_tools: int = 50) -> dict[str, Any]:
+    """Return the figures as plain data for a program; savings belong to runs and are left out for one *tool*."""
+    calls, errors = sum(one.calls for one in figures.tools), sum(one.errors for one in figures.tools)
+    found: dict[str, Any] = {
+        "period": figures.window.period,
+        "start_time": moment(max(figures.window.start, figures.first)),
+        "end_time": moment(figures.window.end),
+        "total_calls": calls,
+        "success_count": calls - errors,
+        "error_count": errors,
+        "success_rate": rate(calls, errors),
+        "total_duration_ms": round(sum(one.ms for one in figures.tools)),
+    }
+    found |= _of_runs(figures, round_trip_ms) if not tool else {"tool": tool}
+    found["tools"] = [_tool(one) for one in figures.tools[:most_tools]]
+    more = len(figures.tools) - most_tools
+    found |= {"more_tools": more} if more > 0 else {}
+    return found | ({"rows_lost": figures.lost} if figures.lost else {})
+
+
+def rate(calls: int, errors: int) -> float:
+    """Return how many of a hundred calls succeeded; all of none did."""
+    return round(100 * (calls - errors) / calls, 1) if calls else 100.0
+
+
+def _of_runs(figures: Figures, round_trip_ms: int) -> dict[str, Any]:
+    savings, runs = Savings.of(figures, round_trip_ms), figures.runs
+    return {
+        "runs": runs["runs"],
+        "failed_runs": runs["errors"],
+        "context_saved": savings.tokens,
+        "context_saved_is": savings.context_formula,
+        "time_saved_ms": savings.time_ms,
+        "time_saved_is": savings.time_formula,
+    }
+
+
+def _tool(one: ToolFigures) -> dict[str, Any]:
+    return {
+        "tool": one.tool,
+        "calls": one.calls,
+        "success_rate": rate(one.calls, one.errors),
+        "p50_ms": one.p50_ms,
+        "p95_ms": one.p95_ms,
+        "chars_returned": one.chars,
+    }

@@ -16,9 +16,8 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
-from ot.stats.figures import Figures, ToolFigures, moment
+from ot.stats.figures import Figures, Savings, ToolFigures, moment, rate, summary
 from ot.stats.schema import DAY
-from ot.stats.summary import Savings, rate, summary
 from ot.version import installed_version
 
 HERE = Path(__file__).parent

@@ -8,46 +8,40 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from ot.config.principal import os_user
 from ot.stats.figures import Figures, ToolFigures, Window
-from ot.stats.histogram import percentile
-from ot.stats.schema import MONTH, TABLES
+from ot.stats.schema import MONTH, SUMS, TABLES, WITH_PRINCIPAL, percentile
 from ot.stats.sqlite_sink import open_for_reading, version_of
 
 
-def read_figures(path: Path, period: str, now: float, *, tool: str = "") -> Figures:
-    """Return the figures of *period*, of one *tool* or one pack if named; without a database all are zero.
+def read_figures(path: Path, period: str, now: float, *, tool: str = "", principal: str = "") -> Figures:
+    """Return the figures of *period*, of one *tool* or pack and one *principal* if named; without a database zeros.
 
     Raises:
         OSError: The database is there and cannot be read.
     """
     window = Window.of(period, now)
     if not path.exists():
-        with closing(_empty()) as connection:
-            return _figures(connection, window, tool)
+        with closing(sqlite3.connect(":memory:")) as connection:
+            connection.executescript(TABLES)
+            return _figures(connection, window, tool, principal)
     try:
         with closing(open_for_reading(path)) as connection:
-            return _figures(connection, window, tool)
+            return _figures(connection, window, tool, principal)
     except sqlite3.Error as error:
         raise OSError(f"the statistics cannot be read: {path}: {error}") from error
 
 
-def _empty() -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:")
-    connection.executescript(TABLES)
-    return connection
-
-
-def _figures(connection: sqlite3.Connection, window: Window, tool: str) -> Figures:
+def _figures(connection: sqlite3.Connection, window: Window, tool: str, principal: str) -> Figures:
     connection.row_factory = sqlite3.Row
     # All questions see one moment: what servers write meanwhile must not be in some of the answers alone.
     connection.execute("BEGIN")
-    ask = _Ask(connection, window, tool)
+    ask = _Ask(connection, window, tool, principal)
     times = ask.times()
-    runs = ask.runs()
     return Figures(
         window=window,
         first=ask.first(),
-        runs=runs,
+        runs=ask.runs(),
         clients=ask.clients(),
         tools=ask.tools(times),
         errors=ask.errors(),
@@ -63,15 +57,20 @@ def _figures(connection: sqlite3.Connection, window: Window, tool: str) -> Figur
 class _Ask:
     """The questions, each one statement over the sums of one window."""
 
-    def __init__(self, connection: sqlite3.Connection, window: Window, tool: str) -> None:
+    def __init__(self, connection: sqlite3.Connection, window: Window, tool: str, principal: str) -> None:
         self._connection = connection
         self._window = (window.span, window.start)
+        self._of_principal, self._whose = "", ()
+        if principal and version_of(connection) >= WITH_PRINCIPAL:
+            self._of_principal, self._whose = " AND principal = ?", (principal,)
+        elif principal not in ("", os_user()):
+            self._of_principal = " AND 0"
         self._end = window.end
         self._tool = tool
 
     def _rows(self, statement: str, *more: object) -> list[dict[str, Any]]:
-        text = statement.format(window="span = ? AND start >= ?")
-        return [dict(row) for row in self._connection.execute(text, (*self._window, *more))]
+        text = statement.format(window=f"span = ? AND start >= ?{self._of_principal}")
+        return [dict(row) for row in self._connection.execute(text, (*self._window, *self._whose, *more))]
 
     def _of_tool(self, statement: str, column: str = "tool") -> list[dict[str, Any]]:
         if not self._tool:
@@ -85,14 +84,12 @@ class _Ask:
         return row["first"] or self._end
 
     def runs(self) -> dict[str, Any]:
-        columns = ["runs", "errors", "calls", "composed", "chars_in", "chars_out", "tool_chars", "kept_out", "ms"]
-        sums = ", ".join(f"coalesce(sum({column}), 0) AS {column}" for column in columns)
-        (found,) = self._rows(f"SELECT {sums} FROM run_sums WHERE {{window}}")
-        (sent,) = self._rows(
-            "SELECT coalesce(sum(connections), 0) AS connections, coalesce(sum(flat_chars), 0) AS flat_chars,"
-            " coalesce(sum(our_chars), 0) AS our_chars FROM connection_sums WHERE {window}"
-        )
-        return found | sent
+        return self._total("run_sums") | self._total("connection_sums")
+
+    def _total(self, table: str) -> dict[str, Any]:
+        sums = ", ".join(f"coalesce(sum({column}), 0) AS {column}" for column in SUMS[table][1].split())
+        (found,) = self._rows(f"SELECT {sums} FROM {table} WHERE {{window}}")
+        return found
 
     def clients(self) -> list[dict[str, Any]]:
         return self._rows(
@@ -105,8 +102,9 @@ class _Ask:
         found: defaultdict[str, dict[int, int]] = defaultdict(dict)
         span, start = self._window
         rows = self._connection.execute(
-            "SELECT tool, bucket, sum(count) FROM times WHERE span = ? AND start >= ? GROUP BY tool, bucket",
-            (MONTH if not start and version_of(self._connection) > 1 else span, start),
+            f"SELECT tool, bucket, sum(count) FROM times WHERE span = ? AND start >= ?{self._of_principal}"
+            " GROUP BY tool, bucket",
+            (MONTH if not start and version_of(self._connection) > 1 else span, start, *self._whose),
         )
         for tool, bucket, count in rows:
             found[tool][bucket] = count

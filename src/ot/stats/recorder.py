@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ot.batches import Batches
 from ot.config.models import Stats
+from ot.errors import ToolUnavailable
+from ot.execution.caller import Caller
 from ot.execution.tool_executor import CallRecord
+from ot.registry.tool import Parameter, Tool
+from ot.registry.tool_registry import Pack, ToolRegistry
 from ot.stats.rows import CallRow, ConnectionRow, RunRow, StatsRow
 
 if TYPE_CHECKING:
@@ -21,13 +26,18 @@ logger = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.5
 CLOSE_SECONDS = 1.0
-MOST_CLIENTS = 1000
-MOST_NAME = 100
+MAX_CLIENTS = 1000
+MAX_NAME = 100
 UNKNOWN = "(unknown)"
 """Stands for a tool that does not exist: programs could make up any number of names."""
+PAUSE_SECONDS = 0.005
+"""Between packs: reading hundreds of them must not take the processor from runs."""
+TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}
+OUR_OWN = ("ot", "proj")
+"""Packs that are there because of OneTool: without it, nobody would list them."""
 
 
-class Place(NamedTuple):
+class StatsPlace(NamedTuple):
     """Where statistics are kept now, and how."""
 
     file: Path
@@ -48,21 +58,21 @@ class Recorder:
     Rows that cannot be written wait, ten thousand of them; what comes on top is counted as lost.
     """
 
-    def __init__(self, place: Place, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, place: StatsPlace, clock: Callable[[], float] = time.time) -> None:
         """Write to *place*, which nothing touches before the first row."""
         self._place = place
         self._clock = clock
-        self._writer = _Writer()
+        self._writer = _RowWriter()
         self._batches: Batches[_Noted] = Batches(self._write, name="ot-stats", seconds=FLUSH_SECONDS)
-        self._clients: set[str] = set()
+        self._clients: set[tuple[str, str]] = set()
         self._weighing: threading.Thread | None = None
 
     @property
-    def place(self) -> Place:
+    def place(self) -> StatsPlace:
         """Where statistics are kept now."""
         return self._place
 
-    def move(self, place: Place) -> None:
+    def move(self, place: StatsPlace) -> None:
         """Keep them there from now on; a reload may say so."""
         self._place = place
 
@@ -76,15 +86,16 @@ class Recorder:
         if self._place.settings.enabled:
             self._batches.add(run)
 
-    def connected(self, client: str, flat_chars: Callable[[], int], our_chars: int) -> None:
-        """Take note of *client*, once; *flat_chars* may take its time, on a thread of its own."""
-        if not self._place.settings.enabled or client in self._clients or len(self._clients) >= MOST_CLIENTS:
+    def connected(self, caller: Caller, flat_chars: Callable[[], int], our_chars: int) -> None:
+        """Take note of *caller*'s client, once; *flat_chars* may take its time, on a thread of its own."""
+        key = caller.principal, caller.client
+        if not self._place.settings.enabled or key in self._clients or len(self._clients) >= MAX_CLIENTS:
             return
-        self._clients.add(client)
+        self._clients.add(key)
         ts = self._clock()
 
         def weigh() -> None:
-            self._batches.add(ConnectionRow(ts, client[:MOST_NAME], flat_chars(), our_chars))
+            self._batches.add(ConnectionRow(ts, caller.principal, caller.client[:MAX_NAME], flat_chars(), our_chars))
 
         self._weighing = threading.Thread(target=weigh, name="ot-stats-flat", daemon=True)
         self._weighing.start()
@@ -115,16 +126,16 @@ class Recorder:
         return self._writer.write(self._place, noted, self._batches.dropped)
 
 
-class _Writer:
+class _RowWriter:
     """What the writing thread holds: the open file, and what went wrong last."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._open: tuple[Place, SqliteSink] | None = None
+        self._open: tuple[StatsPlace, SqliteSink] | None = None
         self._lost_told = 0
         self.trouble = ""
 
-    def write(self, place: Place, noted: list[_Noted], lost: int) -> bool:
+    def write(self, place: StatsPlace, noted: list[_Noted], lost: int) -> bool:
         """Return whether the rows were kept."""
         with self._lock:
             try:
@@ -147,7 +158,7 @@ class _Writer:
             finally:
                 self._lock.release()
 
-    def _sink(self, place: Place) -> SqliteSink:
+    def _sink(self, place: StatsPlace) -> SqliteSink:
         if self._open and self._open[0] == place:
             return self._open[1]
         if self._open:
@@ -166,6 +177,44 @@ def _row(noted: _Noted) -> StatsRow:
     call = noted.record
     tool = call.tool if call.source else UNKNOWN
     return CallRow(
-        noted.ts, call.client[:MOST_NAME], call.run_id, tool, tool.partition(".")[0], round(call.seconds * 1000, 3),
-        call.error[:MOST_NAME], call.chars, call.source,
+        noted.ts, call.caller.principal, call.caller.client[:MAX_NAME], call.run_id, tool, tool.partition(".")[0],
+        round(call.seconds * 1000, 3), call.error[:MAX_NAME], call.chars, call.source,
     )  # fmt: skip
+
+
+# ---------------------------------------------------------------- a flat list, sent to a model with every request
+
+
+def flat_chars(registry: ToolRegistry) -> int:
+    """Return the characters of a ``tools/list`` with one entry a tool, as JSON; it takes its time."""
+    total = 0
+    for name, pack in registry.packs.items():
+        if name not in OUR_OWN:
+            total += _pack_chars(pack)
+            time.sleep(PAUSE_SECONDS)
+    return total
+
+
+def definition(tool: Tool) -> dict[str, Any]:
+    """Return the entry of *tool* in such a list."""
+    schema = tool.input_schema or {
+        "type": "object",
+        "properties": {parameter.name: _property(parameter) for parameter in tool.parameters},
+        "required": [parameter.name for parameter in tool.parameters if parameter.required],
+    }
+    return {"name": f"{tool.pack}_{tool.name}", "description": tool.doc, "inputSchema": dict(schema)}
+
+
+def _pack_chars(pack: Pack) -> int:
+    try:
+        # Read anew and let go of: kept, the tools of packs that nobody uses would only fill the memory.
+        tools = pack.tools.values() if "tools" in vars(pack) else pack.read_tools()
+        return sum(len(json.dumps(definition(tool), ensure_ascii=False, default=str)) for tool in tools)
+    except ToolUnavailable:
+        return 0
+
+
+def _property(parameter: Parameter) -> dict[str, Any]:
+    kind = TYPES.get(parameter.annotation.partition("[")[0].strip())
+    found: dict[str, Any] = {"type": kind} if kind else {}
+    return found | ({"description": parameter.description} if parameter.description else {})

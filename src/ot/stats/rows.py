@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 CLI = "cli"
@@ -16,6 +15,7 @@ class RunRow(NamedTuple):
     """
 
     ts: float
+    principal: str
     client: str
     run: str
     chars_in: int
@@ -38,6 +38,7 @@ class CallRow(NamedTuple):
     """One tool call; ``source`` is the kind of backend that carried it out."""
 
     ts: float
+    principal: str
     client: str
     run: str
     tool: str
@@ -52,24 +53,13 @@ class ConnectionRow(NamedTuple):
     """One client that ran programs: what a flat list of all tools would have taken, and what ours takes."""
 
     ts: float
+    principal: str
     client: str
     flat_chars: int
     our_chars: int
 
 
 type StatsRow = RunRow | CallRow | ConnectionRow
-
-
-class StatsSink(Protocol):
-    """Keeps rows."""
-
-    def write(self, rows: Sequence[StatsRow]) -> None:
-        """Keep *rows*, all or none.
-
-        Raises:
-            OSError: They cannot be kept now.
-        """
-        ...
 
 
 class RunObserver(Protocol):

@@ -10,24 +10,24 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from ot.config.safe_file import locked
-from ot.stats.rows import CallRow, ConnectionRow, RunRow, StatsRow
-from ot.stats.schema import ADD, DAY, DETAILS, HOUR, INSERT, MONTH, MONTHS_OF_DAYS, SUMS, TABLES, VERSION
-from ot.stats.sums import Sums
+from ot.config.principal import os_user
+from ot.files.no_links import NO_LINK, make_private
+from ot.files.private_file import locked
+from ot.stats import schema
+from ot.stats.rows import ConnectionRow, RunRow, StatsRow
 
 logger = logging.getLogger(__name__)
 
-FILE = "stats.db"
 BUSY_SECONDS = 5.0
 CLEAN_SECONDS = 3600.0
 CLEAN_ROWS = 5_000
 """Rows that one transaction removes: others who write must not wait for long."""
-HOURS_KEPT = 8 * DAY
+HOURS_KEPT = 8 * schema.DAY
 DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 class SqliteSink:
-    """A StatsSink: every write is one short transaction, so a row and the sums that hold it are there together."""
+    """Every write is one short transaction, so a row and the sums that hold it are there together."""
 
     def __init__(
         self, path: Path, *, detail_days: int, retention_days: int, clock: Callable[[], float] = time.time
@@ -72,12 +72,12 @@ class SqliteSink:
 
     def _write(self, rows: Sequence[StatsRow], lost: int) -> None:
         connection = self._opened()
-        sums = Sums()
+        sums = schema.Sums()
         sums.add(rows)
         with transaction(connection):
             for table, values in _details(rows).items():
-                connection.executemany(INSERT[table], values)
-            for table, statement in ADD.items():
+                connection.executemany(schema.INSERT[table], values)
+            for table, statement in schema.ADD.items():
                 connection.executemany(statement, sums.of(table))
             if lost:
                 connection.execute("INSERT INTO losses VALUES (?, ?)", (self._clock(), lost))
@@ -102,23 +102,24 @@ class SqliteSink:
         """Remove what is older than it is to be kept, a little at a time."""
         now = self._clock()
         if self._detail_days:
-            for table in DETAILS:
-                _remove_old(connection, table, now - self._detail_days * DAY)
-        for table in SUMS:
+            for table in schema.DETAILS:
+                _remove_old(connection, table, now - self._detail_days * schema.DAY)
+        for table in schema.SUMS:
+            delete = f"DELETE FROM {table} WHERE span = ? AND start < ?"
             with transaction(connection):
-                connection.execute(f"DELETE FROM {table} WHERE span = ? AND start < ?", (HOUR, now - HOURS_KEPT))
+                connection.execute(delete, (schema.HOUR, now - HOURS_KEPT))
                 if self._retention_days:
-                    before = now - self._retention_days * DAY
-                    connection.execute(f"DELETE FROM {table} WHERE span = ? AND start < ?", (DAY, before))
+                    before = now - self._retention_days * schema.DAY
+                    connection.execute(delete, (schema.DAY, before))
                     # One goes when the last of its days has gone.
-                    connection.execute(f"DELETE FROM {table} WHERE span = ? AND start < ?", (MONTH, before - MONTH))
+                    connection.execute(delete, (schema.MONTH, before - schema.MONTH))
 
 
 def open_for_writing(path: Path) -> sqlite3.Connection:
     """Return a connection to the database at *path*, private and with its tables, made if need be."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(path.parent)
     # SQLite gives its side files the mode of the file itself.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK, 0o600))
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -178,18 +179,37 @@ def transaction(connection: sqlite3.Connection) -> Generator[None]:
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
-    if version_of(connection) == VERSION:
+    if version_of(connection) == schema.VERSION:
         return
     with transaction(connection):
         found = version_of(connection)  # another process may have been first
         if found == 0:
-            for statement in TABLES.split(";"):
+            for statement in schema.TABLES.split(";"):
                 connection.execute(statement)
-            for table in DETAILS:
+            for table in schema.DETAILS:
                 connection.execute(f"CREATE INDEX {table}_by_time ON {table} (ts)")
-        elif found < VERSION:
-            connection.execute(MONTHS_OF_DAYS)
-        connection.execute(f"PRAGMA user_version = {VERSION}")
+        if 0 < found < schema.WITH_PRINCIPAL:
+            _add_principals(connection)
+        if found == 1:
+            connection.execute(schema.MONTHS_OF_DAYS)
+        connection.execute(f"PRAGMA user_version = {schema.VERSION}")
+
+
+def _add_principals(connection: sqlite3.Connection) -> None:
+    """Give what an earlier release wrote to this process's user, who was the only one then."""
+    for table in schema.DETAILS[:-1]:
+        # A default costs nothing; to write it into every row might take a minute.
+        connection.execute(f"ALTER TABLE {table} ADD COLUMN principal TEXT DEFAULT '{os_user()}'")
+    for table in schema.SUMS:
+        connection.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
+    for statement in schema.TABLES.split(";"):
+        if any(f"CREATE TABLE {table} " in statement for table in schema.SUMS):
+            connection.execute(statement)
+    for table in schema.SUMS:
+        columns = [row[1] for row in connection.execute(f"PRAGMA table_info(old_{table})")]
+        rest = ", ".join(columns[2:])
+        connection.execute(f"INSERT INTO {table} SELECT span, start, ?, {rest} FROM old_{table}", (os_user(),))
+        connection.execute(f"DROP TABLE old_{table}")
 
 
 def version_of(connection: sqlite3.Connection) -> int:
@@ -199,7 +219,7 @@ def version_of(connection: sqlite3.Connection) -> int:
         sqlite3.Error: It is one that we do not know.
     """
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version > VERSION:
+    if version > schema.VERSION:
         raise sqlite3.NotSupportedError(f"it was made by a newer release of OneTool (version {version})")
     return version
 
@@ -216,10 +236,10 @@ def _details(rows: Sequence[StatsRow]) -> dict[str, list[tuple[object, ...]]]:
     found: dict[str, list[tuple[object, ...]]] = {"runs": [], "calls": [], "connections": []}
     for row in rows:
         if isinstance(row, ConnectionRow):
-            found["connections"].append(row)
+            found["connections"].append((row.ts, *row[2:], row.principal))
         else:
-            table, place = ("runs", 6) if isinstance(row, RunRow) else ("calls", 6)
-            found[table].append((*row[:place], 0 if row.error_type else 1, *row[place:]))
+            table, place = "runs" if isinstance(row, RunRow) else "calls", 7
+            found[table].append((row.ts, *row[2:place], 0 if row.error_type else 1, *row[place:], row.principal))
     return found
 
 
@@ -233,6 +253,3 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-__all__ = ["CallRow", "SqliteSink", "open_for_reading", "open_for_writing", "set_aside"]

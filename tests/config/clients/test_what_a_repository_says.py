@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from config.desk import write
-from ot.config.clients.found_server import FoundServer, Surroundings
-from ot.config.clients.take_over import CLIENTS, Plan, plan_of
+from ot.config.clients.known_clients import CLIENTS
+from ot.config.clients.server_entry import FoundServer, Surroundings
+from ot.config.clients.take_over import Plan, plan_of
 
 
 @pytest.fixture

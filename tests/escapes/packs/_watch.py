@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-from ot.app import App
+from ot.workspace import Workspace
 
 CANARY = "canary-host-7f3a"
 MAX_DEPTH = 200
@@ -20,7 +20,7 @@ class Watch:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.app: App | None = None
+        self.app: Workspace | None = None
         self.alive = 0
         self.reset()
 

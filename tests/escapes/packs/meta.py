@@ -19,7 +19,7 @@ async def run(command: str) -> str:
         token = _depth.set(_depth.get() + 1)
         WATCH.max_depth = max(WATCH.max_depth, _depth.get())
         try:
-            reply = await WATCH.app.picture.runner.run(command, caller=WATCH.app.caller)
+            reply = await WATCH.app.run(command)
         finally:
             _depth.reset(token)
         return "\n".join(reply.texts)

@@ -12,6 +12,7 @@ import os
 import resource
 import sys
 import time
+from asyncio.subprocess import PIPE
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from ot.config.models import Limits
 from ot.errors import RunError, UnknownTool
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import Constant, Function, Missing
-from ot.runtime.engines.exact import ExactEngine
+from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.program import parse_program
 
 TRIED = """
@@ -192,16 +193,30 @@ async def unruly(engine: ExactEngine) -> dict[str, Any]:
         return longest
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    idle = await asyncio.create_subprocess_exec(sys.executable, "-c", IDLE, stdin=PIPE, stdout=PIPE)
     beside = asyncio.gather(honest(), longest_pause())
     sources = unruly_programs.programs()
     ends = await asyncio.gather(*[attack(source) for source in sources.values()])
     done.set()
     wrong, pause = await beside
+    of_idle, _ = await idle.communicate(b"")
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     return {
         "ends": dict(zip(sources, ends, strict=True)), "reached": reach.reached, "wrong": wrong, "problems": problems,
-        "pause": pause, "grown_mb": grown / 1024,
+        "pause": pause, "pause_of_idle": float(of_idle), "grown_mb": grown / 1024,
     }  # fmt: skip
+
+
+IDLE = """
+import select, sys, time
+longest, over = 0.0, False
+while not over:
+    before = time.monotonic()
+    over = bool(select.select([sys.stdin], [], [], 0.005)[0])
+    longest = max(longest, time.monotonic() - before)
+print(longest)
+"""
+"""A process that has nothing to do: what makes it pause, the machine does."""
 
 
 async def linger() -> None:

@@ -350,7 +350,7 @@ def opened(path):
 
 def calls(machine: str) -> dict[str, tuple[int, tuple[int, ...]]]:
     """Return the calls to try on *machine*, by what they are called in the report."""
-    from ot.runtime.engines.jail.syscalls import number
+    from ot.runtime.engines.forked.jail.syscalls import number
 
     place = 0 if machine == "x86_64" else 1
     pairs = [(name, pair[place]) for area in CALLS.values() for name, pair in area.items()]

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ot.cli.event_loop import run_async
+from ot.cli.terminal.event_loop import run_async
 from ot.config.models import Limits
 from ot.errors import RunError
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import Function
-from ot.runtime.engines.exact import ExactEngine
+from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.program import parse_program
 
 SPARE = 36 << 20

@@ -14,12 +14,12 @@ import pytest
 from ot.config.models import Engines, Limits
 from ot.errors import EngineUnavailable
 from ot.execution.deadline import Deadline
-from ot.execution.workers.pack_environment import PackEnvironments
-from ot.runtime.engines.analysis_packages import AnalysisPackages, imports_packages
 from ot.runtime.engines.choice import EngineChoice
-from ot.runtime.engines.exact import ExactEngine
-from ot.runtime.engines.jail_command import Packages
+from ot.runtime.engines.forked.analysis_packages import AnalysisPackages, imports_packages
+from ot.runtime.engines.forked.exact import ExactEngine
+from ot.runtime.engines.forked.jail_command import Packages
 from ot.runtime.program import parse_program
+from ot.workers.pack_environment import PackEnvironments
 from run_app import error_of, running_app, value_of
 from runtime.engines.exact_attacks import NoPacks
 

@@ -14,14 +14,14 @@ from bombs import BOMBS
 from ot.config.models import Limits
 from ot.errors import RunError
 from ot.execution.deadline import Deadline
-from ot.runtime.engines.exact import ExactEngine
+from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.program import parse_program
 
 pytestmark = pytest.mark.anyio
 
 LIMITS = Limits(cpu_seconds=2, memory_mb=128)
 ROUNDS = 80
-MOST_TIMES_SLOWER = 5.0
+MAX_TIMES_SLOWER = 5.0
 """A bound for machines that do other things too; the goal is 2, and what was measured is on the page on engines."""
 AT_LEAST_SECONDS = 0.05
 """A p95 below this is not told apart from the machine's own noise."""
@@ -65,4 +65,4 @@ async def test_bombs_leave_other_runs_nearly_as_quick_as_they_were() -> None:
         await engine.aclose()
     sys.stdout.write(f"p95 alone {alone * 1000:.1f} ms, beside the bombs {beside * 1000:.1f} ms\n")
     assert all(ended)
-    assert beside <= max(alone * MOST_TIMES_SLOWER, AT_LEAST_SECONDS)
+    assert beside <= max(alone * MAX_TIMES_SLOWER, AT_LEAST_SECONDS)

@@ -20,11 +20,21 @@ from exact_ways import SOURCE
 from ot.config.models import Engines, Limits
 from ot.errors import EngineUnavailable, ProgramFailed
 from ot.execution.deadline import Deadline
-from ot.runtime.engines.cgroup import BASE_BYTES, MOST_THREADS, SHARE_OF_MACHINE, JailGroup, most_memory
-from ot.runtime.engines.cgroup_places import Place, Places, own_places
-from ot.runtime.engines.cgroup_tree import own_name, started, sweep
 from ot.runtime.engines.choice import EngineChoice
-from ot.runtime.engines.exact import ExactEngine
+from ot.runtime.engines.forked.cgroup import (
+    BASE_BYTES,
+    MAX_THREADS,
+    SHARE_OF_MACHINE,
+    GroupPlace,
+    JailGroup,
+    Places,
+    most_memory,
+    own_name,
+    own_places,
+    started,
+    sweep,
+)
+from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.program import parse_program
 
 pytestmark = pytest.mark.anyio
@@ -44,13 +54,13 @@ async def run(engine: ExactEngine, source: str) -> object:
 def plain_group(directory: Path, *controllers: str, programs: int = 10) -> tuple[JailGroup, Path]:
     """Return a group that is made of plain files, and its directory."""
     directory.mkdir()
-    group = JailGroup(programs, Places((Place(directory, controllers, unified=False),), {}))
+    group = JailGroup(programs, Places((GroupPlace(directory, controllers, unified=False),), {}))
     return group, next(directory.iterdir())
 
 
 def test_processes_are_limited_to_the_places_and_all_threads(tmp_path: Path) -> None:
     _, made = plain_group(tmp_path / "own", "pids", programs=70)
-    assert (made / "pids.max").read_text() == str(70 + MOST_THREADS)
+    assert (made / "pids.max").read_text() == str(70 + MAX_THREADS)
 
 
 def test_memory_for_all_is_what_all_places_need_and_grows_with_the_limit_of_each(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from ot.runtime.engines import cgroup_places
-from ot.runtime.engines.cgroup_places import own_places
+from ot.runtime.engines.forked import cgroup
+from ot.runtime.engines.forked.cgroup import own_places
 
 NOBODY = 65534
 HYBRID_GROUPS = "9:name=systemd:/\n8:pids:/\n4:memory:/manager/job\n2:cpu,cpuacct:/\n0::/\n"
@@ -43,7 +43,7 @@ def delegate(monkeypatch: pytest.MonkeyPatch, directory: Path) -> None:
             return b"1"
         raise OSError(61, "No data available")
 
-    monkeypatch.setattr(cgroup_places.os, "getxattr", marked)
+    monkeypatch.setattr(cgroup.os, "getxattr", marked)
 
 
 def test_hierarchies_of_version_1_give_each_its_place(tmp_path: Path) -> None:

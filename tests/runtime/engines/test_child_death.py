@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import psutil
@@ -17,17 +18,17 @@ import pytest
 import scarce_memory
 
 from mcp_wire import process_stat
-from ot.cli.event_loop import new_runner
+from ot.cli.terminal.event_loop import new_runner
 from ot.config.models import Limits
 from ot.errors import EngineCrashed, RunError
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import Constant, Function, Missing, StillbornRun
-from ot.runtime.engines.exact import ExactEngine
-from ot.runtime.engines.forked_run import ForkedRun
-from ot.runtime.engines.jail_command import trusted_command
-from ot.runtime.engines.ready_children import ReadyChildren, Room
-from ot.runtime.engines.trusted import TrustedEngine
-from ot.runtime.engines.zygote_process import ZygoteProcess
+from ot.runtime.engines.forked.exact import ExactEngine
+from ot.runtime.engines.forked.forked_run import ForkedRun
+from ot.runtime.engines.forked.jail_command import trusted_command
+from ot.runtime.engines.forked.ready_children import ReadyChildren, Room
+from ot.runtime.engines.forked.trusted import TrustedEngine
+from ot.runtime.engines.forked.zygote_process import ZygoteProcess
 from ot.runtime.program import parse_program
 
 LOOPS = pytest.mark.parametrize("runner_of", [asyncio.Runner, new_runner], ids=["asyncio", "uvloop"])
@@ -200,8 +201,8 @@ def test_a_run_whose_zygote_is_killed_says_so() -> None:
         runner.run(main())
 
 
-@pytest.mark.parametrize("engine_of", [ExactEngine, TrustedEngine])
-def test_ready_children_that_are_killed_cost_no_run(engine_of: type[ExactEngine] | type[TrustedEngine]) -> None:
+@pytest.mark.parametrize("engine_of", [ExactEngine, partial(TrustedEngine, os.environ)], ids=["exact", "trusted"])
+def test_ready_children_that_are_killed_cost_no_run(engine_of: Callable[..., ExactEngine | TrustedEngine]) -> None:
     async def main() -> None:
         engine = engine_of(ready=3)
         try:
@@ -220,7 +221,7 @@ def test_ready_children_that_are_killed_cost_no_run(engine_of: type[ExactEngine]
 
 def test_an_idle_session_that_is_killed_is_lost_and_nothing_runs() -> None:
     async def main() -> None:
-        engine = TrustedEngine(ready=0)
+        engine = TrustedEngine(os.environ, ready=0)
         try:
             session = await engine.open_session()
             await session.run(parse_program("x = 1"), Calls(), LIMITS, Deadline.after(60))

@@ -13,6 +13,7 @@ import anyio
 import psutil
 import pytest
 
+from callers import ME
 from ot.config.models import Limits, Project
 from ot.errors import EngineCrashed, LimitExceeded, Overloaded, ProgramFailed, RunError, ToolFailed
 from ot.execution.backends.stub import StubBackend
@@ -20,8 +21,8 @@ from ot.execution.tool_executor import ToolExecutor
 from ot.registry.tool_loader import tools_of_functions
 from ot.registry.tool_registry import Pack, ToolRegistry
 from ot.runtime.engines.engine import NO_VALUE, Engine, Outcome
-from ot.runtime.engines.exact import ExactEngine
-from ot.runtime.engines.portable import PortableEngine
+from ot.runtime.engines.forked.exact import ExactEngine
+from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.runtime.pack_proxy import PackProxy
 from ot.runtime.program import parse_program
 from ot.runtime.project_proxy import ProjectProxy
@@ -82,7 +83,7 @@ class Bench:
         program, allowed = parse_program(dedent(code)), Limits(**limits)
         budget = RunBudget(allowed)
         projects = ProjectProxy({"here": Project.model_validate({"path": "/srv/here"})})
-        reach = PackProxy(self.executor, projects, budget, allowed, caller="me", run_id="1")
+        reach = PackProxy(self.executor, projects, budget, allowed, caller=ME, run_id="1")
         self.engine.refuse(program, reach)
         return await self.engine.run(program, reach, allowed, budget.deadline)
 

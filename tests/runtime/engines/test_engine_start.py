@@ -10,22 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from ot.app import App
 from ot.config.models import Engines, Limits
 from ot.errors import EngineCrashed, EngineUnavailable
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.choice import EngineChoice
-from ot.runtime.engines.exact import ExactEngine
-from ot.runtime.engines.jail_command import ZygoteCommand, jail_commands
-from ot.runtime.engines.zygote_process import ZygoteProcess
+from ot.runtime.engines.forked.exact import ExactEngine
+from ot.runtime.engines.forked.jail_command import ZygoteCommand, jail_commands
+from ot.runtime.engines.forked.zygote_process import ZygoteProcess
 from ot.runtime.program import parse_program
+from ot.workspace import Workspace
 from run_app import paths_in
 from runtime.engines.exact_attacks import NoPacks
 
 pytestmark = pytest.mark.anyio
 
 START = "sys.path.remove"
-PROBE_DIES = "import os, ot.runtime.engines.jail.zygote as z; z.probe = lambda: os._exit(9)\n"
+PROBE_DIES = "import os, ot.runtime.engines.forked.jail.zygote as z; z.probe = lambda: os._exit(9)\n"
 
 Spoil = Callable[[], ZygoteProcess]
 
@@ -130,7 +130,7 @@ async def test_a_run_for_which_no_zygote_could_be_started_says_that_nothing_ran_
 
 async def test_the_first_reply_says_that_the_engine_fell_back_and_a_reload_tries_it_again(tmp_path: Path) -> None:
     engines = [Exact(killed_at_once, 3), Exact(killed_at_once, 0)]
-    app = App(paths_in(tmp_path), engine=EngineChoice(Engines(), lambda: engines.pop(0)))
+    app = Workspace.alone(paths_in(tmp_path), engine=EngineChoice(Engines(), lambda: engines.pop(0)))
     try:
         told = [(await app.run("1")).texts for _ in range(2)]
         assert CAUSES[killed_at_once] in told[0][-1]

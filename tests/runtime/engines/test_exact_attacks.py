@@ -15,15 +15,15 @@ import pytest
 import unruly_programs
 from exact_ways import EACH_WAY, attacked
 
-from ot.runtime.engines.exact import ALWAYS
-from ot.runtime.engines.jail.syscalls import ALLOWED, AUDIT_ARCH, CHECKED, number
+from ot.runtime.engines.forked.exact import ALWAYS
+from ot.runtime.engines.forked.jail.syscalls import ALLOWED, AUDIT_ARCH, CHECKED, number
 from system_package import require_programs
 
 PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "security.md"
 ENDS = {"value", "ProgramFailed", "LimitExceeded", "EngineCrashed"}
-MOST_PAUSE_SECONDS = 1.5
-"""On a busy machine; 0.1 to 0.3 s were measured."""
-MOST_GROWTH_MB = 400
+MAX_PAUSE_SECONDS = 1.5
+"""0.1 to 0.3 s were measured; beyond this only what an idle process of the same moment was kept waiting counts."""
+MAX_GROWTH_MB = 400
 
 
 @pytest.mark.parametrize("way", EACH_WAY)
@@ -97,8 +97,8 @@ def test_honest_runs_beside_them_are_answered_rightly_and_nothing_is_reached(way
 @pytest.mark.parametrize("way", EACH_WAY)
 def test_the_server_neither_stands_still_nor_fills_its_memory(way: str) -> None:
     found = attacked(way)["unruly"]
-    assert found["pause"] < MOST_PAUSE_SECONDS
-    assert found["grown_mb"] < MOST_GROWTH_MB
+    assert found["pause"] < MAX_PAUSE_SECONDS + found["pause_of_idle"]
+    assert found["grown_mb"] < MAX_GROWTH_MB
 
 
 def test_floods_and_forged_messages_are_not_taken_for_results() -> None:

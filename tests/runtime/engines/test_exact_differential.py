@@ -14,7 +14,7 @@ from ot.config.models import Limits
 from ot.errors import InvalidSyntax, ProgramFailed, ToolFailed, UnknownTool
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import NO_VALUE, Constant, Function, Missing
-from ot.runtime.engines.exact import ExactEngine
+from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.program import parse_program
 
 pytestmark = pytest.mark.anyio

@@ -20,9 +20,9 @@ from ot.config.models import Engines, Limits
 from ot.errors import EngineCrashed, EngineUnavailable
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.choice import EngineChoice
-from ot.runtime.engines.exact import ALWAYS, ExactEngine
-from ot.runtime.engines.ready_children import Room
-from ot.runtime.engines.zygote_process import Locked, ZygoteProcess
+from ot.runtime.engines.forked.exact import ALWAYS, ExactEngine
+from ot.runtime.engines.forked.ready_children import Room
+from ot.runtime.engines.forked.zygote_process import JailReport, ZygoteProcess
 from ot.runtime.program import parse_program
 from pace import PATIENCE
 
@@ -36,9 +36,9 @@ def zygote_that_reports(layers: dict[str, list[str]]) -> ExactEngine:
     """Return an exact engine whose zygote tells that layers do not hold."""
 
     class Pretending(ExactEngine):
-        async def open(self) -> Locked:
+        async def open(self) -> JailReport:
             found = await super().open()
-            told = Locked({**found.layers, **layers}, found.user, found.landlock, found.namespaces)
+            told = JailReport({**found.layers, **layers}, found.user, found.landlock, found.namespaces)
             try:
                 self._children._check(told)
             except EngineCrashed:
@@ -93,8 +93,8 @@ async def test_an_engine_or_layer_that_is_demanded_and_missing_is_a_refusal(sett
         await choice.aclose()
 
 
-def check_of(layers: Collection[str], found: Locked) -> None:
-    from ot.runtime.engines.exact import require
+def check_of(layers: Collection[str], found: JailReport) -> None:
+    from ot.runtime.engines.forked.exact import require
 
     require(layers, found)
 
@@ -103,7 +103,7 @@ async def test_the_trusted_engine_is_used_only_where_it_is_asked_for_and_warns(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("SBX_CANARY", "canary")
-    choice = EngineChoice(Engines(use="trusted"))
+    choice = EngineChoice(Engines(use="trusted"), environ=os.environ)
     try:
         program = parse_program("import os\nos.environ['SBX_CANARY']")
         outcome = await choice.run(program, exact_attacks.NoPacks(), Limits(), Deadline.after(20))
@@ -118,7 +118,7 @@ async def test_a_child_that_cannot_lock_itself_up_runs_nothing(monkeypatch: pyte
     try:
         await engine.open()
         # A limit that is none: setting it fails in the child.
-        monkeypatch.setattr("ot.runtime.engines.forked._room", lambda limits: Room(1 << 27, float("nan")))
+        monkeypatch.setattr("ot.runtime.engines.forked.forked_engine._room", lambda limits: Room(1 << 27, float("nan")))
         with anyio.fail_after(PATIENCE), pytest.raises(EngineCrashed):
             await engine.run(parse_program("1"), exact_attacks.NoPacks(), Limits(), Deadline.after(10))
     finally:
@@ -137,7 +137,7 @@ async def test_a_crowd_that_the_zygotes_socket_cannot_hold_is_served() -> None:
 
 
 async def test_a_zygote_that_cannot_be_started_says_why() -> None:
-    from ot.runtime.engines.jail_command import ZygoteCommand
+    from ot.runtime.engines.forked.jail_command import ZygoteCommand
 
     zygote = ZygoteProcess(lambda fd: [ZygoteCommand((sys.executable, "-c", "1/0"), False)], {}, jailed=True)
     with pytest.raises(EngineCrashed, match="ZeroDivisionError"):

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from ot.cli.event_loop import new_runner
+from ot.cli.terminal.event_loop import new_runner
 from ot.config.models import Limits
 from ot.errors import ProgramFailed, ToolFailed
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import Constant, Function, Missing
-from ot.runtime.engines.exact import ExactEngine
+from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.program import parse_program
 
 GATHER = "import asyncio\nawait asyncio.gather(t.fail(), *[t.late() for _ in range(3)])"

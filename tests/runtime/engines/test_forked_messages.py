@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from ot.errors import MAX_NAME, DataTooLarge, UnknownPack, UnknownTool, did_you_mean, listing
-from ot.execution.unread import Unread
-from ot.runtime.engines.forked_messages import read_notice, read_request
+from ot.errors import DataTooLarge, UnknownPack, UnknownTool
+from ot.nearest_names import MAX_NAME, did_you_mean, listing
+from ot.runtime.engines.forked.messages import read_notice, read_request
+from ot.values.parts import Unread
 
 PARTS = 1000
 LONG = "r" * (MAX_NAME + 1)

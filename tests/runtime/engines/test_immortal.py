@@ -12,14 +12,14 @@ from exact_attacks import NoPacks
 
 from ot.config.models import Limits
 from ot.execution.deadline import Deadline
-from ot.runtime.engines.exact import ExactEngine
+from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.program import parse_program
 
 SOURCE = Path(__file__).parents[3] / "src"
 USE = """
 import sys, os, gc, asyncio, csv, dataclasses, datetime, decimal, enum, json, re, statistics, typing, weakref
 sys.path.insert(0, sys.argv[1])
-from ot.runtime.engines.jail.immortal import make_immortal
+from ot.runtime.engines.forked.jail.zygote import make_immortal
 
 made = [("held", [1.5, {"a": b"b"}])]
 number = make_immortal()

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ot.runtime.engines.portable import PortableEngine
+from ot.runtime.engines.portable.portable_engine import PortableEngine
 from run_app import running_app, value_of
 
 pytestmark = pytest.mark.anyio

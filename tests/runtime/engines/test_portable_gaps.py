@@ -7,18 +7,39 @@ import os
 import statistics
 import time
 import timeit
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ot.errors import Gap
-from ot.runtime.engines.portable_gaps import find_gaps
-from ot.runtime.engines.portable_gaps.library import BUILTINS, INSTEAD_OF_MODULE, MODULES
+from ot.config.models import Limits
+from ot.errors import Gap, ProgramFailed, ToolFailed
+from ot.runtime.engines.engine import Function
+from ot.runtime.engines.portable.gaps import find_gaps
+from ot.runtime.engines.portable.gaps.library import BUILTINS, INSTEAD_OF_MODULE
+from ot.runtime.engines.portable.gaps.rules import MODULES
+from ot.runtime.engines.portable.portable_engine import PortableEngine
+from ot.runtime.program import parse_program
 
 PACKS = frozenset({"web", "deepl"})
+
+
+class Packs:
+    """A reach of packs whose tools all fail with the message that they are given."""
+
+    def has_pack(self, name: str) -> bool:
+        return name in PACKS
+
+    def member(self, pack: str, name: str) -> Function:
+        return Function()
+
+    async def call(
+        self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, line: int | None = None
+    ) -> Any:
+        raise ToolFailed(f"{pack}.{name}", "AttributeError", kwargs["message"])
 
 
 def gaps(source: str, packs: frozenset[str] = PACKS) -> list[Gap]:
@@ -37,24 +58,13 @@ REFUSED = {
     "from collections import OrderedDict": "there is no collections.OrderedDict",
     "import asyncio\nasyncio.create_task(f())": "there is no asyncio.create_task",
     "import datetime as dt\ndt.datetime.utcnow()": "there is no datetime.datetime.utcnow",
-    "from math import *": "from math import * is not supported",
-    "from . import x": "relative imports are not supported",
     "vars(x)": "there is no vars",
-    "def f():\n    yield 1": "yield is not supported",
-    "x = {}\ndel x['a']": "del is not supported",
-    "class A(B): pass": "a class cannot have bases or a metaclass",
-    "class A:\n    @property\n    def x(self): return 1": "a method cannot be decorated",
-    "class A:\n    x, y = 1, 2": "a class may hold only methods and name = value",
     "class A:\n    def __len__(self): return 1": "__len__ is ignored",
     "class A:\n    __slots__ = ('x',)": "__slots__ is ignored",
-    "async def f():\n    async with x: pass": "async with is not supported",
-    "async def f():\n    return [x async for x in y]": "async for is not supported",
-    "try: f()\nexcept* ValueError: pass": "except* is not supported",
-    "type X = int": "type X = ... is not supported",
     "'abc'.translate({})": "there is no .translate",
     "def f(text): return text.translate({})": "there is no .translate",
     "(5).bit_length()": "there is no .bit_length",
-    "sorted(xs, key=str.lower)": "str.lower is missing: methods are not reached through their type",
+    "sorted(xs, key=str.lower)": "str.lower can only be called, not held",
     "d = {}\nsorted(d, key=d.get)": ".get can only be called, not held",
     "def f(d): return map(d.get, 'ab')": ".get can only be called, not held",
     "x = 1\nhasattr(x, 'items')": "hasattr(x, 'items') does not see methods",
@@ -75,9 +85,6 @@ REFUSED = {
     "dict(**x, a=1)": "k=v after ** comes first",
     "type(e) == ValueError": "type(error) is never equal to an exception's class",
     "ValueError('a', 1)": "an exception takes at most one text",
-    "try: f()\nexcept OSError as e: e.filename": "an exception has only .args",
-    "object()": "object() cannot be made",
-    "'é'.encode('latin-1')": "there is no encoding latin-1",
     "import re\nre.sub('(a)', r'\\1b', x)": "the replacement must be written out, and a backslash in it is only safe",
     "import re\nre.sub('a', lambda m: 'b', x)": "the replacement must be written out",
     "import re\nre.findall('a*', x)": "a pattern that can match nothing finds fewer matches",
@@ -87,7 +94,6 @@ REFUSED = {
     "import re\nre.findall('a', x, re.ASCII)": "there is no re.ASCII",
     "from datetime import datetime\ndatetime.strptime(x, '%H:%M')": "strptime() needs a whole date",
     "'\\ud800'": "a text cannot hold half a surrogate pair",
-    "def f(): pass\nf.__name__": "a function has no .__name__",
     "(await f(x) for x in xs)": "CPython refuses await inside (... for ...)",
     "{'a': 1}.keys()": ".keys(), .values() or .items() leaves the program as text, not as a list",
     "return range(3)": "range() leaves the program as text, not as a list",
@@ -95,8 +101,6 @@ REFUSED = {
     "web.find(ids=range(3))": "range() leaves the program as text, not as a list",
     "web.find(key=lambda x: x)": "a function cannot be given to a tool",
     "try: assert x > 1, 'm'\nexcept AssertionError as e: str(e)": "a caught assert has more text than its message",
-    "{1}.union({2}, {3})": ".union() takes one argument",
-    "from datetime import timedelta\ntimedelta(hours=1.5)": "timedelta() takes whole numbers",
 }
 
 
@@ -108,7 +112,7 @@ def test_what_the_engine_lacks_is_refused_by_name_with_what_to_write_instead(sou
 
 
 def test_every_gap_is_found_at_its_line_and_in_their_order() -> None:
-    found = gaps("x = 1\nimport statistics\n\ndef f():\n    yield vars(x)\nround(y, 2)")
+    found = gaps("x = 1\nimport statistics\n\ndef f():\n    return vars(x), dir(x)\nround(y, 2)")
     assert [2, 5, 5, 6] == [gap.line for gap in found]
 
 
@@ -127,6 +131,102 @@ def test_a_missing_builtin_is_refused(name: str) -> None:
 def test_a_missing_module_is_refused_in_every_form_of_import(name: str) -> None:
     for source in (f"import {name}", f"import {name} as m", f"from {name} import x", f"def f():\n    import {name}"):
         assert [f"there is no module {name}"] == whats(source)
+
+
+# ---------------------------------------------------------------- what the interpreter refuses itself, in our words
+
+BY_THE_PARSER = {
+    "from math import *": "Wildcard imports",
+    "from . import x": "attempted relative import",
+    "def f():\n    yield 1": "yield expressions is not supported",
+    "def f():\n    yield from [1]": "yield from expressions is not supported",
+    "x = {}\ndel x['a']": "the 'del' statement is not supported",
+    "class A(dict): pass": "class inheritance and metaclasses is not supported",
+    "class A:\n    @property\n    def x(self): return 1": "method decorators (classmethod/staticmethod/property)",
+    "class A:\n    x, y = 1, 2": "complex class variable targets",
+    "class A:\n    print(1)": "class bodies containing anything other than methods",
+    "async def f():\n    async with x: pass": "async context managers (async with)",
+    "async def f():\n    async for x in y: pass": "async for loops",
+    "async def f():\n    return [x async for x in y]": "async comprehensions",
+    "try: f()\nexcept* ValueError: pass": "exception groups (try*/except*)",
+    "type X = int": "type aliases",
+}
+WHEN_REACHED = {
+    "str.lower('A')": "there is no str.lower",
+    "d = {'a': 1}\nsorted(d, key=d.get if d else web)": "there is no dict.get",
+    "try: int('x')\nexcept ValueError as e: e.__reduce__()": "there is no ValueError.__reduce__",
+    "import json\ntry: json.loads('{')\nexcept json.JSONDecodeError as e: e.pos": "there is no json.JSONDecodeError",
+    "object()": "object() cannot be made",
+    "'é'.encode('latin-1')": "there is no encoding latin-1",
+    "def f(): pass\nf.__name__": "there is no function.__name__",
+    "def f(): pass\nf.calls = 1": "there is no function.calls",
+    "{1}.union({2}, {3})": "set.union() takes one argument",
+    "bytes([1, 2])": "bytes() takes no list",
+    "from datetime import timedelta\ntimedelta(hours=1.5)": "timedelta() takes whole numbers",
+    "from dataclasses import dataclass\n@dataclass(order=True)\nclass P: x: int": "dataclass() does not support",
+    "pow(base=2, exp=3)": "pow() does not support keyword arguments",
+    "import json\njson.dump(1, 2, skipkeys=True, iterable=1)": "json lacks iterable=",
+    "import re\nre.match('(?P<n>a)', 'a').start('n')": ".start(), .end() and .span() take no name",
+    "import re\nre.match('(a)(b)?', 'a').groups('-')": ".groups() takes no default",
+    "import re\nre.match(r'\\0', 'a')": "the pattern cannot be read",
+    "import re\nre.match('(?a)a', 'a')": "the pattern cannot be read",
+    "from functools import update_wrapper": "there is no functools.update_wrapper",
+    "import math\nmath.nothing": "there is no math.nothing",
+    "x = 5\nx.real": "there is no int.real",
+    "x = range(3)\nx.index(1)": "there is no range.index",
+    "eval('vars(1)')": "there is no vars",
+    "def call(f, *args): return f(*args)\ncall(map, lambda u: web.fetch(url=u), ['a'])": "a tool cannot be called from",
+    "n = 5\nraise ValueError(n)": "an exception takes at most one text",
+}
+NO_LINE = ("an exception takes", "there is no vars")
+"""The interpreter names none for these."""
+
+
+async def failure(source: str) -> ProgramFailed:
+    """Return how a program ends that nothing refused before it ran."""
+    engine = PortableEngine(processes=1)
+    program, packs = parse_program(source), Packs()
+    try:
+        engine.refuse(program, packs)
+        with pytest.raises(ProgramFailed) as failed:
+            await engine.run(program, packs, Limits())
+    finally:
+        await engine.aclose()
+    return failed.value
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("source", "what"), (BY_THE_PARSER | WHEN_REACHED).items(), ids=[*BY_THE_PARSER, *WHEN_REACHED]
+)
+async def test_what_the_interpreter_refuses_itself_is_told_by_name_and_line_with_what_to_write(
+    source: str, what: str
+) -> None:
+    error = await failure("print('began')\n" + source)
+    assert error.kind == "NotImplementedError"
+    assert error.message.startswith(f"the portable engine cannot run this: {what}"), error.message
+    assert error.hint
+    assert error.line or what.startswith(NO_LINE)
+    assert error.message.endswith("; nothing was run") is (source in BY_THE_PARSER)
+    assert error.printed == ("" if source in BY_THE_PARSER else "began\n")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    {
+        "x = 5\nx.missing_everywhere()": "AttributeError",
+        "nothing": "NameError",
+        "import math\nmath.sqrt('x')": "TypeError",
+        "'a'.index('b')": "ValueError",
+        "len(range(1.5))": "TypeError",
+        "web.fail(message=\"'dict' object has no attribute 'get'\")": "AttributeError",
+    }.items(),
+)
+async def test_a_slip_of_the_program_or_the_failure_of_a_tool_is_not_called_a_gap(source: str, kind: str) -> None:
+    error = await failure(source)
+    assert error.kind == kind
+    assert "portable engine" not in f"{error.message} {error.hint}"
 
 
 # ---------------------------------------------------------------- iterators, which are lists here

@@ -13,9 +13,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 
 from ot.errors import EngineCrashed
-from ot.runtime.engines.jail_command import trusted_command
-from ot.runtime.engines.ready_children import ReadyChildren, Room
-from ot.runtime.engines.zygote_process import ZygoteProcess
+from ot.runtime.engines.forked.jail_command import trusted_command
+from ot.runtime.engines.forked.ready_children import ReadyChildren, Room
+from ot.runtime.engines.forked.zygote_process import ZygoteProcess
 
 pytestmark = pytest.mark.anyio
 
@@ -94,12 +94,13 @@ async def test_a_zygote_that_reads_nothing_for_a_while_is_waited_for_and_not_tak
         forked = asyncio.ensure_future(children.fork_apart(ROOM))
         told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         zygote._tell_how(1, told.set_result)
-        assert "it ended" == await told
         await asyncio.sleep(0)
         assert not forked.done()
+        assert not told.done()
         os.kill(zygote._process.pid, signal.SIGCONT)
         async with asyncio.timeout(SECONDS):
             child = await forked
+            assert "it ended" == await told
         child.kill()
         assert children._zygote is zygote
         assert zygote.alive

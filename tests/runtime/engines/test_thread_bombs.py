@@ -13,9 +13,9 @@ from exact_attacks import NoPacks
 
 from ot.config.models import Limits
 from ot.execution.deadline import Deadline
-from ot.runtime.engines.exact import ExactEngine
-from ot.runtime.engines.jail import lockdown
-from ot.runtime.engines.jail.lockdown import MOST_THREADS, MOST_THREADS_BESIDE, most_threads_beside
+from ot.runtime.engines.forked.exact import ExactEngine
+from ot.runtime.engines.forked.jail import lockdown
+from ot.runtime.engines.forked.jail.lockdown import MAX_THREADS, MAX_THREADS_BESIDE, most_threads_beside
 from ot.runtime.program import parse_program
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
@@ -48,7 +48,7 @@ async def test_a_bomb_of_bare_threads_is_bounded_and_honest_threads_work() -> No
         locked = await engine.open()
         if locked.user.startswith("uid 0,") or not locked.namespaces:
             pytest.skip("no user of its own here, whose threads could be counted")
-        assert 0 < int(str(await run(CLONES))) <= MOST_THREADS
+        assert 0 < int(str(await run(CLONES))) <= MAX_THREADS
         assert await run(HONEST) == sum(n * n for n in range(100))
     finally:
         await engine.aclose()
@@ -57,7 +57,7 @@ async def test_a_bomb_of_bare_threads_is_bounded_and_honest_threads_work() -> No
 def test_threads_of_the_users_other_programs_are_counted_in() -> None:
     before = most_threads_beside()
     assert before is not None
-    assert before > MOST_THREADS_BESIDE
+    assert before > MAX_THREADS_BESIDE
     ends = threading.Event()
     threads = [threading.Thread(target=ends.wait) for _ in range(50)]
     for thread in threads:
@@ -72,7 +72,7 @@ def test_threads_of_the_users_other_programs_are_counted_in() -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
 def test_a_user_who_shares_with_other_programs_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lockdown, "MOST_THREADS_BESIDE", 100)
+    monkeypatch.setattr(lockdown, "MAX_THREADS_BESIDE", 100)
     ours, theirs = socket.socketpair()
     if (child := os.fork()) == 0:
         os.setresuid(54_321, 54_321, 54_321)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ot.cli.diagnosis.finding import Finding
+from ot.cli.diagnosis import Finding
 from ot.config.models import Engines
 from ot.errors import OneToolError
 from ot.runtime.engines.choice import EngineChoice
@@ -73,13 +73,11 @@ def kernel_findings() -> Iterator[Finding]:
     yield Finding("system", "ok", f"{platform.system()} {platform.release()}, Python {platform.python_version()}")
     if sys.platform != "linux":
         return
-    bwrap = shutil.which("bwrap")
-    missing = "bubblewrap is not installed: programs are held without namespaces"
-    yield (
-        Finding("system", "ok", f"bubblewrap: {bwrap}")
-        if bwrap
-        else Finding("system", "note", missing, "install the package 'bubblewrap'")
-    )
+    if bwrap := shutil.which("bwrap"):
+        yield Finding("system", "ok", f"bubblewrap: {bwrap}")
+    else:
+        missing = "bubblewrap is not installed: programs are held without namespaces"
+        yield Finding("system", "note", missing, "install the package 'bubblewrap'")
     for name, bad in SWITCHES.items():
         if _switch(name) == bad:
             yield Finding("system", "note", f"{name} is {bad}: bubblewrap may get no namespaces")

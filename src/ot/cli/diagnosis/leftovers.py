@@ -1,29 +1,131 @@
-"""Finds what old packs, crashed servers and expired results have left on disk."""
+"""Finds what is left over: processes of servers that are gone, and files of old packs and expired results."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ot.app import App
-from ot.cli.diagnosis.finding import Finding
-from ot.execution.workers.pack_environment import PACKS
-from ot.no_links import names_in
+from ot.cli.diagnosis import Finding
+from ot.files.no_links import names_in
 from ot.output.result_files import FILE_OF_RESULT
+from ot.workers.pack_environment import PACKS
+from ot.workspace import Workspace
 
 DAY = 24 * 3600.0
 PACK_DAYS = 30
 UNFINISHED_SECONDS = 3600.0
 PACK_DIRECTORY = re.compile(r"[0-9a-f]{32}\Z")
 HALF_WRITTEN = re.compile(r"\..+\.[0-9a-f]{16}\Z")
+ZYGOTE = re.compile(
+    r"from ot\.runtime\.engines\.(?:forked\.)?jail\.zygote import main.* # of server (\d+)\Z", re.DOTALL
+)
+GUARD = "/ot/processes/guard.py"
+GUARD_SERVER = 3
+"""The place of the server's number among the guard's arguments."""
+OWN_UIDS = 0x7FFE0000
+"""Zygotes that root starts become users from here on."""
+MAX_ANCESTORS = 100
 
 
-def leftover_findings(app: App) -> Iterator[Finding]:
+# ---------------------------------------------------------------- processes
+
+
+@dataclass(frozen=True)
+class Orphan:
+    """A process of ours whose server, as it was told at its start, is none of its ancestors."""
+
+    pid: int
+    kind: str
+    server: int
+    born: str
+
+
+def orphan_findings() -> Iterator[Finding]:
+    """Return a finding for each orphan; on systems without /proc nothing is known."""
+    if sys.platform != "linux":
+        return
+    found = list(orphans())
+    for orphan in found:
+        text = f"{orphan.kind} {orphan.pid} has outlived its server {orphan.server}"
+        yield Finding("processes", "problem", text, f"kill {orphan.pid}", partial(_end, orphan))
+    if not found:
+        yield Finding("processes", "ok", "no process of an ended server is left")
+
+
+def orphans() -> Iterator[Orphan]:
+    """Yield the orphans of this user, in this namespace of processes."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (orphan := _orphan(int(entry.name))):
+            yield orphan
+
+
+def _orphan(pid: int) -> Orphan | None:
+    try:
+        found = marked(Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1])
+        if found is None or not _is_ours(pid):
+            return None
+        kind, server = found
+        return None if server in _ancestors(pid) else Orphan(pid, kind, server, _stat(pid)[19])
+    except (OSError, ValueError, IndexError):
+        return None  # it ended while it was looked at
+
+
+def marked(argv: list[str]) -> tuple[str, int] | None:
+    """Return what kind of our processes has this command line, and which server started it."""
+    if argv and (match := ZYGOTE.search(argv[-1])):
+        return "the zygote", int(match[1])
+    guards = [place for place, word in enumerate(argv[:6]) if word.endswith(GUARD)]
+    return ("the guard", int(argv[guards[0] + GUARD_SERVER])) if guards else None
+
+
+def _is_ours(pid: int) -> bool:
+    """Whether it is a process of this user, numbered as its server was: one of a container has other numbers."""
+    status = Path(f"/proc/{pid}/status").read_text(errors="replace")
+    lines = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    uid, me = int(lines["Uid"].split()[0]), os.getuid()
+    here = len(lines.get("NSpid", "1").split()) == 1
+    return here and (uid == me or (me == 0 and uid >= OWN_UIDS))
+
+
+def _ancestors(pid: int) -> set[int]:
+    found: set[int] = set()
+    while pid > 1 and len(found) < MAX_ANCESTORS:
+        pid = int(_stat(pid)[1])
+        found.add(pid)
+    return found
+
+
+def _stat(pid: int) -> list[str]:
+    """Return what the kernel tells of a process, from its state on."""
+    return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+
+
+def _end(orphan: Orphan) -> str:
+    with suppress(ProcessLookupError):
+        handle = os.pidfd_open(orphan.pid)
+        try:
+            # Held by its handle the number cannot pass to another process any more.
+            if _orphan(orphan.pid) == orphan:
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+                return f"{orphan.kind} {orphan.pid} was ended"
+        finally:
+            os.close(handle)
+    return f"{orphan.kind} {orphan.pid} has ended by itself"
+
+
+# ---------------------------------------------------------------- files
+
+
+def leftover_findings(app: Workspace) -> Iterator[Finding]:
     """Return what can be removed, each kind as one finding."""
     output = app.picture.loaded.config.output
     loaded = app.picture.loaded

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-import stat
 import subprocess
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from ot.app import App
-from ot.cli.diagnosis.finding import Finding
-from ot.cli.diagnosis.starts import Start
+from ot.cli.diagnosis import Finding
+from ot.cli.diagnosis.starts import StartOutcome
 from ot.config.paths import Paths
 from ot.config.trust import Trust
-from ot.execution.workers.uv_command import find_uv
-from ot.no_links import READ, open_file
+from ot.files.no_links import READ, open_file
+from ot.files.private_file import read_regular
+from ot.workers.pack_environment import find_uv
+from ot.workspace import Workspace
 
 UV_SECONDS = 10
 SECRETS = "secrets.yaml"
@@ -27,22 +27,14 @@ def secrets_findings(files: set[Path], project_dir: Path | None) -> Iterator[Fin
     for file in sorted(files):
         below = project_dir if project_dir and file.is_relative_to(project_dir) else None
         try:
-            mode = _mode(file, below)
+            found = read_regular(file, 0, follow=True, below=below)
         except OSError:
             continue
-        if os.name == "posix" and mode & 0o077:
-            text = f"{file} has mode {mode:o}: others can read it, so it is not used"
+        if found.readable_by_others:
+            text = f"{file} has mode {found.mode:o}: others can read it, so it is not used"
             yield Finding("secrets", "problem", text, f"chmod 600 {file}", partial(_make_private, file, below))
         else:
             yield Finding("secrets", "ok", f"{file} is private")
-
-
-def _mode(file: Path, below: Path | None) -> int:
-    descriptor = open_file(file, READ, below=below)
-    try:
-        return stat.S_IMODE(os.fstat(descriptor).st_mode)
-    finally:
-        os.close(descriptor)
 
 
 def _make_private(file: Path, below: Path | None) -> str:
@@ -90,7 +82,7 @@ def trust_findings(paths: Paths) -> Iterator[Finding]:
             yield Finding("trust", "note", text, "look at it, then run onetool trust")
 
 
-def pack_findings(starts: Sequence[Start]) -> Iterator[Finding]:
+def pack_findings(starts: Sequence[StartOutcome]) -> Iterator[Finding]:
     """Return which packs cannot be used, and why."""
     packs = [start for start in starts if start.kind == "pack"]
     for start in packs:
@@ -100,7 +92,7 @@ def pack_findings(starts: Sequence[Start]) -> Iterator[Finding]:
     yield Finding("packs", "ok", f"{len(loaded)} packs load: {', '.join(loaded)}")
 
 
-def server_findings(app: App, starts: Sequence[Start]) -> Iterator[Finding]:
+def server_findings(app: Workspace, starts: Sequence[StartOutcome]) -> Iterator[Finding]:
     """Return which servers start, which do not and why, and which of their tools have changed."""
     for start in starts:
         if start.kind == "server":
@@ -110,7 +102,7 @@ def server_findings(app: App, starts: Sequence[Start]) -> Iterator[Finding]:
         yield Finding("servers", "note", text, f"onetool approve {server}")
 
 
-def _server_finding(start: Start) -> Finding:
+def _server_finding(start: StartOutcome) -> Finding:
     if start.state == "started":
         return Finding("servers", "ok", f"{start.name} starts ({start.seconds:.1f} s)")
     if start.state == "not started":
@@ -118,9 +110,10 @@ def _server_finding(start: Start) -> Finding:
     return Finding("servers", "problem", f"{start.name} cannot start: {start.why}", start.advice)
 
 
-async def program_findings(app: App) -> list[Finding]:
+async def program_findings(app: Workspace) -> list[Finding]:
     """Return whether a program runs, the whole way."""
-    reply = await app.picture.runner.run(PROGRAM, caller=app.caller)
+    runner = app.picture.runner
+    reply = await runner.run(await runner.read(PROGRAM), app.own_caller)
     if reply.texts == (ANSWER,):
         return [Finding("engine", "ok", f"a program runs ({reply.meta['ms']} ms)")]
     return [Finding("engine", "problem", f"a program does not run: {reply.texts[-1]}")]

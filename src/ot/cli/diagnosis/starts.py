@@ -13,15 +13,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from ot.app import App
 from ot.cli.terminal import echo
 from ot.errors import OneToolError
 from ot.execution.call_context import CallContext
-from ot.execution.servers.server_place import ADVICE as TRUST_ADVICE
-from ot.execution.servers.server_spec import ServerSpec
-from ot.execution.servers.spec_of_server import why_not_startable
 from ot.logs import configure_logs
 from ot.registry.tool_registry import Pack
+from ot.servers.place import ADVICE as TRUST_ADVICE
+from ot.servers.spec import ServerSpec, why_not_startable
+from ot.workspace import Workspace
 
 AT_ONCE = 4
 SPARE_SECONDS = 10.0
@@ -30,10 +29,11 @@ MARKS = re.compile(r"^[^\w'\"`(]*(?:(?:cause|error):\s*)?")
 """What uv puts before a line of its messages."""
 
 Tell = Callable[[str], None]
+Work = Callable[[Tell], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class Start:
+class StartOutcome:
     """How one pack or server started; ``why`` is what kept it from starting, and ``advice`` what to do about it."""
 
     kind: Literal["pack", "server", "project"]
@@ -53,17 +53,17 @@ class Start:
         return {**told, **{key: text for key, text in more.items() if text}}
 
 
-async def start_all(app: App) -> list[Start]:
+async def start_all(app: Workspace) -> list[StartOutcome]:
     """Return how each pack and server of *app* started, a few at a time; who sits at a terminal sees how it goes."""
     # What goes wrong is in the report; the log would say it a second time.
     configure_logs("CRITICAL", app.picture.loaded.secrets.redact)
     startable = [*_packs(app), *_servers(app), *_project(app)]
     if any(found.kind == "server" and work for found, work, _ in startable):
         # Before any clock starts: the first import of the protocol's library takes seconds.
-        importlib.import_module("ot.execution.servers.live_session")
+        importlib.import_module("ot.servers.connection")
     places = asyncio.Semaphore(AT_ONCE)
 
-    async def start(found: Start, work: Callable[[Tell], Awaitable[None]] | None, seconds: float) -> Start:
+    async def start(found: StartOutcome, work: Work | None, seconds: float) -> StartOutcome:
         if work is None:
             return found
         async with places:
@@ -72,9 +72,7 @@ async def start_all(app: App) -> list[Start]:
     return list(await asyncio.gather(*(start(*one) for one in startable)))
 
 
-async def _started(
-    found: Start, work: Callable[[Tell], Awaitable[None]], seconds: float, redact: Callable[[str], str]
-) -> Start:
+async def _started(found: StartOutcome, work: Work, seconds: float, redact: Callable[[str], str]) -> StartOutcome:
     begun = time.monotonic()
     _tell(f"starting {found.kind} {found.name} ...")
     try:
@@ -98,41 +96,41 @@ def _tell(line: str) -> None:
 
 # ---------------------------------------------------------------- what there is
 
-Startable = tuple[Start, Callable[[Tell], Awaitable[None]] | None, float]
+Startable = tuple[StartOutcome, Work | None, float]
 """What is to be started, how, and how long that may take."""
 
 
-def _packs(app: App) -> Iterator[Startable]:
+def _packs(app: Workspace) -> Iterator[Startable]:
     workers = app.picture.loaded.config.workers
     seconds = workers.install_seconds + workers.start_seconds + SPARE_SECONDS
     for pack in app.picture.registry.packs.values():
         if pack.source == "proxy":
             continue
-        found = Start("pack", pack.name, file=_file_of(app, pack))
+        found = StartOutcome("pack", pack.name, file=_file_of(app, pack))
         if why := pack.broken:
             yield _failed(found, why), None, 0.0
         else:
             yield found, partial(_start_pack, app, pack), seconds
 
 
-async def _start_pack(app: App, pack: Pack, tell: Tell) -> None:
+async def _start_pack(app: Workspace, pack: Pack, tell: Tell) -> None:
     def told(what: str, tool: str, details: Mapping[str, Any]) -> None:
         tell(str(details.get("message", "")))
 
-    context = CallContext(app.caller, "check", 0, float("inf"), told=told)
+    context = CallContext(app.own_caller, "check", 0, float("inf"), told=told)
     for tool in pack.tools.values():
         await app.picture.runner.executor.prepare(tool, context)
 
 
-def _file_of(app: App, pack: Pack) -> str:
+def _file_of(app: Workspace, pack: Pack) -> str:
     """Return the file that its user can change, or nothing."""
     spec = app.picture.workers.get(pack.name)
     return str(Path(pack.origin) / spec.main) if spec else ""
 
 
-def _servers(app: App) -> Iterator[Startable]:
+def _servers(app: Workspace) -> Iterator[Startable]:
     for name, server in app.picture.loaded.config.servers.items():
-        found, spec = Start("server", name), app.picture.servers.get(name)
+        found, spec = StartOutcome("server", name), app.picture.servers.get(name)
         if spec is None or not server.enabled:
             yield replace(found, state="not started", why="it is disabled", advice=f"onetool enable {name}"), None, 0.0
         elif _is_untrusted(spec):
@@ -143,25 +141,25 @@ def _servers(app: App) -> Iterator[Startable]:
             yield found, partial(_start_server, app, spec), spec.start_seconds + SPARE_SECONDS
 
 
-async def _start_server(app: App, spec: ServerSpec, tell: Tell) -> None:
-    await app.servers.prepare(spec)
+async def _start_server(app: Workspace, spec: ServerSpec, tell: Tell) -> None:
+    await app.host.servers.connection(spec).ready()
 
 
 def _is_untrusted(spec: ServerSpec) -> bool:
     return spec.in_workspace and spec.problem.endswith(TRUST_ADVICE)
 
 
-def _project(app: App) -> Iterator[Startable]:
+def _project(app: Workspace) -> Iterator[Startable]:
     state = app.picture.loaded.project_state
     if state not in ("none", "trusted"):
         why = f"it is {state}: none of its packs and servers is used"
-        yield Start("project", str(app.paths.project_dir), "not started", why, TRUST_ADVICE), None, 0.0
+        yield StartOutcome("project", str(app.paths.project_dir), "not started", why, TRUST_ADVICE), None, 0.0
 
 
 # ---------------------------------------------------------------- what went wrong
 
 
-def _failed(found: Start, why: str) -> Start:
+def _failed(found: StartOutcome, why: str) -> StartOutcome:
     return replace(found, state="cannot start", why=_cause(why), advice=_advice(found, why))
 
 
@@ -171,7 +169,7 @@ def _cause(why: str) -> str:
     return f"{first.rstrip(': ')}: {MARKS.sub('', rest[-1])}" if rest else first
 
 
-def _advice(found: Start, why: str) -> str:
+def _advice(found: StartOutcome, why: str) -> str:
     if found.kind == "server":
         return f"change its settings, or: onetool disable {found.name}"
     if not (file := found.file):

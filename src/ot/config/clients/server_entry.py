@@ -4,55 +4,92 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from pydantic import ValidationError
 
-from ot.config.clients.found_server import FoundServer, Place, Surroundings
-from ot.config.clients.json_with_comments import table, texts
-from ot.config.clients.literal_secrets import SecretsTaken, upper_name
-from ot.config.clients.workspace_paths import cwd_here, words_here
-from ot.config.expand import REFERENCE, WORKSPACE
+from ot.config.clients.server_secrets import SecretsTaken, upper_name
+from ot.config.expand import HERE, REFERENCE, WORKSPACE
 from ot.config.models import RESERVED, Server, pack_name
-from ot.config.safe_file import read_regular
 from ot.config.secrets import NAME
+from ot.files.private_file import read_regular
 
 OURSELVES = ("onetool", "onetool-run")
 KNOWN = frozenset(
-    {
+    (
         "type",
         "transport",
         "command",
         "args",
         "env",
         "cwd",
+        "envFile",
         "url",
         "serverUrl",
         "headers",
         "disabled",
         "enabled",
-        "envFile",
-    }
+    )
 )
 APPROVALS = ("alwaysAllow", "autoApprove")
 HARMLESS = frozenset({"description", "displayName", "name", "icon", "gallery", "version", "source", *APPROVALS})
 OTHER_REFERENCE = re.compile(r"\$\{([a-zA-Z]++)(?::((?:[^}$]|\$(?!\{))*+))?+\}")
 MAX_ENV_FILE = 1 << 18
+MAX_PATH = 1000
+RUNNERS = frozenset({"npx", "uvx", "bunx", "pnpx", "npm", "pnpm", "yarn", "pipx", "docker", "podman"})
+"""Programs whose words name packages: a directory of the same name must not become what they run."""
+
+type Scope = Literal["user", "project"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFile:
+    """One file of a client: the user's own for all projects, or of the project in the working directory."""
+
+    client: str
+    file: Path
+    scope: Scope
+    repository: bool = False
+    """Whether the file came with the repository, so that the user has not said what it says."""
+    key: str = ""
+    """Where its servers are listed, if it lists any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What finding and reading depends on: the machine, its user, and the project."""
+
+    home: Path
+    cwd: Path
+    environ: Mapping[str, str] = field(repr=False)
+    platform: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundServer:
+    """A server as OneTool would write it; ``skipped`` says why it cannot be taken."""
+
+    name: str
+    place: ClientFile
+    entry: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    notes: tuple[str, ...] = ()
+    skipped: str = ""
+
+    @property
+    def client(self) -> str:
+        """The client's name."""
+        return self.place.client
 
 
 def entry_of(
-    name: str,
-    given: Mapping[str, Any],
-    client: str,
-    place: Place,
-    around: Surroundings,
-    *,
-    known: frozenset[str] = KNOWN,
+    name: str, given: Mapping[str, Any], place: ClientFile, around: Surroundings, known: frozenset[str]
 ) -> FoundServer:
-    """Return what OneTool would write for a server that a client keeps as *given*."""
-    return _Taking(own_name(name), client, place, around).server(name, dict(given), known)
+    """Return what OneTool would write for a server that a client keeps as *given*, of which it has the keys *known*."""
+    return _Taking(own_name(name), place, around).server(name, dict(given), known)
 
 
 def own_name(name: str) -> str:
@@ -63,9 +100,8 @@ def own_name(name: str) -> str:
 
 
 class _Taking:
-    def __init__(self, name: str, client: str, place: Place, around: Surroundings) -> None:
+    def __init__(self, name: str, place: ClientFile, around: Surroundings) -> None:
         self._name = name
-        self._client = client
         self._place = place
         self._around = around
         self._secrets = SecretsTaken(name)
@@ -81,15 +117,8 @@ class _Taking:
             self._notes.append(f"left out: {', '.join(left)}")
         if self._secrets.fields:
             self._notes.append(f"moved to the secrets file: {', '.join(dict.fromkeys(self._secrets.fields))}")
-        return FoundServer(
-            self._name,
-            self._client,
-            self._place,
-            entry,
-            self._secrets.taken,
-            tuple(self._notes),
-            why or _invalid(entry),
-        )
+        taken, notes, why = self._secrets.taken, tuple(self._notes), why or _invalid(entry)
+        return FoundServer(self._name, self._place, entry, taken, notes, why)
 
     def _cannot(self, given: Mapping[str, Any]) -> str:
         kind = str(given.get("type") or given.get("transport") or "").lower()
@@ -138,7 +167,7 @@ class _Taking:
         name = given.get("envFile")
         if not isinstance(name, str):
             return {}
-        given_path = self._text("envFile", name).replace(f"${{{WORKSPACE}}}", str(self._around.cwd))
+        given_path = self._text("envFile", name).replace(HERE, str(self._around.cwd))
         try:
             file, data = self._read_env_file(given_path)
             lines = data[:MAX_ENV_FILE].decode().splitlines()
@@ -187,8 +216,8 @@ class _Taking:
             self._notes.append(f"{key}: {found[0]} is asked for there; here add {name} to the secrets file")
             return f"${{{name}}}"
         if kind in ("workspaceFolder", "workspaceRoot"):
-            self._notes.append(f"{key}: {found[0]} became ${{{WORKSPACE}}}")
-            return f"${{{WORKSPACE}}}"
+            self._notes.append(f"{key}: {found[0]} became {HERE}")
+            return HERE
         plain = {
             **({} if self._place.repository else {"userHome": str(self._around.home)}),
             "workspaceFolderBasename": self._around.cwd.name,
@@ -249,3 +278,56 @@ def _invalid(entry: Mapping[str, Any]) -> str:
         first = error.errors()[0]
         return str(first.get("ctx", {}).get("error", first["msg"]))
     return ""
+
+
+def table(value: Any) -> dict[str, Any]:
+    """Return *value* if it is an object, else an empty one."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def texts(value: Any) -> list[str]:
+    """Return the texts in *value* if it is a list, else none."""
+    return [item for item in cast("list[Any]", value) if isinstance(item, str)] if isinstance(value, list) else []
+
+
+# ---------------------------------------------------------------- paths from the workspace
+
+
+def cwd_here(cwd: str, scope: Scope, notes: list[str]) -> str:
+    """Return *cwd* as it is written here: a project's server starts in its project, a relative path is below it."""
+    if cwd.startswith(HERE) or PurePath(cwd).is_absolute() or cwd.startswith(("~", "${")):
+        return cwd
+    if not cwd and scope == "user":
+        return ""
+    placed = _below(cwd or ".")
+    notes.append(f"cwd: {f'{cwd} became {placed}' if cwd else f'{placed} was added, where that client starts it'}")
+    notes.append("it starts in a directory that has to be trusted for it: run 'onetool trust' there")
+    return placed
+
+
+def words_here(command: str, words: Sequence[str], cwd: Path, notes: list[str]) -> list[str]:
+    """Return the arguments of a user's server, with those that are paths from *cwd* as paths from the workspace."""
+    runner = PurePath(command).stem in RUNNERS
+    return [_placed_word(word, cwd, notes, packages=runner) for word in words]
+
+
+def _placed_word(word: str, cwd: Path, notes: list[str], *, packages: bool) -> str:
+    option, equals, value = word.rpartition("=") if word.startswith("--") else ("", "", word)
+    if not _is_path(value, cwd, packages=packages):
+        return word
+    placed = f"{option}{equals}{_below(value)}"
+    notes.append(f"args: {word} became {placed}")
+    return placed
+
+
+def _is_path(text: str, cwd: Path, *, packages: bool) -> bool:
+    if text in (".", "./"):
+        return True
+    explicit = text.startswith(("./", "../"))
+    likely = not packages and text[:1] not in "-@/~$" and ("/" in text or bool(PurePath(text).suffix))
+    return (explicit or likely) and "\0" not in text and len(text) < MAX_PATH and (cwd / text).exists()
+
+
+def _below(path: str) -> str:
+    rest = path.removeprefix("./").removeprefix(".") if path in (".", "./") or path.startswith("./") else path
+    return f"{HERE}/{rest}" if rest else HERE

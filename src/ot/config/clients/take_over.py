@@ -12,18 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ot.config.clients import claude_code, claude_desktop, codex, cursor, vscode, windsurf, zed
-from ot.config.clients.found_server import Client, Found, FoundRule, FoundServer, Place, Rule, Scope, Surroundings
-from ot.config.clients.json_with_comments import texts
-from ot.config.clients.own_secrets import with_own_secrets
-from ot.config.clients.server_entry import own_name, read_inside
-from ot.config.models import pack_name
+from ot.config.clients.known_clients import CLIENTS, Client, FoundInFile, FoundRule, read_file
+from ot.config.clients.server_entry import ClientFile, FoundServer, Scope, Surroundings, own_name, read_inside, texts
+from ot.config.clients.server_secrets import with_own_secrets
+from ot.config.models import PolicyRule, pack_name
 from ot.config.project_rules import AS_WRITTEN, is_filled_in
-from ot.config.safe_file import read_regular
+from ot.files.private_file import read_regular
 
-CLIENTS: Mapping[str, Client] = {
-    module.CLIENT.name: module.CLIENT for module in (claude_code, claude_desktop, cursor, vscode, codex, windsurf, zed)
-}
 MAX_BYTES = 16 << 20
 
 
@@ -35,7 +30,7 @@ class Plan:
     """
 
     servers: tuple[FoundServer, ...]
-    rules: tuple[tuple[Rule, str], ...]
+    rules: tuple[tuple[PolicyRule, str], ...]
     denied: tuple[str, ...]
     files: tuple[Path, ...]
     problems: tuple[str, ...]
@@ -58,32 +53,32 @@ def plan_of(
 
     *secrets* are those kept already, by where they are kept; where a project's are not named, all goes to the user's.
     """
-    found: list[Found] = []
+    found: list[FoundInFile] = []
     files: list[Path] = []
-    said: list[tuple[str, FoundRule]] = []
+    said: list[FoundRule] = []
     for client in (CLIENTS[name] for name in names):
-        of_client: list[Found] = []
+        of_client: list[FoundInFile] = []
         for place in client.places(around):
             data, problem = _read(place, around)
             if data is not None:
                 files.append(place.file)
                 of_client.append(_understood(client, data, place, around))
             elif problem:
-                of_client.append(Found(problems=(problem,)))
+                of_client.append(FoundInFile(problems=(problem,)))
         found += _switched_off(of_client)
-        said += [(client.name, rule) for file in of_client for rule in file.rules]
+        said += [rule for file in of_client for rule in file.rules]
     all_found = [_fit(_placed(server, secrets)) for file in found for server in file.servers]
     # The user's own first: a repository's server of the same name must not stand in its place.
     servers = tuple(_without_clashes(sorted(all_found, key=lambda server: server.place.repository), known))
     servers = tuple(_with_own_secrets(servers, {scope: dict(kept) for scope, kept in secrets.items()}))
-    own = [(client, rule) for client, rule in said if not rule.place.repository]
-    brought = [(client, rule) for client, rule in said if rule.place.repository and "project" in secrets]
+    own = [rule for rule in said if not rule.place.repository]
+    brought = [rule for rule in said if rule.place.repository and "project" in secrets]
     rules = tuple(_patterns(own, servers, known))
     denied = tuple(pattern for _, pattern in _patterns(brought, servers, known) if ("deny", pattern) not in rules)
     return Plan(servers, rules, denied, tuple(files), tuple(problem for file in found for problem in file.problems))
 
 
-def _switched_off(found: Sequence[Found]) -> Iterator[Found]:
+def _switched_off(found: Sequence[FoundInFile]) -> Iterator[FoundInFile]:
     """Yield what a client's files say, with the servers off that any of them switches off.
 
     A repository's files switch off what came with the repository, and nothing of the user's.
@@ -126,7 +121,7 @@ def _texts_of(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else texts(value)
 
 
-def _read(place: Place, around: Surroundings) -> tuple[bytes | None, str]:
+def _read(place: ClientFile, around: Surroundings) -> tuple[bytes | None, str]:
     try:
         if place.repository:
             return read_inside(place.file, around.cwd, MAX_BYTES), ""
@@ -138,11 +133,11 @@ def _read(place: Place, around: Surroundings) -> tuple[bytes | None, str]:
         return None, f"{place.file} cannot be read: {error.strerror or error}"
 
 
-def _understood(client: Client, data: bytes, place: Place, around: Surroundings) -> Found:
+def _understood(client: Client, data: bytes, place: ClientFile, around: Surroundings) -> FoundInFile:
     try:
-        return replace(client.read(data, place, around), repository=place.repository)
+        return replace(read_file(client, data, place, around), repository=place.repository)
     except (ValueError, RecursionError) as error:
-        return Found(problems=(f"{place.file} cannot be understood: {error}",))
+        return FoundInFile(problems=(f"{place.file} cannot be understood: {error}",))
 
 
 def _without_clashes(found: Sequence[FoundServer], known: Collection[str]) -> Iterator[FoundServer]:
@@ -185,22 +180,22 @@ def _with_own_secrets(servers: Iterable[FoundServer], kept: Mapping[Scope, dict[
 
 
 def _patterns(
-    rules: Iterable[tuple[str, FoundRule]], servers: Collection[FoundServer], known: Collection[str]
-) -> Iterator[tuple[Rule, str]]:
+    rules: Iterable[FoundRule], servers: Collection[FoundServer], known: Collection[str]
+) -> Iterator[tuple[PolicyRule, str]]:
     """Yield the rules about servers that are here afterwards, each pattern once and the strictest first."""
-    order: Sequence[Rule] = ("deny", "ask", "allow")
+    order: Sequence[PolicyRule] = ("deny", "ask", "allow")
     seen: set[str] = set()
-    for client, rule in sorted(rules, key=lambda found: order.index(found[1].rule)):
-        server = _meant(client, rule, servers, known)
+    for rule in sorted(rules, key=lambda found: order.index(found.rule)):
+        server = _meant(rule, servers, known)
         pattern = f"{pack_name(server)}.{_tool_name(rule.tool)}"
         if server and pattern not in seen:
             seen.add(pattern)
             yield rule.rule, pattern
 
 
-def _meant(client: str, rule: FoundRule, servers: Collection[FoundServer], known: Collection[str]) -> str:
-    """Return what the server that *client* says something about is called here, or nothing when it is not here."""
-    name = own_name(rule.server)
+def _meant(rule: FoundRule, servers: Collection[FoundServer], known: Collection[str]) -> str:
+    """Return what the server that *rule* is about is called here, or nothing when it is not here."""
+    name, client = own_name(rule.server), rule.place.client
     taken = [server for server in servers if not server.skipped]
     for server in (server for server in servers if server.client == client and server.entry):
         is_here = not server.skipped or any(_same(server, other) for other in taken)

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ot.execution.call_context import CallContext
 from ot.registry.tool import Tool
 
-__all__ = ["Backend", "BackendHealth", "CallContext"]
-
-
-@dataclass(frozen=True, slots=True)
-class BackendHealth:
-    """How a backend is."""
-
-    status: str = "ok"
-    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+__all__ = ["Backend", "CallContext"]
 
 
 class Backend(Protocol):
@@ -29,16 +19,4 @@ class Backend(Protocol):
 
     async def call(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         """Return the tool's value, or raise what it raised."""
-        ...
-
-    async def health(self) -> BackendHealth:
-        """Return how the backend is, at once."""
-        ...
-
-    async def retire(self, pack: str) -> None:
-        """Let the pack's calls end, then let go of what was loaded for it."""
-        ...
-
-    async def aclose(self) -> None:
-        """Let go of everything."""
         ...

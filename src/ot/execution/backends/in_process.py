@@ -18,7 +18,8 @@ import anyio.to_thread
 
 from ot.errors import ToolBusy, ToolFailed, ToolUnavailable
 from ot.execution import tool_context
-from ot.execution.backends.backend import BackendHealth, CallContext
+from ot.execution.call_context import CallContext
+from ot.execution.caller import Caller
 from ot.execution.tool_context import ToolContext
 from ot.registry.tool import Tool
 
@@ -33,9 +34,9 @@ class InProcessBackend:
     """Calls Python functions, the synchronous ones in threads, so that none blocks the event loop."""
 
     def __init__(
-        self, contexts: Callable[[str], ToolContext], bound: Mapping[str, Callable[..., Any]] | None = None
+        self, contexts: Callable[[str, Caller], ToolContext], bound: Mapping[str, Callable[..., Any]] | None = None
     ) -> None:
-        """Run tools under ``contexts(pack)``; *bound* holds live functions by target, all others are imported."""
+        """Run tools under ``contexts(pack, caller)``; *bound* holds live functions by target, others are imported."""
         self._contexts = contexts
         self._functions: dict[str, Callable[..., Any]] = dict(bound or {})
         self._threads: anyio.CapacityLimiter | None = None
@@ -60,7 +61,7 @@ class InProcessBackend:
         """
         await self.prepare(tool, context)
         work = _prepared(tool, self._functions[tool.target], arguments)
-        with tool_context.use(self._contexts(tool.pack)):
+        with tool_context.use(self._contexts(tool.pack, context.caller)):
             if iscoroutinefunction(work.func):
                 return await _guarded(tool, work)
             return await self._in_thread(tool, work)
@@ -79,16 +80,6 @@ class InProcessBackend:
         if isinstance(outcome, ToolFailed):
             raise outcome
         return outcome
-
-    async def health(self) -> BackendHealth:
-        """Return how many abandoned threads there are."""
-        return BackendHealth("ok", {"abandoned_calls": len(self._abandoned)})
-
-    async def retire(self, pack: str) -> None:
-        """Forget the imported functions of *pack*; bundled modules themselves stay loaded."""
-
-    async def aclose(self) -> None:
-        """Do nothing: threads end with their calls."""
 
 
 class _ThreadedCall:

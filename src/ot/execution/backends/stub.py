@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from inspect import isawaitable
 from typing import Any
 
-from ot.execution.backends.backend import BackendHealth, CallContext
+from ot.execution.call_context import CallContext
 from ot.registry.tool import Tool
 
 
@@ -27,13 +27,3 @@ class StubBackend:
         answer = self._answers[tool.full_name]
         value: Any = answer(**arguments) if callable(answer) else answer
         return await value if isawaitable(value) else value
-
-    async def health(self) -> BackendHealth:
-        """Return that all is well."""
-        return BackendHealth()
-
-    async def retire(self, pack: str) -> None:
-        """Do nothing."""
-
-    async def aclose(self) -> None:
-        """Do nothing."""

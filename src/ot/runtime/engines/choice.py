@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ot.config.models import Engines, Limits
 from ot.errors import EngineCrashed, EngineUnavailable
 from ot.execution.deadline import Deadline
-from ot.runtime.engines.analysis_packages import AnalysisPackages, imports_packages
 from ot.runtime.engines.engine import Engine, EngineHealth, EngineSession, Outcome, Reach
-from ot.runtime.engines.exact import ExactEngine
-from ot.runtime.engines.jail_command import Packages
-from ot.runtime.engines.portable import PortableEngine
-from ot.runtime.engines.trusted import WARNING, TrustedEngine
+from ot.runtime.engines.forked.analysis_packages import AnalysisPackages, imports_packages
+from ot.runtime.engines.forked.exact import ExactEngine
+from ot.runtime.engines.forked.jail_command import Packages
+from ot.runtime.engines.forked.trusted import WARNING, TrustedEngine
+from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.runtime.program import Program
 
 logger = logging.getLogger(__name__)
@@ -34,14 +34,16 @@ class EngineChoice:
         exact: Callable[[], ExactEngine] | None = None,
         packages: AnalysisPackages | None = None,
         sessions: int = 0,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         """Choose by *settings*; *exact* makes the exact engine, in tests one without some layer.
 
         *packages* are installed while the first programs run without them; one that imports any waits for them.
-        So many *sessions* may have processes beside those of the runs.
+        So many *sessions* may have processes beside those of the runs. *environ* is for programs without a jail.
         """
         self._settings = settings
         self._sessions = sessions
+        self._environ = environ or {}
         self._make_exact = exact or self._exact_engine
         self._exact: ExactEngine | None = None
         self._chosen: Chosen | None = None
@@ -68,7 +70,7 @@ class EngineChoice:
         """Return the engine.
 
         Raises:
-            EngineUnavailable: The settings ask for an engine or a layer that cannot be had.
+            EngineUnavailable: The settings ask for an engine or a layer that is unavailable.
         """
         async with self._choosing:
             if self._chosen is None:
@@ -79,7 +81,7 @@ class EngineChoice:
         use = self._settings.use
         if use == "trusted":
             logger.warning(WARNING)
-            return TrustedEngine(**self._pool())
+            return TrustedEngine(self._environ, **self._pool())
         if use == "portable":
             return self._portable()
         try:
@@ -134,7 +136,7 @@ class EngineChoice:
         """Return when the engine has its packages; the first who asks begins it, and nobody who leaves stops it.
 
         Raises:
-            EngineUnavailable: They cannot be had.
+            EngineUnavailable: They are unavailable.
         """
         if self._packages is None or not isinstance(await self.choose(), ExactEngine):
             return

@@ -31,7 +31,7 @@ from pydantic_monty import (
 )
 
 from ot.errors import Gap
-from ot.runtime.engines.portable_gaps import find_gaps
+from ot.runtime.engines.portable.gaps import find_gaps
 
 from . import answer
 

@@ -7,7 +7,7 @@ import sys
 
 FORKS = """
 import os
-from ot.runtime.engines.jail.fork_hooks import without_fork_hooks
+from ot.runtime.engines.forked.jail import without_fork_hooks
 with without_fork_hooks():
     os.register_at_fork(before=lambda: os.write(1, b"before "), after_in_child=lambda: os.write(1, b"ignored "))
 os.register_at_fork(after_in_child=lambda: os.write(1, b"kept"))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from ot.runtime.engines.jail.zygote import REMEMBERED
+from ot.runtime.engines.forked.jail.zygote import REMEMBERED
 
 STORM = """
 import os, signal, socket
-from ot.runtime.engines.jail.zygote import Zygote
+from ot.runtime.engines.forked.jail.zygote import Zygote
 zygote = Zygote(socket.socketpair()[0], {"jailed": False})
 signal.signal(signal.SIGCHLD, zygote._reap)
 for _ in range(3000):

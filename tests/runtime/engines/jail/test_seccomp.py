@@ -8,8 +8,8 @@ import struct
 
 import pytest
 
-from ot.runtime.engines.jail.seccomp import ALLOW, ERRNO, KILL, THREAD_FLAGS, assemble
-from ot.runtime.engines.jail.syscalls import ALLOWED, AUDIT_ARCH, CHECKED, number
+from ot.runtime.engines.forked.jail.seccomp import ALLOW, ERRNO, KILL, THREAD_FLAGS, assemble
+from ot.runtime.engines.forked.jail.syscalls import ALLOWED, AUDIT_ARCH, CHECKED, number
 
 MACHINES = sorted(AUDIT_ARCH)
 REFUSED = ERRNO | errno.EPERM

@@ -1,0 +1,350 @@
+"""Builds a picture: everything that one configuration comes to. Nothing here reads the environment or starts anything.
+
+The only file that knows every room.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+
+import ot_tools
+from ot.config.load import Loaded
+from ot.config.models import Config, pack_name
+from ot.config.paths import CONFIG_FILE, FOLDER, PROMPTS_FILE, Paths, expand_home
+from ot.config.principal import os_user, place_of
+from ot.config.secrets import MODEL_KEYS
+from ot.execution.backends.in_process import InProcessBackend
+from ot.execution.border import Border
+from ot.execution.caller import Caller
+from ot.execution.consent import AllowAlways, RunConsent
+from ot.execution.deadline import Deadline
+from ot.execution.locked_places import locked_places, pack_places
+from ot.execution.policy import ToolPolicy
+from ot.execution.tool_context import LanguageModel, ToolContext, current_tool_context
+from ot.execution.tool_executor import CallObserver, ToolExecutor
+from ot.files.path_guard import PathGuard
+from ot.files.protected_paths import LockedPath
+from ot.host import Host
+from ot.introspect.ot_pack import OtPack, View
+from ot.introspect.statistics import Statistics
+from ot.introspect.stored_results import read_result
+from ot.output.file_blobs import FileBlobs
+from ot.output.finish import Finish
+from ot.output.result_blobs import Form
+from ot.output.result_store import ResultStore
+from ot.output.stored_text import stored_text
+from ot.registry.extension_source import TOOLS, Extension
+from ot.registry.freshness import Freshness
+from ot.registry.installed_source import installed_packs
+from ot.registry.tool_loader import ToolLoader, tools_of_functions
+from ot.registry.tool_registry import Pack, ToolRegistry
+from ot.runtime import project_proxy
+from ot.runtime.engines.engine import Engine
+from ot.runtime.project_proxy import ProjectProxy
+from ot.runtime.runner import Runner
+from ot.runtime.sessions import Sessions
+from ot.runtime.snippets import Snippets
+from ot.servers.backend import McpProxyBackend
+from ot.servers.catalogue import ServerCatalogue
+from ot.servers.definition_pins import DefinitionPins
+from ot.servers.executed_files import executed_by
+from ot.servers.spec import ServerSpec, resolve_specs
+from ot.stats.recorder import Recorder, StatsPlace
+from ot.workers.backend import WorkerBackend
+from ot.workers.spec import WorkerSpec, spec_of
+
+BUNDLED = ToolLoader(Path(ot_tools.__file__).parent, "ot_tools")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Everything that a configuration decides, built together; a reload builds another and swaps one reference."""
+
+    loaded: Loaded
+    registry: ToolRegistry
+    runner: Runner
+    store: ResultStore
+    workers: Mapping[str, WorkerSpec]
+    servers: Mapping[str, ServerSpec]
+    freshness: Freshness
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a workspace builds its pictures of, beside the configuration."""
+
+    host: Host
+    paths: Paths
+    engine: Engine
+    sessions: Sessions
+    catalogue: ServerCatalogue
+    pins: DefinitionPins
+    reload: Callable[[], Awaitable[None]]
+    allow_always: AllowAlways
+    trust_project: bool = False
+    packs: Sequence[Pack] = ()
+    """Packs that are offered beside the bundled ones."""
+    observers: Sequence[CallObserver] = ()
+
+
+def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Recorder) -> Picture:
+    """Return what *loaded* and the packs that were *found* come to."""
+    host = parts.host
+    loaded = _with_replaced_packs(loaded, found)
+    config = loaded.config
+    extensions = {extension.name: extension for extension in found}
+    workers = {name: spec_of(extension, config, loaded.secrets) for name, extension in extensions.items()}
+    # What a worker or a model's service is given of the environment is a secret in every text that leaves.
+    given = [name for spec in workers.values() for name in spec.secrets]
+    loaded = replace(loaded, secrets=loaded.secrets.using([*given, *MODEL_KEYS.values()]))
+    servers = resolve_specs(loaded, parts.paths, trusted=parts.trust_project)
+    store = _store(loaded, host.workers.spooled_bytes)
+    redact = loaded.secrets.redact
+    projects = ProjectProxy(config.projects, redact)
+    snippets = Snippets(config.snippets, host.renderer)
+    view = _view(parts, loaded, store, servers, snippets, recorder)
+    live = {"ot": OtPack(view).functions(), project_proxy.PACK: projects.functions}
+    installed = installed_packs()
+    registry = ToolRegistry(
+        [
+            *parts.catalogue.packs(servers),
+            *installed,
+            *BUNDLED.packs(),
+            *parts.packs,
+            *(extension.pack() for extension in extensions.values()),
+            *_live_packs(live),
+        ]
+    )
+    contexts = _contexts(loaded, parts.paths, registry, servers, extensions.values(), installed)
+    finish = Finish(config.output, store, redact, config.limits.value_parts)
+    executor = ToolExecutor(
+        registry,
+        {
+            "in_process": InProcessBackend(contexts, _bound(live)),
+            "worker": WorkerBackend(host.workers, workers, partial(_store_file, store)),
+            "mcp_proxy": McpProxyBackend(host.servers, servers, host.shapes.learn_from),
+        },
+        policy=_policy(config),
+        require_approved=parts.pins.require_approved if config.policy.changed_definitions == "block" else None,
+        as_approved=parts.pins.as_approved,
+        call_seconds=config.limits.call_seconds,
+        observers=(*parts.observers, recorder),
+        border=Border(config.limits, finish.keep),
+    )
+    runner = Runner(
+        executor=executor,
+        engine=parts.engine,
+        finish=finish,
+        snippets=snippets,
+        projects=projects,
+        aliases=config.aliases,
+        limits=config.limits,
+        security=config.security,
+        redact=redact,
+        consent=partial(_consent, parts.allow_always, config.policy.ask_calls, redact),
+        observers=[recorder],
+        sessions=parts.sessions,
+    )
+    return Picture(loaded, registry, runner, store, workers, servers, _freshness(loaded, parts.paths, found))
+
+
+def stats_place(loaded: Loaded) -> StatsPlace:
+    """Return where the statistics of this configuration are kept."""
+    return StatsPlace(loaded.state_dir / "stats" / "stats.db", loaded.config.stats)
+
+
+def known_packs(loaded: Loaded, extensions: Iterable[Extension]) -> dict[str, str]:
+    """Return every pack that the project did not bring, with whose it is."""
+    servers = {
+        server.pack or pack_name(name): "the pack of your server"
+        for name, server in loaded.config.servers.items()
+        if name not in loaded.servers_of_project
+    }
+    installed = {pack.name: "the installed pack" for pack in installed_packs()}
+    bundled = {pack.name: "the bundled pack" for pack in BUNDLED.packs()}
+    own = {extension.name: "your pack" for extension in extensions if not extension.of_project}
+    return servers | installed | bundled | own
+
+
+def _with_replaced_packs(loaded: Loaded, extensions: Sequence[Extension]) -> Loaded:
+    """Return *loaded* saying which packs the project puts in another's place; they do not get that one's settings."""
+    brought = [extension.name for extension in extensions if extension.of_project]
+    known = known_packs(loaded, extensions) if brought else {}
+    replaced = [name for name in brought if name in known]
+    said = [f"the project's pack '{name}' replaces {known[name]} '{name}'" for name in replaced]
+    new = tuple(text for text in said if text not in loaded.replaced)
+    tools = {**loaded.config.tools, **{name: loaded.tools_of_project.get(name, {}) for name in replaced}}
+    return replace(
+        loaded,
+        config=loaded.config.model_copy(update={"tools": tools}) if replaced else loaded.config,
+        replaced=(*loaded.replaced, *new),
+        warnings=(*loaded.warnings, *new),
+    )
+
+
+def _freshness(loaded: Loaded, paths: Paths, found: Iterable[Extension]) -> Freshness:
+    """Watch the configuration and the directories of packs, and each pack's own files."""
+    folders = [paths.global_dir / TOOLS, paths.cwd / FOLDER / TOOLS]
+    places = paths.global_dir, paths.cwd / FOLDER
+    configs = [*(place / name for place in places for name in (CONFIG_FILE, PROMPTS_FILE)), *loaded.files]
+    packs = {pack.name: [pack.directory, *(pack.directory / file for file in pack.files)] for pack in found}
+    return Freshness([*folders, *configs], packs)
+
+
+# ---------------------------------------------------------------- packs that live in this process
+
+
+def _live_packs(live: Mapping[str, Mapping[str, Any]]) -> list[Pack]:
+    def pack(name: str) -> Pack:
+        format = "yml" if name == "ot" else None
+        return Pack(
+            name, "local", lambda: tools_of_functions(name, live[name], format=format), origin="ot", bundled=True
+        )
+
+    return [pack(name) for name in live]
+
+
+def _bound(live: Mapping[str, Mapping[str, Any]]) -> dict[str, Callable[..., Any]]:
+    return {f"{pack}:{name}": function for pack, functions in live.items() for name, function in functions.items()}
+
+
+def _view(
+    parts: Parts,
+    loaded: Loaded,
+    store: ResultStore,
+    servers: Mapping[str, ServerSpec],
+    snippets: Snippets,
+    recorder: Recorder,
+) -> View:
+    host, paths = parts.host, parts.paths
+
+    async def engine_health() -> Mapping[str, Any]:
+        health = await parts.engine.health()
+        return {"name": health.name, "status": health.status, **health.details}
+
+    def server_states() -> dict[str, Mapping[str, Any]]:
+        used = host.servers.states()
+        return {name: used.get(spec.key) or spec.state_unused for name, spec in servers.items()}
+
+    return View(
+        config=loaded.config,
+        cwd=str(paths.cwd),
+        project=loaded.project_state,
+        warnings=loaded.warnings,
+        pages=partial(read_result, store, max_bytes=loaded.config.limits.value_bytes),
+        engine_health=engine_health,
+        workers=host.workers.states,
+        servers=server_states,
+        expand=snippets.expand,
+        reload=parts.reload,
+        session=partial(_session, parts.sessions, loaded, store),
+        changed=parts.pins.all_changed,
+        statistics=_statistics(loaded, recorder),
+        project_dir=paths.project_dir,
+    )
+
+
+async def _session(sessions: Sessions, loaded: Loaded, store: ResultStore, name: str, action: str) -> Any:
+    caller = current_tool_context().caller
+    if action != "save":
+        return await sessions.tell(caller.seat, name, action)
+    found = await sessions.variables(caller.seat, name, loaded.config.limits)
+
+    def keep() -> str:
+        text = loaded.secrets.redact(stored_text(found.plain, None))
+        return store.put([text], tool="ot.session", owner=caller.principal, form="json").handle
+
+    handle = await anyio.to_thread.run_sync(keep)
+    return {"handle": handle, "saved": list(found.plain), "left_out": list(found.left_out)}
+
+
+def _statistics(loaded: Loaded, recorder: Recorder) -> Statistics:
+    def figures(period: str, tool: str) -> Any:
+        from ot.stats.query import read_figures  # noqa: PLC0415 - the database's library is for those who ask
+
+        recorder.flush()
+        principal = current_tool_context().caller.principal
+        return read_figures(stats_place(loaded).file, period, time.time(), tool=tool, principal=principal)
+
+    stats = loaded.config.stats
+    return Statistics(stats.enabled, stats.round_trip_ms, figures, recorder.health)
+
+
+# ---------------------------------------------------------------- what calls meet
+
+
+def _policy(config: Config) -> ToolPolicy:
+    said = config.policy
+    return ToolPolicy(allow=said.allow, ask=said.ask, deny=said.deny, exact_names=said.exact_names)
+
+
+def _consent(
+    allow_always: AllowAlways, calls: int, redact: Callable[[str], str], caller: Caller, deadline: Deadline
+) -> RunConsent:
+    # What is allowed for good is written into the configuration of this process's own user.
+    always = allow_always if caller.principal == os_user() else None
+    return RunConsent(caller.ask, deadline, calls=calls, redact=redact, always=always)
+
+
+def _contexts(
+    loaded: Loaded,
+    paths: Paths,
+    registry: ToolRegistry,
+    servers: Mapping[str, ServerSpec],
+    extensions: Collection[Extension],
+    installed: Collection[Pack],
+) -> Callable[[str, Caller], ToolContext]:
+    config = loaded.config
+    roots = (paths.cwd, *(expand_home(root) for root in config.security.roots))
+    hidden = (paths.global_dir, loaded.results_dir, *loaded.secret_files)
+    homes = tuple(Path(spec.cwd) for spec in servers.values() if spec.private)
+    packages = Path(ot_tools.__file__).parent, Path(__file__).parent
+
+    def locked() -> list[LockedPath]:
+        places = locked_places(paths, roots, packages)
+        executed = [place for spec in servers.values() for place in executed_by(spec)]
+        own = ((extension.name, extension.directory) for extension in extensions)
+        return [*places, *executed, *pack_places(own, ((pack.name, pack.origin) for pack in installed))]
+
+    guard = PathGuard(roots, hidden=hidden, locked=locked, shown=homes)
+
+    def open_llm() -> LanguageModel:
+        from ot.chat.tool_model import ToolModel  # noqa: PLC0415 - few tools ask a model
+
+        return ToolModel(config.chat, loaded.secrets)
+
+    def context(pack: str, caller: Caller) -> ToolContext:
+        log = logging.getLogger(f"ot_tools.{pack}")
+        return ToolContext(guard, paths.cwd, config.tools.get(pack, {}), log, registry, config, open_llm, caller)
+
+    return context
+
+
+# ---------------------------------------------------------------- where results are kept
+
+
+def _store(loaded: Loaded, spooled_bytes: Callable[[], int]) -> ResultStore:
+    output = loaded.config.output
+    ttl, most = output.result_ttl, output.max_total_bytes
+
+    @cache
+    def blobs(owner: str) -> FileBlobs:
+        directory = place_of(owner, loaded.results_dir)
+        return FileBlobs(directory, ttl=ttl, max_total_bytes=most, below=loaded.below, beside=spooled_bytes)
+
+    return ResultStore(blobs, ttl=ttl, max_total_bytes=most, max_page_bytes=output.max_inline_size or 1 << 20)
+
+
+def _store_file(store: ResultStore, file: Path, *, tool: str, owner: str) -> str:
+    with file.open("rb") as content:
+        # A worker says what it wrote: a text, or a value as tagged JSON.
+        form: Form = "tagged" if file.suffix == ".json" else "text"
+        return store.put(iter(partial(content.read, 1 << 20), b""), tool=tool, owner=owner, form=form).handle

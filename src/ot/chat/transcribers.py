@@ -1,0 +1,153 @@
+"""Speech to words, and words to questions that a model answers with the same tools."""
+
+from __future__ import annotations
+
+import logging
+from array import array
+from collections.abc import AsyncIterable, Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import anyio
+import anyio.to_thread
+
+from ot.chat.audio import RATE, Utterances
+from ot.chat.conversation import Conversation
+from ot.errors import ChatError, MissingExtra
+
+logger = logging.getLogger(__name__)
+
+BEAMS = {"beam": 1e-80, "wbeam": 1e-60, "pbeam": 1e-80}
+"""Wider than usual: a grammar is small, and slow speech survives."""
+
+
+class Transcriber(Protocol):
+    """Turns speech into text."""
+
+    async def transcribe(self, utterance: bytes) -> str:
+        """Return what is said in these samples (see ``ot.chat.audio.RATE``), or nothing."""
+        ...
+
+
+class _OneAtATime:
+    """Transcribes on another thread, one utterance after the other."""
+
+    def __init__(self) -> None:
+        self._one_at_a_time = anyio.Lock()
+
+    async def transcribe(self, utterance: bytes) -> str:
+        """Return what was most likely said, or nothing."""
+        async with self._one_at_a_time:
+            return await anyio.to_thread.run_sync(self._transcribe, utterance)
+
+    def _transcribe(self, utterance: bytes) -> str:
+        raise NotImplementedError
+
+
+class SphinxTranscriber(_OneAtATime):
+    """Recognises the sentences of a JSGF grammar; its English model comes with the library."""
+
+    def __init__(self, grammar: str) -> None:
+        """Recognise what *grammar* allows, such as ``public <order> = list my tools | turn on the light;``.
+
+        Raises:
+            MissingExtra: The library is not installed.
+            ChatError: The grammar cannot be used.
+        """
+        try:
+            import pocketsphinx  # noqa: PLC0415 - an extra
+        except ImportError:
+            raise MissingExtra("speech without a network", "voice-offline") from None
+        super().__init__()
+        head = "" if grammar.lstrip().startswith("#JSGF") else "#JSGF V1.0;\ngrammar orders;\n"
+        library: Any = pocketsphinx  # without types
+        self._decoder: Any = library.Decoder(samprate=RATE, lm=None, loglevel="FATAL", **BEAMS)
+        try:
+            self._decoder.add_jsgf_string("orders", head + grammar)
+            self._decoder.activate_search("orders")
+        except (RuntimeError, ValueError, KeyError) as error:
+            raise ChatError(f"the grammar cannot be used: {error}") from None
+
+    def _transcribe(self, utterance: bytes) -> str:
+        if not utterance:
+            return ""
+        self._decoder.start_utt()
+        self._decoder.process_raw(utterance, full_utt=True)
+        self._decoder.end_utt()
+        found = self._decoder.hyp()
+        # The best guess may be the beginning of a sentence alone, and half an order is none.
+        return found.hypstr if found and self._decoder.get_fsg("orders").accept(found.hypstr) else ""
+
+
+class WhisperTranscriber(_OneAtATime):
+    """Recognises free speech; the model is fetched when it is first used."""
+
+    def __init__(self, model: str = "base.en", **options: Any) -> None:
+        """Use the Whisper model of that name or directory.
+
+        Raises:
+            MissingExtra: The library is not installed.
+        """
+        try:
+            from faster_whisper import (  # pyright: ignore[reportMissingImports] # noqa: PLC0415 - an extra
+                WhisperModel,  # pyright: ignore[reportUnknownVariableType] - as above
+            )
+        except ImportError:
+            raise MissingExtra("free speech", "voice") from None
+        super().__init__()
+        self._model: Any = WhisperModel(model, **options)
+
+    def _transcribe(self, utterance: bytes) -> str:
+        import numpy  # pyright: ignore[reportMissingImports] # noqa: PLC0415 - comes with the library
+
+        arrays: Any = numpy
+        loud = arrays.array(array("h", utterance), dtype="float32") / 32768.0
+        segments, _ = self._model.transcribe(loud)
+        return " ".join(segment.text.strip() for segment in segments).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One utterance: what was understood, and what was answered or went wrong."""
+
+    question: str
+    answer: str = ""
+    error: str = ""
+
+
+class BackgroundTranscriber:
+    """Listens, understands and asks; a question that fails does not end the listening."""
+
+    def __init__(
+        self,
+        transcriber: Transcriber,
+        conversation: Conversation,
+        *,
+        utterances: Utterances | None = None,
+        on_heard: Callable[[Heard], None] | None = None,
+    ) -> None:
+        """Ask *conversation* what *transcriber* understands; *on_heard* is given each question with its answer."""
+        self._transcriber = transcriber
+        self._conversation = conversation
+        self._utterances = utterances or Utterances()
+        self._on_heard = on_heard
+
+    async def listen(self, chunks: AsyncIterable[bytes]) -> list[Heard]:
+        """Answer everything that is said in *chunks* until they end."""
+        heard: list[Heard] = []
+        async for utterance in self._utterances.of(chunks):
+            if question := (await self._transcriber.transcribe(utterance)).strip():
+                heard.append(await self._ask(question))
+        return heard
+
+    async def _ask(self, question: str) -> Heard:
+        logger.info("heard: %s", question[:200])
+        try:
+            found = Heard(question, (await self._conversation.ask(question)).text)
+            logger.info("answered: %s", found.answer[:200])
+        except ChatError as error:
+            found = Heard(question, error=str(error))
+            logger.warning("no answer to '%s': %s", question[:200], error)
+        if self._on_heard:
+            self._on_heard(found)
+        return found

@@ -1,0 +1,106 @@
+"""The one place where the command line prints: nothing that others wrote can steer the terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from ot.visible_text import visible
+
+if TYPE_CHECKING:
+    from rich.table import Column
+    from rich.text import Text
+
+NOT_TRUSTED = "The project is not trusted and is not used: look at it, then run onetool trust."
+
+
+class Styled(NamedTuple):
+    """A piece of text in a colour or weight."""
+
+    text: str
+    fg: str | None = None
+    bold: bool | None = None
+    dim: bool | None = None
+
+
+def echo(*parts: str | Styled, nl: bool = True, err: bool = False) -> None:
+    """Print *parts* beside each other; whatever could steer a terminal is written out, also into a file or pipe."""
+    import typer
+
+    def shown(part: str | Styled) -> str:
+        if isinstance(part, str):
+            return visible(part)
+        return typer.style(visible(part.text), fg=part.fg, bold=part.bold, dim=part.dim)
+
+    typer.echo("".join(map(shown, parts)), nl=nl, err=err)
+
+
+def echo_value(text: str) -> None:
+    """Print what a program or a model made: to a file or pipe as it is, to a terminal as ``echo`` does."""
+    import typer
+
+    # Left to itself, the library would take colours out of what goes into a file or pipe.
+    typer.echo(visible(text) if sys.stdout.isatty() else text, nl=not text.endswith("\n"), color=True)
+
+
+def echo_json(value: Any) -> None:
+    """Print *value* for a program."""
+    echo(json.dumps(value))
+
+
+def echo_either(as_json: bool, value: Any, lines: Iterable[str]) -> None:
+    """Print *value* for a program, or *lines* for a person."""
+    for line in [json.dumps(value)] if as_json else lines:
+        echo(line)
+
+
+def fail(why: str, code: int = 1) -> NoReturn:
+    """Say *why*, and end the command with *code*."""
+    import typer
+
+    echo(f"onetool: {why}", err=True)
+    raise typer.Exit(code)
+
+
+def confirm(question: str, done: str) -> bool:
+    """Return whether the person at the terminal says yes; where nobody sits, say how it is *done* without."""
+    import typer
+
+    if not sys.stdin.isatty():
+        echo(f"Not asking without a terminal: add --yes to {done} it.", err=True)
+        return False
+    return typer.confirm(visible(question), err=True)
+
+
+class Screen:
+    """Prints text in styles, and tables, as wide as the terminal is."""
+
+    def __init__(self) -> None:
+        """Print on standard output."""
+        from rich.console import Console
+
+        self._console = Console(highlight=False, soft_wrap=True)
+
+    def print(self, *parts: str | tuple[str, str], end: str = "\n") -> None:
+        """Print *parts*, each a text, or a text and its style."""
+        from rich.text import Text
+
+        self._console.print(Text().join(map(_text, parts)), end=end)
+
+    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str | tuple[str, str]]]) -> None:
+        """Print *rows* below *columns*."""
+        from rich.table import Table
+
+        table = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        for row in rows:
+            table.add_row(*map(_text, row))
+        self._console.print(table, soft_wrap=False)
+
+
+def _text(part: str | tuple[str, str]) -> Text:
+    from rich.text import Text
+
+    text, style = (part, "") if isinstance(part, str) else part
+    return Text(visible(text), style)

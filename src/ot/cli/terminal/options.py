@@ -1,0 +1,17 @@
+"""The options that several commands have."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+TrustProject = Annotated[
+    bool, typer.Option("--trust-project", help="Use the project's .onetool/ without asking: for CI.")
+]
+Provider = Annotated[Literal["anthropic", "ollama"] | None, typer.Option(help="Whose model answers; as chat.provider.")]
+Model = Annotated[str, typer.Option(help="The model's name; as chat.model.")]
+Packs = Annotated[
+    str, typer.Option(help="Give the model the tools of these packs, separated by commas, instead of run.")
+]

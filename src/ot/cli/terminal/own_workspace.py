@@ -1,0 +1,78 @@
+"""The workspace of one command, opened and closed with its log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from ot.cli.terminal.event_loop import end_without_waiting, run_async
+from ot.config.paths import Paths
+from ot.errors import OneToolError
+from ot.log_span import LogSpan
+from ot.logs import LogFile, configure_logs, end_logs, log_path
+from ot.version import installed_version
+from ot.workspace import Workspace
+
+logger = logging.getLogger(__name__)
+
+
+def start_log(app: Workspace, *, terminal_level: str = "") -> None:
+    """Write the log of *app* from now on; *terminal_level* is for a person who waits for a command to end."""
+    loaded = app.picture.loaded
+    logs = loaded.config.logs
+    file = LogFile(log_path(loaded.state_dir), max_bytes=logs.max_bytes, files=logs.files) if logs.file else None
+
+    def redact(text: str) -> str:
+        return app.picture.loaded.secrets.redact(text)  # asked anew for every line: a reload may bring new secrets
+
+    configure_logs(logs.level, redact, format=logs.format, file=file, terminal_level=terminal_level)
+
+
+@asynccontextmanager
+async def own_workspace(*, terminal_level: str = "", **options: Any) -> AsyncGenerator[Workspace]:
+    """Yield that of the working directory; its log shows *terminal_level* and above, or what the settings say."""
+    app = Workspace.alone(Paths.find(), **options)
+    start_log(app, terminal_level=terminal_level or app.picture.loaded.config.logs.level)
+    try:
+        yield app
+    finally:
+        await app.aclose()
+        end_logs()
+
+
+def serve_stdio(*, trust_project: bool, packs: Sequence[str] = ()) -> None:
+    """Serve MCP on standard input and output until the client goes away; *packs* also tool by tool."""
+    workspace = Workspace.alone(Paths.find(), trust_project=trust_project)
+    start_log(workspace)
+    run_async(serve(workspace, packs))
+    end_logs()
+    end_without_waiting()
+
+
+async def serve(workspace: Workspace, packs: Sequence[str] = ()) -> None:
+    """Serve *workspace* over standard input and output until the client goes away; *packs* also tool by tool.
+
+    Raises:
+        UnknownPack: One of *packs* does not exist.
+        EngineUnavailable: The engine that was asked for is unavailable.
+    """
+    # It gets warm while the protocol's library is imported.
+    workspace.spawn_engine()
+    from ot.server.mcp_server import build_server, listed_chars
+    from ot.server.serve import Drain
+    from ot.server.serve import serve_stdio as serve_wire
+
+    with LogSpan(logger, "mcp.server.start", version=installed_version(), cwd=str(workspace.paths.cwd)):
+        try:
+            engine = await workspace.choose_engine()
+            classic = await workspace.definitions_of(packs) if packs else None
+        except OneToolError:
+            await workspace.aclose()
+            raise
+        drain = Drain(lambda: workspace.picture.loaded.config.limits.drain_seconds)
+        server = build_server(workspace, installed_version(), engine, classic, drain)
+        workspace.definition_chars = await listed_chars(server)
+    with LogSpan(logger, "mcp.server.stop"):
+        await serve_wire(server, workspace.start, workspace.aclose, drain)

@@ -1,0 +1,177 @@
+"""What the person at the terminal types: the next line of a conversation, and answers to questions.
+
+Questions are on standard error, so that standard output stays the program's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import anyio.to_thread
+
+from ot.cli.terminal import echo
+from ot.errors import CannotAsk
+from ot.execution.caller import Answer, Question
+
+WORDS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+NO_TERMINAL = "standard input and standard error are no terminal"
+LOOK_SECONDS = 0.2
+
+
+def prompt_line(prompt: str) -> str:
+    """Return what is typed after *prompt*; Ctrl-C is heard at any moment.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C was typed.
+        EOFError: There is no more.
+    """
+    with contextlib.suppress(ImportError):  # Windows
+        importlib.import_module("readline")  # being there, it gives input() a history and editing
+    with _woken():
+        return input(prompt).strip()
+
+
+@contextlib.contextmanager
+def _woken() -> Generator[None]:
+    """Wake input() at intervals, so that it looks for signals.
+
+    One that comes between the prompt and the wait for a key interrupts nothing, and would be heard with the next key.
+    """
+    if not hasattr(signal, "setitimer"):  # Windows
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, _nothing)
+    signal.setitimer(signal.ITIMER_REAL, LOOK_SECONDS, LOOK_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _nothing(number: int, frame: FrameType | None) -> None:
+    """Take the signal: that it came is all that it is for."""
+
+
+@dataclass(frozen=True)
+class TerminalQuestion:
+    """Asks where somebody sits; an answer that is not understood is asked for again."""
+
+    seconds: float
+
+    async def __call__(self, question: Question) -> Answer:
+        """Return the answer.
+
+        Raises:
+            CannotAsk: Nobody sits there, or nobody answered in time.
+        """
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise CannotAsk(NO_TERMINAL)
+        _forget_what_was_typed_before()
+        try:
+            async with asyncio.timeout(self.seconds):
+                return await (_consent(question) if question.kind == "consent" else _form(question))
+        except TimeoutError:
+            raise CannotAsk(f"nobody answered within {self.seconds:g} s") from None
+        except EOFError:
+            return Answer("cancel")
+
+
+async def _consent(question: Question) -> Answer:
+    fields: Mapping[str, Any] = question.schema["properties"]
+    calls, always = fields["up_to"]["default"], "always" in fields["decision"]["enum"]
+    echo(question.message, err=True)
+    choices = f"[y]es up to {calls} (or a number)" + (" · [a]lways" if always else "") + " · [n]o"
+    while True:
+        typed = (await _asked(f"{choices}: ")).lower()
+        if typed in ("n", "no"):
+            return Answer("decline")
+        if typed in ("a", "always") and always:
+            return Answer("accept", {"decision": "always"})
+        if typed in ("y", "yes") or (typed.isascii() and typed.isdigit() and int(typed[:9]) >= 1):
+            return Answer("accept", {"decision": "allow", "up_to": int(typed[:9]) if typed.isdigit() else calls})
+
+
+async def _form(question: Question) -> Answer:
+    """Ask for each field of a form; an empty line takes the default, or leaves the field out."""
+    echo(question.message, err=True)
+    fields: Mapping[str, Any] = question.schema.get("properties") or {}
+    required = question.schema.get("required") or ()
+    content: dict[str, Any] = {}
+    for name, field in fields.items():
+        value = await _field(name, field, name in required)
+        if value is not None:
+            content[name] = value
+    agreed = (await _asked("send this? [y]es · [n]o: ")).lower() in ("y", "yes")
+    return Answer("accept", content) if agreed else Answer("decline")
+
+
+async def _field(name: str, field: Mapping[str, Any], required: bool) -> Any:
+    known = field.get("enum")
+    words = f"{field.get('title') or name}" + (f" ({', '.join(map(str, known))})" if known else "")
+    default = field.get("default")
+    while True:
+        typed = await _asked(f"{words}{f' [{default}]' if default is not None else ''}: ")
+        if not typed and (default is not None or not required):
+            return default
+        try:
+            value = _read(typed, field.get("type"))
+        except ValueError:
+            continue
+        if typed and (not known or value in known):
+            return value
+
+
+def _read(typed: str, kind: Any) -> Any:
+    """Return what was typed as the kind of value that a field wants; raise ValueError."""
+    if kind == "boolean":
+        if typed.lower() not in WORDS:
+            raise ValueError(typed)
+        return WORDS[typed.lower()]
+    return int(typed) if kind == "integer" else float(typed) if kind == "number" else typed
+
+
+async def _asked(prompt: str) -> str:
+    echo(prompt, nl=False, err=True)
+    return (await _line(sys.stdin.fileno())).strip()
+
+
+async def _line(fd: int) -> str:
+    """Return the next line of a terminal, which hands out whole lines; waiting for it can be cancelled.
+
+    Raises:
+        EOFError: There is no more.
+    """
+    loop = asyncio.get_running_loop()
+    there = asyncio.Event()
+    try:
+        loop.add_reader(fd, there.set)
+    except NotImplementedError:  # Windows
+        typed = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
+    else:
+        try:
+            await there.wait()
+        finally:
+            loop.remove_reader(fd)
+        typed = os.read(fd, 4096).decode(errors="replace")
+    if not typed:
+        raise EOFError
+    return typed
+
+
+def _forget_what_was_typed_before() -> None:
+    """Drop what was typed before the question could be read: it is no answer to it."""
+    try:
+        import termios
+    except ImportError:  # Windows
+        return
+    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)

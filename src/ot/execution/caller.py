@@ -1,0 +1,51 @@
+"""Caller: who asks for a run or a call, and how to put a question to the person at the other end."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked: words, and the flat JSON schema of the answer, as an MCP elicitation has them."""
+
+    message: str
+    schema: Mapping[str, Any]
+    kind: Literal["form", "consent"] = "form"
+    """Whether it asks for an answer of any form, or for the consent to call a tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the person said; only an accepted answer has content."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+type AskUser = Callable[[Question], Awaitable[Answer]]
+"""Puts a question to the user of one run, whose clock stands still meanwhile.
+
+Raises CannotAsk when nobody can be asked over this connection, or nobody answered in time.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks.
+
+    ``principal`` is whose results, statistics and quotas are used, ``connection`` the one that sessions and parked
+    runs end with, ``client`` the name of the program at the other end.
+    """
+
+    principal: str
+    connection: str = ""
+    client: str = "unknown"
+    ask: AskUser | None = None
+
+    @property
+    def seat(self) -> str:
+        """The key of what belongs to this principal on this connection alone."""
+        return f"{self.principal}/{self.connection}" if self.connection else self.principal

@@ -1,0 +1,233 @@
+"""GuardedDirectory: an open directory inside an allowed root, and what may be done with the names in it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Literal, Self
+
+from ot.files.no_links import DIRECTORY, NO_LINK, NO_WAIT, READ, closed_if_refused
+from ot.files.private_file import replacing
+from ot.files.protected_paths import ENVIRONMENT, ProtectedPaths, fold
+
+FileType = Literal["file", "directory", "link", "other"]
+
+_TYPES: dict[int, FileType] = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}
+_PASS_THROUGH = DIRECTORY | getattr(os, "O_PATH", 0)
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | NO_LINK | NO_WAIT
+_REPOSITORIES = ("HEAD", "objects", "refs"), ("HEAD", "commondir")
+"""What makes git take a directory for a repository."""
+_WHY_GIT = "with it git would take the directory for a repository, whose settings run commands"
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryEntry:
+    """A name in a directory and what it stands for; a link is not followed."""
+
+    name: str
+    type: FileType
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What is known of a path without opening it; ``modified`` counts seconds since 1970."""
+
+    type: FileType
+    size: int
+    modified: float
+
+
+class GuardedDirectory:
+    """An open directory; whatever happens to its path meanwhile, names are looked up in this very directory.
+
+    No method follows a link. Errors say only the reason: the caller knows which path was asked for.
+    """
+
+    def __init__(self, fd: int, folded: tuple[str, ...], protected: ProtectedPaths) -> None:
+        """Own *fd*; *folded* is the directory's real path in the form that *protected* compares."""
+        self._fd = fd
+        self._folded = folded
+        self._protected = protected
+
+    @classmethod
+    def top(cls, protected: ProtectedPaths) -> Self:
+        """Return the directory at which absolute paths start."""
+        return cls(os.open("/", _PASS_THROUGH), (), protected)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the directory."""
+        os.close(self._fd)
+
+    def child(self, name: str) -> GuardedDirectory:
+        """Return the directory *name*; ``.`` is this one once more.
+
+        Raises:
+            NotADirectoryError: It is something else, or a link.
+            PermissionError: It may not be read.
+        """
+        _refuse(self._protected.why_not_read(self._path_of(name)))
+        return self.on_the_way(name)
+
+    def on_the_way(self, name: str) -> GuardedDirectory:
+        """Return the directory *name*, on the way to a root: what may be read there is for the root to say."""
+        return GuardedDirectory(os.open(name, _PASS_THROUGH, dir_fd=self._fd), self._path_of(name), self._protected)
+
+    def make_child(self, name: str, below: Sequence[str]) -> None:
+        """Create the directory *name*, if what is to come *below* it may be written too."""
+        _refuse(self._protected.why_not_write((*self._path_of(name), *map(fold, below))))
+        _refuse(self._makes_repository(name))
+        with suppress(FileExistsError):
+            os.mkdir(name, dir_fd=self._fd)
+            if why := self._makes_repository(name):
+                # Another program made the rest meanwhile.
+                os.rmdir(name, dir_fd=self._fd)
+                raise PermissionError(why)
+
+    def refuse_code(self, *, environments: bool) -> None:
+        """See that this is neither a repository nor one of the virtual *environments*, whatever it is called."""
+        if environments and any(map(self._has, ("pyvenv.cfg", "conda-meta"))):
+            raise PermissionError(ENVIRONMENT)
+        if any(all(map(self._has, names)) for names in _REPOSITORIES):
+            raise PermissionError("nothing is written to a git repository: its hooks and settings run commands")
+
+    def link_target(self, name: str) -> str | None:
+        """Return what the link *name* says, or nothing when it is no link."""
+        try:
+            return os.readlink(name, dir_fd=self._fd)
+        except OSError:
+            return None  # also when it is missing or closed to us: opening it will say so
+
+    def status(self, name: str) -> Status:
+        """Return what *name* is."""
+        _refuse(self._protected.why_not_read(self._path_of(name)))
+        found = self._stat(name)
+        return Status(_TYPES.get(stat.S_IFMT(found.st_mode), "other"), found.st_size, found.st_mtime)
+
+    def entries(self) -> list[DirectoryEntry]:
+        """Return what the directory holds, by name, without what a program may not read or could not name."""
+        fd = os.open(".", DIRECTORY, dir_fd=self._fd)
+        try:
+            with os.scandir(fd) as found:
+                return sorted((_entry(item) for item in found if self._may_show(item.name)), key=lambda e: e.name)
+        finally:
+            os.close(fd)
+
+    def open_file(self, name: str) -> BinaryIO:
+        """Return the regular file *name*, open for reading.
+
+        Raises:
+            IsADirectoryError: It is a directory.
+            PermissionError: It may not be read, or is neither a file nor a directory.
+        """
+        _refuse(self._protected.why_not_read(self._path_of(name)))
+        _check_regular(self._stat(name))
+        fd = os.open(name, READ | NO_LINK, dir_fd=self._fd)
+        with closed_if_refused(fd) as found:
+            _check_regular(found)
+            _refuse("it is private to the server" if self._protected.is_hidden_file(found) else "")
+        return os.fdopen(fd, "rb")
+
+    @contextmanager
+    def replace_file(self, name: str) -> Generator[BinaryIO]:
+        """Give a file that takes the place of *name* when the block ends, or vanishes when it fails.
+
+        Another name of an old file, a hard link, keeps the old content.
+        """
+        before = self._writable(name)
+        with replacing(Path(name), 0o600 if before else 0o666, dir_fd=self._fd) as file:
+            yield file
+            if before:
+                _keep_owner_and_mode(file, before)
+        if before is None and (why := self._makes_repository(name)):
+            # Another program made the rest meanwhile.
+            os.unlink(name, dir_fd=self._fd)
+            raise PermissionError(why)
+
+    def append_file(self, name: str) -> BinaryIO:
+        """Return the file *name*, created if need be, open for writing at its end.
+
+        Raises:
+            PermissionError: It may not be written, or the file has other names, which may be protected.
+        """
+        self._writable(name)
+        fd = os.open(name, _APPEND, 0o666, dir_fd=self._fd)
+        with closed_if_refused(fd) as found:
+            _refuse(self._makes_repository(name))
+            _check_regular(found)
+            _refuse("it has other names (hard links); write it whole instead" if found.st_nlink > 1 else "")
+        return os.fdopen(fd, "ab")
+
+    def _path_of(self, name: str) -> tuple[str, ...]:
+        return self._folded if name == "." else (*self._folded, fold(name))
+
+    def _has(self, name: str) -> bool:
+        try:
+            self._stat(name)
+        except OSError:
+            return False
+        return True
+
+    def _makes_repository(self, name: str) -> str:
+        """Return why *name* may not be made here: it is the last that git wants to see."""
+        new = fold(name)
+        wanted = [names for names in _REPOSITORIES if new in map(fold, names)]
+        made = any(all(fold(other) == new or self._has(other) for other in names) for names in wanted)
+        return _WHY_GIT if made else ""
+
+    def _stat(self, name: str) -> os.stat_result:
+        return os.stat(name, dir_fd=self._fd, follow_symlinks=False)
+
+    def _may_show(self, name: str) -> bool:
+        # No reply can carry the lone surrogates that a name holds which is not UTF-8.
+        return not any("\ud800" <= mark <= "\udfff" for mark in name) and not self._protected.why_not_read(
+            self._path_of(name)
+        )
+
+    def _writable(self, name: str) -> os.stat_result | None:
+        """Return the status of the file that is to be written, nothing if it is new."""
+        _refuse(self._protected.why_not_write(self._path_of(name)))
+        try:
+            found = self._stat(name)
+        except FileNotFoundError:
+            _refuse(self._makes_repository(name))
+            return None
+        _refuse("it is a symbolic link; write to the file that it points at" if stat.S_ISLNK(found.st_mode) else "")
+        return _check_regular(found)
+
+
+def _refuse(why: str) -> None:
+    if why:
+        raise PermissionError(why)
+
+
+def _entry(item: os.DirEntry[str]) -> DirectoryEntry:
+    if item.is_symlink():
+        return DirectoryEntry(item.name, "link")
+    if item.is_dir(follow_symlinks=False):
+        return DirectoryEntry(item.name, "directory")
+    return DirectoryEntry(item.name, "file" if item.is_file(follow_symlinks=False) else "other")
+
+
+def _check_regular(found: os.stat_result) -> os.stat_result:
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError("it is a directory")
+    if not stat.S_ISREG(found.st_mode):
+        raise PermissionError("it is neither a file nor a directory but a device, pipe, socket or link")
+    return found
+
+
+def _keep_owner_and_mode(file: BinaryIO, before: os.stat_result) -> None:
+    # Only root may give a file away; for others the owner is right already, or cannot be kept.
+    with suppress(PermissionError):
+        os.fchown(file.fileno(), before.st_uid, before.st_gid)
+    os.fchmod(file.fileno(), stat.S_IMODE(before.st_mode) & 0o777)

@@ -1,0 +1,251 @@
+"""PathGuard: the one rule for every path that a program chooses."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections import deque
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Self
+
+from ot.files.guarded_directory import GuardedDirectory, Status
+from ot.files.protected_paths import FindLocked, LockedPath, ProtectedPaths
+
+MAX_PATH_BYTES = 4095
+MAX_NAME_BYTES = 255
+MAX_LINKS = 40
+MAX_DEPTH = 128
+"""Directories below a root that a path may go through: a walk keeps them open, and open files are few."""
+
+_KINDS = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+
+
+@dataclass(frozen=True)
+class PathGuard:
+    """Opens paths inside the allowed roots, and nothing else.
+
+    A path is walked name by name in open directories, and no step follows a link by itself, so that what was checked
+    is what is opened. A link is read, and its target walked under the same rule. Relative paths start at the first
+    root. What is ``hidden`` can be neither read nor written, and what is ``locked`` not written, whatever root it
+    lies in; what is ``shown`` can be read, wherever it lies, and not written.
+
+    Every method raises ValueError for text that cannot be a path, and PermissionError, FileNotFoundError,
+    IsADirectoryError, NotADirectoryError or another OSError with the path as it was given and the reason.
+    """
+
+    roots: tuple[Path, ...]
+    hidden: tuple[Path, ...] = ()
+    locked: FindLocked = tuple
+    shown: tuple[Path, ...] = ()
+    _bounds: _Bounds = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Resolve the roots now: a link put in a root's place later is not followed."""
+        if not self.roots:
+            raise ValueError("a path guard needs at least one root")
+        protected = ProtectedPaths(self.roots, self.hidden, self.shown, self._all_locked)
+        object.__setattr__(self, "_bounds", _Bounds(_real(self.roots), _real(self.shown), protected))
+
+    def _all_locked(self) -> Iterable[LockedPath]:
+        return (*self.locked(), *(LockedPath(path, "it belongs to a server") for path in self.shown))
+
+    def open_for_reading(self, path: str | os.PathLike[str]) -> BinaryIO:
+        """Return the regular file at *path*, open for reading bytes."""
+        with self._place(path, file=True) as (directory, name):
+            return directory.open_file(name)
+
+    @contextmanager
+    def open_for_writing(self, path: str | os.PathLike[str]) -> Generator[BinaryIO]:
+        """Give a file that takes the place of *path* at the end of the block, whole or not at all.
+
+        Missing directories are created. An existing file keeps its mode.
+        """
+        with self._place(path, file=True, write=True) as (directory, name), directory.replace_file(name) as file:
+            yield file
+
+    def open_for_appending(self, path: str | os.PathLike[str]) -> BinaryIO:
+        """Return the file at *path*, created with its directories if need be, open for writing at its end."""
+        with self._place(path, file=True, write=True) as (directory, name):
+            return directory.append_file(name)
+
+    def open_directory(self, path: str | os.PathLike[str]) -> GuardedDirectory:
+        """Return the directory at *path*, open; the caller closes it."""
+        with self._place(path) as (directory, name):
+            return directory.child(name)
+
+    def status(self, path: str | os.PathLike[str]) -> Status:
+        """Return what is at *path*; links are followed as far as they stay inside."""
+        with self._place(path) as (directory, name):
+            return directory.status(name)
+
+    @contextmanager
+    def _place(
+        self, path: str | os.PathLike[str], *, file: bool = False, write: bool = False
+    ) -> Generator[tuple[GuardedDirectory, str]]:
+        """Give the open directory that holds *path*, and the path's last name in it."""
+        text = _checked_text(path)
+        try:
+            if file and text.endswith(("/", "/.", "/..")):
+                raise IsADirectoryError("a path that ends so names a directory")
+            with _Walk(self._bounds) as walk:
+                yield walk.to(text, write=write)
+        except OSError as error:
+            raise _explained(error, text, self.roots) from None
+
+
+@dataclass(frozen=True)
+class _Root:
+    """An allowed directory: how the user wrote it, and where it really is."""
+
+    given: tuple[str, ...]
+    real: tuple[str, ...]
+
+
+def _real(paths: tuple[Path, ...]) -> tuple[_Root, ...]:
+    return tuple(_Root(path.absolute().parts[1:], Path(os.path.realpath(path)).parts[1:]) for path in paths)
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """Knows which root an absolute path belongs to."""
+
+    roots: tuple[_Root, ...]
+    shown: tuple[_Root, ...]
+    protected: ProtectedPaths
+
+    def locate(self, parts: tuple[str, ...]) -> tuple[_Root, tuple[str, ...]]:
+        """Return the root that holds the path, and the path below it: what is shown goes first, then the outermost."""
+        for root in (*self.shown, *sorted(self.roots, key=lambda root: len(root.real))):
+            for start in (root.given, root.real):
+                if parts[: len(start)] == start:
+                    return root, parts[len(start) :]
+        raise PermissionError("it is outside the allowed directories")
+
+
+class _Walk:
+    """Goes from a root to a path, keeping open every directory on the way, so that ``..`` needs no lookup."""
+
+    def __init__(self, bounds: _Bounds) -> None:
+        self._bounds = bounds
+        self._way: list[GuardedDirectory] = []
+        self._links = 0
+
+    def __enter__(self) -> Self:
+        if os.open not in os.supports_dir_fd:
+            raise PermissionError("files cannot be guarded on this system, so no program may reach them")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave()
+
+    def to(self, text: str, *, write: bool) -> tuple[GuardedDirectory, str]:
+        """Return the directory that holds the path, and the last name; a last link is followed only for reading."""
+        todo = deque(self._start(_absolute(text, self._bounds.roots[0].given)))
+        while todo:
+            name = todo.popleft()
+            last = not todo
+            if name == "..":
+                self._up()
+            elif last and write:
+                self._refuse_code()
+                return self._way[-1], name
+            elif (target := self._way[-1].link_target(name)) is not None:
+                todo.extendleft(reversed(self._follow(target)))
+            elif last:
+                return self._way[-1], name
+            else:
+                self._enter(name, todo, make=write)
+        return self._way[-1], "."
+
+    def _start(self, parts: tuple[str, ...]) -> tuple[str, ...]:
+        """Stand in the root that holds the absolute path, and return the way below it."""
+        root, below = self._bounds.locate(parts)
+        self._leave()
+        directory = GuardedDirectory.top(self._bounds.protected)
+        for name in root.real:
+            with directory:
+                directory = directory.on_the_way(name) if root in self._bounds.shown else directory.child(name)
+        self._way.append(directory)
+        return below
+
+    def _refuse_code(self) -> None:
+        """See that no directory on the way is a repository or an environment by what it holds."""
+        for depth, directory in enumerate(self._way):
+            # A working directory that is itself an environment must stay usable.
+            directory.refuse_code(environments=depth > 0)
+
+    def _follow(self, target: str) -> tuple[str, ...]:
+        self._links += 1
+        if self._links > MAX_LINKS:
+            raise PermissionError(f"it leads through more than {MAX_LINKS} symbolic links")
+        return self._start(_parts(target)) if target.startswith("/") else _parts(target)
+
+    def _up(self) -> None:
+        if len(self._way) == 1:
+            raise PermissionError("it is outside the allowed directories")
+        self._way.pop().close()
+
+    def _enter(self, name: str, below: Iterable[str], *, make: bool) -> None:
+        if len(self._way) > MAX_DEPTH:
+            raise PermissionError(f"it goes through more than {MAX_DEPTH} directories")
+        try:
+            self._way.append(self._way[-1].child(name))
+        except FileNotFoundError:
+            if not make or ".." in below:
+                raise
+            self._way[-1].make_child(name, tuple(below))
+            self._way.append(self._way[-1].child(name))
+
+    def _leave(self) -> None:
+        while self._way:
+            self._way.pop().close()
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    return tuple(name for name in text.split("/") if name not in ("", "."))
+
+
+def _absolute(text: str, start: tuple[str, ...]) -> tuple[str, ...]:
+    if text == "~" or text.startswith("~/"):
+        text = str(Path.home()) + text[1:]
+    return _parts(text) if text.startswith("/") else (*start, *_parts(text))
+
+
+def _checked_text(path: str | os.PathLike[str]) -> str:
+    """Return the path's text, if the system could have such a path at all."""
+    text = os.fspath(path)
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
+        raise TypeError(f"a path must be text, not {type(text).__name__}")
+    if not text or "\0" in text:
+        raise ValueError(f"{_shown(text)} is not a path: it {'holds a NUL character' if text else 'is empty'}")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise ValueError(f"{_shown(text)} is not a path: it holds half a character (a lone surrogate)") from None
+    if size > MAX_PATH_BYTES or any(len(name.encode()) > MAX_NAME_BYTES for name in text.split("/")):
+        limits = f"{MAX_PATH_BYTES:,} bytes, {MAX_NAME_BYTES} between slashes"
+        raise ValueError(f"{_shown(text)} is too long for a path (at most {limits})")
+    return text
+
+
+def _shown(text: str) -> str:
+    return repr(text) if len(text) <= 200 else f"{text[:200]!r}... ({len(text):,} characters)"
+
+
+def _explained(error: OSError, text: str, roots: tuple[Path, ...]) -> OSError:
+    """Return the error in words for the program: its own path, the reason, what is allowed."""
+    kind = next((kind for kind in _KINDS if isinstance(error, kind)), OSError)
+    if kind is FileNotFoundError:
+        return kind(f"{_shown(text)} does not exist (relative paths start at {roots[0]})")
+    if kind is PermissionError:
+        return kind(f"{_shown(text)}: {error.strerror or error} (allowed: below {_listed(roots)})")
+    if error.errno == errno.ELOOP:
+        return PermissionError(f"{_shown(text)}: a symbolic link took its place meanwhile")
+    return kind(f"{_shown(text)}: {error.strerror or error}")
+
+
+def _listed(roots: tuple[Path, ...]) -> str:
+    return ", ".join(map(str, roots[:3])) + (f" and {len(roots) - 3} more" if len(roots) > 3 else "")

@@ -1,0 +1,60 @@
+"""What a program sees when a call of its fails, and is told when it awaits the value of a plain call."""
+
+from __future__ import annotations
+
+import builtins
+
+from ot.errors import (
+    DataTooLarge,
+    DefinitionChanged,
+    InvalidArguments,
+    NotPlainData,
+    OneToolError,
+    ResultExpired,
+    ResultNotFound,
+    ToolDenied,
+    ToolFailed,
+    ToolTimeout,
+    UnknownPack,
+    UnknownTool,
+)
+
+UNUSUAL = (UnicodeError, ExceptionGroup)
+"""Builtins that cannot be made from a message alone."""
+
+BUILTIN: dict[type[OneToolError], type[Exception]] = {
+    UnknownPack: NameError,
+    UnknownTool: AttributeError,
+    InvalidArguments: TypeError,
+    NotPlainData: TypeError,
+    DataTooLarge: ValueError,
+    ToolDenied: PermissionError,
+    DefinitionChanged: PermissionError,
+    ToolTimeout: TimeoutError,
+}
+
+
+BY_NAME: dict[str, type[Exception]] = {ResultNotFound.__name__: LookupError, ResultExpired.__name__: LookupError}
+"""Errors of ours that a tool raises, whose message says it all."""
+
+
+def builtin_exception(error: OneToolError) -> Exception:
+    """Return the builtin exception that a program sees for a failed call: name and text, nothing live."""
+    if isinstance(error, ToolFailed):
+        kind = BY_NAME.get(error.kind) or getattr(builtins, error.kind, None)
+        if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, UNUSUAL):
+            return kind(error.message)
+        return RuntimeError(f"{error.kind}: {error.message}" if error.message else error.kind)
+    kinds = [kind for base, kind in BUILTIN.items() if isinstance(error, base)]
+    return (kinds[-1] if kinds else RuntimeError)(str(error))
+
+
+HINT = "await the call itself: await asyncio.gather(*[pack.f(x=i) for i in items]); plain calls need no await"
+
+
+def await_hint(kind: str, message: str, line: str) -> str:
+    """Return the hint when an error with this *message*, at this *line* of a program, looks like that mistake."""
+    named = any(word in message for word in ("await", "gather", "coroutine"))
+    # Given a list or dict, gather stumbles before it can say what it wants.
+    stumbled = message.startswith("unhashable type") and "gather(" in line
+    return HINT if kind == "TypeError" and (named or stumbled) else ""

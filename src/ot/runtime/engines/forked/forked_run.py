@@ -1,0 +1,305 @@
+"""One program on its way through one forked child."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from pathlib import PurePath
+from typing import Any
+
+import anyio.to_thread
+import orjson
+
+from ot.config.models import Limits
+from ot.errors import EngineCrashed, LimitExceeded, OneToolError, ProgramFailed, RunError
+from ot.execution.deadline import Deadline
+from ot.runtime.engines.engine import Constant, Function, Outcome, PrintCapture, Reach, StillbornRun
+from ot.runtime.engines.failures import await_hint, builtin_exception
+from ot.runtime.engines.forked.child_process import Child, Death
+from ot.runtime.engines.forked.jail.channel import NOTICE, largest_message
+from ot.runtime.engines.forked.messages import (
+    MALFORMED,
+    QUICK_BYTES,
+    failure_answer,
+    read_anywhere,
+    read_notice,
+    read_request,
+    tried,
+    value_answer,
+)
+from ot.runtime.program import Program
+
+logger = logging.getLogger(__name__)
+
+PATIENCE_SECONDS = 0.05
+"""A program that has computed for longer yields to those that have not."""
+MAX_MESSAGE = 4000
+MAX_HELD_BYTES = 8 << 20
+"""Of calls under way; above that no more is taken from the child."""
+REQUESTS_PER_CALL = 2
+MAX_MEMBERS = 1000
+"""A call may need a lookup of its function; a program may also look at members without calling them."""
+ALL_TOGETHER = "all programs that run at this time used more memory together than the server gives them"
+FEWER = "the kernel ended this one; run fewer at a time, or let each hold less"
+NO_ROOM = "the server has no memory left for what the program sent or asked for"
+LESS = "the system limits the server's own memory: return less, or fetch less at a time"
+
+Notice = tuple[dict[str, Any], Any]
+
+
+class ForkedRun:
+    """Gives a program to a child and answers what it asks for."""
+
+    def __init__(self, program: Program, reach: Reach, limits: Limits, deadline: Deadline, keep: int = 0) -> None:
+        """Run *program*; *keep* is its number in the session that the child is kept for, if it is."""
+        self._keep = keep
+        self.program = program
+        self.reach = reach
+        self.limits = limits
+        self.deadline = deadline
+        self.printed = PrintCapture(limits.print_bytes)
+        self._read_notice = partial(read_notice, most_parts=limits.value_parts)
+        self._ended: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._calls: set[asyncio.Task[None]] = set()
+        self._notices: deque[bytes] = deque()
+        self._reading: asyncio.Task[None] | None = None
+        self._gone: Death | None = None
+        self._held = 0
+        self._requests = 0
+        self._characters = 0
+        self._asked = False
+        self._cpu_before = 0.0
+        self._lowered = False
+
+    async def drive(self, child: Child) -> Outcome:
+        """Return the outcome, within the run's clocks.
+
+        Raises:
+            RunError: There is none.
+        """
+        self._child = child
+        self._cpu_before = child.cpu_seconds()
+        self._clock = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._check_cpu)
+        try:
+            async with self.deadline.timeout():
+                child.begin(self._received, self._lost, largest_message(self.limits.value_bytes), self._start())
+                return await self._ended
+        except TimeoutError:
+            raise LimitExceeded("run_seconds", f"the run took longer than {self.limits.run_seconds:g} s") from None
+        finally:
+            self._clock.cancel()
+            if self._keep and self._ended_well():
+                child.rest()
+            else:
+                child.kill()
+            await self._cancel_work()
+
+    def _ended_well(self) -> bool:
+        """Whether the child can take another program: this one has told its end, and had memory left."""
+        if not self._ended.done() or self._ended.cancelled() or self._child.gone:
+            return False
+        error = self._ended.exception()
+        return error is None or (isinstance(error, ProgramFailed) and error.kind != "MemoryError")
+
+    def _start(self) -> bytes:
+        source = self.program.source
+        packs = [name for name in sorted(self.program.names) if self.reach.has_pack(name)]
+        return orjson.dumps(
+            {
+                "source": source,
+                "keep": self._keep,
+                "awaited": list(self.program.awaited),
+                "packs": packs,
+                "called": only_called(self.program, packs),
+                "print_bytes": self.limits.print_bytes,
+                "most_bytes": largest_message(self.limits.value_bytes),
+            }
+        )
+
+    # ---------------------------------------------------------------- what the child sends
+
+    def _received(self, number: int, payload: bytes) -> None:
+        if number != NOTICE:
+            return self._requested(number, payload)
+        self._notices.append(payload)
+        return self._read_notices() if self._reading is None else None
+
+    def _requested(self, number: int, payload: bytes) -> None:
+        self._asked = True
+        self._requests += 1
+        self._held += len(payload)
+        if self._requests > REQUESTS_PER_CALL * self.limits.calls + MAX_MEMBERS:
+            return self._end(LimitExceeded("calls", "the run asked for too much"))
+        if len(self._calls) >= self.limits.calls + self.limits.calls_in_flight:
+            return self._end(LimitExceeded("calls", "the run made too many calls at the same time"))
+        if self._held > MAX_HELD_BYTES:
+            self._child.pause(True)
+        task = asyncio.ensure_future(self._answer(number, payload))
+        self._calls.add(task)
+        task.add_done_callback(self._calls.discard)
+        return None
+
+    def _read_notices(self) -> None:
+        """Read the notices in their order; a long one is read in a thread, and the rest waits for it."""
+        while self._notices:
+            payload = self._notices.popleft()
+            if len(payload) > QUICK_BYTES:
+                self._reading = asyncio.ensure_future(self._read_long(payload))
+                return
+            self._told(partial(self._read_notice, payload))
+        if self._gone:
+            self._died(self._gone)
+
+    async def _read_long(self, payload: bytes) -> None:
+        try:
+            self._told(await anyio.to_thread.run_sync(tried, self._read_notice, payload, abandon_on_cancel=True))
+        finally:
+            self._reading = None
+        self._read_notices()
+
+    def _told(self, read: Callable[[], Notice]) -> None:
+        try:
+            self._notice(*read())
+        except MALFORMED as error:
+            self._malformed(error)
+        except MemoryError:
+            self._end(ProgramFailed("MemoryError", NO_ROOM, None, LESS))
+
+    def _notice(self, message: dict[str, Any], value: Any) -> None:
+        if message["t"] == "print":
+            return self._print(message["o"])
+        if message["t"] != "end":
+            raise ValueError("no such notice")
+        if type(dropped := message.get("dropped", 0)) is not int or dropped < 0:
+            raise ValueError("a count that is none")
+        self.printed.drop(dropped)
+        if "error" in message:
+            return self._end(self._explained(*message["error"]))
+        magic: dict[str, Any] = message["magic"]
+        outcome = Outcome(value, self.printed.text(), magic.get("format"), magic.get("sanitize"))
+        return None if self._ended.done() else self._ended.set_result(outcome)
+
+    def _explained(self, kind: Any, message: Any, line: Any) -> ProgramFailed:
+        if type(kind) is not str or type(message) is not str:
+            raise ValueError("an error without its words")
+        number, message = line if type(line) is int else None, message[:MAX_MESSAGE]
+        return ProgramFailed(kind[:100], message, number, _hint(kind, message, self.program.line(number)))
+
+    def _print(self, text: Any) -> None:
+        # The child itself sends nothing empty, and nothing beyond the cap: whatever does is no print of ours.
+        if type(text) is not str or not text or self._characters > self.limits.print_bytes:
+            raise ValueError("a print that is none")
+        self._characters += len(text)
+        self.printed("stdout", text)
+
+    def _malformed(self, error: Exception) -> None:
+        self._end(EngineCrashed(f"the process that ran the program sent a message that is none: {error}"[:200]))
+
+    def _lost(self, death: Death) -> None:
+        self._gone = death
+        if self._reading is None:  # else its last words may be its value
+            self._died(death)
+
+    def _died(self, death: Death) -> None:
+        for_memory = self._child.was_out_of_memory()
+        if death.unread and not self._asked:  # the program is all that it was sent
+            return self._end(StillbornRun(f"the process that was to run the program died before ({death.how})"))
+        if death.no_room:
+            return self._end(ProgramFailed("MemoryError", NO_ROOM, None, LESS))
+        if for_memory:
+            return self._end(ProgramFailed("MemoryError", ALL_TOGETHER, None, FEWER))
+        why = f"the process that ran the program died ({death.how}); nothing else is affected, run it again"
+        return self._end(EngineCrashed(why))
+
+    def _end(self, error: RunError) -> None:
+        if not self._ended.done():
+            self._ended.set_exception(error)
+
+    # ---------------------------------------------------------------- calls
+
+    async def _answer(self, number: int, payload: bytes) -> None:
+        try:
+            try:
+                request = await read_anywhere(partial(read_request, most_parts=self.limits.value_parts), payload)
+            except MALFORMED as error:
+                return self._malformed(error)
+            answer = await self._answered(*request)
+        except RunError as end:
+            return self._end(end)  # the program must not catch this
+        except OneToolError as error:
+            answer = failure_answer(builtin_exception(error))
+        except MemoryError:
+            answer = failure_answer(MemoryError(f"{NO_ROOM}; {LESS}"))
+        except MALFORMED as error:
+            # The request was one, so this is a fault of the server's own: told to the program, and to the log.
+            logger.exception("a call failed in the server")
+            answer = failure_answer(RuntimeError(f"the call failed in the server: {type(error).__name__}"))
+        finally:
+            self._let_go(payload)
+        return self._child.send(number, answer)
+
+    def _let_go(self, payload: bytes) -> None:
+        self._held -= len(payload)
+        if self._held <= MAX_HELD_BYTES < self._held + len(payload):
+            self._child.pause(False)
+
+    async def _answered(self, pack: str, name: str, args: list[Any] | None, kwargs: dict[str, Any]) -> bytes:
+        if args is not None:
+            return await value_answer(await self.reach.call(pack, name, args, kwargs))
+        match self.reach.member(pack, name):
+            case Constant(value) if isinstance(value, PurePath):
+                return orjson.dumps({"path": str(value)})
+            case Constant(value):
+                return await value_answer(value)
+            case Function():
+                return b'{"function":1}'
+            case _:
+                # A call of what is not there fails with the list of what is.
+                return await value_answer(await self.reach.call(pack, name, (), {}))
+
+    async def _cancel_work(self) -> None:
+        work = [*self._calls, *([self._reading] if self._reading else [])]
+        calls = [task for task in work if not task.done()]
+        for task in calls:
+            task.cancel()
+        if calls:
+            await asyncio.wait(calls, timeout=1.0)
+
+    # ---------------------------------------------------------------- the clock of computing
+
+    def _check_cpu(self) -> None:
+        used = self._child.cpu_seconds() - self._cpu_before
+        left = self.limits.cpu_seconds - used
+        if left <= 0:
+            text = f"the program computed for more than {self.limits.cpu_seconds:g} s"
+            return self._end(LimitExceeded("cpu_seconds", text))
+        if used >= PATIENCE_SECONDS and not self._lowered:
+            self._lowered = True
+            self._child.lower()
+        next_look = left if self._lowered else min(left, PATIENCE_SECONDS - used)
+        self._clock = asyncio.get_running_loop().call_later(max(next_look, 0.01), self._check_cpu)
+        return None
+
+
+def only_called(program: Program, packs: list[str]) -> dict[str, list[str]]:
+    """Return the members of packs that a program only ever calls: they need not be looked up before."""
+    functions = {id(node.func) for node in program.nodes if isinstance(node, ast.Call)}
+    called: dict[str, set[str]] = {}
+    valued: dict[str, set[str]] = {}
+    for node in program.nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in packs:
+            kept = called if id(node) in functions else valued
+            kept.setdefault(node.value.id, set()).add(node.attr)
+    return {pack: sorted(names - valued.get(pack, set())) for pack, names in called.items()}
+
+
+def _hint(kind: str, message: str, line: str) -> str:
+    if kind == "MemoryError":
+        return "the program used more memory than limits.memory_mb allows"
+    if kind == "PermissionError" and "Operation not permitted" in message:
+        return "programs are sandboxed: files, network and processes are reached through tools only"
+    return await_hint(kind, message, line)

@@ -1,0 +1,138 @@
+"""The commands that start a zygote: in namespaces of its own where they can be had, and without."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import sysconfig
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import ot
+import ot_sdk
+
+JAIL = Path(__file__).parent / "jail"
+INSIDE = "/onetool"
+"""Where the jail's own code is mounted."""
+PACKAGES = "/packages"
+"""Where the user's packages are mounted."""
+SYSTEM = ("/usr/lib", "/usr/lib64", "/usr/share/zoneinfo")
+LINKS = ("/lib", "/lib64")
+FLAGS = ("-I", "-S", "-B", "-X", "utf8", "-W", "ignore")
+NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try")
+AS_ROOT = ("--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP")
+"""As root no namespace of users is needed: the zygote becomes a user that nobody is, and gives these up."""
+AS_USER = ("--unshare-user", "--uid", "65534", "--gid", "65534", "--cap-drop", "ALL")
+
+
+@dataclass(frozen=True)
+class ZygoteCommand:
+    """How to start a zygote, and what of the jail that alone provides."""
+
+    argv: tuple[str, ...]
+    namespaces: bool
+    read_paths: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+    why_not: str = ""
+
+
+@dataclass(frozen=True)
+class Packages:
+    """A directory of installed packages that programs may import, and what is imported ahead."""
+
+    directory: Path
+    imports: tuple[str, ...]
+
+
+def jail_commands(control_fd: int, *, namespaces: bool = True, packages: Packages | None = None) -> list[ZygoteCommand]:
+    """Return the ways to start a jailed zygote, the strongest first."""
+    python = _python()
+    given: tuple[str, ...] = (str(packages.directory),) if packages else ()
+    imports = packages.imports if packages else ()
+    plain = ZygoteCommand((*_interpreter(python, _root(), control_fd),), False, given, imports)
+    bwrap = shutil.which("bwrap", path=os.environ.get("PATH", "/usr/bin:/bin")) if namespaces else None
+    if bwrap is None:
+        return [plain]
+    users = [AS_ROOT, AS_USER] if os.geteuid() == 0 else [AS_USER]
+    return [*(_in_namespaces(bwrap, python, user, control_fd, packages) for user in users), plain]
+
+
+def trusted_command(control_fd: int) -> ZygoteCommand:
+    """Return how to start a zygote without a jail, in the server's own environment."""
+    script = _script(_root(), control_fd, "from ot.runtime.engines.forked.jail.zygote import main")
+    return ZygoteCommand((sys.executable, "-P", "-B", "-X", "utf8", "-W", "ignore", "-c", script), namespaces=False)
+
+
+def _in_namespaces(
+    bwrap: str, python: str, user: Sequence[str], control_fd: int, packages: Packages | None
+) -> ZygoteCommand:
+    argv = [bwrap, *user, *NAMESPACES, "--die-with-parent", "--new-session", "--clearenv", "--setenv", "TZ", "UTC0"]
+    needed = _needed(python)
+    for parent in dict.fromkeys(str(parent) for path in needed for parent in reversed(Path(path).parents[:-1])):
+        # Else only root could look into them.
+        argv += ["--perms", "0755", "--dir", parent]
+    for path in needed:
+        argv += ["--ro-bind-try", path, path]
+    for link in LINKS:
+        argv += _library(link)
+    for inner, outer in _own_code().items():
+        argv += ["--ro-bind", str(outer), f"{INSIDE}/{inner}"]
+    if packages:
+        argv += ["--ro-bind", str(packages.directory), PACKAGES]
+    argv += ["--perms", "0755", "--dir", "/dev", "--dev-bind", os.devnull, os.devnull]
+    argv += ["--remount-ro", "/", "--chdir", "/", "--"]
+    given, imports = ((PACKAGES,), packages.imports) if packages else ((), ())
+    return ZygoteCommand((*argv, *_interpreter(python, INSIDE, control_fd)), True, given, imports)
+
+
+def _needed(python: str) -> list[str]:
+    """Return the interpreter, its standard library and the libraries of the system."""
+    variables = sysconfig.get_config_vars()
+    library = Path(str(variables.get("LIBDIR", ""))) / str(variables.get("INSTSONAME", ""))
+    own = [
+        python,
+        sysconfig.get_path("stdlib"),
+        sysconfig.get_path("platstdlib", vars={"platbase": sys.base_exec_prefix}),
+    ]
+    return [*dict.fromkeys([*SYSTEM, *own, *([str(library)] if library.suffix != ".a" and library.is_file() else [])])]
+
+
+def _library(path: str) -> list[str]:
+    if not Path(path).is_symlink():
+        return ["--ro-bind-try", path, path]
+    return ["--symlink", str(Path(path).readlink()), path]
+
+
+def _own_code() -> dict[str, Path]:
+    packages = ("ot", "ot/runtime", "ot/runtime/engines", "ot/runtime/engines/forked")
+    found = {f"{package}/__init__.py": Path(_root()) / package / "__init__.py" for package in packages}
+    return found | {"ot/runtime/engines/forked/jail": JAIL, "ot_sdk": Path(ot_sdk.__file__).parent}
+
+
+def _root() -> str:
+    """Return the directory that our packages are in."""
+    return str(Path(ot.__file__).parents[1])
+
+
+def _python() -> str:
+    """Return the interpreter itself, not the environment that the server runs in."""
+    base: str = getattr(sys, "_base_executable", "") or sys.executable
+    return str(Path(base).resolve())
+
+
+def _interpreter(python: str, root: str, control_fd: int) -> tuple[str, ...]:
+    imports = (
+        "from ot.runtime.engines.forked.jail import without_fork_hooks\n"
+        "with without_fork_hooks(): from ot.runtime.engines.forked.jail.zygote import main"
+    )
+    return (python, *FLAGS, "-c", _script(root, control_fd, imports))
+
+
+def _script(root: str, control_fd: int, imports: str) -> str:
+    return (
+        f"import sys; sys.path.insert(0, {root!r})\n{imports}\nsys.path.remove({root!r}); main({control_fd})"
+        # By this a zygote that has outlived its server is known.
+        f" # of server {os.getpid()}"
+    )

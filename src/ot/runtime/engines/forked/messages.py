@@ -1,0 +1,140 @@
+"""The messages of a forked child, read by the server: whatever they hold, they are data or an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, NoReturn
+
+import anyio.to_thread
+import orjson
+
+from ot.errors import DataTooLarge
+from ot.nearest_names import MAX_NAME
+from ot.runtime.engines.engine import NO_VALUE
+from ot.values.parts import Unread, has_many_parts, holds_more
+from ot_sdk import tagged
+from ot_sdk.errors import NotPlain
+from ot_sdk.tagged import decode
+
+QUICK_BYTES = 1 << 15
+"""Messages up to this size are read on the event loop, larger ones in a thread."""
+QUICK_PARTS = 2000
+TAG = b'"$ot"'
+VALUE_FIRST, AFTER_VALUE = b'{"v":', b',"magic":'
+"""How the child writes the message that its value is in."""
+MALFORMED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+"""What reading a message raises that is none."""
+
+
+class Request(NamedTuple):
+    """What a program asks for: a call, or without arguments what a member of a pack is."""
+
+    pack: str
+    name: str
+    args: list[Any] | None
+    kwargs: dict[str, Any]
+
+
+def read_request(payload: bytes, most_parts: int) -> Request:
+    """Return the request that a message holds.
+
+    Raises:
+        DataTooLarge: It holds more than *most_parts*.
+        ValueError: It holds none; so do the other errors of ``MALFORMED``.
+    """
+    if has_many_parts(payload, most_parts):
+        raise DataTooLarge("a call", f"its arguments hold more than {most_parts:,} parts (limits.value_parts)")
+    message = _message(payload)
+    pack, name = message["p"], message["f"]
+    if not _is_name(pack) or not _is_name(name):
+        raise ValueError("a call names no tool")
+    if message["t"] == "member":
+        return Request(pack, name, None, {})
+    names, values = decode(message["k"]), [decode(value) for value in message["w"]]
+    if message["t"] != "call" or not all(map(_is_name, names)):
+        raise ValueError("no such request")
+    return Request(pack, name, [decode(value) for value in message["a"]], dict(zip(names, values, strict=True)))
+
+
+def _is_name(name: Any) -> bool:
+    return type(name) is str and len(name) <= MAX_NAME
+
+
+def read_notice(payload: bytes, most_parts: int) -> tuple[dict[str, Any], Any]:
+    """Return what a message tells, and the program's value if that is in it, unread when it is large.
+
+    Raises:
+        ValueError: As ``read_request``.
+    """
+    if has_many_parts(payload, most_parts):
+        return _large_notice(payload)
+    message = _message(payload)
+    if "v" not in message:
+        return message, NO_VALUE
+    # Without a tag in it a value is what JSON says, however large.
+    return message, decode(message["v"]) if TAG in payload else message["v"]
+
+
+def _large_notice(payload: bytes) -> tuple[dict[str, Any], Unread]:
+    """Return a message whose value is large: that comes first, and is not looked at."""
+    rest = payload.rfind(AFTER_VALUE)
+    if not payload.startswith(VALUE_FIRST) or rest < 0 or len(payload) - rest > QUICK_BYTES:
+        raise ValueError("a message holds too many parts")
+    return _message(b"{" + payload[rest + 1 :]), Unread(payload[len(VALUE_FIRST) : rest])
+
+
+def _message(payload: bytes) -> dict[str, Any]:
+    message = _loaded(payload)
+    if type(message) is not dict:
+        raise ValueError("a message is no object")
+    return message  # pyright: ignore[reportUnknownVariableType] - of JSON types
+
+
+def _loaded(payload: bytes) -> Any:
+    try:
+        return orjson.loads(payload)
+    except orjson.JSONDecodeError as error:
+        if "Not enough memory" in error.msg:  # it has no other way to say so
+            raise MemoryError(error.msg) from None
+        raise
+
+
+def tried[T](read: Callable[[bytes], T], payload: bytes) -> Callable[[], T]:
+    """Return what gives the value that *read* made, or raises what it raised: for reading in a thread."""
+    try:
+        value = read(payload)
+    except (*MALFORMED, MemoryError) as error:
+        return partial(_raise, error)
+    return lambda: value
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
+
+
+async def read_anywhere[T](read: Callable[[bytes], T], payload: bytes) -> T:
+    """Return what *read* makes of *payload*: here when it is short, in a thread when it is long."""
+    if len(payload) <= QUICK_BYTES:
+        return read(payload)
+    return (await anyio.to_thread.run_sync(tried, read, payload, abandon_on_cancel=True))()
+
+
+async def value_answer(value: Any) -> bytes:
+    """Return the answer to a call that has come to *value*."""
+    if holds_more(value, QUICK_PARTS):
+        return await anyio.to_thread.run_sync(_value_answer, value, abandon_on_cancel=True)
+    return _value_answer(value)
+
+
+def _value_answer(value: Any) -> bytes:
+    try:
+        return orjson.dumps({"v": tagged.encode(value)})
+    except NotPlain as error:
+        return failure_answer(TypeError(str(error)))
+
+
+def failure_answer(error: Exception) -> bytes:
+    """Return the answer to a call that failed: a builtin exception's name and text."""
+    text = str(error.args[0]) if error.args else ""
+    return orjson.dumps({"e": [type(error).__name__, text.encode("utf-8", "replace").decode()]})

@@ -1,1 +1,0 @@
-"""What runs inside the jail of the exact engine: standard library only, beside ``ot_sdk``."""

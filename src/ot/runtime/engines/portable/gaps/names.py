@@ -1,0 +1,312 @@
+"""The nodes of a program, what its names stand for as far as its text tells, and which parts of it call tools."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Set
+from functools import cached_property
+from typing import TypeVar, cast
+
+from ot.runtime.engines.portable.gaps.rules import LAZY, MODULES, NOT_PLAIN, VIEWS
+
+Node = TypeVar("Node", bound=ast.AST)
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+# Before the name of a pack, so that no pack is mistaken for a module or a builtin.
+PACK = "@"
+# datetime.datetime.now has three parts; nothing that is looked for has more than four.
+_LONGEST_PATH = 4
+# Numbers that round() treats alike.
+_MAKES = {"decimal.Decimal": "Decimal", "int": "int"}
+
+
+class Nodes:
+    """The nodes of a program by their type, from one walk."""
+
+    def __init__(self, tree: ast.AST) -> None:
+        found: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
+        waiting = [tree]
+        # Every run waits for this loop: ast.walk() is half as slow again.
+        while waiting:
+            node = waiting.pop()
+            found[type(node)].append(node)
+            for field in node._fields:
+                value = getattr(node, field, None)
+                if isinstance(value, list):
+                    waiting.extend(item for item in cast(list[object], value) if isinstance(item, ast.AST))
+                elif isinstance(value, ast.AST) and field != "ctx":
+                    waiting.append(value)
+        self._by_type = dict(found)
+
+    def types(self) -> Collection[type[ast.AST]]:
+        """Return the types that occur."""
+        return self._by_type.keys()
+
+    def of(self, kind: type[Node]) -> list[Node]:
+        """Return the nodes of exactly this type."""
+        return cast(list[Node], self._by_type.get(kind, []))
+
+
+class Names:
+    """Answers what an expression stands for; whatever the program binds itself is its own."""
+
+    def __init__(self, nodes: Nodes, packs: Collection[str]) -> None:
+        self.nodes = nodes
+        self._packs = frozenset(packs)
+        self._bound: dict[str, list[ast.expr | None]] = {}
+        self._imports: dict[str, str] = {}
+        self._paths: dict[str, str] = {}
+        self._kinds: dict[str, str] = {}
+        self._collect_imports()
+        self._collect_names()
+
+    # ------------------------------------------------------------ what the program binds
+
+    def _collect_imports(self) -> None:
+        for node in self.nodes.of(ast.Import):
+            for alias in node.names:
+                top = alias.name.partition(".")[0]
+                self._import(alias.asname or top, alias.name if alias.asname else top)
+        for node in self.nodes.of(ast.ImportFrom):
+            for alias in node.names:
+                self._import(alias.asname or alias.name, f"{node.module}.{alias.name}")
+
+    def _import(self, name: str, path: str) -> None:
+        path = PACK + path if path.partition(".")[0] in self._packs else path
+        # Two imports under one name (a fallback): what it stands for is decided at run time.
+        self._imports[name] = path if self._imports.get(name, path) == path else ""
+
+    def _collect_names(self) -> None:
+        values = {id(target): value for target, value in self._assignments()}
+        for node in self.nodes.of(ast.Name):
+            if not isinstance(node.ctx, ast.Load):
+                self._bound.setdefault(node.id, []).append(values.get(id(node)))
+        for name in self._other_bindings():
+            self._bound.setdefault(name, []).append(None)
+
+    def _assignments(self) -> Iterator[tuple[ast.expr, ast.expr]]:
+        for node in self.nodes.of(ast.Assign):
+            if len(node.targets) == 1:
+                yield node.targets[0], node.value
+        for node in self.nodes.of(ast.AnnAssign):
+            if node.value:
+                yield node.target, node.value
+        for node in self.nodes.of(ast.NamedExpr):
+            yield node.target, node.value
+
+    def _other_bindings(self) -> Iterator[str]:
+        for kind in (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef):
+            yield from (node.name for node in self.nodes.of(kind))
+        yield from (node.arg for node in self.nodes.of(ast.arg))
+        for kind in (ast.ExceptHandler, ast.MatchAs, ast.MatchStar):
+            yield from (node.name for node in self.nodes.of(kind) if node.name)
+        yield from (node.rest for node in self.nodes.of(ast.MatchMapping) if node.rest)
+
+    def binds(self, name: str) -> bool:
+        """Whether the program gives *name* a meaning of its own, or a pack does."""
+        return name in self._bound or name in self._imports or name in self._packs
+
+    def has_pack(self, name: str) -> bool:
+        """Whether the host binds a pack of this name."""
+        return name in self._packs
+
+    @cached_property
+    def attributes(self) -> frozenset[str]:
+        """The attributes that the program's own classes and objects have."""
+        own = {node.attr for node in self.nodes.of(ast.Attribute) if not isinstance(node.ctx, ast.Load)}
+        for node in self.nodes.of(ast.ClassDef):
+            own.add("__class__")  # objects of the program have it, though no others do
+            own.update(name for statement in node.body for name in self.bound_by(statement))
+        for call, path in self.calls:
+            if path in ("collections.namedtuple", "setattr", "type"):
+                own.update(_words(call))
+        return frozenset(own)
+
+    def may_have(self, attribute: str) -> bool:
+        """Whether a value of the program may have *attribute*: one of its own objects, or a pack that is handed on."""
+        return attribute in self.attributes or self.packs_escape
+
+    @staticmethod
+    def bound_by(statement: ast.stmt) -> list[str]:
+        """Return the names that a statement of a class binds."""
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return [statement.name]
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        return [node.id for target in targets if target for node in ast.walk(target) if isinstance(node, ast.Name)]
+
+    # ------------------------------------------------------------ what an expression stands for
+
+    def path(self, expr: ast.AST) -> str:
+        """Return what *expr* names, as ``re.sub``, ``map`` or ``@web.fetch``, or nothing if it is the program's own."""
+        attributes: list[str] = []
+        while isinstance(expr, ast.Attribute) and len(attributes) < _LONGEST_PATH:
+            attributes.append(expr.attr)
+            expr = expr.value
+        if not isinstance(expr, ast.Name):
+            return ""
+        if (known := self._paths.get(expr.id)) is None:
+            self._paths[expr.id] = ""  # a name that stands for itself ends here
+            known = self._paths[expr.id] = self._path_of(expr.id)
+        return ".".join([known, *reversed(attributes)]) if known and attributes else known
+
+    def _path_of(self, name: str) -> str:
+        values = self._bound.get(name)
+        if values is None:
+            known = name if hasattr(builtins, name) or name in MODULES else ""
+            return self._imports.get(name, PACK + name if name in self._packs else known)
+        if name in self._imports or len(values) != 1 or values[0] is None:
+            return ""
+        return self.path(values[0])
+
+    @cached_property
+    def calls(self) -> list[tuple[ast.Call, str]]:
+        """Every call, with what it calls as `path` gives it."""
+        return [(call, self.path(call.func)) for call in self.nodes.of(ast.Call)]
+
+    def is_pack(self, expr: ast.AST) -> bool:
+        """Whether *expr* is a pack or something in it."""
+        return self.path(expr).startswith(PACK)
+
+    @cached_property
+    def uses_packs(self) -> bool:
+        """Whether the program names a pack at all."""
+        return any(self.is_pack(node) for node in self.nodes.of(ast.Name))
+
+    @cached_property
+    def packs_escape(self) -> bool:
+        """Whether a pack is handed on, so that an unknown object may be one."""
+        held = {id(node.value) for node in self.nodes.of(ast.Attribute)}
+        return any(id(node) not in held and self.is_pack(node) for node in self.nodes.of(ast.Name))
+
+    def kind(self, expr: ast.AST | None) -> str:
+        """Return ``lazy``, ``view``, ``range``, ``iterator`` or a type if the text shows it, else nothing."""
+        if isinstance(expr, ast.Constant):
+            return type(expr.value).__name__
+        if isinstance(expr, ast.Call):
+            return self._kind_of_call(expr)
+        if isinstance(expr, ast.Subscript) and isinstance(expr.slice, ast.Slice):
+            return self.kind(expr.value)
+        if not isinstance(expr, ast.Name):
+            return "lazy" if isinstance(expr, ast.GeneratorExp) else ""
+        if expr.id not in self._kinds:
+            self._kinds[expr.id] = ""
+            kinds = {self.kind(value) for value in self._bound.get(expr.id, [])}
+            self._kinds[expr.id] = kinds.pop() if len(kinds) == 1 and expr.id not in self._imports else ""
+        return self._kinds[expr.id]
+
+    def _kind_of_call(self, call: ast.Call) -> str:
+        path = self.path(call.func)
+        if path in LAZY:
+            return "lazy"
+        if path in NOT_PLAIN or (path.startswith("itertools.") and path != "itertools.tee"):
+            return "range" if path == "range" else "iterator"
+        if isinstance(call.func, ast.Attribute) and call.func.attr in VIEWS and not path and not call.args:
+            return "" if call.func.attr in self.attributes else "view"
+        return _MAKES.get(path, "")
+
+    def only_value(self, expr: ast.expr | None) -> ast.expr | None:
+        """Return what the text assigns to the name *expr*, if that is one thing."""
+        if not isinstance(expr, ast.Name) or expr.id in self._imports:
+            return None
+        values = self._bound.get(expr.id, [])
+        return values[0] if len(values) == 1 else None
+
+    @staticmethod
+    def arguments(call: ast.Call) -> list[ast.expr]:
+        """Return what is given to a call, by position and by name."""
+        return [*call.args, *(keyword.value for keyword in call.keywords)]
+
+    @cached_property
+    def functions(self) -> dict[str, list[Function]]:
+        """The program's functions, methods and named lambdas."""
+        found: dict[str, list[Function]] = {}
+        for kind in (ast.FunctionDef, ast.AsyncFunctionDef):
+            for node in self.nodes.of(kind):
+                found.setdefault(node.name, []).append(node)
+        for target, value in self._assignments():
+            if isinstance(target, ast.Name) and isinstance(value, ast.Lambda):
+                found.setdefault(target.id, []).append(value)
+        return found
+
+    def function_name(self, node: ast.AST) -> str:
+        """Return the name under which the program keeps the function *node*, or nothing."""
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return node.name
+        return self._lambdas.get(id(node), "") if isinstance(node, ast.Lambda) else ""
+
+    @cached_property
+    def tools(self) -> ToolCalls:
+        """Which parts of the program call tools."""
+        return ToolCalls(self)
+
+    @cached_property
+    def _lambdas(self) -> dict[int, str]:
+        return {id(value): target.id for target, value in self._assignments() if isinstance(target, ast.Name)}
+
+
+def _words(call: ast.Call) -> Iterator[str]:
+    """Yield the words written in the arguments of a call, and in lists and dicts among them."""
+    for node in [*call.args, *(part for arg in call.args for part in ast.iter_child_nodes(arg))]:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from node.value.replace(",", " ").split()
+
+
+class ToolCalls:
+    """Answers whether running a part of a program can call a tool; made in one walk, however deep the program is."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._order: list[tuple[ast.AST, int]] = []
+        self._callers: dict[str, set[str]] = defaultdict(set)
+        self._walk(names.nodes.of(ast.Module)[0])
+        self._functions = self._functions_that_call()
+        self._parts = self.around({id(call) for call, _ in names.calls if self._callee(call.func) in self._functions})
+
+    def _walk(self, tree: ast.AST) -> None:
+        """Write down every node with the place of its parent, and who calls whom by name."""
+        waiting = [(tree, -1, "")]
+        while waiting:
+            node, parent, function = waiting.pop()
+            if isinstance(node, ast.Call):
+                self._callers[self._callee(node.func)].add(function)
+            inside = self._names.function_name(node) or function
+            waiting.extend((child, len(self._order), inside) for child in ast.iter_child_nodes(node))
+            self._order.append((node, parent))
+
+    def _callee(self, func: ast.expr) -> str:
+        if self._names.is_pack(func):
+            return PACK
+        return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+
+    def _functions_that_call(self) -> frozenset[str]:
+        found, waiting = {PACK}, [PACK]
+        while waiting:
+            more = self._callers.get(waiting.pop(), set[str]()) - found - {""}
+            found |= more
+            waiting.extend(more)
+        return frozenset(found)
+
+    def around(self, ids: Set[int]) -> frozenset[int]:
+        """Return *ids* and the ids of what these nodes stand in, up to the function that holds them."""
+        found, places = set(ids), set[int]()
+        for place in range(len(self._order) - 1, -1, -1):
+            node, parent = self._order[place]
+            if place in places or id(node) in found:
+                found.add(id(node))
+                if not isinstance(node, Function):
+                    places.add(parent)
+        return frozenset(found)
+
+    def within(self, *nodes: ast.AST) -> bool:
+        """Whether running these nodes can call a tool."""
+        return any(id(node) in self._parts for node in nodes)
+
+    def by(self, expr: ast.expr) -> bool:
+        """Whether *expr*, called as a function, calls a tool."""
+        if isinstance(expr, ast.Lambda):
+            return self.within(expr)
+        if isinstance(expr, ast.Call):
+            return self._names.path(expr.func) == "functools.partial" and any(map(self.by, expr.args))
+        return self._callee(expr) in self._functions

@@ -1,0 +1,348 @@
+"""One program on its way through one Monty session."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import contextlib
+import re
+import secrets
+import time
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pydantic_monty as monty
+
+from ot.config.models import Limits
+from ot.errors import EngineCrashed, LimitExceeded, OneToolError, ProgramFailed, RunError
+from ot.execution.deadline import Deadline
+from ot.runtime.aliases import replace_ranges
+from ot.runtime.assigned_names import assigned_names
+from ot.runtime.engines.engine import NO_VALUE, Constant, Function, Missing, Outcome, PrintCapture, Reach, StillbornRun
+from ot.runtime.engines.failures import await_hint, builtin_exception
+from ot.runtime.engines.portable.refusals import OTHERWISE, REFUSED, refusal
+from ot.runtime.program import Program
+
+SUSPENSIONS = re.compile(r"suspension limit \d+ exceeded")
+"""How Monty says that a program asked for the host too often."""
+MAX_MESSAGE = 4000
+STILLBORN_SECONDS = 0.03
+
+Answer = Mapping[str, Any]
+
+
+class PackHandle:
+    """What stands for a pack inside a program; it holds nothing."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<pack>"
+
+
+@dataclass
+class Memory:
+    """What the host must know of the programs that ran in one Monty session, to answer for their functions too."""
+
+    feeds: int = 0
+    packs: dict[Any, str] = field(default_factory=dict[Any, str])
+    references: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    awaited: dict[str, Collection[tuple[int, int]]] = field(default_factory=dict[str, Collection[tuple[int, int]]])
+    """The calls that are awaited, by the name that Monty gave to the program."""
+    binds: set[str] = field(default_factory=set[str])
+    """Names that programs assigned: packs of the same names are hidden."""
+
+    def begin(self) -> str:
+        """Return how Monty names the next text that it is fed."""
+        self.feeds += 1
+        return f"<python-input-{self.feeds - 1}>"
+
+
+class PortableRun:
+    """Feeds a program to a session and answers what it asks for."""
+
+    def __init__(
+        self, program: Program, reach: Reach, limits: Limits, deadline: Deadline, memory: Memory | None = None
+    ) -> None:
+        """Run *program*; *memory* is that of the session that it goes on with."""
+        self._memory = memory or Memory()
+        self._source = ""
+        self.program = calls_for_missing_members(program, reach, self._memory.binds)
+        self.reach = reach
+        self.limits = limits
+        self.deadline = deadline
+        self.printed = PrintCapture(limits.print_bytes)
+        self._packs = self._memory.packs
+        self._references = self._memory.references
+        self._calls: dict[int, asyncio.Task[Answer]] = {}
+        self._failures: set[str] = set()
+        """What tools said when they failed: none of it is the engine's own refusal."""
+        self._end: RunError | None = None
+        self._host_seconds = 0.0
+        self._asked = False
+        self._started = time.monotonic()
+
+    async def drive(self, session: monty.AsyncMontySession) -> Outcome:
+        """Return the outcome, within the run's wall clock."""
+        self._started = time.monotonic()
+        try:
+            async with self.deadline.timeout():
+                return await self._feed(session)
+        except TimeoutError:
+            raise LimitExceeded("run_seconds", f"the run took longer than {self.limits.run_seconds:g} s") from None
+        finally:
+            await self._cancel_calls()
+
+    async def _feed(self, session: monty.AsyncMontySession) -> Outcome:
+        mark = NoValueMark(self.program)
+        try:
+            hidden = self._memory.binds
+            packs = [name for name in self.program.loads if name not in hidden and self.reach.has_pack(name)]
+            inputs = {name: self._handle(name) for name in packs}
+            self._source = self._memory.begin()
+            if self.program.awaited:
+                self._memory.awaited[self._source] = self.program.awaited
+            self._memory.binds |= assigned_names(self.program.tree)
+            snapshot = await session.feed_start(
+                self.program.source + mark.source, inputs=inputs, print_callback=self.printed
+            )
+            while not isinstance(snapshot, monty.MontyComplete):
+                snapshot = await self._step(snapshot)
+                if self._end:
+                    raise self._end
+            value = snapshot.output
+            magic = await self._magic(session)
+        except monty.MontyError as error:
+            raise self._end or self._explained(error) from None
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            # Values that have no form outside the sandbox fail while they are converted, as bare exceptions.
+            raise ProgramFailed(type(error).__name__, f"the result cannot be returned: {error}") from None
+        return Outcome(
+            mark.result(value),
+            self.printed.text(),
+            magic.get("__format__"),
+            magic.get("__sanitize__"),
+            describe_foreign,
+        )
+
+    async def _magic(self, session: monty.AsyncMontySession) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name in self.program.magic:
+            self._memory.begin()
+            with contextlib.suppress(monty.MontyRuntimeError):  # assigned in a branch not taken, or in a function
+                found[name] = await session.feed_run(name, print_callback=self.printed)
+        return found
+
+    # ---------------------------------------------------------------- one step
+
+    async def _step(self, snapshot: Any) -> Any:
+        self._asked = True
+        pack = self._packs.get(getattr(snapshot, "object_id", None))
+        match snapshot:
+            case monty.AsyncFutureSnapshot():
+                return await self._settle(snapshot)
+            case monty.AsyncNameLookupSnapshot() if pack is not None:
+                return await self._look_up_member(snapshot, pack)
+            case monty.AsyncNameLookupSnapshot():
+                return await self._look_up_name(snapshot)
+            case _:
+                return await self._answer_call(snapshot, pack)
+
+    async def _look_up_name(self, snapshot: monty.AsyncNameLookupSnapshot) -> Any:
+        name = snapshot.variable_name
+        if self.reach.has_pack(name):
+            return await snapshot.resume(value=self._handle(name))
+        return await snapshot.resume()
+
+    async def _look_up_member(self, snapshot: monty.AsyncNameLookupSnapshot, pack: str) -> Any:
+        name = snapshot.variable_name
+        match self.reach.member(pack, name):
+            case Constant(value):
+                return await snapshot.resume(value=value)
+            case Function():
+                return await snapshot.resume(value=self._reference(pack, name))
+            case _:
+                return await snapshot.resume()
+
+    async def _answer_call(self, snapshot: monty.AsyncFunctionSnapshot, pack: str | None) -> Any:
+        name = str(snapshot.function_name)
+        if pack is None:
+            reference = None if snapshot.is_os_function else self._references.get(name)
+            if reference is None:
+                return await self._answer_system(snapshot)
+            pack, name = reference
+        position = snapshot.position
+        line = self.program.line_at(position.start) if position.filename == self._source else None
+        try:
+            call = self.reach.call(pack, name, snapshot.args, snapshot.kwargs, line=line)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            # Arguments that have no form outside the sandbox fail while they are converted.
+            return await snapshot.resume({"exception": TypeError(f"{pack}.{name}(): {error}")})
+        if (position.start, position.end) in self._memory.awaited.get(position.filename, ()):
+            self._calls[snapshot.call_id] = asyncio.create_task(self._answer(call))
+            return await snapshot.resume({"future": ...})
+        return await self._resume(snapshot, self._answer(call))
+
+    async def _answer_system(self, snapshot: monty.AsyncFunctionSnapshot) -> Any:
+        name = snapshot.function_name
+        if name not in ("system.sleep", "system.async_sleep"):
+            return await snapshot.resume_not_handled() if snapshot.is_os_function else await snapshot.resume_auto()
+        seconds = float(snapshot.args[0]) if snapshot.args else 0.0
+        if seconds > self.deadline.seconds_left:
+            self._end = LimitExceeded("run_seconds", f"sleep({seconds:g}) is longer than the run may still take")
+            raise self._end
+        if name == "system.sleep":
+            return await self._resume(snapshot, self._sleep(seconds))
+        self._calls[snapshot.call_id] = asyncio.create_task(self._sleep(seconds))
+        return await snapshot.resume({"future": ...})
+
+    @staticmethod
+    async def _sleep(seconds: float) -> Answer:
+        await asyncio.sleep(max(seconds, 0))
+        return {"return_value": None}
+
+    async def _resume(self, snapshot: monty.AsyncFunctionSnapshot, answer: Coroutine[Any, Any, Answer]) -> Any:
+        started = time.monotonic()
+        result = await answer
+        self._host_seconds += time.monotonic() - started
+        if self._end:
+            raise self._end
+        return await snapshot.resume(result)  # pyright: ignore[reportArgumentType] - one of ExternalResult's two shapes
+
+    async def _settle(self, snapshot: monty.AsyncFutureSnapshot) -> Any:
+        started = time.monotonic()
+        waiting = {call_id: self._calls[call_id] for call_id in snapshot.pending_call_ids}
+        await asyncio.wait(waiting.values(), return_when=asyncio.FIRST_COMPLETED)
+        self._host_seconds += time.monotonic() - started
+        if self._end:
+            raise self._end
+        done = {call_id: self._calls.pop(call_id).result() for call_id, task in waiting.items() if task.done()}
+        return await snapshot.resume(done)  # pyright: ignore[reportArgumentType] - as above
+
+    # ---------------------------------------------------------------- handles and answers
+
+    def _handle(self, pack: str) -> monty.ClassInstance:
+        handle = monty.ClassInstance(PackHandle())
+        self._packs[handle.id] = pack
+        return handle
+
+    def _reference(self, pack: str, name: str) -> Callable[[], None]:
+        def reference() -> None: ...
+
+        # As the exact engine shows it; no two tools share it, as they could share names put together with underscores.
+        reference.__name__ = f"<tool {pack}.{name}>"
+        self._references[reference.__name__] = (pack, name)
+        return reference
+
+    async def _answer(self, call: Coroutine[Any, Any, Any]) -> Answer:
+        try:
+            return {"return_value": await call}
+        except RunError as end:
+            # The program must not catch this: the run ends at the next step.
+            self._end = end
+            return {"exception": RuntimeError("the run has ended")}
+        except OneToolError as error:
+            failure = builtin_exception(error)
+            self._failures.add(_text(failure))
+            return {"exception": failure}
+
+    async def _cancel_calls(self) -> None:
+        calls = [task for task in self._calls.values() if not task.done()]
+        for task in calls:
+            task.cancel()
+        if calls:
+            await asyncio.wait(calls, timeout=1.0)
+
+    # ---------------------------------------------------------------- what went wrong
+
+    def _explained(self, error: monty.MontyError) -> RunError:
+        if isinstance(error, monty.MontyCrashedError):
+            if error.timed_out or self._computed() >= self.limits.cpu_seconds * 0.9:
+                return self._cpu_limit()
+            died = StillbornRun if not self._asked and self._computed() < STILLBORN_SECONDS else EngineCrashed
+            return died("the process that ran the program died; nothing else is affected, run it again")
+        inner = error.exception()
+        kind, message = type(inner).__name__, _text(inner)
+        if kind == "TimeoutError" and self._computed() >= self.limits.cpu_seconds * 0.9:
+            return self._cpu_limit()
+        if kind == "RuntimeError" and SUSPENSIONS.fullmatch(message):
+            return LimitExceeded("calls", "the run made too many calls, lookups and sleeps")
+        line = self._line(error)
+        told_by_tool = message in self._failures
+        if not told_by_tool and (refused := refusal(message, self.program.line(line), self.reach.has_pack)):
+            return ProgramFailed(REFUSED, refused.what, line, refused.instead)
+        return ProgramFailed(kind, message[:MAX_MESSAGE], line, self._hint(kind, message, line))
+
+    def _computed(self) -> float:
+        """How long the program itself has been computing: what the engine's own clock counts."""
+        return time.monotonic() - self._started - self._host_seconds
+
+    def _cpu_limit(self) -> LimitExceeded:
+        return LimitExceeded("cpu_seconds", f"the program computed for more than {self.limits.cpu_seconds:g} s")
+
+    def _line(self, error: monty.MontyError) -> int | None:
+        if not isinstance(error, monty.MontyRuntimeError | monty.MontySyntaxError):
+            return None
+        return next((frame.line for frame in reversed(error.traceback()) if frame.filename == self._source), None)
+
+    def _hint(self, kind: str, message: str, line: int | None) -> str:
+        if kind == "MemoryError":
+            return "the program used more memory than limits.memory_mb allows"
+        if kind in ("NotImplementedError", "ImportError", "ModuleNotFoundError"):
+            return f"the portable engine lacks this; {OTHERWISE}"
+        return await_hint(kind, message, self.program.line(line))
+
+
+class NoValueMark:
+    """Tells a program that ended without a value from one that returned None."""
+
+    def __init__(self, program: Program) -> None:
+        self._never = not program.ends_in_expression and not program.returns
+        # Only a program that may or may not reach a return needs a mark at its end.
+        needed = program.returns and not program.ends_in_expression
+        self._text = f"no value {secrets.token_hex(8)}" if needed else ""
+        self.source = f"\n{self._text!r}" if self._text else ""
+
+    def result(self, value: Any) -> Any:
+        """Return the program's value, or NO_VALUE."""
+        return NO_VALUE if self._never or (self._text and value == self._text) else value
+
+
+def describe_foreign(value: Any) -> Any:
+    """Return the program's dataclass as its fields, its named tuple as a tuple, and a short text for the rest."""
+    if isinstance(value, tuple):
+        return tuple(value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - of any items
+    if isinstance(value, PackHandle):
+        return "<pack>"
+    if isinstance(value, monty.MontyClassProxy):
+        return dict(value.attributes) if value.is_dataclass else f"<{value.name} object>"
+    if isinstance(value, monty.MontyStdTypeProxy | monty.MontyClassTypeProxy):
+        return f"<{value.name}>"
+    return f"<{type(value).__name__}>"
+
+
+def _text(error: BaseException) -> str:
+    """Return an exception's message; KeyError shows its key as Python does."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - made of the program's own data
+        return ""
+
+
+def calls_for_missing_members(program: Program, reach: Reach, hidden: Collection[str] = ()) -> Program:
+    """Return *program* with ``pack.nothing`` made ``pack.nothing()``, unless a variable *hidden* behind it is meant.
+
+    Monty answers a look-up of a missing attribute with words of its own; a call can be answered with an error that
+    lists what the pack has.
+    """
+    called = {id(node.func) for node in program.nodes if isinstance(node, ast.Call)}
+    missing = [
+        (node, f"{node.value.id}.{node.attr}()")
+        for node in program.nodes
+        if isinstance(node, ast.Attribute) and id(node) not in called and isinstance(node.ctx, ast.Load)
+        and isinstance(node.value, ast.Name) and node.lineno == node.end_lineno
+        and reach.has_pack(node.value.id) and node.value.id not in program.binds and node.value.id not in hidden
+        and isinstance(reach.member(node.value.id, node.attr), Missing)
+    ]  # fmt: skip
+    return replace_ranges(program, missing) if missing else program

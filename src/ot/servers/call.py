@@ -1,0 +1,227 @@
+"""One request to a server: how far it got, what it tells its caller, and the value that a program gets of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ot.errors import ToolFailed
+from ot.execution.call_context import CallContext
+from ot.registry.proxy_target import ProxyTarget
+from ot.values.parts import Unread
+
+if TYPE_CHECKING:
+    from fastmcp import Client
+
+
+BOOKKEEPING = ("fastmcp", "io.modelcontextprotocol/")
+"""What the protocol and its library write into ``_meta`` for themselves."""
+WRAPPED = "x-fastmcp-wrap-result"
+Block = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class CallTrace:
+    """Whether any of it was written out or taken, and the HTTP status of the last refusal; transports fill it in."""
+
+    context: CallContext | None = None
+    sent: bool = False
+    taken: bool = False
+    """A part of it was answered: what is refused later, such as the rest of its answer, does not undo it."""
+    status: int = 0
+
+
+current_trace: ContextVar[CallTrace | None] = ContextVar("ot_server_call_trace", default=None)
+"""The trace of the request that the current task works for; the protocol's library carries it to the transport."""
+
+
+class ServerCall:
+    """Asks for what a target names: a tool, or one of the methods that every server may have."""
+
+    def __init__(self, full_name: str, target: ProxyTarget, arguments: Mapping[str, Any], context: CallContext) -> None:
+        """Call *target* with *arguments* for the tool that programs know as *full_name*."""
+        self._full_name = full_name
+        self._target = target
+        self._arguments = target.sent(arguments)
+        self._context = context
+
+    async def __call__(self, client: Client[Any]) -> Any:
+        """Return the answer: a tool's result in wire form, or the value of a method.
+
+        Raises:
+            Exception: Whatever the connection or the server did.
+        """
+        from mcp import MCPError  # noqa: PLC0415 - as below
+
+        try:
+            return await self._answer(client)
+        except MCPError as error:
+            # An answer that was too large to be read comes as an error of our own.
+            if isinstance(error.error.data, Unread):
+                return error.error.data
+            raise
+
+    async def _answer(self, client: Client[Any]) -> Any:
+        match self._target.method:
+            case "resources/list":
+                return await self._resources(client)
+            case "resources/read":
+                return await self._resource(client)
+            case "prompts/list":
+                return [_entry(prompt) for prompt in await client.list_prompts()]
+            case "prompts/get":
+                return await self._prompt(client)
+            case _:
+                return await self._tool(client)
+
+    async def _tool(self, client: Client[Any]) -> dict[str, Any]:
+        from ot.servers.questions import call_in_rounds  # noqa: PLC0415 - imports the protocol's library
+
+        result = await call_in_rounds(client.session, self._target.tool, self._arguments, self._progress)
+        # As it came: what it is made of is nobody's business but the program's.
+        structured = {} if result.structured_content is None else {"structuredContent": result.structured_content}
+        return wire_form(result, exclude={"structured_content"}) | structured
+
+    def value(self, result: Any, output_schema: Mapping[str, Any] | None) -> Any:
+        """Return the program's value of an answer, and tell the caller of blocks that are no text.
+
+        Raises:
+            ToolFailed: The server says that the tool failed.
+        """
+        if self._target.method or isinstance(result, Unread):
+            return result
+        self._tell_all(_media(result.get("content") or ()), result.get("_meta"))
+        return tool_value(self._full_name, result, output_schema)
+
+    # ---------------------------------------------------------------- methods
+
+    async def _resources(self, client: Client[Any]) -> list[dict[str, Any]]:
+        found: list[Any] = list(await client.list_resources())
+        # Servers that have no templates may not know the question either.
+        with suppress(Exception):
+            found += await client.list_resource_templates()
+        return [_entry(resource) for resource in found]
+
+    async def _resource(self, client: Client[Any]) -> Any:
+        result = wire_form(await client.read_resource_mcp(str(self._arguments["uri"])))
+        contents: list[dict[str, Any]] = result.get("contents") or []
+        data = [{"type": "resource", "resource": content} for content in contents if "blob" in content]
+        self._tell_all(data, result.get("_meta"))
+        return _one_or_all([content.get("text", _resource_value(content)) for content in contents])
+
+    async def _prompt(self, client: Client[Any]) -> dict[str, Any]:
+        name, arguments = str(self._arguments["name"]), self._arguments.get("arguments")
+        result = wire_form(await client.get_prompt_mcp(name, arguments or None))
+        messages: list[dict[str, Any]] = result.get("messages") or []
+        self._tell_all(_media([message["content"] for message in messages]), result.get("_meta"))
+        shown = [{"role": message["role"], "content": _block_value(message["content"])} for message in messages]
+        return {"description": result.get("description") or "", "messages": shown}
+
+    # ---------------------------------------------------------------- telling
+
+    async def _progress(self, progress: float, total: float | None, message: str | None) -> None:
+        self._tell("progress", {"done": _short(progress), "total": _short(total), "message": message or ""})
+
+    def _tell_all(self, blocks: Sequence[Mapping[str, Any]], meta: Mapping[str, Any] | None) -> None:
+        for block in blocks:
+            self._tell("content", {"block": block})
+        own = {key: value for key, value in (meta or {}).items() if not key.startswith(BOOKKEEPING)}
+        if own:
+            self._tell("meta", {"meta": own})
+
+    def _tell(self, what: str, details: Mapping[str, Any]) -> None:
+        if self._context.told:
+            self._context.told(what, self._full_name, details)
+
+
+def wire_form(model: Any, exclude: set[str] | None = None) -> dict[str, Any]:
+    """Return a model of the protocol's library as plain data, as it came over the wire."""
+    return model.model_dump(by_alias=True, mode="json", exclude_unset=True, exclude=exclude)
+
+
+def _entry(model: Any) -> dict[str, Any]:
+    """Return a list's entry with the names that a Python program expects, and without what is only for clients."""
+    names = {"mimeType": "mime_type", "uriTemplate": "uri_template"}
+    return {names.get(key, key): value for key, value in wire_form(model).items() if key not in ("_meta", "icons")}
+
+
+def _short(number: float | None) -> float | int | None:
+    return int(number) if number is not None and number.is_integer() else number
+
+
+def tool_value(tool: str, result: Mapping[str, Any], output_schema: Mapping[str, Any] | None) -> Any:
+    """Return the program's value of a ``tools/call`` result in wire form.
+
+    Structured content is the value; else the one content block, or the list of several; else None.
+
+    Raises:
+        ToolFailed: The server says that the tool failed.
+    """
+    blocks: Sequence[Block] = result.get("content") or ()
+    structured = result.get("structuredContent")
+    if result.get("isError"):
+        why = _words(blocks) or _written(structured) or "the server says that it failed, and not why"
+        raise ToolFailed(tool, "RuntimeError", why)
+    if structured is not None:
+        return _unwrapped(structured, result, output_schema)
+    return _one_or_all([_block_value(block) for block in blocks])
+
+
+def _unwrapped(structured: Any, result: Mapping[str, Any], output_schema: Mapping[str, Any] | None) -> Any:
+    meta: Mapping[str, Any] = result.get("_meta") or {}
+    told: Mapping[str, Any] = meta.get("fastmcp") or {}
+    wrapped = told.get("wrap_result") or (output_schema or {}).get(WRAPPED)
+    return structured["result"] if wrapped and set(structured) == {"result"} else structured
+
+
+def _one_or_all(values: list[Any]) -> Any:
+    """Return None for no values, the one of one, the list of several."""
+    return None if not values else values[0] if len(values) == 1 else values
+
+
+def _block_value(block: Block) -> Any:
+    """Return what stands for a content block in a program: text is text, anything else a small dict."""
+    kind = block.get("type")
+    if kind == "text":
+        return block.get("text", "")
+    if kind == "resource":
+        return {"type": kind, **_resource_value(block.get("resource") or {})}
+    value: dict[str, Any] = {"type": kind}
+    if "mimeType" in block:
+        value["mime_type"] = block["mimeType"]
+    if "data" in block:
+        value["size"] = _size(block["data"])
+    return value | {key: block[key] for key in ("uri", "name", "title", "description", "size") if key in block}
+
+
+def _resource_value(resource: Block) -> dict[str, Any]:
+    """Return a resource as a program gets it: its text, or the size of its data."""
+    value: dict[str, Any] = {"uri": resource.get("uri", "")}
+    if "mimeType" in resource:
+        value["mime_type"] = resource["mimeType"]
+    if "text" in resource:
+        return value | {"text": resource["text"]}
+    return value | {"size": _size(resource.get("blob", ""))}
+
+
+def _media(blocks: Sequence[Block]) -> list[Block]:
+    """Return the blocks that are no text: those go to the reply."""
+    return [block for block in blocks if block.get("type") != "text"]
+
+
+def _size(data: str) -> int:
+    """Return how many bytes base64 stands for, which nobody needs to decode for that."""
+    return len(data) * 3 // 4 - data[-2:].count("=")
+
+
+def _words(blocks: Sequence[Block]) -> str:
+    inner: list[Any] = [block.get("resource") or block for block in blocks]
+    return "\n".join(part["text"] for part in inner if part.get("text"))
+
+
+def _written(structured: Any) -> str:
+    return json.dumps(structured, ensure_ascii=False, separators=(",", ":")) if structured else ""

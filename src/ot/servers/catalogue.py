@@ -1,0 +1,107 @@
+"""ServerCatalogue: what the configured servers offer, as far as it is known, and finding out the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from ot.registry.tool_registry import Pack
+from ot.servers.catalogue_files import CatalogueFiles
+from ot.servers.definition_pins import DefinitionPins
+from ot.servers.definitions import ServerDefinitions, within_limits
+from ot.servers.learned_shapes import LearnedShapes
+from ot.servers.pool import ServerPool
+from ot.servers.proxied_pack import proxied_pack
+from ot.servers.spec import ServerSpec
+
+LATER_SECONDS = 1.0
+
+
+class ServerCatalogue:
+    """The servers of one configuration after the other; what they offer is kept on disk beyond the process."""
+
+    def __init__(self, pool: ServerPool, files: CatalogueFiles, pins: DefinitionPins, shapes: LearnedShapes) -> None:
+        """Keep definitions in *files*, hold them against *pins*, and show what was learned of results."""
+        self.stale = False
+        """Whether something is known that the last packs did not show."""
+        self._pool = pool
+        self._files = files
+        self._pins = pins
+        self._shapes = shapes
+        self._known: dict[str, ServerDefinitions] = {}
+        self._specs: dict[str, ServerSpec] = {}
+        self._asking: asyncio.Task[None] | None = None
+
+    def packs(self, specs: Mapping[str, ServerSpec]) -> list[Pack]:
+        """Return a pack for each of *specs*, from what is known of it."""
+        self._specs = {spec.key: spec for spec in specs.values()}
+        for key, spec in self._specs.items():
+            if key not in self._known and (found := self._files.read(spec.identity)):
+                self._known[key] = found
+        self.stale = False
+        states = self._pool.states()
+        return [self._pack(spec, str(states.get(key, {}).get("why") or "")) for key, spec in self._specs.items()]
+
+    def _pack(self, spec: ServerSpec, why: str) -> Pack:
+        return proxied_pack(
+            spec.identity,
+            spec.pack,
+            self._known.get(spec.key),
+            spec.problem or why,
+            spec.tools,
+            timeout=spec.call_seconds,
+            shapes=self._shapes,
+            pins=self._pins,
+        )
+
+    # ---------------------------------------------------------------- finding out
+
+    def learned(self, spec: ServerSpec, definitions: ServerDefinitions) -> None:
+        """Take what a server says that it offers; one that is not configured any more is not listened to."""
+        if spec.key not in self._specs:
+            return
+        before = self._known.get(spec.key)
+        if before is None or _differs(before, definitions):
+            self._known[spec.key] = definitions
+            self.stale = True
+            self._files.write(spec.identity, definitions)
+            # At once: the call that is about to be made is held to it, and not only the next run.
+            self._pins.observe(spec.identity, spec.pack, within_limits(definitions)[0])
+
+    def unknown(self) -> list[ServerSpec]:
+        """Return the servers of which nothing is known."""
+        return [spec for key, spec in self._specs.items() if key not in self._known and not spec.problem]
+
+    async def ask_named(self, names: Collection[str]) -> None:
+        """Find out what those servers offer whose packs are among *names* and of which nothing is known."""
+        if named := [spec for spec in self.unknown() if spec.pack in names]:
+            await self._pool.list_all(named, limit=len(named))
+            self.stale = True  # a pack that is unavailable now says why
+
+    def ask_others_later(self) -> None:
+        """Begin to find out what the others offer, a few at a time; nobody waits for it."""
+        if self._asking is None and self.unknown():
+            self._asking = asyncio.get_running_loop().create_task(self._ask_others(), context=contextvars.Context())
+
+    async def _ask_others(self) -> None:
+        # The reply goes out first, and perhaps another program comes: a process is not started for nothing.
+        await asyncio.sleep(LATER_SECONDS)
+        await self._pool.list_all(self.unknown())
+
+    def reloaded(self) -> None:
+        """Ask again after a reload what could not be found out before."""
+        if self._asking is not None and self._asking.done():
+            self._asking = None
+
+    async def aclose(self) -> None:
+        """Ask no more."""
+        if self._asking:
+            self._asking.cancel()
+            await asyncio.wait((self._asking,), timeout=5.0)
+
+
+def _differs(one: ServerDefinitions, other: ServerDefinitions) -> bool:
+    # Nothing is copied: the event loop waits while a list of thousands of tools is compared.
+    return replace(one, listed_at=0.0) != replace(other, listed_at=0.0)

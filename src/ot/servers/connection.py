@@ -1,0 +1,345 @@
+"""ServerConnection: one proxied server; it is connected when it is needed, and again when it was lost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal
+
+from ot.errors import ServerUnavailable, ToolError
+from ot.processes.backoff import Backoff
+from ot.processes.pool import MAX_WAITING, Leased
+from ot.servers.call import CallTrace
+from ot.servers.definitions import ServerDefinitions
+from ot.servers.failures import Lost, call_failure, failure_words, start_failure_words
+from ot.servers.messages import StrayOutput
+from ot.servers.place import ClientRoots
+from ot.servers.session import LiveSession
+from ot.servers.spec import ServerSpec
+
+if TYPE_CHECKING:
+    from fastmcp import Client
+
+logger = logging.getLogger(__name__)
+
+State = Literal["idle", "starting", "connected", "failed"]
+Work = Callable[["Client[Any]"], Awaitable[Any]]
+
+ENDING_SECONDS = 1.0
+DISCONNECT_SECONDS = 5.0
+RELIST_SECONDS = 0.5
+"""How often a list is fetched at most, however often a server says that it is new."""
+
+
+class ServerConnection(Leased):
+    """A server's state, its one connection, and the calls that wait for it."""
+
+    def __init__(
+        self,
+        spec: ServerSpec,
+        changed: Callable[[ServerSpec, ServerDefinitions], None],
+        backoff: Backoff,
+        roots: ClientRoots,
+    ) -> None:
+        """Connect nothing yet; *changed* gets what the server offers whenever it was listed."""
+        super().__init__(spec.key, spec.idle_seconds, spec.concurrency, spec.concurrency + MAX_WAITING)
+        self.spec = spec
+        self.state: State = "idle"
+        self.why = ""
+        self.since = time.time()
+        self.definitions: ServerDefinitions | None = None
+        self._tools: Mapping[str, Mapping[str, Any]] = {}
+        self._stray = StrayOutput(spec.name)
+        self._changed = changed
+        self._backoff = backoff
+        self._roots = roots
+        self._mode = "auto"
+        self._live: LiveSession | None = None
+        self._starting: asyncio.Task[LiveSession] | None = None
+        self._relisting: asyncio.Task[None] | None = None
+        self._stale = False
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._ending: set[asyncio.Task[Any]] = set()
+
+    # ---------------------------------------------------------------- calls
+
+    async def use(self, tool: str, trace: CallTrace, work: Work) -> Any:
+        """Return what *work* gets of the connected server.
+
+        Nothing that may have reached the server is ever sent again; what surely did not is sent once more, over a
+        connection of its own.
+
+        Raises:
+            ServerUnavailable: It is not connected, or the connection was lost.
+            ToolError: It answered with an error.
+        """
+        async with self.lease(tool, f"the server '{self.spec.name}'"):
+            return await self._tried(tool, trace, work)
+
+    async def _tried(self, tool: str, trace: CallTrace, work: Work) -> Any:
+        lost = Lost("")
+        for _ in range(2):
+            live = await self.ready()
+            trace.sent, trace.taken, trace.status = False, False, 0
+            try:
+                answer = await live.ask(trace, work)
+            except Exception as error:  # noqa: BLE001 - the server's, the network's or the library's doing
+                failure = call_failure(await live.cause(error), tool, trace, live)
+                if isinstance(failure, ToolError):
+                    raise failure from None
+                lost = Lost(await self._lose(live, failure.why), failure.sent)
+            else:
+                self._backoff.worked()
+                return answer
+            if lost.sent:
+                break
+        pause = self._backoff.seconds_left
+        raise ServerUnavailable(self.spec.name, lost.why, retry_seconds=pause, unknown=lost.sent)
+
+    def _unavailable(self) -> ServerUnavailable:
+        return ServerUnavailable(self.spec.name, self.why, retry_seconds=self._backoff.seconds_left)
+
+    # ---------------------------------------------------------------- connecting
+
+    async def ready(self) -> LiveSession:
+        """Return the connection, made now if need be; who wants it at the same time shares the start.
+
+        Raises:
+            ServerUnavailable: It cannot be connected, or it failed a moment ago and is not tried again yet.
+        """
+        if self._live is not None:
+            if not self._live.over:
+                return self._live
+            await self._lose(self._live, "the connection was lost")
+        if self.closing:
+            raise ServerUnavailable(self.spec.name, "its settings have changed, or OneTool is ending")
+        if self._starting is None:
+            if self._backoff.seconds_left:
+                raise self._unavailable()
+            self._starting = self._task(self._started())
+            self._starting.add_done_callback(self._on_start)
+        return await self._shared(self._starting)
+
+    async def _shared(self, starting: asyncio.Task[LiveSession]) -> LiveSession:
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if starting.cancelled() and not (task and task.cancelling()):
+                # It was the start that was called off, not this call.
+                raise ServerUnavailable(self.spec.name, "its settings have changed, or OneTool is ending") from None
+            raise
+
+    def _on_start(self, started: asyncio.Task[LiveSession]) -> None:
+        self._starting = None
+
+    async def _started(self) -> LiveSession:
+        self._set("starting")
+        self._stale = False
+        seconds = self.spec.start_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                live = await self._connected()
+        except TimeoutError:
+            said = f". It said: {self._stray.said}" if self._stray.said else ""
+            self._refuse(f"it did not start within {seconds:g} s{said}")
+        except asyncio.CancelledError:
+            self._set("idle")
+            raise
+        except Exception as error:  # noqa: BLE001 - as above
+            self._refuse(failure_words(error) or type(error).__name__)
+        else:
+            self._live = live
+            self.last_used = time.monotonic()
+            self._set("connected")
+            if live.process:
+                self._task(self._watch(live))
+            if self._stale:  # the server said so while it was being listed
+                self._on_change()
+            return live
+        raise self._unavailable()
+
+    def _refuse(self, why: str) -> None:
+        self._backoff.failed(is_start=True)
+        self._set("failed", self._with_stray(why))
+        logger.warning("the server %s is not available: %s", self.spec.name, self.why)
+
+    async def _connected(self) -> LiveSession:
+        """Return a connection whose server said what it offers; the caller sets the time for it.
+
+        Raises:
+            RuntimeError: The server is unavailable; the text says why.
+        """
+        live = await self._opened(self._mode)
+        if not live.modern:
+            self._mode = "legacy"  # asking for the newer protocol again would only cost time
+        trace = CallTrace()
+        try:
+            definitions = await live.ask(trace, lambda _: live.definitions())
+        except BaseException as error:
+            self._later(live.end())
+            if not isinstance(error, Exception):
+                raise
+            raise RuntimeError(start_failure_words(live, trace, error)) from error
+        self._take(definitions)
+        return live
+
+    async def _opened(self, mode: str) -> LiveSession:
+        live = LiveSession(self.spec, self._stray, self._on_change, mode, self._roots)
+        # A task of its own: how long the library takes to clean up after a deadline must not delay the deadline.
+        opening = self._task(live.open())
+        try:
+            await asyncio.shield(opening)
+        except BaseException as error:
+            opening.cancel()
+            self._later(live.end())
+            if not isinstance(error, Exception):
+                raise
+            if mode == "auto" and live.process and live.process.ended.is_set():
+                # Some servers of the older protocol exit when the first message is not the one that they know.
+                return await self._opened("legacy")
+            raise RuntimeError(start_failure_words(live, live.trace, error)) from error
+        return live
+
+    # ---------------------------------------------------------------- losing
+
+    async def _watch(self, live: LiveSession) -> None:
+        """Take note when the process ends, also when nobody calls."""
+        assert live.process
+        await live.process.ended.wait()
+        await self._lose(live, "")
+
+    async def _lose(self, live: LiveSession, why: str) -> str:
+        """Let go of a connection that is of no more use, and return why it was lost."""
+        if self._live is not live:
+            return live.lost or why
+        self._live = None
+        self._backoff.failed()
+        self._set("failed", why)
+        self._later(live.retire())
+        if live.process and live.over:
+            with suppress(TimeoutError):  # how it ended is known a moment after that it did
+                await asyncio.wait_for(live.process.ended.wait(), ENDING_SECONDS)
+            why = live.process.ending_words
+        live.lost = self._with_stray(why)
+        logger.warning("the server %s was lost: %s", self.spec.name, live.lost)
+        if self.state == "failed":  # it may have been started again meanwhile
+            self._set("failed", live.lost)
+        return live.lost
+
+    def _with_stray(self, why: str) -> str:
+        return why + (f". {self._stray.text}" if self._stray.count else "")
+
+    async def disconnect(self) -> None:
+        """Let go of the connection: the server is idle."""
+        starting, live, self._live = self._starting, self._live, None
+        if starting:
+            starting.cancel()
+            # Only when it has ended is it known what it leaves to be cleaned up.
+            await asyncio.wait((starting,), timeout=DISCONNECT_SECONDS)
+        if live:
+            self._set("idle")
+            await live.end()
+        if self._ending:
+            await asyncio.wait(list(self._ending), timeout=DISCONNECT_SECONDS)
+
+    def is_idle(self, now: float) -> bool:
+        """Return whether it has been connected for its time without a call."""
+        return self.state == "connected" and super().is_idle(now)
+
+    async def disconnect_unused(self) -> None:
+        """Let go of the connection unless a call has come meanwhile."""
+        if not self.in_flight:
+            await self.disconnect()
+
+    async def end(self) -> None:
+        """Take no more calls, and let go of everything."""
+        self.closing = True
+        if self._relisting:
+            self._relisting.cancel()
+        await self.disconnect()
+
+    # ---------------------------------------------------------------- lists
+
+    async def listed(self) -> ServerDefinitions:
+        """Return what the server offers, connecting it if need be.
+
+        Raises:
+            ServerUnavailable: It cannot be connected.
+        """
+        await self.ready()
+        self.last_used = time.monotonic()
+        if self.definitions is None:
+            raise self._unavailable()
+        return self.definitions
+
+    def _on_change(self) -> None:
+        self._stale = True
+        if self._relisting is None or self._relisting.done():
+            self._relisting = self._task(self._relist())
+
+    async def _relist(self) -> None:
+        while self._stale and self._live is not None:
+            await asyncio.sleep(RELIST_SECONDS)
+            self._stale, live = False, self._live
+            try:
+                self._take(await asyncio.wait_for(live.definitions(), self.spec.start_seconds))
+            except Exception as error:  # noqa: BLE001 - the old list stays, and the next connection brings a new one
+                logger.warning("the new list of the server %s was not read: %s", self.spec.name, failure_words(error))
+
+    def _take(self, definitions: ServerDefinitions) -> None:
+        self.definitions = definitions
+        # By name: a call must not cost more where there are more tools.
+        self._tools = {str(tool.get("name")): tool for tool in definitions.tools}
+        self._changed(self.spec, definitions)
+
+    def definition(self, tool: str) -> Mapping[str, Any]:
+        """Return what the server said last of that tool; nothing when it said nothing."""
+        return self._tools.get(tool, {})
+
+    # ---------------------------------------------------------------- small things
+
+    def health(self) -> dict[str, Any]:
+        """Return how the server is: state, why, since, tools, noise."""
+        tools = len(self.definitions.tools) if self.definitions else None
+        return {"state": self.state, "why": self.why, "since": self.since, "tools": tools, "noise": self._stray.text}
+
+    def _set(self, state: State, why: str = "") -> None:
+        if (state, why) != (self.state, self.why):
+            self.state, self.why, self.since = state, why, time.time()
+
+    def _task(self, work: Any) -> asyncio.Task[Any]:
+        # A context of its own: what the run that came first carries with it must not stay for those that follow.
+        task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        # Nobody may be left to take the error when all who waited were cancelled.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return task
+
+    def _later(self, work: Any) -> None:
+        task = self._task(work)
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+
+async def probe(spec: ServerSpec) -> ServerDefinitions:
+    """Return what the server offers, from one connection; its process has ended when this returns.
+
+    Raises:
+        ServerUnavailable: It cannot be started, reached, or does not answer within ``spec.start_seconds``.
+    """
+    if spec.problem:
+        raise ServerUnavailable(spec.name, spec.problem)
+    connection = ServerConnection(spec, lambda spec, definitions: None, Backoff(), ClientRoots())
+    try:
+        return await connection.listed()
+    except ServerUnavailable as error:
+        # Nothing is tried again, so that is not said either.
+        raise ServerUnavailable(spec.name, error.why) from None
+    finally:
+        await connection.end()

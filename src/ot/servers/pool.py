@@ -1,0 +1,72 @@
+"""ServerPool: proxied servers by what they were made of; each is connected at its first use, and let go when idle."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ot.errors import ServerUnavailable
+from ot.processes.backoff import Backoff
+from ot.processes.pool import Pool
+from ot.servers.definitions import ServerDefinitions
+from ot.servers.place import ClientRoots
+from ot.servers.spec import ServerSpec
+
+if TYPE_CHECKING:
+    from ot.servers.connection import ServerConnection
+
+AT_ONCE = 4
+
+Changed = Callable[[ServerSpec, ServerDefinitions], None]
+
+
+class ServerPool(Pool["ServerConnection"]):
+    """All connections, by the keys of their specs: two servers of one name are two."""
+
+    def __init__(
+        self,
+        changed: Changed | None = None,
+        *,
+        backoff: Callable[[], Backoff] = Backoff,
+        roots: ClientRoots | None = None,
+    ) -> None:
+        """Start nothing; *changed* gets a server's lists whenever they were fetched, *roots* tell it what it is for."""
+        super().__init__(backoff)
+        self._roots = roots or ClientRoots()
+        self._changed: Changed = changed or (lambda spec, definitions: None)
+
+    def connection(self, spec: ServerSpec) -> ServerConnection:
+        """Return the one connection to the server, which is made when it is first used.
+
+        Raises:
+            ServerUnavailable: It can never be made.
+        """
+        if self._closed:
+            raise ServerUnavailable(spec.name, "OneTool is ending")
+        if spec.problem:
+            raise ServerUnavailable(spec.name, spec.problem)
+        if found := self._by_key.get(spec.key):
+            return found[0]
+        from ot.servers.connection import ServerConnection  # noqa: PLC0415 - imports the protocol's library
+
+        connection = ServerConnection(spec, self._changed, self._backoff(spec.key), self._roots)
+        self._add(connection)
+        return connection
+
+    def _on_idle(self, process: ServerConnection) -> None:
+        self._later(process.disconnect_unused())
+
+    async def list_all(self, specs: Iterable[ServerSpec], limit: int = AT_ONCE) -> None:
+        """Fetch the lists of all *specs*, *limit* servers at a time; one that fails harms no other."""
+        places = asyncio.Semaphore(limit)
+
+        async def fetch(spec: ServerSpec) -> None:
+            async with places:
+                await self.connection(spec).listed()
+
+        await asyncio.gather(*(fetch(spec) for spec in specs), return_exceptions=True)
+
+    def states(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return how each server is that was used, by the key of its spec: state, why, since, tools, noise."""
+        return {connection.key: connection.health() for connection in self._all()}

@@ -1,0 +1,199 @@
+"""LiveSession: one connection to a server, from its handshake to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+# Its rich log handler blocks the whole server for seconds on a long text; it must be off before the import.
+os.environ.setdefault("FASTMCP_ENABLE_RICH_LOGGING", "false")
+os.environ.setdefault("FASTMCP_ENV_FILE", os.devnull)  # else it obeys an .env of the working directory
+
+import mcp_types as types
+from fastmcp import Client
+from fastmcp.client.transports.base import SessionKwargs
+from mcp import MCPError
+from mcp.client.subscriptions import listen
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import FileUrl
+
+from ot.servers.call import CallTrace, current_trace, wire_form
+from ot.servers.definitions import ServerDefinitions
+from ot.servers.messages import StrayOutput
+from ot.servers.place import ClientRoots
+from ot.servers.questions import answer_elicitation
+from ot.servers.spec import ServerSpec
+from ot.servers.transports import HttpTransport, StdioTransport
+from ot.version import installed_version
+
+logger = logging.getLogger(__name__)
+
+MAX_PAGES = 100
+ENDED_SECONDS = 0.2
+DRAIN_SECONDS = 30.0
+
+
+class _PlainClient(Client[Any]):
+    """A client that claims none of the library's own extensions: a proxied call is answered, or it fails."""
+
+    _auto_internal_extensions = False
+
+
+class LiveSession:
+    """A connected client, and the calls that are on it."""
+
+    def __init__(
+        self, spec: ServerSpec, stray: StrayOutput, changed: Callable[[], None], mode: str, roots: ClientRoots
+    ) -> None:
+        """Prepare a connection in *mode*: ``auto`` tries the newer protocol first; *changed* hears of new lists."""
+        self.spec = spec
+        self.trace = CallTrace()
+        """How the handshake went."""
+        self.lost = ""
+        """Why it was given up, when it was."""
+        self._traces: list[CallTrace] = []
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._changed = changed
+        self._client_roots = roots
+        self._listening: asyncio.Task[None] | None = None
+        callbacks: SessionKwargs = {
+            "elicitation_callback": self._elicit,
+            "list_roots_callback": self._roots,
+            "logging_callback": self._log,
+            "message_handler": self._hear,
+            "client_info": types.Implementation(name="onetool", version=installed_version()),
+        }
+        transport = HttpTransport(spec, callbacks) if spec.url else StdioTransport(spec, stray, callbacks, changed)
+        self.process = transport if isinstance(transport, StdioTransport) else None
+        self.client: Client[Any] = _PlainClient(transport, mode=mode, init_timeout=0)
+
+    async def open(self) -> None:
+        """Connect and agree on a protocol; the caller sets the time for it.
+
+        Raises:
+            Exception: Whatever the server, the system or the network did.
+        """
+        current_trace.set(self.trace)
+        await self.client.__aenter__()
+        tools = self.client.server_capabilities.tools if self.client.server_capabilities else None
+        if self.modern and tools and tools.list_changed:
+            self._listening = asyncio.ensure_future(self._listen())
+
+    @property
+    def modern(self) -> bool:
+        """Whether the newer protocol was agreed on."""
+        return self.client.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    @property
+    def over(self) -> bool:
+        """Whether it can carry no more calls."""
+        return (self.process is not None and self.process.over) or not self.client.is_connected()
+
+    async def retire(self) -> None:
+        """End it; calls over HTTP may end before, for the trouble of one is not the trouble of all."""
+        if self.process is None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), DRAIN_SECONDS)
+        await self.end()
+
+    async def end(self) -> None:
+        """Say goodbye and let go of everything."""
+        if self._listening:
+            self._listening.cancel()
+        # How a connection ends that is not wanted any more is nobody's trouble.
+        with suppress(Exception):
+            await self.client.close()
+
+    async def cause(self, error: Exception) -> Exception:
+        """Return what ended the connection, when *error* only says that it ended."""
+        if self.process is None and isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ENDED_SECONDS):
+                    while self.client.is_connected():  # noqa: ASYNC110 - nothing tells, and it is a matter of turns
+                        await asyncio.sleep(0)
+            if self.over:
+                return await self._last_error() or error
+        return error
+
+    async def _last_error(self) -> Exception | None:
+        try:
+            await self.client.close()
+        except Exception as cause:  # noqa: BLE001 - the network's or the server's doing
+            return cause
+        return None
+
+    # ---------------------------------------------------------------- requests
+
+    async def ask(self, trace: CallTrace, work: Callable[[Client[Any]], Awaitable[Any]]) -> Any:
+        """Return what *work* gets of the server; *trace* tells how far it went."""
+        token = current_trace.set(trace)
+        self._traces.append(trace)
+        self._idle.clear()
+        try:
+            return await work(self.client)
+        finally:
+            self._traces.remove(trace)
+            current_trace.reset(token)
+            if not self._traces:
+                self._idle.set()
+
+    async def definitions(self) -> ServerDefinitions:
+        """Return what the server says that it offers."""
+        client, capabilities = self.client, self.client.server_capabilities
+        tools = await _listed(client.list_tools(MAX_PAGES))
+        prompts = await _listed(client.list_prompts(MAX_PAGES)) if capabilities and capabilities.prompts else []
+        return ServerDefinitions(
+            tools=tuple(wire_form(tool) for tool in tools),
+            prompts=tuple(wire_form(prompt) for prompt in prompts),
+            has_resources=bool(capabilities and capabilities.resources),
+            instructions=client.instructions or "",
+            server_info=wire_form(client.server_info) if client.server_info else {},
+            listed_at=time.time(),
+        )
+
+    # ---------------------------------------------------------------- what the server wants
+
+    async def _elicit(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
+        # The newer protocol asks inside the call that it belongs to. In the older one nobody can tell: the last call
+        # is the one that its user remembers.
+        trace = current_trace.get()
+        if trace is None or trace is self.trace:
+            trace = self._traces[-1] if self._traces else self.trace
+        return await answer_elicitation(trace.context, params, self.spec.name)
+
+    async def _roots(self, context: Any) -> types.ListRootsResult:
+        found = await self._client_roots.of(self.spec.workspace)
+        return types.ListRootsResult(roots=[types.Root(uri=FileUrl(uri), name=name or None) for uri, name in found])
+
+    async def _log(self, params: types.LoggingMessageNotificationParams) -> None:
+        logging.getLogger(f"ot.servers.{self.spec.name}").debug("%s: %s", params.level, str(params.data)[:2000])
+
+    async def _hear(self, message: Any) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self._changed()
+        elif isinstance(message, Exception):
+            logger.debug("the connection says: %s", message)
+
+    async def _listen(self) -> None:
+        """Hear of new lists; a server that does not tell after all is asked again when it is connected next."""
+        try:
+            async with listen(self.client.session, tools_list_changed=True) as subscription:
+                async for _ in subscription:
+                    self._changed()
+        except Exception as error:  # noqa: BLE001 - the server's own doing, and only news are lost
+            logger.debug("no more news of lists: %s", error)
+
+
+async def _listed(listing: Awaitable[list[Any]]) -> list[Any]:
+    try:
+        return await listing
+    except MCPError as error:
+        if error.code == types.METHOD_NOT_FOUND:
+            return []
+        raise

@@ -1,0 +1,293 @@
+"""ServerSpec: everything that makes one proxied MCP server what it is, made from its settings and secrets."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from ot.config.expand import REFERENCE, WORKSPACE, names_in
+from ot.config.load import Loaded
+from ot.config.models import PackWorker, Server, pack_name, server_address
+from ot.config.paths import Paths, expand_home
+from ot.config.secrets import PUBLIC, Secrets
+from ot.config.trust import ServerHere
+from ot.config.workspace_trust import Seal
+from ot.processes.child_environ import launcher_environ, worker_environ
+from ot.registry.proxy_target import ServerIdentity
+from ot.servers.place import ServerPlace, find_program, place_of_server, runs_modules, script_of, server_here
+
+FOREIGN = re.compile(r"\$\{(?:(env):(\w++)|(input|keyring|file|op|workspaceFolder|userHome)\b(?:[^}$]|\$(?!\{))*+)\}")
+
+
+@dataclass(frozen=True)
+class ServerSpec:
+    """A server's address with its secrets filled in, and its limits; when that differs, it is another server.
+
+    ``problem`` says why it cannot be started at all: a secret that is missing, for example.
+    """
+
+    name: str
+    pack: str
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """All environment variables of its process."""
+    cwd: str = ""
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    start_seconds: float = 30.0
+    call_seconds: float | None = None
+    idle_seconds: float = 600.0
+    concurrency: int = 16
+    tools: tuple[str, ...] = ()
+    problem: str = ""
+    written: ServerIdentity | None = None
+    """What its user wrote, where it came from a configuration: filled in and placed, it is another text."""
+    workspace: str = ""
+    """The directory that its client works in, which it is told as its root."""
+    in_workspace: bool = False
+    """Whether ``cwd`` is in the workspace, which has to be trusted for it."""
+    private: bool = False
+    """Whether ``cwd`` is its own private directory, made when it is started."""
+    seal: Seal | None = field(default=None, repr=False)
+    """What must be unchanged in ``cwd`` when it is started."""
+
+    @cached_property
+    def key(self) -> str:
+        """What tells this server from every other one; changed values of secrets count, and cannot be read from it."""
+        parts = [self.name, self.command, self.args, dict(self.env), self.cwd, self.url, dict(self.headers)]
+        # A connection is made for these, too, and would not hear of other ones.
+        parts += [self.start_seconds, self.call_seconds, self.idle_seconds, self.concurrency]
+        parts += [self.workspace, dict(self.seal.files) if self.seal else None]
+        return _hash(*parts)
+
+    @property
+    def state_unused(self) -> dict[str, str]:
+        """How it is before it was ever used: idle, unless it could not be started at all."""
+        return {"state": "failed", "why": self.problem} if self.problem else {"state": "idle"}
+
+    @cached_property
+    def identity(self) -> ServerIdentity:
+        """What its user approved, and what is known of it is kept under."""
+        return self.written or _identity(self.name, self)
+
+
+def resolve_specs(loaded: Loaded, paths: Paths, *, trusted: bool = False) -> dict[str, ServerSpec]:
+    """Return the servers in use by name, each with the secrets that it may have.
+
+    With *trusted*, a server may start in the workspace for this once.
+    """
+    packs = loaded.config.workers.packs
+    return {
+        name: resolve_spec(
+            name,
+            server,
+            loaded.secrets,
+            paths,
+            _project_of(loaded, name),
+            granted=packs.get(server.pack or pack_name(name), PackWorker()).secrets,
+            secrets_files=loaded.secret_files,
+            trusted=trusted,
+        )
+        for name, server in loaded.config.servers.items()
+        if server.enabled
+    }
+
+
+def servers_here(loaded: Loaded, paths: Paths) -> dict[str, ServerHere]:
+    """Return the servers that would be started in the workspace, with what each obeys there."""
+    specs = resolve_specs(loaded, paths, trusted=True)
+    return {
+        name: server_here(loaded.config.servers[name], Path(spec.cwd), paths.cwd, _project_of(loaded, name))
+        for name, spec in specs.items()
+        if spec.in_workspace
+    }
+
+
+def resolve_spec(
+    name: str,
+    server: Server,
+    secrets: Secrets,
+    paths: Paths,
+    project: Path | None = None,
+    *,
+    granted: Collection[str] = (),
+    secrets_files: tuple[Path, ...] = (),
+    trusted: bool = False,
+) -> ServerSpec:
+    """Return *server* ready to be started, or with the ``problem`` that it cannot be.
+
+    The user's own server has the user's secrets, and its ``env`` also what the environment holds. The server of a
+    *project* has those that the project brought, and of the user's only those in *granted*.
+    """
+    filling = _Filling(name, secrets, project is not None, frozenset(granted), secrets_files, str(paths.cwd))
+    command = filling.text("command", server.command)
+    cwd, identity = filling.text("cwd", server.cwd), _identity(name, server, str(project or ""))
+    place = place_of_server(identity, server, cwd, paths, project, trusted=trusted)
+    if command and (why := _wrong_command(server.command, place, project) or _wrong_script(server, place)):
+        filling.problems.append(f"servers.{name}.{why}")
+    spec = ServerSpec(
+        name=name,
+        pack=server.pack or pack_name(name),
+        command=command,
+        args=tuple(filling.text(f"args.{n}", text) for n, text in enumerate(server.args)),
+        env={
+            **worker_environ(secrets.environment),
+            **launcher_environ(command, secrets.environment),
+            **_python_environ(server, place),
+            **filling.texts("env", server.env),
+        },
+        cwd=place.cwd if command else "",
+        url=filling.text("url", server.url),
+        headers=filling.texts("headers", server.headers),
+        start_seconds=server.start_seconds,
+        call_seconds=server.timeout,
+        idle_seconds=server.idle_seconds,
+        concurrency=server.concurrency,
+        tools=server.tools,
+        problem="; ".join([*filling.problems, *([place.problem] if place.problem and command else [])]),
+        workspace=str(paths.cwd),
+        in_workspace=place.in_workspace and bool(command),
+        private=place.private and bool(command),
+        seal=place.seal,
+    )
+    former_cwd = str(paths.cwd / expand_home(cwd)) if command else ""
+    # As older versions made it: with secrets, and with the directory.
+    former = _hash(spec.command, list(spec.args), former_cwd, spec.url)
+    spec = replace(spec, written=replace(identity, former=former))
+    return spec if spec.problem else _with_address_checked(spec)
+
+
+def why_not_startable(spec: ServerSpec) -> str:
+    """Return what can be said against starting *spec* without starting it, or nothing."""
+    if spec.problem or not spec.command:
+        return spec.problem
+    if spec.cwd and not spec.private and not Path(spec.cwd).is_dir():
+        return f"servers.{spec.name}.cwd is no directory: {spec.cwd}"
+    try:
+        find_program(spec.command, spec.env, Path(spec.cwd or "."))
+    except FileNotFoundError:
+        why = f"there is no program '{spec.command}' on the PATH: install it, or give its path"
+        return f"servers.{spec.name}.command: {why}"
+    return ""
+
+
+def _project_of(loaded: Loaded, name: str) -> Path | None:
+    return loaded.project.root if loaded.project and name in loaded.servers_of_project else None
+
+
+def _python_environ(server: Server, place: ServerPlace) -> dict[str, str]:
+    """Return what keeps a Python from modules that only lie where it is started."""
+    if place.in_workspace:
+        # Compiled modules beside the sources are not part of what is trusted, so they must not be what runs.
+        return {"PYTHONPYCACHEPREFIX": f"{place.home}/pycache"}
+    return {"PYTHONSAFEPATH": "1"} if place.private and runs_modules(server.command, server.args) else {}
+
+
+def _wrong_command(command: str, place: ServerPlace, project: Path | None) -> str:
+    """Return what is wrong with a *command* that would be sought where the client happens to stand."""
+    if WORKSPACE in names_in(command) and project is None:
+        return "command: a server of yours cannot be a program of the workspace: write its full path"
+    is_path = bool(os.path.dirname(command)) and not expand_home(command).is_absolute()  # noqa: PTH120 - pathlib takes ./program for a bare name
+    if not is_path or not (place.private or (place.in_workspace and project is None)):
+        return ""
+    return f"command: '{command}' is a relative path, and the server does not start where you stand: write it in full"
+
+
+def _wrong_script(server: Server, place: ServerPlace) -> str:
+    """Return what is wrong with a script that would be whichever lies where the client stands."""
+    script = script_of(server)
+    if place.in_workspace or WORKSPACE not in names_in(script):
+        return ""
+    return f"args: {script} is a program of the workspace, which has to be trusted: add 'cwd: ${{{WORKSPACE}}}'"
+
+
+def _with_address_checked(spec: ServerSpec) -> ServerSpec:
+    # What a secret brought may be no address at all.
+    try:
+        server_address(spec.url)
+    except ValueError:
+        text = f"servers.{spec.name}.url is not an address that can be used once its secrets are filled in"
+        return ServerSpec(name=spec.name, pack=spec.pack, url=spec.url, problem=text, written=spec.written)
+    return spec
+
+
+def _identity(name: str, given: Server | ServerSpec, owner: str = "") -> ServerIdentity:
+    """Return the identity of a server from its settings as they were written, references unfilled."""
+    # Of the environment and the headers the names count: a new value is a new secret, not another server.
+    names = sorted(given.env), sorted(header.lower() for header in given.headers)
+    return ServerIdentity(name, _hash(given.command, list(given.args), given.url, given.cwd, *names, owner)[:16], owner)
+
+
+def _hash(*parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(slots=True)
+class _Filling:
+    """Puts values where a server's settings refer to them, and keeps what is missing."""
+
+    server: str
+    secrets: Secrets
+    of_project: bool
+    granted: frozenset[str]
+    secrets_files: tuple[Path, ...]
+    workspace: str
+    problems: list[str] = field(default_factory=list[str])
+
+    def texts(self, key: str, given: Mapping[str, str]) -> dict[str, str]:
+        return {name: self.text(f"{key}.{name}", text) for name, text in given.items()}
+
+    def text(self, key: str, text: str) -> str:
+        if advice := foreign_reference(text):
+            self.problems.append(f"servers.{self.server}.{key}: {advice}")
+        whole, rest = "", 0
+        for found in REFERENCE.finditer(text):
+            whole += text[rest : found.start()] + self._value(key, found.group(1), found.group(2))
+            rest = found.end()
+        return whole + text[rest:]
+
+    def _value(self, key: str, name: str, default: str | None) -> str:
+        if name == WORKSPACE:
+            return self.workspace
+        value = self._lookup(name, of_environment=key.startswith("env.")) or default
+        if value is None:
+            self.problems.append(
+                f"servers.{self.server}.{key} needs {name}, which is not set: {self._advice(key, name)}"
+            )
+        return value or ""
+
+    def _lookup(self, name: str, *, of_environment: bool) -> str | None:
+        environment = self.secrets.environment.get(name) if of_environment else None
+        if not self.of_project:
+            return self.secrets.user.get(name) or environment
+        if name in self.secrets.project:
+            return self.secrets.project[name]
+        if name in self.granted:
+            return self.secrets.user.get(name) or environment
+        return environment if name in PUBLIC else None
+
+    def _advice(self, key: str, name: str) -> str:
+        file = self.secrets_files[-1 if self.of_project else 0] if self.secrets_files else "secrets.yaml"
+        add = f"add '{name}: ...' to {file}"
+        if self.of_project:
+            return f"{add}, or let it have yours with workers.packs.<pack>.secrets in your own configuration"
+        return f"{add}, or set it in the environment" if key.startswith("env.") else add
+
+
+def foreign_reference(text: str) -> str:
+    """Return what to write instead of the first such reference in *text*, or nothing."""
+    found = FOREIGN.search(text)
+    if not found:
+        return ""
+    if found.group(1):
+        return f"{found.group()} is not read here: write ${{{found.group(2)}}}"
+    if found.group(3).startswith("workspace"):
+        return f"{found.group()} is not read here: write ${{workspace}}"
+    return f"{found.group()} is not read here: put the value into secrets.yaml and write ${{NAME}}"

@@ -1,0 +1,78 @@
+"""WorkerSpec: everything that makes one pack's worker what it is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from ot.config.models import Config, PackWorker
+from ot.config.secrets import Secrets
+from ot.errors import ToolUnavailable
+from ot.processes.child_environ import worker_environ
+from ot.registry.extension_source import Extension
+from ot.workers.pack_directory import content_hash
+
+
+@dataclass(frozen=True)
+class WorkerSpec:
+    """A pack's files as they were read, its settings, secrets and environment; when one differs, so does the worker."""
+
+    pack: str
+    files: Mapping[str, bytes] = field(repr=False)
+    main: str
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    processes: int = 1
+    serial: bool = False
+    idle_seconds: float = 600.0
+    start_seconds: float = 20.0
+    install_seconds: float = 120.0
+    memory_mb: int = 0
+    environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """All environment variables of its process."""
+
+    @cached_property
+    def key(self) -> str:
+        """What tells this worker from every other one."""
+        content = [self.pack, content_hash(self.files, self.main), self.serial, self.memory_mb]
+        parts = [*content, dict(self.settings), dict(self.secrets), dict(self.environ)]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def spec_of(extension: Extension, config: Config, secrets: Secrets) -> WorkerSpec:
+    """Return what *extension*'s worker is made of: its files, its settings, and the secrets that it may have.
+
+    The user's own packs have the secrets that they declare. A project's packs have those that the project brought,
+    and of the user's only those that the user's configuration grants them.
+    """
+    workers = config.workers
+    own = workers.packs.get(extension.name, PackWorker())
+    return WorkerSpec(
+        pack=extension.name,
+        files=extension.files,
+        main=extension.main,
+        settings=config.tools.get(extension.name, {}),
+        secrets=_granted(extension, own, secrets),
+        processes=own.processes,
+        serial=own.serial,
+        idle_seconds=own.idle_seconds or workers.idle_seconds,
+        start_seconds=workers.start_seconds,
+        install_seconds=workers.install_seconds,
+        memory_mb=own.memory_mb,
+        environ=worker_environ(secrets.environment),
+    )
+
+
+def _granted(extension: Extension, own: PackWorker, secrets: Secrets) -> dict[str, str]:
+    try:
+        declared = extension.secrets
+    except ToolUnavailable:
+        return {}
+    brought: Mapping[str, str] = secrets.project if extension.of_project else {}
+    granted = own.secrets if extension.of_project else declared
+    found = {name: brought.get(name) or (secrets.get(name) if name in granted else None) for name in declared}
+    return {name: value for name, value in found.items() if value is not None}

@@ -1,0 +1,309 @@
+"""Workspace: one directory, one environment and one configuration, come to life: it answers commands."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Self
+
+import anyio.to_thread
+
+from ot.build import Parts, Picture, build, stats_place
+from ot.config.edit_config import edit_config, with_pattern
+from ot.config.load import Loaded, load_config
+from ot.config.paths import Paths
+from ot.config.principal import os_user
+from ot.config.snapshot import take_snapshot
+from ot.config.trust import Trust
+from ot.errors import OneToolError, ResultError
+from ot.execution.caller import Caller
+from ot.execution.consent import AllowAlways
+from ot.execution.tool_executor import CallObserver
+from ot.host import Host
+from ot.introspect.help import HelpPages
+from ot.registry.extension_source import Extension, extensions_of_project, extensions_of_user
+from ot.registry.tool_definitions import ToolDefinitions
+from ot.registry.tool_registry import Pack
+from ot.runtime.engines.choice import EngineChoice
+from ot.runtime.engines.engine import Engine
+from ot.runtime.pack_proxy import TellProgress
+from ot.runtime.reply import Reply
+from ot.runtime.sessions import Sessions
+from ot.servers.catalogue import ServerCatalogue
+from ot.servers.catalogue_files import FOLDER as SERVERS
+from ot.servers.definition_pins import DefinitionPins
+from ot.servers.place import AskRoots
+from ot.stats.recorder import Recorder, flat_chars
+from ot.stats.rows import CLI
+
+logger = logging.getLogger(__name__)
+
+MAX_RESOURCE_BYTES = 4 << 20
+ReadExtensions = Callable[[Loaded], Iterable[Extension]]
+"""Finds the packs that users wrote; a later one replaces an earlier one of the same name."""
+
+
+class Workspace:
+    """A picture of the configuration, kept fresh, and what it holds of the host."""
+
+    def __init__(
+        self,
+        host: Host,
+        paths: Paths,
+        *,
+        trust_project: bool = False,
+        packs: Iterable[Pack] = (),
+        extensions: ReadExtensions | None = None,
+        observers: Sequence[CallObserver] = (),
+        allow_always: AllowAlways | None = None,
+    ) -> None:
+        """Read the configuration and build the first picture; *packs* are offered beside the bundled ones.
+
+        *extensions* stands in for the packs of the user's and the project's directories. *allow_always* writes a
+        tool that the user always allows into the user's configuration; without it, that answer is not offered.
+
+        Raises:
+            ConfigError: The configuration cannot be used.
+        """
+        self.host = host
+        self.paths = paths
+        self.own_caller = Caller(os_user())
+        """Who asks where nobody else does: the user of this process."""
+        self.definition_chars = 0
+        """The characters of our own tool list, once a server has told."""
+        self._owns_host = False
+        self._find_extensions = extensions or partial(_extensions, paths)
+        self.pins = DefinitionPins(paths.global_dir / SERVERS)
+        self._catalogue = ServerCatalogue(host.servers, host.catalogue_files, self.pins, host.shapes)
+        host.learners[self] = self._catalogue.learned
+        self._trust_project = trust_project
+        loaded = self._load()
+        self.engine: Engine = host.engine(self, loaded)
+        self.sessions = Sessions(loaded.config.sessions, self.engine)
+        self._parts = Parts(
+            host,
+            paths,
+            self.engine,
+            self.sessions,
+            self._catalogue,
+            self.pins,
+            self.reload,
+            allow_always or partial(_allow_always, paths),
+            trust_project,
+            tuple(packs),
+            observers,
+        )
+        self.picture = self._picture(loaded)
+        self._hold()
+        self._notice = _notice(self.picture.loaded)
+
+    @classmethod
+    def alone(cls, paths: Paths, *, engine: Engine | None = None, **options: Any) -> Self:
+        """Return a workspace with a host of its own, which ends with it.
+
+        Raises:
+            ConfigError: The configuration cannot be used.
+        """
+        workspace = cls(Host(paths, engine=engine), paths, **options)
+        workspace._owns_host = True
+        return workspace
+
+    # ---------------------------------------------------------------- what callers ask
+
+    async def run(
+        self,
+        command: str,
+        caller: Caller | None = None,
+        *,
+        progress: TellProgress | None = None,
+        session: str = "",
+    ) -> Reply:
+        """Answer a command of *caller*, or of this process's user; the first answer also says what was left out."""
+        caller = caller or self.own_caller
+        await self._refresh()
+        reading = await self.picture.runner.read(command)
+        await self._refresh(reading.names)
+        await self._know_servers(reading.names)
+        if caller.client != CLI and self.definition_chars:
+            self.recorder.connected(caller, partial(flat_chars, self.picture.registry), self.definition_chars)
+        reply = await self.picture.runner.run(reading, caller, progress=progress, session=session)
+        self._catalogue.ask_others_later()
+        notices = [self._notice, self.engine.take_news() if isinstance(self.engine, EngineChoice) else ""]
+        self._notice = ""
+        return replace(reply, texts=(*reply.texts, *filter(None, notices))) if any(notices) else reply
+
+    async def call(
+        self,
+        pack: str,
+        name: str,
+        arguments: Mapping[str, Any],
+        caller: Caller | None = None,
+        *,
+        progress: TellProgress | None = None,
+    ) -> Reply:
+        """Answer one call of a tool, for a model that is given tools and writes no programs."""
+        await self._refresh([pack])
+        await self._know_servers([pack])
+        runner = self.picture.runner
+        return await runner.call(pack, name, arguments, caller or self.own_caller, progress=progress)
+
+    async def definitions_of(self, packs: Sequence[str]) -> ToolDefinitions:
+        """Define the tools of *packs* one by one; a server among them is asked what it offers.
+
+        Raises:
+            UnknownPack: One of them does not exist.
+        """
+        await self._know_servers(packs)
+        for pack in packs:
+            self.picture.registry.pack(pack)
+        return ToolDefinitions.chosen(self.picture.registry, packs)
+
+    @property
+    def ask_seconds(self) -> float:
+        """How long a question to the user waits for its answer."""
+        return self.picture.loaded.config.policy.ask_seconds
+
+    def offer_roots(self, ask: AskRoots | None) -> None:
+        """Take how the client can be asked for its roots, which proxied servers want to know."""
+        self.host.roots.offer(str(self.paths.cwd), ask)
+
+    def tool_names(self) -> list[str]:
+        """Name every tool."""
+        return [tool.full_name for tool in self.picture.registry.tools()]
+
+    def tool_help(self, name: str) -> str:
+        """Explain one tool."""
+        pack, _, function = name.partition(".")
+        config = self.picture.loaded.config
+        return HelpPages(config.prompts.packs, config.docs_url).tool(
+            self.picture.registry.tool(pack, function), self.picture.registry.pack(pack)
+        )
+
+    def stored_text(self, handle: str, principal: str) -> str:
+        """Return the text of a stored result of *principal*."""
+        with self.picture.store.open_content(handle, owner=principal) as content:
+            text = content.read(MAX_RESOURCE_BYTES + 1)
+        if len(text) > MAX_RESOURCE_BYTES:
+            raise ResultError(f"the result is larger than {MAX_RESOURCE_BYTES:,} bytes: page it with ot.result()")
+        # Also what was stored before a reload made it known as a secret.
+        return self.picture.loaded.secrets.redact(text.decode(errors="replace"))
+
+    # ---------------------------------------------------------------- life
+
+    async def start(self) -> None:
+        """Choose the engine and start it ahead of the first run.
+
+        Raises:
+            EngineUnavailable: The settings ask for one that is unavailable.
+        """
+        if isinstance(self.engine, EngineChoice):
+            await self.engine.start(self.picture.loaded.config.limits)
+
+    async def choose_engine(self) -> str:
+        """Return the name of the engine, once it is chosen.
+
+        Raises:
+            EngineUnavailable: As ``start``.
+        """
+        if isinstance(self.engine, EngineChoice):
+            await self.engine.choose()
+        return self.engine.name
+
+    def spawn_engine(self) -> None:
+        """Start the engine's process and go on."""
+        if isinstance(self.engine, EngineChoice):
+            self.engine.spawn()
+
+    async def aclose(self) -> None:
+        """Let go of everything that this workspace started or held."""
+        await self._catalogue.aclose()
+        if self._owns_host:
+            await self.host.aclose()
+        await self.sessions.aclose()
+        await self.host.release(self)
+
+    # ---------------------------------------------------------------- staying fresh
+
+    async def reload(self) -> None:
+        """Build a new picture from what is on disk now and swap it in; runs under way keep theirs.
+
+        Raises:
+            ConfigError: It cannot be used; the old picture stays.
+        """
+        loaded = await anyio.to_thread.run_sync(self._load)
+        self.picture = self._picture(loaded)
+        self._hold()
+        self._catalogue.reloaded()
+        self._notice = _notice(self.picture.loaded)
+        if isinstance(self.engine, EngineChoice):
+            await self.engine.try_again()
+
+    async def _refresh(self, names: Collection[str] = ()) -> None:
+        """Take up a changed configuration, or a changed pack among *names*, before it is used.
+
+        With a configuration that cannot be used, the old one stays; packs are as they are on disk all the same.
+        """
+        if not self.picture.freshness.is_stale(names):
+            return
+        try:
+            await self.reload()
+        except OneToolError as error:
+            logger.warning("the changed configuration is not used: %s", error)
+            self._notice = (
+                f"note: the changed configuration is not used, the one before stays; packs are as on disk: {error}"
+            )
+            self.picture = self._picture(_without_changed_project(self.picture.loaded))
+            self._hold()
+
+    async def _know_servers(self, names: Collection[str]) -> None:
+        """Ask the servers among *names* what they offer, if that is not known, and show what was learned."""
+        await self._catalogue.ask_named(names)
+        if self._catalogue.stale:
+            # With the old stamps: what changed on disk meanwhile is still to be noticed.
+            self.picture = replace(self._picture(self.picture.loaded), freshness=self.picture.freshness)
+
+    def _load(self) -> Loaded:
+        return load_config(self.paths, Trust(self.paths.global_dir), trust_project=self._trust_project)
+
+    def _picture(self, loaded: Loaded) -> Picture:
+        return build(self._parts, loaded, list(self._find_extensions(loaded)), self._recorder_for(loaded))
+
+    @property
+    def recorder(self) -> Recorder:
+        """What takes note of runs and calls now."""
+        return self._recorder_for(self.picture.loaded)
+
+    def _recorder_for(self, loaded: Loaded) -> Recorder:
+        return self.host.recorder(self, stats_place(loaded))
+
+    def _hold(self) -> None:
+        """Keep the workers and servers of this picture, and let the others go that nobody else needs."""
+        workers, servers = self.picture.workers.values(), self.picture.servers.values()
+        self.host.hold(self, (spec.key for spec in workers), (spec.key for spec in servers))
+
+
+def _extensions(paths: Paths, loaded: Loaded) -> list[Extension]:
+    """Return the packs that users wrote: the user's own, and a project's, which replace them."""
+    return [*extensions_of_user(paths.global_dir), *extensions_of_project(loaded.project)]
+
+
+async def _allow_always(paths: Paths, pattern: str) -> None:
+    """Write *pattern* into the user's own configuration; the next run takes it up."""
+    change = partial(edit_config, paths, lambda text: with_pattern(text, "allow", pattern), use_global=True)
+    await anyio.to_thread.run_sync(change)
+
+
+def _without_changed_project(loaded: Loaded) -> Loaded:
+    """Return *loaded* without the packs of a project whose files are no longer those that were trusted."""
+    project = loaded.project
+    if project is None or take_snapshot(project.root, of_project=True).contents == project.contents:
+        return loaded
+    return replace(loaded, project=None)
+
+
+def _notice(loaded: Loaded) -> str:
+    if loaded.project_state in ("none", "trusted"):
+        return f"note: {'; '.join(loaded.replaced)}" if loaded.replaced else ""
+    return f"note: {loaded.warnings[-1]}"

@@ -1,0 +1,86 @@
+"""The index: rare words count more, names most, slips are forgiven."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ot.introspect import search
+from ot.introspect.search import Field, SearchIndex
+
+DOCUMENTS = {
+    "web.fetch": "Get one page of the internet.",
+    "web.search": "Find pages on the internet.",
+    "mail.send": "Send a letter to somebody.",
+    "mail.configuration": "Tell the settings.",
+}
+
+
+def index(documents: dict[str, str] = DOCUMENTS) -> SearchIndex:
+    fields = [(Field(name, 8, 2), Field(text, 4, 6)) for name, text in documents.items()]
+    return SearchIndex(list(documents), fields)
+
+
+def found(query: str, documents: dict[str, str] = DOCUMENTS) -> list[str]:
+    return [list(documents)[place] for place, _ in index(documents).find(query).hits]
+
+
+def test_a_name_counts_more_than_a_text() -> None:
+    assert found("search", {"a.b": "Search search search.", "a.search": "Look."})[0] == "a.search"
+
+
+def test_a_rare_word_counts_more_than_a_common_one() -> None:
+    documents = {f"a.page{n}": "A page." for n in range(20)} | {"a.x": "A zebra."}
+    assert found("page zebra", documents)[0] == "a.x"
+
+
+def test_a_synonym_counts_less_than_the_word_itself() -> None:
+    assert found("remove", {"a.delete": "", "a.remove": ""}) == ["a.remove", "a.delete"]
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("config", "mail.configuration"),
+        ("serch", "web.search"),
+        ("intrnet serch", "web.search"),
+        ("sned mial", "mail.send"),
+        ("sendMail", "mail.send"),
+    ],
+)
+def test_beginnings_and_slips_are_understood(query: str, first: str) -> None:
+    assert found(query)[0] == first
+
+
+@pytest.mark.parametrize("query", ["créer", "Créer", "müßig", "задача", "löschen", "文件"])
+def test_words_with_letters_of_other_languages_are_found_whole(query: str) -> None:
+    texts = ["Créer un fichier", "müßig", "Новая задача", "Datei löschen", "文件"]
+    index = SearchIndex([f"t.{number}" for number in range(5)], [[Field(text, 5.5, 10)] for text in texts])
+    found = index.find(query)
+    assert query.casefold() in texts[found.hits[0][0]].casefold()
+    assert found.unmatched == ()
+
+
+def test_words_that_no_document_has_are_named_as_they_were_written() -> None:
+    assert index().find("fetch Zebra quokkas").unmatched == ("Zebra", "quokkas")
+
+
+@given(st.text(max_size=200))
+@settings(max_examples=200)
+def test_any_query_is_answered_with_scores_that_fall(query: str) -> None:
+    hits = index().find(query).hits
+    scores = [score for _, score in hits]
+    assert scores == sorted(scores, reverse=True)
+    assert len({place for place, _ in hits}) == len(hits)
+
+
+def test_an_index_of_nothing_finds_nothing() -> None:
+    assert index({}).find("a page").hits == ()
+
+
+def test_what_is_found_among_the_best_is_what_would_be_found_among_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = {f"p{n}.get_{word}": f"Get a {word}." for n in range(30) for word in ("page", "issue", "file")}
+    all_of_them = found("get the issue of p7", documents)
+    monkeypatch.setattr(search, "CANDIDATES", 20)
+    assert found("get the issue of p7", documents)[:1] == all_of_them[:1] == ["p7.get_issue"]
