@@ -5,6 +5,7 @@ from __future__ import annotations
 pack = "demo"
 
 __all__ = ["echo"]
+__ot_pure__ = ["echo"]
 
 
 def echo(text: str) -> str:

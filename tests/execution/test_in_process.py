@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,21 @@ async def test_a_synchronous_tool_runs_off_the_event_loop(tmp_path: Path) -> Non
     desk = Desk(tmp_path, where, here)
     assert await desk.call("where") != threading.get_ident()
     assert await desk.call("here") == threading.get_ident()
+
+
+async def test_a_pure_tool_is_done_on_the_event_loop_and_fails_like_any_other(tmp_path: Path) -> None:
+    def where() -> tuple[int, Path]:
+        return threading.get_ident(), current_tool_context().cwd
+
+    def leave() -> None:
+        raise SystemExit("no")
+
+    desk = Desk(tmp_path, where, leave)
+    desk.tools = {name: replace(tool, pure=True) for name, tool in desk.tools.items()}
+    assert await desk.call("where") == (threading.get_ident(), tmp_path)
+    with pytest.raises(ToolFailed, match="no") as caught:
+        await desk.call("leave")
+    assert caught.value.kind == "SystemExit"
 
 
 async def test_the_event_loop_goes_on_while_a_synchronous_tool_blocks(tmp_path: Path) -> None:

@@ -164,6 +164,13 @@ def test_a_pack_marks_the_tools_that_destroy_and_those_that_only_read(tmp_path: 
     ]  # fmt: skip
 
 
+def test_a_pack_marks_the_functions_that_are_done_in_a_moment(tmp_path: Path) -> None:
+    source = "__ot_pure__ = ['double', 'later']\ndef double(): ...\ndef fetch(): ...\nasync def later(): ...\n"
+    (tmp_path / "sums.py").write_text(source)
+    tools = read_pack_file(tmp_path / "sums.py", pack="sums", target="sums")
+    assert {tool.name: tool.pure for tool in tools} == {"double": True, "fetch": False, "later": False}
+
+
 @pytest.mark.parametrize(
     "mark", ["'wipe'", "['gone']", "[1]", "[['wipe']]", "True", "{'wipe': 1}", "['wi' + 'pe']", "list(NAMES)", "None"]
 )

@@ -19,6 +19,7 @@ from ot.execution.border import Border
 from ot.execution.caller import Caller
 from ot.execution.consent import how_to_allow
 from ot.execution.deadline import Deadline
+from ot.execution.eager_task import eager_task
 from ot.execution.ledger import Effect, Ledger, NoLedger
 from ot.execution.policy import ToolPolicy
 from ot.execution.schema_check import SchemaCheck
@@ -191,16 +192,14 @@ class ToolExecutor:
 
     async def _carry_out(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         clock = context.clock or Deadline(context.deadline)
-        # A question may have moved it since the call began.
-        context = replace(context, deadline=clock.at)
+        if clock.at != context.deadline:  # a question has moved it since the call began
+            context = replace(context, deadline=clock.at)
         seconds = min(tool.timeout or self._call_seconds, max(clock.seconds_left, 0.0))
         # A task of its own: a tool that ignores its cancellation is left behind, the run is not held up.
-        task = asyncio.ensure_future(self._backends[tool.backend].call(tool, arguments, context))
-        task.add_done_callback(_drop)
+        task = eager_task(self._backends[tool.backend].call(tool, arguments, context))
         try:
-            with suppress(TimeoutError):
-                async with clock.timeout(seconds):
-                    await asyncio.wait((task,))
+            if not task.done():
+                await _wait(task, clock, seconds)
             if not task.done():
                 raise ToolTimeout(tool.full_name, seconds)
             if task.cancelled():
@@ -240,15 +239,25 @@ def _log_call(record: CallRecord, message: str, arguments: Mapping[str, Any], va
     log_span(logger, logging.INFO, name, record.seconds, record.error, message, fields)
 
 
-async def _cancel(task: asyncio.Future[Any], tool: Tool) -> None:
+async def _wait(task: asyncio.Task[Any], clock: Deadline, seconds: float) -> None:
+    """Return when *task* has ended or its time is over; a cancellation reaches whoever waits, and not the task."""
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def wake(task: asyncio.Task[Any]) -> None:
+        if not task.cancelled():
+            task.exception()  # of a call whose run was cancelled nobody else takes it, which would be told as a fault
+        if not ended.done():
+            ended.set_result(None)
+
+    task.add_done_callback(wake)
+    with suppress(TimeoutError):
+        async with clock.timeout(seconds):
+            await ended
+
+
+async def _cancel(task: asyncio.Task[Any], tool: Tool) -> None:
     task.cancel()
     with anyio.CancelScope(shield=True):
         await asyncio.wait((task,), timeout=CANCEL_GRACE_SECONDS)
     if not task.done():
         logger.warning("%s ignored its cancellation and was left behind", tool.full_name)
-
-
-def _drop(ended: asyncio.Future[Any]) -> None:
-    """Take what a call says whose run was cancelled: nobody else does, and that would be reported as a fault."""
-    if not ended.cancelled():
-        ended.exception()

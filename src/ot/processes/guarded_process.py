@@ -31,6 +31,7 @@ SILENT_SECONDS = 0.5
 REAP_PAUSE = 0.002
 STDERR_BYTES = 64 << 10
 LINE_BYTES = 4 << 10
+TakeOutput = Callable[[bytes], None]
 EndingKind = Literal["exit", "signal", "limit"]
 """By itself, by a signal, or because it had started more processes than it may."""
 
@@ -86,7 +87,9 @@ class GuardedProcess:
 
     stdin: asyncio.StreamWriter
 
-    def __init__(self, spawned: Spawned, argv: Sequence[str], processes: int, ring: StderrRing) -> None:
+    def __init__(
+        self, spawned: Spawned, argv: Sequence[str], processes: int, ring: StderrRing, on_output: TakeOutput | None
+    ) -> None:
         """Use ``start`` instead."""
         self.pid = 0
         self.unread_bytes = 0
@@ -102,7 +105,7 @@ class GuardedProcess:
         self._last_resort: asyncio.TimerHandle | None = None
         self._reader: asyncio.ReadTransport | None = None
         self._writer: asyncio.WriteTransport | None = None
-        self._reading = ReadProtocol(self.stdout)
+        self._reading = PipeDrain(spawned.stdout, on_output) if on_output else ReadProtocol(self.stdout)
         self._stderr = PipeDrain(spawned.stderr, ring.take)
         self._status = PipeDrain(spawned.status, self._hear)
         self._watching = asyncio.create_task(self._watch())
@@ -116,18 +119,21 @@ class GuardedProcess:
         memory_mb: int | None = None,
         processes: int = 64,
         on_line: Callable[[str], None] | None = None,
+        on_output: TakeOutput | None = None,
         keep_unread: bool = False,
     ) -> GuardedProcess:
         """Return the process, running; nothing of it is left when it cannot be started, or the start is cancelled.
+
+        What it writes goes to *on_output* as it comes, or else into ``stdout``.
 
         Raises:
             OSError: It cannot be executed, or there are no descriptors, processes or memory left.
         """
         ring = StderrRing(on_line)
         if sys.platform == "win32":
-            return await WindowsProcess.start_unguarded(argv, env, cwd, ring)
+            return await WindowsProcess.start_unguarded(argv, env, cwd, ring, on_output)
         spawned = spawn(argv, env, cwd, memory_mb or 0, processes, keep_unread=keep_unread)
-        process = GuardedProcess(spawned, argv, processes, ring)
+        process = GuardedProcess(spawned, argv, processes, ring, on_output)
         try:
             await process._started()
         except BaseException:
@@ -147,6 +153,10 @@ class GuardedProcess:
     async def wait(self) -> Ending:
         """Return how it ended, when nothing that it started is left and every pipe is closed."""
         return await asyncio.shield(self._watching)
+
+    async def output_ended(self) -> None:
+        """Return when nothing more comes from its standard output."""
+        await self._reading.ended.wait()
 
     async def end(self, grace: float = 2.0) -> Ending:
         """Close its standard input, give it *grace* seconds to leave by itself, then kill it."""
@@ -190,7 +200,8 @@ class GuardedProcess:
 
     async def _connect(self) -> None:
         loop = asyncio.get_running_loop()
-        self._reader, _ = await loop.connect_read_pipe(lambda: self._reading, self._spawned.stdout)
+        if isinstance(reading := self._reading, ReadProtocol):
+            self._reader, _ = await loop.connect_read_pipe(lambda: reading, self._spawned.stdout)
         writing = asyncio.StreamReaderProtocol(asyncio.StreamReader())
         self._writer, _ = await loop.connect_write_pipe(lambda: writing, self._spawned.stdin)
         self.stdin = asyncio.StreamWriter(self._writer, writing, None, loop)
@@ -278,6 +289,8 @@ class GuardedProcess:
         self._spawned.lifeline.close()
         self._stderr.close()
         self._status.close()
+        if isinstance(self._reading, PipeDrain):
+            self._reading.close()
         # What has no transport, because the loop closed before, is still ours to close.
         self._reader.close() if self._reader else self._spawned.stdout.close()
         if self._writer is None:
@@ -292,7 +305,7 @@ class WindowsProcess(GuardedProcess):
     Written to work, untested.
     """
 
-    def __init__(self, process: asyncio.subprocess.Process, ring: StderrRing) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, ring: StderrRing, on_output: TakeOutput | None) -> None:
         """Use ``GuardedProcess.start`` instead."""
         if process.stdin is None or process.stdout is None or process.stderr is None:
             raise ValueError("the three streams must be pipes")
@@ -301,10 +314,11 @@ class WindowsProcess(GuardedProcess):
         self.stdout = process.stdout
         self._ring = ring
         self._watching = asyncio.create_task(self._watch_unguarded(process, process.stderr))
+        self._feeding = asyncio.create_task(_feed(process.stdout, on_output)) if on_output else self._watching
 
     @classmethod
     async def start_unguarded(
-        cls, argv: Sequence[str], env: Mapping[str, str], cwd: Path, ring: StderrRing
+        cls, argv: Sequence[str], env: Mapping[str, str], cwd: Path, ring: StderrRing, on_output: TakeOutput | None
     ) -> GuardedProcess:
         """Return the process, running."""
         pipe = asyncio.subprocess.PIPE
@@ -313,7 +327,12 @@ class WindowsProcess(GuardedProcess):
                 *argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, limit=FRAME_BYTES
             ),
             ring,
+            on_output,
         )
+
+    async def output_ended(self) -> None:
+        """Return when nothing more comes from its standard output."""
+        await asyncio.wait((self._feeding,))
 
     def kill(self) -> None:
         """Have the tree of processes killed."""
@@ -321,6 +340,10 @@ class WindowsProcess(GuardedProcess):
             subprocess.Popen(["taskkill", "/T", "/F", "/PID", str(self.pid)], stdout=subprocess.DEVNULL)
 
     async def _watch_unguarded(self, process: asyncio.subprocess.Process, stderr: asyncio.StreamReader) -> Ending:
-        while data := await stderr.read(CHUNK_BYTES):
-            self._ring.take(data)
+        await _feed(stderr, self._ring.take)
         return Ending("exit", await process.wait(), self._ring.tail(TAIL_BYTES))
+
+
+async def _feed(stream: asyncio.StreamReader, take: TakeOutput) -> None:
+    while data := await stream.read(CHUNK_BYTES):
+        take(data)

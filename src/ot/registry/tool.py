@@ -43,7 +43,8 @@ class Tool:
     ``read_only`` and ``destructive`` are the tool's own word; None is no word at all. ``input_schema`` is there when
     arguments are to be checked against more than names. ``observed`` tells of a return type that was learned,
     ``definition`` is the hash of the definition that a proxied server gave. A ``decorated`` function may convert its
-    arguments, so its annotations do not bind who calls it.
+    arguments, so its annotations do not bind who calls it. A ``pure`` one waits for nothing, no file and no network,
+    and is done in a moment.
     """
 
     pack: str
@@ -63,6 +64,7 @@ class Tool:
     observed: str = ""
     definition: str = ""
     decorated: bool = False
+    pure: bool = False
 
     @property
     def full_name(self) -> str:

@@ -14,6 +14,8 @@ from ot.registry.tool import Tool, parameters_of_function, parameters_of_node, r
 from ot.registry.tool_registry import Pack, ToolRegistry
 
 MAX_FILE_BYTES = 4 << 20
+MARKS = ("__ot_destructive__", "__ot_read_only__", "__ot_pure__")
+"""The lists in which a file may name functions of its own."""
 
 
 class ToolLoader:
@@ -97,7 +99,7 @@ class PackSource:
         Raises:
             ToolUnavailable: ``__all__``, or what marks functions, is not a list of functions.
         """
-        destructive, read_only = self._marked("__ot_destructive__"), self._marked("__ot_read_only__")
+        destructive, read_only, pure = map(self._marked, MARKS)
         return [
             Tool(
                 pack=self._pack,
@@ -109,6 +111,7 @@ class PackSource:
                 destructive=name in destructive,
                 read_only=name in read_only or None,
                 decorated=bool(node.decorator_list),
+                pure=name in pure and isinstance(node, ast.FunctionDef),
             )
             for name in dict.fromkeys(_public_names(self._constants, self._functions, self._pack))
             for node in self._functions[name]
@@ -167,7 +170,7 @@ def _constants(tree: ast.Module) -> dict[str, Any]:
         name: _literal(value)
         for node in tree.body
         for name, value in _assigned(node)
-        if name in ("pack", "__all__", "__ot_requires__", "__ot_destructive__", "__ot_read_only__")
+        if name in ("pack", "__all__", "__ot_requires__", *MARKS)
     }
 
 

@@ -18,7 +18,7 @@ import anyio
 
 from ot.errors import DataTooLarge, NotPlainData, ToolFailed, ToolTimeout, ToolUnavailable, WorkerDied
 from ot.execution.call_context import CallContext
-from ot.processes.guarded_process import Ending, GuardedProcess
+from ot.processes.guarded_process import Ending
 from ot.processes.pool import MAX_WAITING, Leased
 from ot.registry.tool import Tool
 from ot.workers.pack_environment import PackEnvironment
@@ -57,7 +57,7 @@ class _Pending:
 class Worker(Leased):
     """Speaks to one process; every answer finds its call by id, and none is taken for another's."""
 
-    def __init__(self, spec: WorkerSpec, process: GuardedProcess, environment: PackEnvironment, spool: Path) -> None:
+    def __init__(self, spec: WorkerSpec, connection: WorkerWire, environment: PackEnvironment, spool: Path) -> None:
         """Use ``launch`` instead."""
         places = 1 if spec.serial else MAX_IN_FLIGHT
         super().__init__(spec.key, spec.idle_seconds, places, MAX_IN_FLIGHT + MAX_WAITING)
@@ -65,8 +65,9 @@ class Worker(Leased):
         self.ended: Ending | None = None
         self.worn = False
         """Whether it should be replaced when its calls have ended."""
-        self._process = process
-        self._wire = WorkerWire(spec.pack, process)
+        self._process = connection.process
+        self._wire = connection
+        self._wire.take = self._take
         self._environment = environment
         self._spool = spool
         self._prefix = secrets.token_hex(8)
@@ -86,14 +87,10 @@ class Worker(Leased):
         Raises:
             OSError: The process cannot be started.
         """
-        process = await GuardedProcess.start(
-            [str(environment.python), *environment.arguments, "-B", str(BOOTSTRAP)],
-            env=spec.environ,
-            cwd=environment.directory,
-            memory_mb=spec.memory_mb or None,
-            keep_unread=True,
-        )
-        return cls(spec, process, environment, spool)
+        connection = WorkerWire(spec.pack)
+        argv = [str(environment.python), *environment.arguments, "-B", str(BOOTSTRAP)]
+        await connection.start(argv, spec.environ, environment.directory, spec.memory_mb)
+        return cls(spec, connection, environment, spool)
 
     async def start(self) -> None:
         """Introduce the pack to the process and wait until it is ready.
@@ -235,7 +232,7 @@ class Worker(Leased):
     # ---------------------------------------------------------------- what it says
 
     async def _live(self) -> None:
-        self.ended = await self._wire.read(self._take)
+        self.ended = await self._wire.ended()
         shutil.rmtree(self._spool, ignore_errors=True)
         for pending in self._pending.values():
             if not pending.answer.done():

@@ -31,7 +31,7 @@ MAX_ABANDONED = 32
 
 
 class InProcessBackend:
-    """Calls Python functions, the synchronous ones in threads, so that none blocks the event loop."""
+    """Calls Python functions; a synchronous one that is not marked as pure in a thread, so it cannot block the loop."""
 
     def __init__(
         self, contexts: Callable[[str, Caller], ToolContext], bound: Mapping[str, Callable[..., Any]] | None = None
@@ -62,6 +62,8 @@ class InProcessBackend:
         await self.prepare(tool, context)
         work = _prepared(tool, self._functions[tool.target], arguments)
         with tool_context.use(self._contexts(tool.pack, context.caller)):
+            if tool.pure:
+                return _done_here(tool, work)
             if iscoroutinefunction(work.func):
                 return await _guarded(tool, work)
             return await self._in_thread(tool, work)
@@ -123,6 +125,13 @@ def _prepared(tool: Tool, function: Callable[..., Any], arguments: dict[str, Any
     placed = [arguments[name] for name in takewhile(arguments.__contains__, names)]
     named = {name: value for name, value in arguments.items() if name not in names[: len(placed)]}
     return partial(function, *placed, **named)
+
+
+def _done_here(tool: Tool, work: Callable[[], Any]) -> Any:
+    try:
+        return work()
+    except BaseException as error:  # noqa: BLE001 - other people's code runs here
+        raise failure(tool, error) from None
 
 
 async def _guarded(tool: Tool, work: Callable[[], Awaitable[Any]]) -> Any:

@@ -17,6 +17,7 @@ import orjson
 from ot.config.models import Limits
 from ot.errors import EngineCrashed, LimitExceeded, OneToolError, ProgramFailed, RunError
 from ot.execution.deadline import Deadline
+from ot.execution.eager_task import eager_task
 from ot.runtime.engines.engine import Constant, Function, Outcome, PrintCapture, Reach, StillbornRun
 from ot.runtime.engines.failures import await_hint, builtin_exception
 from ot.runtime.engines.forked.child_process import Child, Death
@@ -138,9 +139,10 @@ class ForkedRun:
             return self._end(LimitExceeded("calls", "the run made too many calls at the same time"))
         if self._held > MAX_HELD_BYTES:
             self._child.pause(True)
-        task = asyncio.ensure_future(self._answer(number, payload))
-        self._calls.add(task)
-        task.add_done_callback(self._calls.discard)
+        task = eager_task(self._answer(number, payload))
+        if not task.done():
+            self._calls.add(task)
+            task.add_done_callback(self._calls.discard)
         return None
 
     def _read_notices(self) -> None:

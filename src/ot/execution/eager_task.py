@@ -1,0 +1,12 @@
+"""Starts a coroutine at once: what never has to wait is done without a turn of the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+
+def eager_task[T](work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Return the task of *work*, which has run to its first wait, or to its end."""
+    return asyncio.Task(work, loop=asyncio.get_running_loop(), eager_start=True)
