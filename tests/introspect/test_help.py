@@ -12,7 +12,7 @@ import pytest
 
 from ot.config.models import Config
 from ot.errors import ToolUnavailable
-from ot.introspect.help import MAX_HITS, OVERVIEW, show_help
+from ot.introspect.help import MAX_HITS, OVERVIEW, Query, show_help
 from ot.introspect.search import Catalogue, Hits, Kind
 from ot.output.formats import serialize_result
 from ot.registry.tool import Parameter, Tool
@@ -52,10 +52,10 @@ def registry(*more: Pack) -> ToolRegistry:
     return ToolRegistry([Pack("web", "local", lambda: WEB, bundled=True), Pack("file", "local", lambda: FILE), *more])
 
 
-def ask(query: str, info: str = "min", *more: Pack, config: Config = CONFIG) -> Any:
+def ask(query: Query, info: str = "min", *more: Pack, config: Config = CONFIG) -> Any:
     known = registry(*more)
 
-    def find(words: str, most: Mapping[Kind, int]) -> Hits:
+    def find(words: Query, most: Mapping[Kind, int]) -> Hits:
         return Catalogue(known, config).find(words, most=most)
 
     return show_help(known, config, find, query, info)
@@ -204,6 +204,24 @@ def test_everything_about_the_hits_when_that_was_asked() -> None:
 @pytest.mark.parametrize("query", ["web.serch", "serach the wbe", "Websearch"])
 def test_a_slip_is_forgiven(query: str) -> None:
     assert ask(query, "list")["tools"][0] == "web.search"
+
+
+def test_several_queries_are_answered_together() -> None:
+    found = ask(["fetch a page", "find lines", "zebra"])
+    assert [hit["name"] for hit in found["tools"]][:2] == ["web.fetch", "file.search"]
+    assert found["unmatched"] == ["zebra"]
+    assert ask([]) == OVERVIEW
+
+
+def test_a_pack_without_tools_is_shown_when_it_is_named_with_what_to_do() -> None:
+    waiting = Pack("slack", "proxy", unreadable, pending=True)
+    (shown,) = [hit for hit in ask("search slack messages", "min", waiting)["packs"] if hit["name"] == "slack"]
+    assert shown["do"] == 'ot.help(query="slack") asks it for its tools'
+    (shown,) = ask("slack zzz", "min", Pack("slack", "proxy", unreadable))["packs"]
+    assert shown["broken"] == "broken.py:1: invalid syntax"
+    assert "ot.health()" in shown["do"]
+    (shown,) = ask("zzz slack", "min", Pack("slack", "local", unreadable))["packs"]
+    assert "repair its file" in shown["do"]
 
 
 def test_words_that_fit_nothing_are_named() -> None:

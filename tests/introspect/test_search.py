@@ -62,6 +62,35 @@ def test_words_with_letters_of_other_languages_are_found_whole(query: str) -> No
     assert found.unmatched == ()
 
 
+@pytest.mark.parametrize("query", ["mergecells", "merge cells", "mergeCells", "merge-cells"])
+def test_joined_and_split_words_find_the_same(query: str) -> None:
+    documents = {"x.merge_cells": "", "x.merge_request": "", "x.clear_cells": ""}
+    assert found(query, documents)[0] == "x.merge_cells"
+
+
+def test_two_words_are_also_the_synonyms_of_the_one_that_they_make() -> None:
+    assert found("spread sheet", {"x.create_workbook": "", "x.create_page": ""})[0] == "x.create_workbook"
+
+
+def test_what_deletes_comes_after_what_does_not_unless_that_was_asked() -> None:
+    documents = {"x.delete_chart": "Chart.", "x.create_chart": "Chart."}
+    assert found("chart", documents) == ["x.create_chart", "x.delete_chart"]
+    assert found("remove the chart", documents) == ["x.delete_chart", "x.create_chart"]
+
+
+def test_what_a_search_is_about_counts_less_than_what_is_searched() -> None:
+    documents = {"x.read_paper": "", "x.read_machine": ""}
+    assert found("machine about paper", documents) == ["x.read_machine", "x.read_paper"]
+    assert found("paper about machine", documents) == ["x.read_paper", "x.read_machine"]
+
+
+def test_each_intent_of_a_query_has_hits_of_its_own() -> None:
+    documents = {"git.add": "Stage files.", "git.commit": "Record.", "mail.send": "Send a letter."}
+    parts = index(documents).find_each("stage files, commit and send a letter")
+    assert [list(documents)[part.hits[0][0]] for part in parts[1:]] == ["git.add", "git.commit", "mail.send"]
+    assert len(index(documents).find_each("send a letter")) == 1
+
+
 def test_words_that_no_document_has_are_named_as_they_were_written() -> None:
     assert index().find("fetch Zebra quokkas").unmatched == ("Zebra", "quokkas")
 

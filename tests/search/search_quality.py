@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import yaml
 
 from ot.build import BUNDLED
 from ot.config.models import Config
+from ot.introspect.help import MAX_HITS
 from ot.introspect.search import Catalogue
+from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_registry import Pack, ToolRegistry
 from real_servers.as_packs import packs_of
 from real_servers.catalogues import real_catalogues
 
-QUERIES = Path(__file__).parent / "queries.yaml"
+HERE = Path(__file__).parent
+FRESH = {"fresh_tuning": "tuning", "fresh_held_out": "held_out"}
 DEEP = 50
 
 
@@ -69,10 +73,49 @@ class Quality:
         return [answer for answer in self.answers if not 0 < answer.rank <= 5]
 
 
+@dataclass(frozen=True)
+class Task:
+    """Words of a whole task, and what it needs: for each need the tools of which any would do."""
+
+    words: str
+    needs: tuple[tuple[str, ...], ...]
+
+
 def queries(part: str) -> list[Query]:
-    """Return the queries of one list: ``tuning`` or ``held_out``."""
-    entries = yaml.safe_load(QUERIES.read_text(encoding="utf-8"))[part]
+    """Return the queries of one list: ``tuning`` or ``held_out``, or one of those with ``fresh_`` before it."""
+    entries = _lists("fresh_queries.yaml")[FRESH[part]] if part in FRESH else _lists("queries.yaml")[part]
     return [Query(str(words), tuple(wanted)) for words, *wanted in entries]
+
+
+def tasks() -> list[Task]:
+    """Return the whole tasks."""
+    return [Task(words, tuple(map(tuple, needs))) for words, *needs in _lists("fresh_queries.yaml")["tasks"]]
+
+
+def lacks(catalogue: Catalogue, task: Task) -> list[str]:
+    """Return what *task* needs and a reply to its words does not show."""
+    shown = set(catalogue.find(task.words, most=MAX_HITS).names.get("tools", ()))
+    return [need[0] for need in task.needs if not shown.intersection(need)]
+
+
+def _lists(file: str) -> dict[str, Any]:
+    return yaml.safe_load((HERE / file).read_text(encoding="utf-8"))
+
+
+def written_packs() -> list[Pack]:
+    """Return the packs of servers that want an account, as they are written down here."""
+    return [_written(pack, tools) for pack, tools in _lists("other_servers.yaml").items()]
+
+
+def _written(pack: str, tools: Mapping[str, str]) -> Pack:
+    return Pack(pack, "proxy", lambda: [_written_tool(pack, head, said) for head, said in tools.items()], origin=pack)
+
+
+def _written_tool(pack: str, head: str, said: str) -> Tool:
+    name, _, rest = head.removesuffix(")").partition("(")
+    given = [part.strip() for part in rest.split(",") if part.strip()]
+    parameters = [Parameter(p.rstrip("?"), "keyword", "str", "'...'" if p.endswith("?") else None) for p in given]
+    return Tool(pack, name, tuple(parameters), doc=said, source=f"proxy:{pack}")
 
 
 async def real_registry(own: Sequence[Pack]) -> ToolRegistry:
@@ -85,6 +128,11 @@ def ask(catalogue: Catalogue, query: Query) -> Answer:
     started = time.perf_counter()
     found = catalogue.find(query.words, most={"tools": DEEP})
     return Answer(query, found.names.get("tools", ()), time.perf_counter() - started)
+
+
+def with_written(registry: ToolRegistry) -> ToolRegistry:
+    """Return *registry* with the written packs beside its own."""
+    return ToolRegistry([*registry.packs.values(), *written_packs()])
 
 
 def quality(registry: ToolRegistry, part: str) -> Quality:

@@ -15,7 +15,7 @@ from ot.registry.tool import Tool
 from ot.registry.tool_registry import Pack, ToolRegistry
 from pace import TURNS, effort
 from search.search_figures import whole_registry
-from search.search_quality import Quality, quality, queries
+from search.search_quality import Quality, lacks, quality, queries, tasks, with_written
 from test_readme import ROOT
 
 # The first time on a machine, the servers are installed.
@@ -50,6 +50,23 @@ def test_nine_of_ten_queries_have_their_tool_among_the_first_five(registry: Tool
     assert found.recall(5) >= 0.90, [answer.query.words for answer in found.missed]
     assert found.recall(1) >= 0.68
     assert found.mean_reciprocal_rank >= 0.78
+
+
+@pytest.mark.parametrize("part", ["fresh_tuning", "fresh_held_out"])
+def test_nine_of_ten_queries_over_a_wider_catalogue_have_theirs_too(registry: ToolRegistry, part: str) -> None:
+    found = quality(with_written(registry), part)
+    assert len(found.answers) == {"fresh_tuning": 100, "fresh_held_out": 50}[part]
+    assert found.recall(5) >= 0.90
+
+
+def test_most_whole_tasks_find_every_tool_that_they_need(registry: ToolRegistry) -> None:
+    known = with_written(registry)
+    names = {tool.full_name for tool in known.tools()}
+    assert [task for task in tasks() for need in task.needs if not names.issuperset(need)] == []
+    catalogue = Catalogue(known, Config())
+    lacking = {task.words: lack for task in tasks() if (lack := lacks(catalogue, task))}
+    assert len(tasks()) == 20
+    assert len(lacking) <= 5, lacking
 
 
 def test_the_page_about_the_search_names_every_query_that_is_missed(registry: ToolRegistry) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,13 +57,20 @@ SLUGS = {
     "web": "web-fetch",
 }
 """Packs whose page has another name than the pack."""
-Find = Callable[[str, Mapping[Kind, int]], Hits]
+WORD = re.compile(r"\w+")
+Query = str | Sequence[str]
+Find = Callable[[Query, Mapping[Kind, int]], Hits]
 """Searches everything that there is."""
 
 
-def show_help(registry: ToolRegistry, config: Config, find: Find, query: str, info: str) -> Any:
-    """Return what *query* asks for: the page of a tool, a pack or an alias, or the best hits for its words."""
+def show_help(registry: ToolRegistry, config: Config, find: Find, query: Query, info: str) -> Any:
+    """Return what *query* asks for: the page of a tool, a pack or an alias, or the best hits for its words.
+
+    Several queries are searched for together.
+    """
     check_info(info)
+    if not isinstance(query, str):
+        return _search(registry, config, find, [str(words) for words in query], info) if query else OVERVIEW
     query = query.strip()
     if not query:
         return OVERVIEW
@@ -97,18 +105,30 @@ async def snippet_help(config: Config, query: str, info: str, expand: Expand) ->
 # ---------------------------------------------------------------- searching
 
 
-def _search(registry: ToolRegistry, config: Config, find: Find, query: str, info: str) -> Any:
+def _search(registry: ToolRegistry, config: Config, find: Find, query: Query, info: str) -> Any:
     hits = find(query, MAX_HITS)
-    if not hits.names:
-        return f"No matches for '{query[:100]}'. Browse with ot.tools() or ot.packs()."
+    words = query if isinstance(query, str) else ", ".join(query)
+    names = _with_named_packs(registry, hits.names, words)
+    if not names:
+        return f"No matches for '{words[:100]}'. Browse with ot.tools() or ot.packs()."
     if info == "list":
-        return {kind: [_called(kind, name) for name in names] for kind, names in hits.names.items()}
+        return {kind: [_called(kind, name) for name in found] for kind, found in names.items()}
     found: dict[str, Any] = {
-        kind: [_hit(registry, config, kind, name, info) for name in names] for kind, names in hits.names.items()
+        kind: [_hit(registry, config, kind, name, info) for name in some] for kind, some in names.items()
     }
     if hits.unmatched:
         found["unmatched"] = list(hits.unmatched)
     return found | {"cost": f"~{len(serialize_result(found, 'yml')) // CHARACTERS_PER_TOKEN + 5} tokens"}
+
+
+def _with_named_packs(
+    registry: ToolRegistry, names: Mapping[Kind, tuple[str, ...]], words: str
+) -> dict[Kind, tuple[str, ...]]:
+    """Return *names* with the packs that *words* name and that have no tools to be found by."""
+    said = set(WORD.findall(words.lower()))
+    named = [name for name, pack in registry.packs.items() if name.lower() in said and pack.broken]
+    packs = tuple(dict.fromkeys([*named, *names.get("packs", ())]))
+    return {**names, "packs": packs} if packs else dict(names)
 
 
 def _called(kind: Kind, name: str) -> str:
@@ -120,10 +140,21 @@ def _hit(registry: ToolRegistry, config: Config, kind: Kind, name: str, info: st
         tool = registry.tool(*name.split(".", 1))
         return tool_entry(tool, info) if info == "full" else _tool_hit(tool)
     if kind == "packs":
-        return pack_entry(registry.pack(name), "min", config.prompts.packs)
+        pack = registry.pack(name)
+        return pack_entry(pack, "min", config.prompts.packs) | _what_to_do(pack)
     if kind == "snippets":
         return {"name": _called(kind, name), "description": config.snippets[name].description}
     return alias_entry(name, config.aliases[name], info)
+
+
+def _what_to_do(pack: Pack) -> dict[str, str]:
+    """Return how a pack without tools can come to have some."""
+    if pack.pending:
+        return {"do": f'ot.help(query="{pack.name}") asks it for its tools'}
+    if not pack.broken:
+        return {}
+    how = "ot.health() tells how its server is" if pack.source == "proxy" else "tell the user, who can repair its file"
+    return {"do": f"{how}; do without it for now"}
 
 
 def _tool_hit(tool: Tool) -> dict[str, str]:

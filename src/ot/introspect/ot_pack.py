@@ -15,7 +15,7 @@ import anyio.to_thread
 from ot.config.models import Config
 from ot.execution.policy import DEFAULT
 from ot.execution.tool_context import current_tool_context
-from ot.introspect.help import show_help, snippet_help
+from ot.introspect.help import Query, show_help, snippet_help
 from ot.introspect.listing import list_aliases, list_packs, list_tools
 from ot.introspect.notify import notify
 from ot.introspect.search import Catalogue, Hits, Kind
@@ -134,11 +134,12 @@ class OtPack:
         """
         return await list_snippets(self._view.config.snippets, pattern, info, self._view.expand)
 
-    async def help(self, *, query: str = "", info: str = "min") -> Any:
+    async def help(self, *, query: str | list[str] = "", info: str = "min") -> Any:
         """Find and explain tools, packs, snippets and aliases.
 
         Args:
-            query: A tool (``file.read``), a pack (``file``), a snippet (``$name``), an alias, or words of the task.
+            query: A tool (``file.read``), a pack (``file``), a snippet (``$name``), an alias, or words of the task;
+                a list of several is searched for together.
             info: How much to tell: "list", "min" or "full".
 
         Returns:
@@ -148,13 +149,13 @@ class OtPack:
             ot.help(query="search files")
         """
         view = self._view
-        if query.strip().startswith("$"):
+        if isinstance(query, str) and query.strip().startswith("$"):
             return await snippet_help(view.config, query, info, view.expand)
         # The first search of a picture reads every definition: not on the event loop.
         page = partial(show_help, _registry(), view.config, self._find, query, info)
         return await anyio.to_thread.run_sync(page, abandon_on_cancel=True)
 
-    def _find(self, query: str, most: Mapping[Kind, int]) -> Hits:
+    def _find(self, query: Query, most: Mapping[Kind, int]) -> Hits:
         registry = _registry()
         with self._lock:
             if self._catalogue is None or self._catalogue[0] is not registry:

@@ -7,12 +7,13 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import nlargest
+from itertools import zip_longest
 from typing import Literal
 
 from ot.config.models import Config
-from ot.introspect.search_words import joined_words, sought_words, synonyms, words_of
+from ot.introspect.search_words import action_of, clauses, joined_words, sought_words, stem, synonyms, words_of
 from ot.registry.tool import Tool
 from ot.registry.tool_registry import ToolRegistry
 
@@ -21,26 +22,41 @@ Rule = tuple[float, int]
 KINDS: tuple[Kind, ...] = ("tools", "packs", "snippets", "aliases")
 
 # How much a word counts there, and how many words there usually are.
-NAME: Rule = (6.0, 3)
+NAME: Rule = (8.0, 3)
 PACK: Rule = (7.0, 1)
-SENTENCE: Rule = (5.5, 10)
-PARAMETERS: Rule = (0.4, 8)
-DETAILS: Rule = (0.4, 80)
+SENTENCE: Rule = (7.0, 10)
+PARAMETERS: Rule = (0.8, 8)
+DETAILS: Rule = (0.8, 80)
 
-LEAST, LEAST_OF_ALL = 0.5, 0.25
+LEAST, LEAST_OF_ALL = 0.4, 0.2
 """Hits that score less than this share of the best of their kind, and of the best at all, are noise."""
 
 FIRST_SENTENCE = re.compile(r"([.!?:])\s+(?=\S)")
 MAX_QUERY = 500
+MAX_QUERIES = 10
 
-K1 = 2.4
+K1 = 1.4
 LENGTH = 0.6
 """How much a long field counts for less."""
 
 SYNONYM, BEGINNING, SLIP = 0.75, 0.45, 0.8
 """What a word counts that is not the one sought but a synonym of it, begins with it, or is spelt much like it."""
 
-NAME_SAID = 0.65
+BESIDE = 0.35
+"""What a word of a query counts for an intent that stands elsewhere in it."""
+
+VAGUE, SUBJECT = 0.5, 0.5
+"""What a word counts that may mean anything, and one that says what a search is about: that is an argument."""
+VAGUE_WORDS = frozenset(("make", "take", "turn", "go", "put", "give", "keep", "try", "know", "tell", "thing", "way"))
+ABOUT = re.compile(r"\b(?:about|named|called|titled)\b")
+
+OTHER_ACTION, DESTROYS = 0.8, 0.7
+"""What a document counts that does something else than was asked, and one that deletes though nobody said so."""
+
+HITS_A_WISH = 3
+"""So many hits there may be at least for each intent of a query."""
+
+NAME_SAID = 0.8
 """How much more a document counts whose name the query says in full."""
 
 MAX_BEGINNINGS = 20
@@ -75,18 +91,37 @@ class Catalogue:
         self._items = list(items(registry, config))
         self._index = SearchIndex([item.name for item in self._items], [item.fields for item in self._items])
 
-    def find(self, query: str, *, most: Mapping[Kind, int]) -> Hits:
-        """Return at most so many hits of each kind."""
-        found = self._index.find(query[:MAX_QUERY])
+    def find(self, query: str | Sequence[str], *, most: Mapping[Kind, int]) -> Hits:
+        """Return so many hits of each kind; several queries, and several intents of one, take turns and get more."""
+        queries = [query] if isinstance(query, str) else query[:MAX_QUERIES]
+        asked = [self._index.find_each(words[:MAX_QUERY]) for words in queries]
+        worth = [self._worth_showing(wish.hits) for wishes in asked for wish in wishes]
+        names = {
+            kind: _in_turn([by_kind[kind] for by_kind in worth])[: _room(most.get(kind, 0), len(worth))]
+            for kind in KINDS
+        }
+        unmatched = dict.fromkeys(word for wishes in asked for word in wishes[0].unmatched)
+        return Hits({kind: names[kind] for kind in KINDS if names[kind]}, tuple(unmatched))
+
+    def _worth_showing(self, hits: Sequence[tuple[int, float]]) -> dict[Kind, list[str]]:
+        """Return the names of *hits* by kind, best first, without noise."""
         names: dict[Kind, list[str]] = {kind: [] for kind in KINDS}
         least: dict[Kind, float] = {}
-        for place, score in found.hits:
+        for place, score in hits:
             item = self._items[place]
-            if score < max(least.setdefault(item.kind, score * LEAST), found.hits[0][1] * LEAST_OF_ALL):
-                continue
-            if len(names[item.kind]) < most.get(item.kind, 0):
+            if score >= max(least.setdefault(item.kind, score * LEAST), hits[0][1] * LEAST_OF_ALL):
                 names[item.kind].append(item.name)
-        return Hits({kind: tuple(names[kind]) for kind in KINDS if names[kind]}, found.unmatched)
+        return names
+
+
+def _room(most: int, wishes: int) -> int:
+    return min(max(most, HITS_A_WISH * wishes), 2 * most) if wishes > 1 else most
+
+
+def _in_turn(rankings: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return the first of each ranking, then the second of each, and so on, each name once."""
+    turns = zip_longest(*rankings)
+    return tuple(dict.fromkeys(name for turn in turns for name in turn if name is not None))
 
 
 def items(registry: ToolRegistry, config: Config) -> Iterator[SearchItem]:
@@ -142,6 +177,10 @@ class Sought:
     meant: Mapping[str, float]
     rarity: float
 
+    def fainter(self, counts: float) -> Sought:
+        """Return it as a word that counts for less."""
+        return replace(self, rarity=self.rarity * counts)
+
 
 class SearchIndex:
     """An index of documents, each a name and some fields; built once, then only read."""
@@ -149,13 +188,32 @@ class SearchIndex:
     def __init__(self, names: Sequence[str], fields: Iterable[Sequence[Field]]) -> None:
         """Index the documents with these *names*, the fields of each at the same place."""
         self._names = [frozenset(words_of(name)) for name in names]
+        self._actions = [action_of(name.rpartition(".")[2]) for name in names]
         self._postings = _postings(fields)
         self._vocabulary = sorted(self._postings)
         self._synonyms = synonyms()
 
     def find(self, query: str) -> IndexHits:
         """Return the documents that fit *query*."""
-        words = sorted(self._words(query), key=lambda word: -word.rarity)
+        return self._find(list(self._words(query)), action_of(query))
+
+    def find_each(self, query: str) -> list[IndexHits]:
+        """Return what fits *query* as a whole, then what fits each of its intents if it has several.
+
+        What is said elsewhere in the query counts there too, for less: it may say whose page or ticket is meant.
+        """
+        parts = [(list(self._words(part)), action_of(part)) for part in clauses(query)]
+        whole = list(self._words(query))
+        found = [self._find(whole, action_of(query))]
+        for part, action in parts if len(parts) > 1 else ():
+            inside = {word.written for word in part}
+            found.append(
+                self._find([*part, *(word.fainter(BESIDE) for word in whole if word.written not in inside)], action)
+            )
+        return found
+
+    def _find(self, sought: Sequence[Sought], action: str) -> IndexHits:
+        words = sorted(sought, key=lambda word: -word.rarity)
         scores: dict[int, float] = {}
         for word in words:
             scores = _best_of(scores)
@@ -163,16 +221,19 @@ class SearchIndex:
             found = self._among(scores, word.meant) if full else self._everywhere(word.meant)
             for place, weight in found.items():
                 scores[place] = scores.get(place, 0.0) + word.rarity * weight
-        hits = self._by_name(scores, words)
+        hits = self._by_name(scores, words, action)
         return IndexHits(tuple(hits), tuple(word.written for word in words if not word.meant))
 
     # ---------------------------------------------------------------- what a query means
 
     def _words(self, query: str) -> Iterator[Sought]:
+        before = {word for _, word in sought_words(ABOUT.split(query, maxsplit=1)[0])}
         for written, word in sought_words(query)[:MAX_WORDS]:
-            yield self._sought(written, word)
+            counts = VAGUE if written.lower() in VAGUE_WORDS else 1.0 if word in before else SUBJECT
+            for part in self._parts(word) or (word,):
+                yield self._sought(written, part).fainter(counts)
         for written, word in joined_words(query)[:MAX_WORDS]:
-            if word in self._postings:
+            if word in self._postings or word in self._synonyms:
                 yield self._sought(written, word)
 
     def _sought(self, written: str, word: str) -> Sought:
@@ -185,7 +246,16 @@ class SearchIndex:
     def _meant(self, word: str) -> dict[str, float]:
         meant = {term: SYNONYM for term in self._synonyms.get(word, ()) if term in self._postings}
         meant |= dict.fromkeys(self._beginning_with(word), BEGINNING)
-        return meant | ({word: 1.0} if word in self._postings else dict(self._like(word)))
+        if word in self._postings:
+            return meant | {word: 1.0}
+        return meant | (dict(self._like(word)) if not meant or word not in self._synonyms else {})
+
+    def _parts(self, word: str) -> tuple[str, str] | None:
+        """Return the two indexed words that *word* is made of: ``mergecells`` is ``merge`` and ``cells``."""
+        if word in self._postings or word in self._synonyms:
+            return None
+        cuts = ((stem(word[:cut]), stem(word[cut:])) for cut in range(3, len(word) - 2))
+        return next((cut for cut in cuts if cut[0] in self._postings and cut[1] in self._postings), None)
 
     def _beginning_with(self, word: str) -> list[str]:
         if len(word) < 3:
@@ -216,17 +286,27 @@ class SearchIndex:
         ways = [(self._postings[term], factor) for term, factor in meant.items()]
         return {place: max((of.get(place, 0.0) * factor for of, factor in ways), default=0.0) for place in places}
 
-    def _by_name(self, scores: dict[int, float], words: Sequence[Sought]) -> list[tuple[int, float]]:
+    def _by_name(self, scores: dict[int, float], words: Sequence[Sought], action: str) -> list[tuple[int, float]]:
         said: dict[str, float] = {}
         for word in words:
             said |= {term: max(factor, said.get(term, 0.0)) for term, factor in word.meant.items()}
 
         def fit(place: int) -> float:
             name = self._names[place]
-            return 1 + NAME_SAID * sum(said.get(word, 0.0) for word in name) / max(1, len(name))
+            said_of_it = sum(said.get(word, 0.0) for word in name) / max(1, len(name))
+            return (1 + NAME_SAID * said_of_it) * _done(action, self._actions[place])
 
         ranked = ((place, score * fit(place)) for place, score in _best_of(scores).items())
         return sorted(ranked, key=lambda hit: (-hit[1], hit[0]))
+
+
+def _done(asked: str, does: str) -> float:
+    """Return how much a document counts that does something else than was asked."""
+    if asked == does or not does:
+        return 1.0
+    if does == "delete":
+        return DESTROYS
+    return OTHER_ACTION if asked else 1.0
 
 
 def _best_of(scores: dict[int, float]) -> dict[int, float]:
