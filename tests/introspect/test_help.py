@@ -120,12 +120,11 @@ def test_a_pack_s_name_gives_how_it_is_used_and_its_tools() -> None:
 Ask the web last.
 
 Tools:
-- web.fetch: Fetch one page of the web.
-- web.search: Search the web for pages.
+- web.fetch(): Fetch one page of the web.
+- web.search(query: str) -> list: Search the web for pages.
 
 Docs: https://onetool.beycom.online/reference/tools/web-fetch/"""
-    assert expected == ask("web")
-    assert "- web.search(query: str) -> list: Search the web" in ask("web", "full")
+    assert expected == ask("web") == ask("web", "full")
 
 
 def test_a_pack_that_cannot_be_used_says_why() -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from fastmcp import Client
 
-from ot.server.mcp_server import DESCRIPTION, INSTRUCTIONS, SANDBOX, build_server
+from ot.server.mcp_server import INSTRUCTIONS, build_server
+from ot.server.run_description import COMMAND, SESSION, run_description
 from ot.workspace import Workspace
 
 pytestmark = pytest.mark.anyio
@@ -28,8 +29,8 @@ def texts(result: Any) -> list[str]:
 async def test_there_is_one_tool_and_it_takes_one_command(client: Session) -> None:
     (tool,) = await client.list_tools()
     assert "run" == tool.name
-    text = {"type": "string"}
-    assert {"command": text, "session": {**text, "default": ""}} == tool.input_schema["properties"]
+    command, session = {"type": "string", "description": COMMAND}, {"type": "string", "description": SESSION}
+    assert {"command": command, "session": {**session, "default": ""}} == tool.input_schema["properties"]
     assert tool.input_schema["required"] == ["command"]
 
 
@@ -52,9 +53,12 @@ async def test_the_tool_says_honestly_what_it_may_do(client: Session) -> None:
     )
 
 
-async def test_description_and_instructions_are_what_the_module_says_byte_for_byte(client: Session) -> None:
+async def test_description_and_instructions_are_what_the_module_says_byte_for_byte(
+    client: Session, app: Workspace
+) -> None:
     (tool,) = await client.list_tools()
-    assert (DESCRIPTION + SANDBOX["portable"], INSTRUCTIONS) == (tool.description, client.instructions)
+    expected = run_description(app.picture.registry.packs, "portable")
+    assert (expected, INSTRUCTIONS) == (tool.description, client.instructions)
 
 
 async def test_description_and_instructions_do_not_depend_on_the_house(app: Workspace, tmp_path: Path) -> None:

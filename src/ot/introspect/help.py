@@ -84,7 +84,7 @@ def _exact(registry: ToolRegistry, config: Config, name: str, info: str) -> str 
     if dot and pack in registry.packs and not registry.pack(pack).broken and function in registry.pack(pack).tools:
         return pages.tool(registry.tool(pack, function), registry.pack(pack), info)
     if name in registry.packs:
-        return pages.pack(registry.pack(name), info)
+        return pages.pack(registry.pack(name))
     if name in config.aliases:
         return pages.alias(name, config.aliases[name], registry)
     return None
@@ -187,8 +187,8 @@ class HelpPages:
         text += f"\nExample:\n  {example.replace(chr(10), chr(10) + '  ')}\n"
         return text + (_everything(tool) if info == "full" else "") + self._docs(pack)
 
-    def pack(self, pack: Pack, info: str = "min") -> str:
-        """Return how to use *pack*, and its tools; "full" adds their signatures."""
+    def pack(self, pack: Pack) -> str:
+        """Return how to use *pack*, and its tools with their signatures."""
         if pack.pending:
             return f"# {pack.name}\nWhat this pack offers is not known yet: {pack.broken}"
         if pack.broken:
@@ -196,8 +196,8 @@ class HelpPages:
         said = instructions_of(pack, self.instructions)
         lines = [f"# {pack.name}", *([said, ""] if said else []), "Tools:"]
         for tool in sorted_tools(pack):
-            name = compact_signature(tool) if info == "full" else ""
-            lines.append(f"- {tool.full_name}{name}" + (f": {tool.description}" if tool.description else ""))
+            said = f": {tool.description}" if tool.description else ""
+            lines.append(f"- {tool.full_name}{compact_signature(tool)}{said}")
         return "\n".join(lines) + "\n" + self._docs(pack)
 
     def alias(self, name: str, target: str, registry: ToolRegistry) -> str:

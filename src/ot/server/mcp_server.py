@@ -10,7 +10,7 @@ import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 # Its rich log handler blocks the whole server for seconds on a long error text; it must be off before the import.
 os.environ.setdefault("FASTMCP_ENABLE_RICH_LOGGING", "false")
@@ -19,22 +19,25 @@ os.environ.setdefault("FASTMCP_ENV_FILE", os.devnull)  # else it obeys an .env o
 from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ResourceError
 from fastmcp.server.dependencies import get_context
+from fastmcp.tools import Tool as McpTool
 from fastmcp.tools import ToolResult
 from fastmcp.tools.base import InputRequiredToolResult
 from mcp.server.request_state import RequestStateSecurity
-from mcp_types import ContentBlock, TextContent, ToolAnnotations
-from pydantic import TypeAdapter, ValidationError
+from mcp_types import ContentBlock, TextContent, ToolAnnotations, ToolListChangedNotification
+from pydantic import Field, TypeAdapter, ValidationError
 
 from ot.config.principal import os_user
 from ot.errors import OneToolError
 from ot.execution.caller import AskUser, Caller, Question
 from ot.registry.tool import Tool
 from ot.registry.tool_definitions import ToolDefinitions
+from ot.registry.tool_registry import Pack
 from ot.runtime.pack_proxy import Progress, TellProgress
 from ot.runtime.reply import Reply
 from ot.server.classic_tools import classic_tools
 from ot.server.elicitation import answer_of, can_ask, input_required, is_modern, way_to_ask, way_to_list_roots
 from ot.server.parked_runs import NotParked, ParkedRun, ParkedRuns
+from ot.server.run_description import COMMAND, SESSION, run_description
 from ot.server.serve import Drain
 from ot.workspace import Workspace
 
@@ -57,26 +60,9 @@ INSTRUCTIONS = (
     """Start with run('ot.help(query="words of the task")'); """
     "then do the whole task in one program and return only what matters."
 )
-DESCRIPTION = """\
-Run a Python program. Its last expression (or return) is the result; print() is returned too.
-Tools are pack.tool(key=value). Find them: ot.packs(), ot.tools(pattern="read"), ot.help(query="search files").
-Compose in code: loop, filter, join; return little. Plain calls need no await; in parallel:
-await asyncio.gather(*[file.read(path=p) for p in paths])
-A large result is stored; page it: ot.result(handle="...", offset=1, limit=100, search="regex").
-__format__ = "json"|"json_h"|"yml"|"yml_h"|"raw" sets the output. Runs with the same session="name" share variables.
-"""
-SANDBOX = {
-    "portable": """\
-Sandboxed: files, network and environment only through tools. Modules: asyncio base64 bisect collections copy csv
-dataclasses datetime decimal functools hashlib itertools json math random re time.
-Not available: yield, del, inheritance, other modules.""",
-    "exact": """\
-Full Python with its standard library. Sandboxed: files, network, processes and environment only through tools.""",
-    "trusted": "Full Python with its standard library, not sandboxed.",
-}
-"""What is true of each engine."""
 
-
+Command = Annotated[str, Field(description=COMMAND)]
+SessionName = Annotated[str, Field(description=SESSION)]
 Work = Callable[..., Awaitable[Reply]]
 """A run, or one call of a tool, that still wants to know who asks, and whom it tells of progress."""
 
@@ -104,17 +90,23 @@ def build_server(
         request_state_security=RequestStateSecurity.ephemeral(ttl=STATE_SECONDS),
     )
 
-    @server.tool(
-        description=DESCRIPTION + SANDBOX[engine],
+    async def run(command: Command, session: SessionName = "") -> ToolResult:
+        # Asked for, not taken as a parameter: to fill that in would cost every run a tenth of a millisecond.
+        work, ctx = partial(workspace.run, command, session=session), get_context()
+        result = await drain.answer(lambda: _answer(workspace, parked, work, ctx))
+        await news.tell(ctx)
+        return result
+
+    one_tool = McpTool.from_function(
+        run,
+        description="",
         annotations=ToolAnnotations(
             title="Run Python", read_only_hint=False, destructive_hint=True, open_world_hint=True
         ),
         output_schema=None,
     )
-    async def run(command: str, session: str = "") -> ToolResult:  # pyright: ignore[reportUnusedFunction] - registered
-        # Asked for, not taken as a parameter: to fill that in would cost every run a tenth of a millisecond.
-        work, ctx = partial(workspace.run, command, session=session), get_context()
-        return await drain.answer(lambda: _answer(workspace, parked, work, ctx))
+    news = _PackNews(workspace, engine, one_tool)
+    server.add_tool(one_tool)
 
     async def call(tool: Tool, arguments: Mapping[str, Any], ctx: Context) -> ToolResult:
         work = partial(workspace.call, tool.pack, tool.name, arguments)
@@ -136,6 +128,30 @@ def build_server(
         return _or_error(lambda: workspace.stored_text(handle, os_user()))
 
     return server
+
+
+class _PackNews:
+    """Keeps what is said of the one tool true: it names the packs, which may change between runs."""
+
+    def __init__(self, workspace: Workspace, engine: str, tool: McpTool) -> None:
+        self._workspace = workspace
+        self._engine = engine
+        self._tool = tool
+        self._packs: Mapping[str, Pack] = {}
+        self._changed()
+
+    def _changed(self) -> bool:
+        packs = self._workspace.picture.registry.packs
+        if packs is self._packs:
+            return False
+        before, self._packs = self._tool.description, packs
+        self._tool.description = run_description(packs, self._engine)
+        return self._tool.description != before
+
+    async def tell(self, ctx: Context) -> None:
+        """Tell the client to read the list of tools again when it has become another."""
+        if self._changed():
+            await ctx.send_notification(ToolListChangedNotification())
 
 
 def _content_block(wire: Mapping[str, Any]) -> ContentBlock | None:

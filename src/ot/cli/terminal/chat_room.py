@@ -78,7 +78,7 @@ class ChatRoom:
         self.redact = app.picture.loaded.secrets.redact
         self.client = open_client(chat, app.picture.loaded.secrets)
         ask = TerminalQuestion(app.ask_seconds) if shown else None
-        offered = open_tools(app, app.picture.registry, packs, "" if packs else _run_description(), ask)
+        offered = open_tools(app, app.picture.registry, packs, "" if packs else _run_description(app), ask)
         self.tools = len(offered.definitions) if packs else 0
         self.screen = ChatScreen(self.redact)
         self._calls = CallLog(self.redact)
@@ -98,10 +98,10 @@ class ChatRoom:
         end_logs()
 
 
-def _run_description() -> str:
-    from ot.server.mcp_server import DESCRIPTION
+def _run_description(app: Workspace) -> str:
+    from ot.server.run_description import DESCRIPTION, pack_names
 
-    return DESCRIPTION
+    return DESCRIPTION.format(packs=pack_names(app.picture.registry.packs))
 
 
 class ChatScreen(ChatWatcher):

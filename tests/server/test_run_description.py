@@ -1,0 +1,100 @@
+"""What a model reads of the one tool: short, true, and the same as long as the packs are."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import Client
+
+from ot.registry.tool_registry import Pack
+from ot.runtime.engines.engine import Engine
+from ot.runtime.engines.forked.exact import ExactEngine
+from ot.runtime.engines.portable.portable_engine import PortableEngine
+from ot.server.mcp_server import build_server
+from ot.server.run_description import DESCRIPTION, MAX_NAMES, SANDBOX, pack_names, run_description
+from ot.workspace import Workspace
+from run_app import running_app, value_of
+
+pytestmark = pytest.mark.anyio
+
+ENGINES: dict[str, Callable[[], Engine]] = {"portable": PortableEngine, "exact": lambda: ExactEngine(ready=1)}
+CODE = re.compile(r"(?:^  .*\n)+", re.MULTILINE)
+EXAMPLES = [textwrap.dedent(block) for block in CODE.findall(DESCRIPTION)]
+
+
+def packs(source: str, count: int) -> dict[str, Pack]:
+    names = [f"{source}{n:02}" for n in range(count)]
+    return {name: Pack(name, source, list) for name in names}
+
+
+@pytest.mark.parametrize("engine", SANDBOX)
+def test_beside_the_names_it_is_at_most_350_tokens(engine: str) -> None:
+    assert len(run_description({}, engine)) / 4 <= 350
+
+
+def test_it_names_every_pack_in_order() -> None:
+    assert pack_names(packs("b", 2) | packs("a", 1)) == "a00, b00, b01"
+    assert "Packs: a00, b00\n" in run_description(packs("b", 1) | packs("a", 1), "exact")
+
+
+def test_of_very_many_packs_it_names_the_first_of_each_source_and_counts_the_others() -> None:
+    assert "more" not in pack_names(packs("proxy", MAX_NAMES))
+    named = pack_names(packs("proxy", MAX_NAMES) | packs("local", 2))
+    assert named.startswith("local00, local01; proxy00, proxy01,")
+    assert named.endswith('proxy07 and 32 more. All: ot.packs(info="list")')
+
+
+async def test_each_parameter_is_described(client: Client[Any]) -> None:
+    (tool,) = await client.list_tools()
+    assert all(schema["description"] for schema in tool.input_schema["properties"].values())
+
+
+async def test_it_stays_the_same_while_the_packs_do(app: Workspace) -> None:
+    server = build_server(app, "1")
+    async with Client(server) as client:
+        before = await client.list_tools()
+        await client.call_tool("run", {"command": "1"})
+        await client.call_tool("run", {"command": "ot.reload()"})
+        assert await client.list_tools() == before
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_new_pack_is_named_and_the_client_is_told(app: Workspace, mode: Any) -> None:
+    told: list[str] = []
+
+    async def hear(message: Any) -> None:
+        told.append(type(getattr(message, "root", message)).__name__)
+
+    async with Client(build_server(app, "1"), mode=mode, message_handler=hear) as client:
+        (tool,) = await client.list_tools()
+        assert "forecast" not in str(tool.description)
+        pack = app.paths.global_dir / "tools" / "forecast"
+        pack.mkdir(parents=True)
+        (pack / "forecast_tools.py").write_text("def f() -> int:\n    '''One.'''\n    return 1\n", encoding="utf-8")
+        await client.call_tool("run", {"command": "ot.reload()"})
+        (tool,) = await client.list_tools()
+        assert "forecast" in str(tool.description)
+        assert "ToolListChangedNotification" in told
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_its_examples_run_one_after_the_other(engine: str, tmp_path: Path) -> None:
+    if engine == "exact" and ExactEngine.missing_here():
+        pytest.skip(ExactEngine.missing_here())
+    assert len(EXAMPLES) == 5
+    async with running_app(tmp_path, engine=ENGINES[engine](), config={"output": {"max_inline_size": 1000}}) as app:
+        (app.paths.cwd / "notes.txt").write_text("TODO: rest\nother\n", encoding="utf-8")
+        find, call, gather, whole, page = EXAMPLES
+        for query in find.splitlines():
+            assert value_of(await app.run(query))
+        assert value_of(await app.run(f"{call}\nnotes")) == "TODO: rest\nother\n"
+        assert value_of(await app.run(gather + whole)) == ["TODO: rest"]
+        stored = await app.run("'x regex\\n' * 1000")
+        handle = re.search(r"handle='?\"?(\w+)", stored.texts[0])
+        assert handle, stored.texts
+        assert "x regex" in str(value_of(await app.run(page.replace("...", handle[1]))))
