@@ -54,6 +54,14 @@ def test_what_does_not_fit_is_refused_with_the_signature(args: Any, kwargs: Any,
     assert str(caught.value).endswith("Expected: web.search(query, count=10, deep=False)")
 
 
+def test_everything_that_is_wrong_with_the_names_is_said_at_once() -> None:
+    with pytest.raises(InvalidArguments) as caught:
+        bind_arguments(SEARCH, (), {"conut": 1, "wrong": 2})
+    for words in ("'conut', did you mean 'count'?", "'wrong'", "is missing 1 required argument: 'query'"):
+        assert words in str(caught.value)
+    assert str(caught.value).count("Expected:") == 1
+
+
 def test_several_missing_arguments_are_all_named() -> None:
     two = Tool("web", "two", (Parameter("a"), Parameter("b", "keyword")))
     with pytest.raises(InvalidArguments, match="is missing 2 required arguments: 'a', 'b'"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ot.runtime.reply_blocks import MOST_BLOCKS, MOST_BYTES, ReplyBlocks, redacted
+from ot.runtime.reply_blocks import MOST_BLOCKS, MOST_BYTES, MOST_WAITING_BYTES, ReplyBlocks, redacted
 
 
 def image(size: int) -> dict[str, Any]:
@@ -24,6 +24,23 @@ def test_blocks_are_bounded_by_size_and_a_small_one_still_fits_after_a_large_one
     for size in (MOST_BYTES - 1000, 2000, 10):
         blocks.add(image(size))
     assert [len(block["data"]) for block in blocks.blocks] == [MOST_BYTES - 1000, 10]
+
+
+def test_a_block_waits_until_a_value_names_it() -> None:
+    blocks = ReplyBlocks()
+    blocks.keep(image(10), "a")
+    blocks.keep(image(20), "b")
+    assert blocks.blocks == []
+    assert blocks.show({"rows": [{"block": "b"}, {"block": 1}]})
+    assert blocks.blocks == [image(20)]
+    assert not blocks.show([{"block": "b"}, "a"])
+
+
+def test_of_very_many_blocks_that_wait_the_oldest_make_room() -> None:
+    blocks = ReplyBlocks()
+    for number in range(5):
+        blocks.keep(image(MOST_WAITING_BYTES // 4), str(number))
+    assert [blocks.show({"block": str(number)}) for number in range(5)] == [False, False, True, True, True]
 
 
 def test_meta_is_bounded() -> None:

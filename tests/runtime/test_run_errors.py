@@ -106,6 +106,8 @@ async def test_of_many_tools_the_nearest_twenty_are_listed_and_the_rest_counted(
     [
         ("brave.web_search()", "is missing 1 required argument: 'query'"),
         ("brave.web_search(query='x', wrong=1)", "got an unexpected keyword argument 'wrong'"),
+        ("brave.web_search(query=1, count='x')", "argument 'query'"),
+        ("brave.web_search(query=1, count='x')", "; argument 'count'"),
         ("brave.web_search('x', 1, 2)", "takes 2 arguments but 3 were given"),
         ("brave.web_search('x', query='y')", "got multiple values for argument 'query'"),
         ("brave.web_search(query='x', q='y')", "'query' and 'q' both mean 'query'"),

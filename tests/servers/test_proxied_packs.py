@@ -286,11 +286,14 @@ async def test_a_client_that_does_not_tell_its_roots_is_asked_once_and_holds_up_
     assert asked == ["asked"]
 
 
-async def test_too_many_blocks_are_left_out_and_said_to_be(tmp_path: Path):
+async def test_blocks_reach_the_reply_when_they_are_returned_or_shown_and_not_otherwise(tmp_path: Path):
     async with running_app(tmp_path, config=config(fake=fake())) as app:
-        reply = await app.run("len([fake.picture() for _ in range(10)])")
-        assert len(reply.blocks) == 32
-        assert reply.texts[-1] == "note: 8 parts of the tools' content did not fit into this reply and were left out"
+        assert not (await app.run("len(fake.picture())")).blocks
+        assert len((await app.run("fake.picture()")).blocks) == 4
+        assert [block["type"] for block in (await app.run("{'x': [fake.picture()[1]]}")).blocks] == ["image"]
+        shown = await app.run("p = fake.picture()\not.show(value=p[1])\not.show(value=p[2])\n'done'")
+        assert [block["type"] for block in shown.blocks] == ["image", "audio"]
+        assert "there is no image" in (await app.run("ot.show(value=1)")).texts[-1]
 
 
 async def test_secrets_and_untrusted_texts_in_blocks_are_treated_as_in_texts(tmp_path: Path):
@@ -300,7 +303,7 @@ async def test_secrets_and_untrusted_texts_in_blocks_are_treated_as_in_texts(tmp
     secrets.write_text("TOKEN: inside\n")
     secrets.chmod(0o600)
     async with running_app(tmp_path, config=settings) as app:
-        reply = await app.run("fake.picture()[0]")
+        reply = await app.run("fake.picture()")
         text = next(block["resource"]["text"] for block in reply.blocks if block["type"] == "resource")
         assert "[secret:TOKEN]" in text
         assert text.startswith("<external-content-")
@@ -311,7 +314,7 @@ async def test_the_command_line_prints_a_line_for_each_block(tmp_path: Path):
     (tmp_path / ".onetool" / "onetool.yaml").write_text(json.dumps(config(fake=fake())))
     done = await asyncio.to_thread(
         subprocess.run,
-        [sys.executable, "-c", "from ot.cli.main import main; main()", "run", "fake.picture()[0]"],
+        [sys.executable, "-c", "from ot.cli.main import main; main()", "run", "ot.show(value=fake.picture())[0]"],
         cwd=tmp_path,
         env={**os.environ, "HOME": str(tmp_path)},
         capture_output=True,

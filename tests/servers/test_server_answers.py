@@ -83,10 +83,13 @@ async def test_what_is_no_text_goes_to_the_reply_and_leaves_a_note_in_the_value(
     async with door_to(fake_spec()) as door:
         see, image, audio, inside, link = await door.call("picture")
         assert see == "see"
+        ids = [part.pop("block") for part in (image, audio, inside, link)]
         assert image == {"type": "image", "mime_type": "image/png", "size": 8}
         assert audio == {"type": "audio", "mime_type": "audio/wav", "size": 8}
         assert inside == {"type": "resource", "uri": "mem://a", "mime_type": "text/plain", "text": "inside"}
         assert link == {"type": "resource_link", "mime_type": "text/plain", "uri": "mem://b", "name": "b", "size": 12}
+        assert ids == [told["id"] for told in door.of("content")]
+        assert len(set(ids)) == 4
         blocks = [told["block"] for told in door.of("content")]
         assert [block["type"] for block in blocks] == ["image", "audio", "resource", "resource_link"]
         assert blocks[0]["annotations"] == {"audience": ["user"], "priority": 0.5}
@@ -116,6 +119,7 @@ async def test_resources_and_prompts_can_be_listed_and_read(hall: Door):
     assert await hall.method("resources/read", uri="hall://motto") == "plain words"
     assert await hall.method("resources/read", uri="hall://room/4") == "room 4"
     logo = await hall.method("resources/read", uri="hall://logo")
+    assert logo.pop("block") == hall.of("content")[0]["id"]
     assert logo == {"uri": "hall://logo", "mime_type": "image/png", "size": 4}
     assert hall.of("content")[0]["block"]["resource"]["blob"]
     assert [prompt["name"] for prompt in await hall.method("prompts/list")] == ["greet"]

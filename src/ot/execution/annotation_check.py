@@ -12,7 +12,7 @@ from types import NoneType
 from typing import Any, cast
 
 from ot.brief_repr import brief_repr
-from ot.execution.arguments import invalid
+from ot.execution.arguments import MAX_WRONG, invalid
 from ot.execution.schema_errors import choice_text
 from ot.registry.tool import Parameter, Tool
 
@@ -66,10 +66,13 @@ def require_fit(tool: Tool, arguments: Mapping[str, Any]) -> None:
     if tool.decorated:
         return
     parameters = {parameter.name: parameter for parameter in tool.parameters}
+    wrong: list[str] = []
     for name, value in arguments.items():
         accepted = _accepted(parameters[name]) if name in parameters else None
         if accepted is not None and not accepted.has(value):
-            raise invalid(tool, f"argument '{name}' {_wrong(parameters[name], accepted, value)}")
+            wrong.append(f"argument '{name}' {_wrong(parameters[name], accepted, value)}")
+    if wrong:
+        raise invalid(tool, "; ".join(wrong[:MAX_WRONG]))
 
 
 @lru_cache(maxsize=MAX_KEPT)

@@ -13,6 +13,7 @@ from ot.errors import AmbiguousArgument, InvalidArguments
 from ot.nearest_names import did_you_mean
 from ot.registry.tool import Tool, signature_text
 
+MAX_WRONG = 5
 MAX_ARGUMENTS = 1000
 MAX_INT_BITS = 14_000
 """Python reads and writes no whole number that has more; nor do most readers of JSON."""
@@ -45,8 +46,8 @@ def bind_arguments(
         if name in bound:
             raise invalid(tool, f"got multiple values for argument '{name}'")
         bound[name] = value
-    _check_unexpected(tool, bound)
-    _check_missing(tool, bound)
+    if wrong := [*_unexpected(tool, bound), *_missing(tool, bound)]:
+        raise invalid(tool, "; ".join(wrong))
     return bound
 
 
@@ -80,22 +81,25 @@ def _name_placed(tool: Tool, args: Sequence[Any]) -> dict[str, Any]:
     return dict(zip(names, args, strict=False))
 
 
-def _check_unexpected(tool: Tool, bound: Mapping[str, Any]) -> None:
+def _unexpected(tool: Tool, bound: Mapping[str, Any]) -> list[str]:
+    """Return what is wrong with each name that the tool does not have."""
     if any(p.kind == "kwargs" for p in tool.parameters):
-        return
+        return []
     names = _named(tool)
-    for name in bound:
-        if name not in names:
-            guess = did_you_mean(name[:100], names)
-            more = f", did you mean '{guess}'?" if guess else ""
-            raise invalid(tool, f"got an unexpected keyword argument '{name[:100]}'{more}")
+    return [_not_a_name(name, names) for name in bound if name not in names][:MAX_WRONG]
 
 
-def _check_missing(tool: Tool, bound: Mapping[str, Any]) -> None:
+def _not_a_name(name: str, names: Sequence[str]) -> str:
+    guess = did_you_mean(name[:100], names)
+    more = f", did you mean '{guess}'?" if guess else ""
+    return f"got an unexpected keyword argument '{name[:100]}'{more}"
+
+
+def _missing(tool: Tool, bound: Mapping[str, Any]) -> list[str]:
     missing = [p.name for p in tool.parameters if p.required and p.name not in bound]
-    if missing:
-        names = ", ".join(f"'{name}'" for name in missing)
-        raise invalid(tool, f"is missing {len(missing)} required argument{'s' if len(missing) > 1 else ''}: {names}")
+    names = ", ".join(f"'{name}'" for name in missing)
+    many = "s" if len(missing) > 1 else ""
+    return [f"is missing {len(missing)} required argument{many}: {names}"] if missing else []
 
 
 def complete_name(name: str, parameters: Sequence[str]) -> str:

@@ -70,7 +70,7 @@ class OtPack:
         """Return the pack's tools by name."""
         names = (
             "tools", "packs", "aliases", "snippets", "help", "result",
-            "config", "health", "stats", "notify", "session", "reload", "version",
+            "show", "config", "health", "stats", "notify", "session", "reload", "version",
         )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
@@ -195,6 +195,20 @@ class OtPack:
         """
         lines = {"offset": offset, "limit": limit, "search": search, "fuzzy": fuzzy, "from_byte": from_byte}
         return self._view.pages(handle, **lines, path=path, outline=outline)
+
+    def show(self, *, value: Any) -> Any:
+        """Put an image, audio or file that a tool returned into the reply; what a program returns is there anyway.
+
+        Args:
+            value: What the tool returned, or data that holds it.
+
+        Returns:
+            The same value.
+
+        Example:
+            ot.show(value=browser.screenshot())
+        """
+        return value
 
     def config(self) -> dict[str, Any]:
         """Show the configured aliases, snippets and servers.

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from ot.registry.clean_text import clean_line, unique_identifiers
-from ot.registry.tool import Parameter
+from ot.registry.tool import PLACEHOLDER, Parameter
 
 type Schema = Mapping[str, Any]
 
@@ -23,8 +23,6 @@ MAX_PARTS = 200
 MAX_PARAMETERS = 500
 MAX_DESCRIPTION = 1000
 MAX_DEFAULT = 60
-PLACEHOLDER = "'...'"
-"""Stands for the default of an optional parameter when the schema does not tell it."""
 NAMES = {
     "string": "str",
     "integer": "int",

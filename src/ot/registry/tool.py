@@ -20,6 +20,10 @@ KINDS: dict[object, ParameterKind] = {
 }
 
 
+PLACEHOLDER = "'...'"
+"""What stands for the default of a parameter that may be left out, when nobody says what it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """One parameter of a tool, with its annotation and default as source text."""
@@ -127,14 +131,21 @@ def _annotation_text(annotation: Any) -> str:
     return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
 
 
+def parameter_text(parameter: Parameter) -> str:
+    """Return ``limit: int = 10``, or ``since?: str`` for one that may be left out and has no default to tell."""
+    kind = f": {parameter.annotation}" if parameter.annotation else ""
+    if parameter.default is None:
+        return parameter.name + kind
+    if parameter.default == PLACEHOLDER:
+        return f"{parameter.name}?{kind}"
+    return f"{parameter.name}{kind} = {parameter.default}" if kind else f"{parameter.name}={parameter.default}"
+
+
 def signature_text(tool: Tool) -> str:
     """Return ``pack.name(query: str, limit: int = 10) -> list`` for a reader who wants to call it."""
     shown: list[str] = []
     for parameter in tool.parameters:
         mark = {"args": "*", "kwargs": "**"}.get(parameter.kind, "")
-        text = f"{mark}{parameter.name}" + (f": {parameter.annotation}" if parameter.annotation else "")
-        if parameter.default is not None:
-            text += f" = {parameter.default}" if parameter.annotation else f"={parameter.default}"
-        shown.append(text)
+        shown.append(f"{mark}{parameter_text(parameter)}")
     observed = f"  ({tool.observed})" if tool.observed else ""
     return f"{tool.full_name}({', '.join(shown)})" + (f" -> {tool.returns}{observed}" if tool.returns else "")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ot.errors import ToolUnavailable
+from ot.registry.record_shapes import returned_type, typed_dicts
 from ot.registry.tool import Tool, parameters_of_function, parameters_of_node, returns_of_function
 from ot.registry.tool_registry import Pack, ToolRegistry
 
@@ -87,6 +88,7 @@ class PackSource:
         self._pack = pack
         tree = _parse(pack, file, source)
         self._constants = _constants(tree)
+        self._records = typed_dicts(tree)
         _check_name(self._constants, pack)
         self._functions: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
         for node in tree.body:
@@ -105,7 +107,7 @@ class PackSource:
                 pack=self._pack,
                 name=name,
                 parameters=parameters_of_node(node),
-                returns=ast.unparse(node.returns) if node.returns else "",
+                returns=returned_type(node.returns, self._records),
                 doc=ast.get_docstring(node) or "",
                 target=f"{target}:{name}",
                 destructive=name in destructive,

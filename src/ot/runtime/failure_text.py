@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from ot.errors import (
     InvalidSyntax,
@@ -15,6 +16,7 @@ from ot.errors import (
 from ot.nearest_names import did_you_mean, listing
 from ot.registry.tool_registry import ToolRegistry
 from ot.runtime.program import Program
+from ot.runtime.returned_values import ReturnedValues
 
 NETWORK = re.compile(
     r"Connect(ion)?\w*|\w*Timeout(Exception)?|ReadError|WriteError|RemoteProtocolError|gaierror|herror|URLError|"
@@ -22,16 +24,32 @@ NETWORK = re.compile(
 )
 """The names of the exceptions with which libraries say that they could not reach somebody."""
 HIDDEN = re.compile(r"module '(?P<pack>\w{1,200})' has no attribute '(?P<name>\w{1,200})'")
+EARLIER = (
+    "'{name}' is from an earlier run, and each run begins anew: assign it again in this program, "
+    'or give run the argument session="work" both times'
+)
 UNDEFINED = re.compile(r"name '(?P<name>[^']{1,200})' is not defined")
 
 
-def failure_text(error: OneToolError, program: Program | None, registry: ToolRegistry) -> str:
-    """Return type, message, line and hint of *error*."""
+def failure_text(
+    error: OneToolError,
+    program: Program | None,
+    registry: ToolRegistry,
+    *,
+    returned: ReturnedValues | None = None,
+    was_assigned: Callable[[str], bool] = lambda name: False,
+) -> str:
+    """Return type, message, line and hint of *error*.
+
+    *returned* is what tools gave the program, *was_assigned* tells the variables of the caller's earlier runs.
+    """
     if isinstance(error, InvalidSyntax):
         return _with_line(str(error), error.line, error.source, _syntax_hint(error))
     if isinstance(error, ProgramFailed):
         source = program.line(error.line) if program else ""
-        hint = error.hint or _hidden_hint(error, registry) or _name_hint(error, program, registry)
+        hint = error.hint or _hidden_hint(error, registry) or _name_hint(error, program, registry, was_assigned)
+        if not hint and returned:
+            hint = returned.hint(error.kind, error.message, source)
         return _with_line(str(error), error.line, source, hint)
     if isinstance(error, ToolFailed):  # called without a program: in one, it would be the program's own failure
         away = "service unavailable: " if NETWORK.fullmatch(error.kind[:100]) else ""
@@ -64,12 +82,16 @@ def _hidden_hint(error: ProgramFailed, registry: ToolRegistry) -> str:
     return f"{hides}: leave the import out, or name the module otherwise: import {pack} as {pack}_module"
 
 
-def _name_hint(error: ProgramFailed, program: Program | None, registry: ToolRegistry) -> str:
+def _name_hint(
+    error: ProgramFailed, program: Program | None, registry: ToolRegistry, was_assigned: Callable[[str], bool]
+) -> str:
     """Return what exists, for a name that does not."""
     found = UNDEFINED.search(error.message) if error.kind == "NameError" else None
     if not found or not program:
         return ""
     name = found["name"]
+    if was_assigned(name):
+        return EARLIER.format(name=name)
     if _used_as_pack(name, program):
         return str(UnknownPack(name, tuple(registry.packs)))
     tools = [tool.full_name for tool in registry.tools()]

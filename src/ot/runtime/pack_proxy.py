@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ot.config.models import Limits
-from ot.errors import InvalidArguments, ToolError
+from ot.errors import InvalidArguments, ToolError, ToolFailed
 from ot.execution.arguments import require_few
 from ot.execution.backends.backend import CallContext
 from ot.execution.call_context import CallForecast
@@ -24,10 +24,13 @@ from ot.runtime.foreseen_calls import foreseen_calls
 from ot.runtime.program import Program
 from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.reply_blocks import ReplyBlocks
+from ot.runtime.returned_values import ReturnedValues
 from ot.runtime.run_budget import RunBudget
 from ot.values.plain import plain_arguments
 
 PAGE_TOOL = "ot.result"
+SHOW_TOOL = "ot.show"
+NOTHING_TO_SHOW = "there is no image, audio or file of a tool in it, or it is shown already: print it, or return it"
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class PackProxy:
         self._in_flight = asyncio.Semaphore(limits.calls_in_flight)
         self._ids = itertools.count(1)
         self.blocks = ReplyBlocks()
+        self.returned = ReturnedValues()
         self.calls = self.tool_chars = self.ot_chars = 0
         self.tools_called: list[str] = []
         self.sources: set[str] = set()
@@ -133,6 +137,9 @@ class PackProxy:
         given, named = await plain_arguments(f"{pack}.{name}", args, kwargs, max_bytes=most, max_parts=parts)
         self.calls += 1
         value, chars = await self._executor.call(pack, name, given, named, self._context(line))
+        self.returned.note(f"{pack}.{name}", value, chars)
+        if f"{pack}.{name}" == SHOW_TOOL and not self.blocks.show(value):
+            raise ToolFailed(SHOW_TOOL, "ValueError", NOTHING_TO_SHOW)
         if pack == "ot":
             self.ot_chars += chars
         else:
@@ -172,9 +179,15 @@ class PackProxy:
         elif what == "progress" and self._progress:
             self._progress(Progress(details.get("done"), details.get("total"), str(details.get("message", ""))[:500]))
         elif what == "content":
-            self.blocks.add(details["block"])
+            self._take_block(details["block"], str(details.get("id", "")))
         elif what == "meta":
             self.blocks.add_meta(tool, details["meta"])
+
+    def _take_block(self, block: Mapping[str, Any], id: str) -> None:
+        if id:
+            self.blocks.keep(block, id)
+        else:
+            self.blocks.add(block)
 
     def _note(self, pack: str, tool: str) -> None:
         if known := self.registry.packs.get(pack):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
+
+from ot.registry.proxy_target import BLOCK
 
 MOST_BLOCKS = 32
 MOST_BYTES = 8 << 20
+MOST_WAITING_BYTES = 32 << 20
+"""Of the blocks that no program has returned or shown yet."""
 MOST_META_BYTES = 32 << 10
 DATA = frozenset({"data", "blob"})
 """Keys whose values are base64: nothing is looked for in them."""
@@ -25,6 +29,28 @@ class ReplyBlocks:
         self.left_out = 0
         self._bytes = 0
         self._meta_bytes = 0
+        self._waiting: dict[str, Block] = {}
+        self._waiting_bytes = 0
+
+    def keep(self, block: Block, id: str) -> None:
+        """Keep a content block that the program knows by *id*, until it is returned or shown; old ones make room."""
+        self._drop(id)
+        self._waiting[id] = block
+        self._waiting_bytes += _size(block)
+        while self._waiting_bytes > MOST_WAITING_BYTES:
+            self._drop(next(iter(self._waiting)))
+
+    def _drop(self, id: str) -> None:
+        if (block := self._waiting.pop(id, None)) is not None:
+            self._waiting_bytes -= _size(block)
+
+    def show(self, value: Any) -> bool:
+        """Take the kept blocks that *value* holds, and return whether there are any."""
+        found = [id for id in dict.fromkeys(_ids(value)) if id in self._waiting] if self._waiting else []
+        for id in found:
+            self.add(self._waiting[id])
+            self._drop(id)
+        return bool(found)
 
     def add(self, block: Block) -> None:
         """Take a content block in wire form, if there is room for it."""
@@ -60,6 +86,20 @@ def redacted(value: Any, redact: Callable[[str], str]) -> Any:
     if isinstance(value, list | tuple):
         return [redacted(item, redact) for item in cast("list[Any]", value)]
     return value
+
+
+def _ids(value: Any) -> Iterator[str]:
+    """Yield the names of content blocks in plain data; it was bounded when it crossed."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            found = cast("dict[Any, Any]", part)
+            if isinstance(found.get(BLOCK), str):
+                yield found[BLOCK]
+            waiting.extend(reversed(found.values()))
+        elif isinstance(part, list | tuple):
+            waiting.extend(reversed(cast("list[Any]", part)))
 
 
 def _size(data: Block) -> int:

@@ -183,6 +183,8 @@ class Runner:
     def _report(self, trail: _Trail, chars_in: int, reply: Reply | None) -> None:
         """Tell observers and the log of a run that has ended; one without a reply was cancelled."""
         seconds, packs = time.monotonic() - trail.started, trail.packs
+        if self._sessions and trail.program and not trail.session:
+            self._sessions.earlier.note(trail.caller.seat, trail.program)
         error: str = reply.meta.get("error", "") if reply else "Cancelled"
         chars = sum(map(len, reply.texts)) if reply else 0
         calls, given, own = (packs.calls, packs.tool_chars, packs.ot_chars) if packs else (0, 0, 0)
@@ -241,6 +243,8 @@ class Runner:
         if outcome.value is NO_VALUE:
             texts.append(NO_VALUE_TEXT)
         else:
+            if trail.packs:
+                trail.packs.blocks.show(outcome.value)
             try:
                 texts.append(await self._finish.value(outcome.value, asked, outcome.describe))
             except NotSerializable as error:
@@ -293,7 +297,15 @@ class Runner:
         return self._security.sanitize == "always"
 
     async def _failure(self, error: OneToolError, trail: _Trail) -> Reply:
-        explain = partial(failure_text, error, trail.program, self.executor.registry)
+        returned = trail.packs.returned if trail.packs else None
+        explain = partial(
+            failure_text,
+            error,
+            trail.program,
+            self.executor.registry,
+            returned=returned,
+            was_assigned=lambda name: self._was_assigned(trail, name),
+        )
         # What exists, for a name that does not, is told after a look at every pack: not on the event loop.
         looks = isinstance(error, ProgramFailed) and error.kind == "NameError"
         text = await anyio.to_thread.run_sync(explain, abandon_on_cancel=True) if looks else explain()
@@ -303,6 +315,10 @@ class Runner:
         printed = error.printed if isinstance(error, RunError) else ""
         texts = [*await self._printed(printed, trail, asked), await self._finish.text(text, asked)]
         return await self._reply(texts, trail, asked, type(error).__name__)
+
+    def _was_assigned(self, trail: _Trail, name: str) -> bool:
+        """Return whether an earlier run of this caller, which named no session, had a variable of that name."""
+        return self._sessions is not None and self._sessions.earlier.assigned(trail.caller.seat, name)
 
     def _meta(self, trail: _Trail, error: str = "") -> dict[str, Any]:
         meta: dict[str, Any] = {"engine": self.engine.name, "run": trail.run_id}

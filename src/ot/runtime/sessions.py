@@ -14,6 +14,7 @@ from ot.config.models import SessionSettings as Settings
 from ot.errors import LimitExceeded, RunError, SessionError, SessionLost
 from ot.execution.deadline import Deadline
 from ot.runtime.assigned_names import assigned_names
+from ot.runtime.earlier_programs import EarlierPrograms
 from ot.runtime.engines.engine import Constant, Engine, EngineSession, Function, Missing, Outcome, Reach
 from ot.runtime.program import Program, parse_program
 
@@ -64,6 +65,8 @@ class Sessions:
         self._settings = settings
         self._engine = engine
         self._kept: dict[Key, Kept] = {}
+        self.earlier = EarlierPrograms()
+        """The programs that named no session."""
         self._ended: dict[Key, str] = {}
         self._endings: set[asyncio.Task[None]] = set()
 

@@ -29,6 +29,7 @@ Do the whole task in one program: loop, filter and join in code, and return litt
 A large result is stored; page it:
   ot.result(handle="...", offset=1, limit=100, search="regex")
 PermissionError: the user, the user's policy or the bounds of the workspace say no: tell the user, seek no way round.
+An image that a tool returns is shown when it is returned, or by ot.show(value=x).
 __format__ = "json"|"json_h"|"yml"|"yml_h"|"raw" sets the output.
 """
 SANDBOX = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -9,9 +10,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from ot.errors import ToolFailed
 from ot.execution.call_context import CallContext
-from ot.registry.proxy_target import ProxyTarget
+from ot.registry.proxy_target import BLOCK, ProxyTarget
 from ot.values.parts import Unread
 
 if TYPE_CHECKING:
@@ -94,7 +97,9 @@ class ServerCall:
         """
         if self._target.method or isinstance(result, Unread):
             return result
-        self._tell_all(_media(result.get("content") or ()), result.get("_meta"))
+        # A program cannot return the blocks that stand beside a structured value: they go to the reply by themselves.
+        beside = result.get("structuredContent") is not None
+        self._tell_all(_media(result.get("content") or ()), result.get("_meta"), beside=beside)
         return tool_value(self._full_name, result, output_schema)
 
     # ---------------------------------------------------------------- methods
@@ -111,7 +116,7 @@ class ServerCall:
         contents: list[dict[str, Any]] = result.get("contents") or []
         data = [{"type": "resource", "resource": content} for content in contents if "blob" in content]
         self._tell_all(data, result.get("_meta"))
-        return _one_or_all([content.get("text", _resource_value(content)) for content in contents])
+        return _one_or_all([content.get("text", _data_value(content)) for content in contents])
 
     async def _prompt(self, client: Client[Any]) -> dict[str, Any]:
         name, arguments = str(self._arguments["name"]), self._arguments.get("arguments")
@@ -126,9 +131,9 @@ class ServerCall:
     async def _progress(self, progress: float, total: float | None, message: str | None) -> None:
         self._tell("progress", {"done": _short(progress), "total": _short(total), "message": message or ""})
 
-    def _tell_all(self, blocks: Sequence[Mapping[str, Any]], meta: Mapping[str, Any] | None) -> None:
+    def _tell_all(self, blocks: Sequence[Block], meta: Mapping[str, Any] | None, *, beside: bool = False) -> None:
         for block in blocks:
-            self._tell("content", {"block": block})
+            self._tell("content", {"block": block, "id": "" if beside else block_id(block)})
         own = {key: value for key, value in (meta or {}).items() if not key.startswith(BOOKKEEPING)}
         if own:
             self._tell("meta", {"meta": own})
@@ -189,13 +194,22 @@ def _block_value(block: Block) -> Any:
     if kind == "text":
         return block.get("text", "")
     if kind == "resource":
-        return {"type": kind, **_resource_value(block.get("resource") or {})}
-    value: dict[str, Any] = {"type": kind}
+        return {"type": kind, **_resource_value(block.get("resource") or {}), BLOCK: block_id(block)}
+    value: dict[str, Any] = {"type": kind, BLOCK: block_id(block)}
     if "mimeType" in block:
         value["mime_type"] = block["mimeType"]
     if "data" in block:
         value["size"] = _size(block["data"])
     return value | {key: block[key] for key in ("uri", "name", "title", "description", "size") if key in block}
+
+
+def block_id(block: Block) -> str:
+    """Return what names a content block in a program's values, so that the reply can have it when it is returned."""
+    return hashlib.blake2b(orjson.dumps(block), digest_size=6).hexdigest()
+
+
+def _data_value(content: Block) -> dict[str, Any]:
+    return {**_resource_value(content), BLOCK: block_id({"type": "resource", "resource": content})}
 
 
 def _resource_value(resource: Block) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from mcp_types.jsonrpc import jsonrpc_message_adapter
 
 from ot.processes.guarded_process import GuardedProcess
 from ot.servers.call import current_trace
+from ot.servers.tool_lists import ToolLists
 from ot.values.parts import Unread, has_many_parts
 
 logger = logging.getLogger(__name__)
@@ -234,12 +235,17 @@ class MessageReader(_Stream):
         stray: StrayOutput,
         changed: Callable[[], None],
         ended: Callable[[], Awaitable[None]],
+        lists: ToolLists | None = None,
     ) -> None:
-        """Read *lines*; *changed* hears of new lists of tools, *ended* of the end, before anyone who waits does."""
+        """Read *lines*; *changed* hears of new lists of tools, *ended* of the end, before anyone who waits does.
+
+        *lists* mends the lists of tools.
+        """
         self._lines = lines
         self._stray = stray
         self._changed = changed
         self._ended = ended
+        self._lists = lists
         self._allowance = Allowance()
         self._read = 0
 
@@ -276,6 +282,8 @@ class MessageReader(_Stream):
             return None
         if isinstance(message, JSONRPCNotification | JSONRPCRequest) and not self._allowance.takes():
             return None
+        if self._lists:
+            self._lists.mend(message)
         return SessionMessage(message)
 
 

@@ -23,6 +23,7 @@ from ot.servers.call import current_trace
 from ot.servers.messages import MAX_BYTES, MAX_PARTS, MessageReader, MessageWriter, OutputLines, StrayOutput
 from ot.servers.place import ADVICE, changed_files, find_program, make_home
 from ot.servers.spec import ServerSpec
+from ot.servers.tool_lists import MendedMessages, ToolLists
 from ot.values.parts import MARKS, has_many_parts
 
 PROCESSES = 512
@@ -79,7 +80,7 @@ class StdioTransport(ClientTransport):
         process = self._process = await self._started()
         try:
             lines = OutputLines(process.stdout, self._stray)
-            reader = MessageReader(lines, self._stray, self._changed, self._on_end)
+            reader = MessageReader(lines, self._stray, self._changed, self._on_end, ToolLists(self._spec.name))
             kwargs: Any = {**session_kwargs, **self._callbacks}
             self._writer = MessageWriter(process)
             async with PassingSession(reader, self._writer, **kwargs) as session:
@@ -143,7 +144,7 @@ class HttpTransport(ClientTransport):
             self._client() as client,
             # The library's own bound is 1 MiB an event: a picture is larger.
             streamable_http_client(self._spec.url, http_client=client, max_sse_event_size=MAX_REPLY_BYTES) as streams,
-            PassingSession(*streams, **kwargs) as session,
+            PassingSession(MendedMessages(streams[0], ToolLists(self._spec.name)), *streams[1:], **kwargs) as session,
         ):
             yield session
 

@@ -19,6 +19,7 @@ from ot_sdk.errors import NotPlain
 from ot_sdk.tagged import decode
 
 MAX_MESSAGE = 4000
+MAX_CAUSES = 5
 RECURSION = 1000 + 20
 """As everywhere, beside the calls that led here."""
 RESERVE_BYTES = 1 << 20
@@ -175,10 +176,22 @@ def _wish(value: Any) -> Any:
 
 def _failure(error: BaseException, file: str) -> dict[str, Any]:
     try:
-        text = str(error)[:MAX_MESSAGE]
+        text = (str(error) + _causes(error, file))[:MAX_MESSAGE]
     except BaseException:  # noqa: BLE001 - the program's own text of its own error
         text = ""
     return _failed(type(error).__name__[:100], text, _line(error, file))
+
+
+def _causes(error: BaseException, file: str, depth: int = 3) -> str:
+    """Return what the exceptions of a group are: by itself it only says how many."""
+    if not isinstance(error, BaseExceptionGroup) or not depth:
+        return ""
+    shown: list[str] = []
+    for cause in error.exceptions[:MAX_CAUSES]:
+        line = _line(cause, file)
+        place = f" (line {line})" if line else ""
+        shown.append(f"\n- {type(cause).__name__}: {cause}{place}{_causes(cause, file, depth - 1)}")
+    return "".join(shown)
 
 
 def _failed(kind: str, message: str, line: int | None = None) -> dict[str, Any]:

@@ -1,0 +1,61 @@
+"""The type that a function's source says it returns, with the keys of the file's own TypedDicts written out."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+
+MAX_DEPTH = 3
+PLAIN_NAMES = {"List": "list", "Dict": "dict", "Tuple": "tuple", "Set": "set"}
+
+
+def typed_dicts(tree: ast.Module) -> dict[str, ast.ClassDef]:
+    """Return the classes of a file that are TypedDicts, or begin as one of the file."""
+    found: dict[str, ast.ClassDef] = {}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and any(_last(base) in ("TypedDict", *found) for base in node.bases):
+            found[node.name] = node
+    return found
+
+
+def returned_type(annotation: ast.expr | None, records: Mapping[str, ast.ClassDef]) -> str:
+    """Return *annotation* as a reader wants it: ``List[Listed]`` is ``list[{path: str, size: int}]``."""
+    return _text(annotation, records, MAX_DEPTH) if annotation is not None else ""
+
+
+def _text(node: ast.expr, records: Mapping[str, ast.ClassDef], depth: int) -> str:
+    match node:
+        case ast.Name(id=name) if name in records and depth > 0:
+            return "{" + ", ".join(_keys(records[name], records, depth - 1)) + "}"
+        case ast.Name(id=name):
+            return "dict" if name in records else PLAIN_NAMES.get(name, name)
+        case ast.Subscript(value=value, slice=ast.Tuple(elts=parts)):
+            return f"{_text(value, records, 0)}[{', '.join(_text(part, records, depth) for part in parts)}]"
+        case ast.Subscript(value=value, slice=part):
+            return f"{_text(value, records, 0)}[{_text(part, records, depth)}]"
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return f"{_text(left, records, depth)} | {_text(right, records, depth)}"
+        case _:
+            return ast.unparse(node)
+
+
+def _keys(record: ast.ClassDef, records: Mapping[str, ast.ClassDef], depth: int) -> Iterator[str]:
+    for base in record.bases:
+        # A class can only begin as one that stands before it, so this ends.
+        if (name := _last(base)) in records and records[name].lineno < record.lineno:
+            yield from _keys(records[name], records, depth)
+    partial = any(word.arg == "total" and ast.unparse(word.value) == "False" for word in record.keywords)
+    for node in record.body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            kind, optional = _without_mark(node.annotation)
+            yield f"{node.target.id}{'?' * (optional or partial)}: {_text(kind, records, depth)}"
+
+
+def _without_mark(annotation: ast.expr) -> tuple[ast.expr, bool]:
+    if isinstance(annotation, ast.Subscript) and _last(annotation.value) in ("NotRequired", "Required"):
+        return annotation.slice, _last(annotation.value) == "NotRequired"
+    return annotation, False
+
+
+def _last(node: ast.expr) -> str:
+    return ast.unparse(node).rpartition(".")[2] if isinstance(node, ast.Name | ast.Attribute) else ""

@@ -1,0 +1,82 @@
+"""An error on what a tool returned names the tool, and the keys and types that its value has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ot.runtime.engines.engine import Engine
+from ot.runtime.engines.forked.exact import ExactEngine
+from ot.runtime.engines.portable.portable_engine import PortableEngine
+from ot.runtime.returned_values import MAX_KEPT_CHARS, MOST_TOOLS, ReturnedValues
+from run_app import error_of, running_app, value_of
+
+PACK = '''
+    def rows() -> list:
+        """List rows."""
+        return [{"path": "a", "size": 1}]
+
+    def none() -> list:
+        """List nothing."""
+        return []
+'''
+ENGINES: dict[str, Callable[[], Engine]] = {"portable": PortableEngine, "exact": lambda: ExactEngine(ready=1)}
+SHAPE = "shop.rows() returned list[{path: str, size: int}]"
+
+
+@pytest.fixture(params=list(ENGINES))
+def engine(request: pytest.FixtureRequest) -> Engine:
+    if request.param == "exact" and ExactEngine.missing_here():
+        pytest.skip(ExactEngine.missing_here())
+    return ENGINES[request.param]()
+
+
+@pytest.mark.anyio
+async def test_guessed_keys_attributes_and_places_are_answered_with_the_shape(tmp_path: Path, engine: Engine) -> None:
+    async with running_app(tmp_path, {"shop": PACK}, engine=engine) as app:
+        for use in ("[r['name'] for r in rows]", "rows[0].name", "rows['items']", "rows[5]"):
+            text = error_of(await app.run(f"rows = shop.rows()\n{use}"))
+            assert text.endswith(SHAPE), text
+        assert error_of(await app.run("shop.none()[0]")).endswith("shop.none() returned an empty list")
+
+
+@pytest.mark.anyio
+async def test_errors_that_say_what_to_do_stay_as_they_are(tmp_path: Path) -> None:
+    async with running_app(tmp_path, {"shop": PACK}) as app:
+        for command in ("shop.rows(wrong=1)", "shop.nothing()", "{}['x']"):
+            assert "returned" not in error_of(await app.run(command))
+        assert "returned" not in error_of(await app.run("shop.rows()\n1 / 0"))
+
+
+@pytest.mark.anyio
+async def test_a_variable_of_an_earlier_run_is_answered_with_the_session(tmp_path: Path) -> None:
+    async with running_app(tmp_path, {"shop": PACK}) as app:
+        assert value_of(await app.run("rows = shop.rows()\nlen(rows)")) == 1
+        text = error_of(await app.run("rows[0]"))
+        assert 'session="work"' in text
+        assert "'rows' is from an earlier run" in text
+        assert "session=" not in error_of(await app.run("other[0]"))
+        assert "session=" not in error_of(await app.run("later[0]\nlater = 1"))
+
+
+@pytest.mark.anyio
+async def test_a_group_of_exceptions_shows_its_causes(tmp_path: Path) -> None:
+    if ExactEngine.missing_here():
+        pytest.skip(ExactEngine.missing_here())
+    async with running_app(tmp_path, {"shop": PACK}, engine=ExactEngine(ready=1)) as app:
+        command = "raise ExceptionGroup('two', [KeyError('a'), ExceptionGroup('in', [ValueError('b')])])"
+        text = error_of(await app.run(command))
+        for words in ("two (2 sub-exceptions)", "- KeyError: 'a'", "- ValueError: b"):
+            assert words in text
+
+
+def test_only_the_latest_tools_are_kept_and_of_large_values_the_shape() -> None:
+    values = ReturnedValues()
+    for number in range(MOST_TOOLS + 1):
+        values.note(f"a.t{number}", {"n": number}, 10)
+    assert values.hint("KeyError", "'x'", "a.t0()['x']").startswith(f"a.t{MOST_TOOLS}() returned {{n: int}}")
+    values.note("a.large", {"k": "x"}, MAX_KEPT_CHARS + 1)
+    assert values.hint("KeyError", "'x'", "").startswith("a.large() returned {k: str}")
+    assert values.hint("ZeroDivisionError", "division by zero", "") == ""
