@@ -18,7 +18,6 @@ from ot.config.models import Limits
 from ot.errors import EngineCrashed, LimitExceeded, OneToolError, ProgramFailed, RunError
 from ot.execution.deadline import Deadline
 from ot.runtime.aliases import replace_ranges
-from ot.runtime.assigned_names import assigned_names
 from ot.runtime.engines.engine import NO_VALUE, Constant, Function, Missing, Outcome, PrintCapture, Reach, StillbornRun
 from ot.runtime.engines.failures import await_hint, builtin_exception
 from ot.runtime.engines.portable.refusals import OTHERWISE, REFUSED, refusal
@@ -103,7 +102,7 @@ class PortableRun:
             self._source = self._memory.begin()
             if self.program.awaited:
                 self._memory.awaited[self._source] = self.program.awaited
-            self._memory.binds |= assigned_names(self.program.tree)
+            self._memory.binds |= self.program.assigns
             snapshot = await session.feed_start(
                 self.program.source + mark.source, inputs=inputs, print_callback=self.printed
             )

@@ -17,6 +17,7 @@ from ot.runtime.engines.portable.gaps.rules import (
     TELL_LISTS_APART,
     gap,
 )
+from ot.runtime.program import outside_functions
 
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _NOT_DATA = {"view": ".keys(), .values() or .items()", "range": "range()", "iterator": "an iterator"}
@@ -99,24 +100,14 @@ def values_that_leave(names: Names) -> Iterator[Gap]:
     """Yield what is returned or given to a tool and would arrive there as text."""
     body = names.nodes.of(ast.Module)[0].body
     last = body[-1] if body else None
-    for value in [last.value if isinstance(last, ast.Expr) else None, *_returned(body)]:
+    returned = [node.value for node in outside_functions(body) if isinstance(node, ast.Return)]
+    for value in [last.value if isinstance(last, ast.Expr) else None, *returned]:
         yield from _not_plain(names, value)
     for call, path in names.calls:
         for value in names.arguments(call) if path.startswith(PACK) else ():
             yield from _not_plain(names, value)
             if isinstance(value, ast.Lambda) or (isinstance(value, ast.Name) and value.id in names.functions):
                 yield gap(value, "function given")
-
-
-def _returned(body: list[ast.stmt]) -> Iterator[ast.expr | None]:
-    """Yield the values of the program's own return statements, not those of its functions."""
-    for statement in body:
-        if isinstance(statement, ast.Return):
-            yield statement.value
-        elif not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            for field in ("body", "orelse", "finalbody", "handlers", "cases"):
-                for part in getattr(statement, field, ()):
-                    yield from _returned([part] if isinstance(part, ast.stmt) else part.body)
 
 
 def _not_plain(names: Names, value: ast.AST | None) -> Iterator[Gap]:
@@ -140,7 +131,7 @@ def tools_in_generators(names: Names) -> Iterator[Gap]:
     if not names.uses_packs and not names.nodes.of(ast.Await):
         return
     taken = set(_taken_whole(names))
-    awaiting = names.tools.around({id(node) for node in names.nodes.of(ast.Await)})
+    awaiting = names.tools.around(names.nodes.of(ast.Await))
     for node in names.nodes.of(ast.GeneratorExp):
         first, *rest = node.generators
         # The first iterable is evaluated at once in CPython too.
@@ -174,6 +165,6 @@ def tools_in_methods(names: Names) -> Iterator[Gap]:
     """Yield special methods that call tools and that the interpreter runs itself."""
     others = SPECIAL_METHODS_THAT_WAIT | SPECIAL_METHODS_LACKING.keys()
     for method in (part for node in names.nodes.of(ast.ClassDef) for part in node.body if names.uses_packs):
-        name = names.function_name(method)
+        name = names.function_names.get(id(method), "")
         if name.startswith("__") and name.endswith("__") and name not in others and names.tools.within(method):
             yield gap(method, "tool in method", name=name)

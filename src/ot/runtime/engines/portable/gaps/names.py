@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Set
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import TypeVar, cast
 
@@ -230,20 +230,15 @@ class Names:
                 found.setdefault(target.id, []).append(value)
         return found
 
-    def function_name(self, node: ast.AST) -> str:
-        """Return the name under which the program keeps the function *node*, or nothing."""
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return node.name
-        return self._lambdas.get(id(node), "") if isinstance(node, ast.Lambda) else ""
+    @cached_property
+    def function_names(self) -> dict[int, str]:
+        """The name under which the program keeps each of its functions."""
+        return {id(function): name for name, known in self.functions.items() for function in known}
 
     @cached_property
     def tools(self) -> ToolCalls:
         """Which parts of the program call tools."""
         return ToolCalls(self)
-
-    @cached_property
-    def _lambdas(self) -> dict[int, str]:
-        return {id(value): target.id for target, value in self._assignments() if isinstance(target, ast.Name)}
 
 
 def _words(call: ast.Call) -> Iterator[str]:
@@ -258,22 +253,23 @@ class ToolCalls:
 
     def __init__(self, names: Names) -> None:
         self._names = names
-        self._order: list[tuple[ast.AST, int]] = []
+        self._parents: dict[int, ast.AST] = {}
         self._callers: dict[str, set[str]] = defaultdict(set)
         self._walk(names.nodes.of(ast.Module)[0])
         self._functions = self._functions_that_call()
-        self._parts = self.around({id(call) for call, _ in names.calls if self._callee(call.func) in self._functions})
+        self._parts = self.around(call for call, _ in names.calls if self._callee(call.func) in self._functions)
 
     def _walk(self, tree: ast.AST) -> None:
-        """Write down every node with the place of its parent, and who calls whom by name."""
-        waiting = [(tree, -1, "")]
+        """Write down the parent of every node, and who calls whom by name."""
+        waiting = [(tree, "")]
         while waiting:
-            node, parent, function = waiting.pop()
+            node, function = waiting.pop()
             if isinstance(node, ast.Call):
                 self._callers[self._callee(node.func)].add(function)
-            inside = self._names.function_name(node) or function
-            waiting.extend((child, len(self._order), inside) for child in ast.iter_child_nodes(node))
-            self._order.append((node, parent))
+            inside = self._names.function_names.get(id(node), function)
+            for child in ast.iter_child_nodes(node):
+                self._parents[id(child)] = node
+                waiting.append((child, inside))
 
     def _callee(self, func: ast.expr) -> str:
         if self._names.is_pack(func):
@@ -288,16 +284,15 @@ class ToolCalls:
             waiting.extend(more)
         return frozenset(found)
 
-    def around(self, ids: Set[int]) -> frozenset[int]:
-        """Return *ids* and the ids of what these nodes stand in, up to the function that holds them."""
-        found, places = set(ids), set[int]()
-        for place in range(len(self._order) - 1, -1, -1):
-            node, parent = self._order[place]
-            if place in places or id(node) in found:
-                found.add(id(node))
-                if not isinstance(node, Function):
-                    places.add(parent)
-        return frozenset(found)
+    def around(self, nodes: Iterable[ast.AST]) -> set[int]:
+        """Return the ids of *nodes* and of what they stand in, up to the function that holds them."""
+        found: set[int] = set()
+        for node in nodes:
+            outer: ast.AST | None = node
+            while outer and id(outer) not in found:
+                found.add(id(outer))
+                outer = None if isinstance(outer, Function) else self._parents.get(id(outer))
+        return found
 
     def within(self, *nodes: ast.AST) -> bool:
         """Whether running these nodes can call a tool."""
