@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import reduce
 from itertools import chain
 from operator import add
-from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from ot.errors import Gap
 from ot.runtime.engines.portable.gaps.library import BUILTINS, LACKING_ATTRIBUTES, METHODS, caught
@@ -122,7 +121,6 @@ def _is_nan(names: Names, expr: ast.expr) -> bool:
 _LONGEST_LIST = 100
 # What is longer, by a factor, is refused without being worked out.
 _LONGEST_SUM = 10_000
-Check = Callable[[Names, ast.Call], Iterator[Gap]]
 
 
 def calls(names: Names) -> Iterator[Gap]:
@@ -200,6 +198,4 @@ def _setattr(names: Names, call: ast.Call) -> Iterator[Gap]:
         yield gap(call, "pack attribute", name=names.path(call.args[0]).removeprefix(PACK))
 
 
-_CHECKS: MappingProxyType[str, Check] = MappingProxyType(
-    {"getattr": _hasattr, "hasattr": _hasattr, "round": _round, "setattr": _setattr, "sum": _sum}
-)
+_CHECKS: Final = {"getattr": _hasattr, "hasattr": _hasattr, "round": _round, "setattr": _setattr, "sum": _sum}
