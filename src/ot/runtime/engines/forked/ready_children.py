@@ -87,20 +87,16 @@ class ReadyChildren:
             EngineCrashed: It cannot be started.
         """
         async with self._starting:
-            if self._zygote is not None and self._zygote.alive and self.locked is not None:
-                return self.locked
             if self._zygote is not None and self.locked is not None:
-                await self._restart()
-            for left in reversed(range(TRIES)):
+                if self._zygote.alive:
+                    return self.locked
+                await self._restart(self._zygote)
+            for _ in range(TRIES - 1):
                 try:
-                    self.locked = await self._tested()
-                    break
+                    return await self._tested()
                 except EngineCrashed as error:
-                    if not left:
-                        raise
                     logger.warning("the engine could not be started and is tried again: %s", error)
-            assert self.locked is not None
-            return self.locked
+            return await self._tested()
 
     async def _tested(self) -> JailReport:
         self.spawn()
@@ -112,6 +108,7 @@ class ReadyChildren:
             await self._zygote.aclose()
             self._zygote = None
             raise
+        self.locked = found
         return found
 
     def _renew(self) -> None:
@@ -119,10 +116,9 @@ class ReadyChildren:
         self._drop_ready()
         self._fill_later()
 
-    async def _restart(self) -> None:
-        zygote, self._zygote = self._zygote, None
-        if zygote is not None:
-            await zygote.aclose()
+    async def _restart(self, zygote: ZygoteProcess) -> None:
+        self._zygote = None
+        await zygote.aclose()
         self._drop_ready()
         if len(self._starts) == MAX_STARTS and time.monotonic() - self._starts[0] < 60:
             raise EngineCrashed("the engine's zygote dies again and again; see the server's log")
@@ -188,9 +184,6 @@ class ReadyChildren:
         Raises:
             EngineCrashed: There is none to be had.
         """
-        return await self._fork(room)
-
-    async def _fork(self, room: Room) -> Child:
         why = ""
         for _ in range(2):
             try:
@@ -227,7 +220,7 @@ class ReadyChildren:
     async def _counted_fork(self, room: Room) -> Child:
         self._coming += 1
         try:
-            return await self._fork(room)
+            return await self.fork_apart(room)
         finally:
             self._coming -= 1
 

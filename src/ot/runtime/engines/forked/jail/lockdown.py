@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ot.runtime.engines.forked.jail.kernel import prctl, syscall
-from ot.runtime.engines.forked.jail.landlock import Rules
+from ot.runtime.engines.forked.jail.landlock import READ_DIR, READ_FILE, WRITE_FILE, Rules
 from ot.runtime.engines.forked.jail.seccomp import Filter
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
@@ -52,20 +52,22 @@ def readable_paths(more: Sequence[str]) -> list[str]:
     return [*inside, *SYSTEM_LIBRARIES, *more]
 
 
-def lock_zygote(more_paths: Sequence[str], server: int) -> dict[str, str]:
-    """Put on what holds for the zygote and every child of its; return how each layer was put on."""
+def lock_zygote(more_paths: Sequence[str], server: int) -> str:
+    """Put on what holds for the zygote and every child of its; return as which user they run."""
     rules = Rules()
-    rules.allow_reading(readable_paths(more_paths))
+    for path in readable_paths(more_paths):
+        rules.allow(path, READ_FILE | READ_DIR)
+    # Directories can be listed whose files cannot all be read.
     for path in (sysconfig.get_path("stdlib"), *more_paths):
-        rules.allow_listing(path)
-    rules.allow_writing(os.devnull)
+        rules.allow(path, READ_DIR)
+    rules.allow(os.devnull, READ_FILE | WRITE_FILE)
     prctl(PR_SET_DUMPABLE, 0)
     user = leave_root(server)
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     # A change of the user makes a process dumpable again.
     prctl(PR_SET_DUMPABLE, 0)
     rules.put_on()
-    return {"user": user}
+    return user
 
 
 def leave_root(server: int) -> str:
@@ -192,7 +194,7 @@ def require_locked() -> None:
     for name, attempt in (
         ("files", lambda: os.close(os.open("/", os.O_RDONLY))),
         ("sockets", lambda: socket.socket().close()),
-        ("processes", _fork_and_leave),
+        ("processes", fork_and_leave),
     ):
         try:
             attempt()
@@ -201,7 +203,8 @@ def require_locked() -> None:
         raise NotLocked(f"{name} can be reached from inside the jail")
 
 
-def _fork_and_leave() -> None:
+def fork_and_leave() -> None:
+    """Start a process that ends at once."""
     if os.fork() == 0:
         os._exit(0)
 

@@ -74,11 +74,11 @@ class Zygote:
 
         lockdown.empty_environment()
         shared = lockdown.most_threads_beside()  # counted now: later /proc cannot be read
-        found = lockdown.lock_zygote(self._settings["read_paths"], self._settings["server"])
+        user = lockdown.lock_zygote(self._settings["read_paths"], self._settings["server"])
         own_user = os.getuid() >= lockdown.OWN_UIDS or self._settings["namespaces"]
         self._most_threads = lockdown.MAX_THREADS if own_user else shared
         import_packages(self._settings["read_paths"], self._settings["imports"])
-        return {"layers": self._probed(), "user": found["user"], "landlock": version()}
+        return {"layers": self._probed(), "user": user, "landlock": version()}
 
     def _probed(self) -> dict[str, list[str]]:
         self.freeze()
