@@ -63,7 +63,7 @@ class Program:
     @cached_property
     def binds(self) -> frozenset[str]:
         """The names that the program itself gives a meaning, in any scope."""
-        return frozenset(name for node in self.nodes for name in _bound_names(node))
+        return frozenset(name for node in self.nodes for name in bound_names(node))
 
     @cached_property
     def assigns(self) -> frozenset[str]:
@@ -304,7 +304,8 @@ def outside_functions(body: list[ast.stmt], inner: tuple[type[ast.AST], ...] = F
             todo.extend(ast.iter_child_nodes(node))
 
 
-def _bound_names(node: ast.AST) -> Iterator[str]:
+def bound_names(node: ast.AST) -> Iterator[str]:
+    """Yield the names that *node* itself gives a meaning, or takes it from."""
     match node:
         case ast.Name(id=name, ctx=ast.Del()) | ast.arg(arg=name) | ast.ExceptHandler(name=str(name)):
             yield name

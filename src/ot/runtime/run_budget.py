@@ -25,11 +25,6 @@ class RunBudget:
         self._most_calls = limits.calls
         self._root = outer._root if outer else self
 
-    @property
-    def seconds_left(self) -> float:
-        """How long the run may still take."""
-        return self.deadline.seconds_left
-
     def spend_call(self) -> None:
         """Count one tool call, on the outermost run's account.
 

@@ -40,7 +40,7 @@ class PortableEngine:
             NotSupported: It lacks something, or is known to answer differently.
         """
         packs = [name for name in program.loads if reach.has_pack(name)]
-        if gaps := find_gaps(program.tree, packs):
+        if gaps := find_gaps(program.nodes, packs):
             raise NotSupported(gaps, self.name)
 
     async def run(self, program: Program, reach: Reach, limits: Limits, deadline: Deadline | None = None) -> Outcome:

@@ -6,7 +6,7 @@ What the engine refuses itself is left to it, but for names that a table lists: 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from ot.errors import Gap
 from ot.runtime.engines.portable.gaps import iterators, library, patterns, values
@@ -41,15 +41,15 @@ _CHECKS: tuple[tuple[type[ast.AST], Callable[[Names], Iterator[Gap]]], ...] = (
 )
 
 
-def find_gaps(tree: ast.Module, packs: Collection[str]) -> list[Gap]:
-    """Return every place of *tree* that the portable engine cannot answer as CPython would, in the order of lines.
+def find_gaps(every: Iterable[ast.AST], packs: Collection[str]) -> list[Gap]:
+    """Return every place of a program that the portable engine cannot answer as CPython would, in the order of lines.
 
-    *packs* are the names that the host binds for the program: none of them is ever missing.
+    *every* is each of its nodes; *packs* are the names that the host binds for it: none of them is ever missing.
     """
     try:
-        nodes = Nodes(tree)
+        nodes = Nodes(every)
         names, present = Names(nodes, packs), nodes.types()
         found = [found for kind, check in _CHECKS if kind in present for found in check(names)]
     except RecursionError:
-        return [gap(tree, "too deep")]
+        return [gap(ast.Module([], []), "too deep")]
     return sorted(dict.fromkeys(found), key=lambda gap: gap.line)

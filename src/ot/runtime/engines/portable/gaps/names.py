@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TypeVar, cast
 
 from ot.runtime.engines.portable.gaps.rules import LAZY, MODULES, NOT_PLAIN, VIEWS
+from ot.runtime.program import bound_names
 
 Node = TypeVar("Node", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -18,26 +19,22 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 PACK = "@"
 # datetime.datetime.now has three parts; nothing that is looked for has more than four.
 _LONGEST_PATH = 4
+# What gives a name a meaning beside names themselves and imports.
+_BINDS: tuple[type[ast.AST], ...] = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.arg, ast.ExceptHandler, ast.MatchAs, ast.MatchStar,
+    ast.MatchMapping,
+)  # fmt: skip
 # Numbers that round() treats alike.
 _MAKES = {"decimal.Decimal": "Decimal", "int": "int"}
 
 
 class Nodes:
-    """The nodes of a program by their type, from one walk."""
+    """The nodes of a program by their type."""
 
-    def __init__(self, tree: ast.AST) -> None:
+    def __init__(self, nodes: Iterable[ast.AST]) -> None:
         found: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
-        waiting = [tree]
-        # Every run waits for this loop: ast.walk() is half as slow again.
-        while waiting:
-            node = waiting.pop()
+        for node in nodes:
             found[type(node)].append(node)
-            for field in node._fields:
-                value = getattr(node, field, None)
-                if isinstance(value, list):
-                    waiting.extend(item for item in cast(list[object], value) if isinstance(item, ast.AST))
-                elif isinstance(value, ast.AST) and field != "ctx":
-                    waiting.append(value)
         self._by_type = dict(found)
 
     def types(self) -> Collection[type[ast.AST]]:
@@ -97,12 +94,7 @@ class Names:
             yield node.target, node.value
 
     def _other_bindings(self) -> Iterator[str]:
-        for kind in (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef):
-            yield from (node.name for node in self.nodes.of(kind))
-        yield from (node.arg for node in self.nodes.of(ast.arg))
-        for kind in (ast.ExceptHandler, ast.MatchAs, ast.MatchStar):
-            yield from (node.name for node in self.nodes.of(kind) if node.name)
-        yield from (node.rest for node in self.nodes.of(ast.MatchMapping) if node.rest)
+        yield from (name for kind in _BINDS for node in self.nodes.of(kind) for name in bound_names(node))
 
     def binds(self, name: str) -> bool:
         """Whether the program gives *name* a meaning of its own, or a pack does."""
