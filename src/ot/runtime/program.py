@@ -45,6 +45,13 @@ class Program:
         """Whether a ``return`` stands outside every function."""
         return any(isinstance(node, ast.Return) for node in outside_functions(self.tree.body))
 
+    @cached_property
+    def waits(self) -> bool:
+        """Whether an ``await``, or what is one in other words, stands outside every function."""
+        outside = list(outside_functions(self.tree.body))
+        awaits = any(isinstance(node, (ast.Await, ast.AsyncFor, ast.AsyncWith)) for node in outside)
+        return awaits or any(isinstance(node, ast.comprehension) and node.is_async for node in outside)
+
     @property
     def ends_in_expression(self) -> bool:
         """Whether the last statement is an expression, whose value is the result."""
