@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from ot.errors import Gap
 from ot.runtime.engines.portable.gaps import iterators, library, patterns, values
-from ot.runtime.engines.portable.gaps.names import Names, Nodes
+from ot.runtime.engines.portable.gaps.names import Names
 from ot.runtime.engines.portable.gaps.rules import gap
 
 # Each check with a node that it looks at: without one in the program it has nothing to find.
@@ -47,9 +47,8 @@ def find_gaps(every: Iterable[ast.AST], packs: Collection[str]) -> list[Gap]:
     *every* is each of its nodes; *packs* are the names that the host binds for it: none of them is ever missing.
     """
     try:
-        nodes = Nodes(every)
-        names, present = Names(nodes, packs), nodes.types()
-        found = [found for kind, check in _CHECKS if kind in present for found in check(names)]
+        names = Names(every, packs)
+        found = [found for kind, check in _CHECKS if kind in names.by_type for found in check(names)]
     except RecursionError:
         return [gap(ast.Module([], []), "too deep")]
     return sorted(dict.fromkeys(found), key=lambda gap: gap.line)

@@ -15,6 +15,7 @@ import random
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, Final
 
 from ot.errors import Gap
@@ -224,10 +225,10 @@ _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
 def imports(names: Names) -> Iterator[Gap]:
     """Yield modules, and names in them, that are missing and whose absence the program does not handle."""
     handled = _handled_imports(names)
-    for node in names.nodes.of(ast.Import):
+    for node in names.of(ast.Import):
         if id(node) not in handled:
             yield from (found for alias in node.names for found in _module(names, node, alias.name))
-    for node in names.nodes.of(ast.ImportFrom):
+    for node in names.of(ast.ImportFrom):
         if id(node) not in handled and node.module and not node.level:
             yield from _module(names, node, node.module)
             yield from (found for alias in node.names for found in _name(node, f"{node.module}.{alias.name}"))
@@ -235,12 +236,8 @@ def imports(names: Names) -> Iterator[Gap]:
 
 def _handled_imports(names: Names) -> frozenset[int]:
     """Return the ids of what stands in a try that catches the failure of an import."""
-    tries = [node for node in names.nodes.of(ast.Try) if any(map(_catches_import, node.handlers))]
+    tries = [node for node in names.of(ast.Try) if not _IMPORT_ERRORS.isdisjoint(chain(*map(caught, node.handlers)))]
     return frozenset(id(node) for statement in tries for part in statement.body for node in ast.walk(part))
-
-
-def _catches_import(handler: ast.ExceptHandler) -> bool:
-    return any(name in _IMPORT_ERRORS for name in caught(handler))
 
 
 def caught(handler: ast.ExceptHandler) -> list[str]:
@@ -250,7 +247,7 @@ def caught(handler: ast.ExceptHandler) -> list[str]:
 
 def _module(names: Names, node: ast.stmt, module: str) -> Iterator[Gap]:
     top = module.partition(".")[0]
-    if module not in MODULES and not names.has_pack(top):
+    if module not in MODULES and top not in names.packs:
         instead = INSTEAD_OF_MODULE.get(module) or INSTEAD_OF_MODULE.get(top, ANY_NAME)
         yield gap(node, "module", name=module, instead=instead)
 
@@ -262,15 +259,15 @@ def _name(node: ast.AST, path: str) -> Iterator[Gap]:
 
 def builtins(names: Names) -> Iterator[Gap]:
     """Yield builtins that are missing and that the program does not define itself."""
-    for node in names.nodes.of(ast.Name):
+    for node in names.of(ast.Name):
         if node.id in BUILTINS and not names.binds(node.id):
             yield gap(node, "name", name=node.id, instead=BUILTINS[node.id])
 
 
 def attributes(names: Names) -> Iterator[Gap]:
     """Yield attributes that no module or value of the engine has, and those of packs that are assigned."""
-    called = {id(call.func) for call in names.nodes.of(ast.Call)}
-    for node in names.nodes.of(ast.Attribute):
+    called = {id(call.func) for call in names.of(ast.Call)}
+    for node in names.of(ast.Attribute):
         path, is_read = names.path(node), isinstance(node.ctx, ast.Load)
         if path.startswith(PACK):
             if not is_read:
@@ -294,7 +291,7 @@ def keywords(names: Names) -> Iterator[Gap]:
 
 def special_methods(names: Names) -> Iterator[Gap]:
     """Yield special methods and variables of the program's classes that the engine ignores."""
-    for node in names.nodes.of(ast.ClassDef):
+    for node in names.of(ast.ClassDef):
         for statement in node.body:
             for name in names.bound_by(statement):
                 if instead := SPECIAL_METHODS_LACKING.get(name):

@@ -28,30 +28,14 @@ _BINDS: tuple[type[ast.AST], ...] = (
 _MAKES = {"decimal.Decimal": "Decimal", "int": "int"}
 
 
-class Nodes:
-    """The nodes of a program by their type."""
-
-    def __init__(self, nodes: Iterable[ast.AST]) -> None:
-        found: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
-        for node in nodes:
-            found[type(node)].append(node)
-        self._by_type = dict(found)
-
-    def types(self) -> Collection[type[ast.AST]]:
-        """Return the types that occur."""
-        return self._by_type.keys()
-
-    def of(self, kind: type[Node]) -> list[Node]:
-        """Return the nodes of exactly this type."""
-        return cast(list[Node], self._by_type.get(kind, []))
-
-
 class Names:
-    """Answers what an expression stands for; whatever the program binds itself is its own."""
+    """The nodes of a program by type, and what they stand for; whatever the program binds itself is its own."""
 
-    def __init__(self, nodes: Nodes, packs: Collection[str]) -> None:
-        self.nodes = nodes
-        self._packs = frozenset(packs)
+    def __init__(self, nodes: Iterable[ast.AST], packs: Collection[str]) -> None:
+        self.by_type: dict[type[ast.AST], list[ast.AST]] = {}
+        for node in nodes:
+            self.by_type.setdefault(type(node), []).append(node)
+        self.packs = frozenset(packs)
         self._bound: dict[str, list[ast.expr | None]] = {}
         self._imports: dict[str, str] = {}
         self._paths: dict[str, str] = {}
@@ -59,56 +43,53 @@ class Names:
         self._collect_imports()
         self._collect_names()
 
+    def of(self, kind: type[Node]) -> list[Node]:
+        """Return the nodes of exactly this type."""
+        return cast(list[Node], self.by_type.get(kind, []))
+
     # ------------------------------------------------------------ what the program binds
 
     def _collect_imports(self) -> None:
-        for node in self.nodes.of(ast.Import):
+        for node in self.of(ast.Import):
             for alias in node.names:
                 top = alias.name.partition(".")[0]
                 self._import(alias.asname or top, alias.name if alias.asname else top)
-        for node in self.nodes.of(ast.ImportFrom):
+        for node in self.of(ast.ImportFrom):
             for alias in node.names:
                 self._import(alias.asname or alias.name, f"{node.module}.{alias.name}")
 
     def _import(self, name: str, path: str) -> None:
-        path = PACK + path if path.partition(".")[0] in self._packs else path
+        path = PACK + path if path.partition(".")[0] in self.packs else path
         # Two imports under one name (a fallback): what it stands for is decided at run time.
         self._imports[name] = path if self._imports.get(name, path) == path else ""
 
     def _collect_names(self) -> None:
         values = {id(target): value for target, value in self._assignments()}
-        for node in self.nodes.of(ast.Name):
+        for node in self.of(ast.Name):
             if not isinstance(node.ctx, ast.Load):
                 self._bound.setdefault(node.id, []).append(values.get(id(node)))
-        for name in self._other_bindings():
+        for name in (name for kind in _BINDS for node in self.of(kind) for name in bound_names(node)):
             self._bound.setdefault(name, []).append(None)
 
     def _assignments(self) -> Iterator[tuple[ast.expr, ast.expr]]:
-        for node in self.nodes.of(ast.Assign):
+        for node in self.of(ast.Assign):
             if len(node.targets) == 1:
                 yield node.targets[0], node.value
-        for node in self.nodes.of(ast.AnnAssign):
+        for node in self.of(ast.AnnAssign):
             if node.value:
                 yield node.target, node.value
-        for node in self.nodes.of(ast.NamedExpr):
+        for node in self.of(ast.NamedExpr):
             yield node.target, node.value
-
-    def _other_bindings(self) -> Iterator[str]:
-        yield from (name for kind in _BINDS for node in self.nodes.of(kind) for name in bound_names(node))
 
     def binds(self, name: str) -> bool:
         """Whether the program gives *name* a meaning of its own, or a pack does."""
-        return name in self._bound or name in self._imports or name in self._packs
-
-    def has_pack(self, name: str) -> bool:
-        """Whether the host binds a pack of this name."""
-        return name in self._packs
+        return name in self._bound or name in self._imports or name in self.packs
 
     @cached_property
     def attributes(self) -> frozenset[str]:
         """The attributes that the program's own classes and objects have."""
-        own = {node.attr for node in self.nodes.of(ast.Attribute) if not isinstance(node.ctx, ast.Load)}
-        for node in self.nodes.of(ast.ClassDef):
+        own = {node.attr for node in self.of(ast.Attribute) if not isinstance(node.ctx, ast.Load)}
+        for node in self.of(ast.ClassDef):
             own.add("__class__")  # objects of the program have it, though no others do
             own.update(name for statement in node.body for name in self.bound_by(statement))
         for call, path in self.calls:
@@ -147,7 +128,7 @@ class Names:
         values = self._bound.get(name)
         if values is None:
             known = name if hasattr(builtins, name) or name in MODULES else ""
-            return self._imports.get(name, PACK + name if name in self._packs else known)
+            return self._imports.get(name, PACK + name if name in self.packs else known)
         if name in self._imports or len(values) != 1 or values[0] is None:
             return ""
         return self.path(values[0])
@@ -155,7 +136,7 @@ class Names:
     @cached_property
     def calls(self) -> list[tuple[ast.Call, str]]:
         """Every call, with what it calls as `path` gives it."""
-        return [(call, self.path(call.func)) for call in self.nodes.of(ast.Call)]
+        return [(call, self.path(call.func)) for call in self.of(ast.Call)]
 
     def is_pack(self, expr: ast.AST) -> bool:
         """Whether *expr* is a pack or something in it."""
@@ -164,13 +145,13 @@ class Names:
     @cached_property
     def uses_packs(self) -> bool:
         """Whether the program names a pack at all."""
-        return any(self.is_pack(node) for node in self.nodes.of(ast.Name))
+        return any(self.is_pack(node) for node in self.of(ast.Name))
 
     @cached_property
     def packs_escape(self) -> bool:
         """Whether a pack is handed on, so that an unknown object may be one."""
-        held = {id(node.value) for node in self.nodes.of(ast.Attribute)}
-        return any(id(node) not in held and self.is_pack(node) for node in self.nodes.of(ast.Name))
+        held = {id(node.value) for node in self.of(ast.Attribute)}
+        return any(id(node) not in held and self.is_pack(node) for node in self.of(ast.Name))
 
     def kind(self, expr: ast.AST | None) -> str:
         """Return ``lazy``, ``view``, ``range``, ``iterator`` or a type if the text shows it, else nothing."""
@@ -215,7 +196,7 @@ class Names:
         """The program's functions, methods and named lambdas."""
         found: dict[str, list[Function]] = {}
         for kind in (ast.FunctionDef, ast.AsyncFunctionDef):
-            for node in self.nodes.of(kind):
+            for node in self.of(kind):
                 found.setdefault(node.name, []).append(node)
         for target, value in self._assignments():
             if isinstance(target, ast.Name) and isinstance(value, ast.Lambda):
@@ -247,7 +228,7 @@ class ToolCalls:
         self._names = names
         self._parents: dict[int, ast.AST] = {}
         self._callers: dict[str, set[str]] = defaultdict(set)
-        self._walk(names.nodes.of(ast.Module)[0])
+        self._walk(names.of(ast.Module)[0])
         self._functions = self._functions_that_call()
         self._parts = self.around(call for call, _ in names.calls if self._callee(call.func) in self._functions)
 

@@ -172,8 +172,7 @@ RULES: Final = {
 
 def gap(node: ast.AST, rule: str | Rule, *, instead: str = "", **names: str) -> Gap:
     """Return the gap that *rule* describes, at the line of *node*, with *names* put into its text."""
-    found = RULES[rule] if isinstance(rule, str) else rule
-    what, advice = found
+    what, advice = RULES[rule] if isinstance(rule, str) else rule
     # Not str.format(): the texts show code, and code has braces of its own.
     for name, value in names.items():
         what, advice = what.replace(f"{{{name}}}", value), advice.replace(f"{{{name}}}", value)
