@@ -8,10 +8,10 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from ot.errors import EngineCrashed
 from ot.runtime.engines.forked.child_process import Child
+from ot.runtime.engines.forked.jail.channel import Room
 from ot.runtime.engines.forked.zygote_process import JailReport, ZygoteProcess
 
 logger = logging.getLogger(__name__)
@@ -26,14 +26,6 @@ PAUSE_SECONDS = 0.015
 
 MAX_FORKS = 4
 """On their way at a time, when runs wait for them; else one, for whoever runs meanwhile."""
-
-
-@dataclass(frozen=True)
-class Room:
-    """What each child may use."""
-
-    memory_bytes: int
-    cpu_seconds: float
 
 
 class ReadyChildren:

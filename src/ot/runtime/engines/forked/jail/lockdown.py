@@ -12,8 +12,8 @@ import socket
 import sys
 import sysconfig
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from ot.runtime.engines.forked.jail.channel import Room
 from ot.runtime.engines.forked.jail.kernel import prctl, syscall
 from ot.runtime.engines.forked.jail.landlock import READ_DIR, READ_FILE, WRITE_FILE, Rules
 from ot.runtime.engines.forked.jail.seccomp import Filter
@@ -36,13 +36,6 @@ NOT_STANDARD = frozenset({"site-packages", "dist-packages"})
 
 class NotLocked(Exception):
     """A layer that was put on does not hold."""
-
-
-class ChildLimits(NamedTuple):
-    """What one child may use."""
-
-    memory_bytes: int
-    cpu_seconds: float
 
 
 def readable_paths(more: Sequence[str]) -> list[str]:
@@ -150,7 +143,7 @@ def _threads(process: str) -> int:
         return 0
 
 
-def lock_child(limits: ChildLimits, filter_: Filter, base_bytes: int, threads: int | None) -> None:
+def lock_child(limits: Room, filter_: Filter, base_bytes: int, threads: int | None) -> None:
     """Put on the rest, before any program is read.
 
     Raises:
@@ -171,7 +164,7 @@ def die_with_parent() -> None:
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _limits(limits: ChildLimits, base_bytes: int, threads: int | None) -> list[tuple[int, int]]:
+def _limits(limits: Room, base_bytes: int, threads: int | None) -> list[tuple[int, int]]:
     # The server's own clock ends a run to the fraction of a second; this one holds if it does not.
     found = [
         (resource.RLIMIT_AS, base_bytes + limits.memory_bytes),
