@@ -107,15 +107,17 @@ class ForkedRun:
         return error is None or (isinstance(error, ProgramFailed) and error.kind != "MemoryError")
 
     def _start(self) -> bytes:
-        source = self.program.source
-        packs = [name for name in sorted(self.program.names) if self.reach.has_pack(name)]
+        program = self.program
+        packs = [name for name in sorted(program.names) if self.reach.has_pack(name)]
+        returns = {"binds": sorted(program.binds), "waits": program.waits} if program.returns else None
         return orjson.dumps(
             {
-                "source": source,
+                "source": program.source,
                 "keep": self._keep,
-                "awaited": list(self.program.awaited),
+                "awaited": list(program.awaited),
+                "returns": returns,
                 "packs": packs,
-                "called": only_called(self.program, packs),
+                "called": only_called(program, packs),
                 "print_bytes": self.limits.print_bytes,
                 "most_bytes": largest_message(self.limits.value_bytes),
             }
