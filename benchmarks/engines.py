@@ -22,7 +22,7 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
-from runtime.engines.bombs import BOMBS  # noqa: E402 - the tests' own
+from runtime.engines.forked.bombs import BOMBS  # noqa: E402 - the tests' own
 
 INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
 BARS = {"exact": {"spaced": 1.8, "back to back": 2.5}, "portable": {"spaced": 1.3, "back to back": 1.3}}

@@ -200,19 +200,12 @@ def _place(problem: ErrorDetails) -> str:
 
 
 def _line(name: str, field: FieldInfo) -> str:
-    need = "required" if field.is_required() else f"optional{_default(field)}"
-    what = _field_description(field)
-    return f"- `{name}` (`{_type_text(field.annotation)}`, {need})" + (f": {what}" if what else "")
-
-
-def _field_description(field: FieldInfo) -> str:
-    consent = consent_in({"": field})
-    return " ".join((field.description or "").split()) or (MEANING.format(word=consent[1]) if consent else "")
-
-
-def _default(field: FieldInfo) -> str:
     default: object = field.default
-    return "" if field.default_factory else f", default `{default!r}`"
+    optional = "optional" if field.default_factory else f"optional, default `{default!r}`"
+    need = "required" if field.is_required() else optional
+    consent = consent_in({"": field})
+    what = " ".join((field.description or "").split()) or (MEANING.format(word=consent[1]) if consent else "")
+    return f"- `{name}` (`{_type_text(field.annotation)}`, {need})" + (f": {what}" if what else "")
 
 
 def _type_text(annotation: object) -> str:

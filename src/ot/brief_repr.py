@@ -90,16 +90,13 @@ class _Writer:
             if self._left <= 0:
                 break
             self._put(", " if shown else "")
-            self._part(part, depth + 1)
+            for place, one in enumerate(part):
+                self._put(": " if place else "")
+                self.write(one, depth + 1)
             shown += 1
         if len(value) > shown:
             self._put(f"{', ' * bool(shown)}… {len(value) - shown:,} more")
         self._put(closing)
-
-    def _part(self, part: tuple[Any, ...], depth: int) -> None:
-        for place, one in enumerate(part):
-            self._put(": " if place else "")
-            self.write(one, depth)
 
 
 def _items(value: Mapping[Any, Any] | list[Any]) -> Iterable[tuple[Any, ...]]:

@@ -17,7 +17,7 @@ import anyio.to_thread
 
 import ot_tools
 from ot.config.load import Loaded
-from ot.config.models import Config, pack_name
+from ot.config.models import pack_name
 from ot.config.paths import CONFIG_FILE, FOLDER, PROMPTS_FILE, Paths, expand_home
 from ot.config.principal import os_user, place_of
 from ot.config.secrets import MODEL_KEYS
@@ -99,7 +99,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     """Return what *loaded* and the packs that were *found* come to."""
     host = parts.host
     loaded = _with_replaced_packs(loaded, found)
-    config = loaded.config
+    config, said = loaded.config, loaded.config.policy
     extensions = {extension.name: extension for extension in found}
     workers = {name: spec_of(extension, config, loaded.secrets) for name, extension in extensions.items()}
     # What a worker or a model's service is given of the environment is a secret in every text that leaves.
@@ -125,15 +125,16 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     )
     contexts = _contexts(loaded, parts.paths, registry, servers, extensions.values(), installed)
     finish = Finish(config.output, store, redact, config.limits.value_parts)
+    bound = {f"{pack}:{name}": function for pack, known in live.items() for name, function in known.items()}
     executor = ToolExecutor(
         registry,
         {
-            "in_process": InProcessBackend(contexts, _bound(live)),
+            "in_process": InProcessBackend(contexts, bound),
             "worker": WorkerBackend(host.workers, workers, partial(_store_file, store)),
             "mcp_proxy": McpProxyBackend(host.servers, servers, host.shapes.learn_from),
         },
-        policy=_policy(config),
-        require_approved=parts.pins.require_approved if config.policy.changed_definitions == "block" else None,
+        policy=ToolPolicy(allow=said.allow, ask=said.ask, deny=said.deny, exact_names=said.exact_names),
+        require_approved=parts.pins.require_approved if said.changed_definitions == "block" else None,
         as_approved=parts.pins.as_approved,
         call_seconds=config.limits.call_seconds,
         observers=(*parts.observers, recorder),
@@ -149,7 +150,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         limits=config.limits,
         security=config.security,
         redact=redact,
-        consent=partial(_consent, parts.allow_always, config.policy.ask_calls, redact),
+        consent=partial(_consent, parts.allow_always, said.ask_calls, redact),
         observers=[recorder],
         sessions=parts.sessions,
     )
@@ -210,10 +211,6 @@ def _live_packs(live: Mapping[str, Mapping[str, Any]]) -> list[Pack]:
         )
 
     return [pack(name) for name in live]
-
-
-def _bound(live: Mapping[str, Mapping[str, Any]]) -> dict[str, Callable[..., Any]]:
-    return {f"{pack}:{name}": function for pack, functions in live.items() for name, function in functions.items()}
 
 
 def _view(
@@ -279,11 +276,6 @@ def _statistics(loaded: Loaded, recorder: Recorder) -> Statistics:
 
 
 # ---------------------------------------------------------------- what calls meet
-
-
-def _policy(config: Config) -> ToolPolicy:
-    said = config.policy
-    return ToolPolicy(allow=said.allow, ask=said.ask, deny=said.deny, exact_names=said.exact_names)
 
 
 def _consent(

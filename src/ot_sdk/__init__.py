@@ -6,8 +6,7 @@ from typing import Any
 
 from ot_sdk import host
 from ot_sdk.errors import NoConfig, NotPlain, OutsideWorker, SdkError, SecretNotGranted, SettingsError, ToolCallFailed
-from ot_sdk.host import Level
-from ot_sdk.secret import Secret
+from ot_sdk.host import Level, Secret
 
 __all__ = [
     "NoConfig",

@@ -49,7 +49,7 @@ class Call:
 
     def timeout(self) -> ToolTimeout:
         """Return the error for a call whose time is over."""
-        return ToolTimeout(self.tool, self.seconds)
+        return ToolTimeout(f"{self.tool} did not answer within {self.seconds:g} s and was cancelled")
 
     def _decoded(self) -> dict[str, Any]:
         try:

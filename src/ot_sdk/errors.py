@@ -18,7 +18,7 @@
     └── FrameTooLarge       one message is larger than the wire takes
     Cancelled               raised inside a tool's thread; not an Exception, so that no tool catches it by accident
 
-Fields come first, text for people is made in ``__str__``.
+What a pack may want to read is a field, and its text is made in ``__str__``.
 """
 
 from __future__ import annotations
@@ -62,25 +62,9 @@ class PackError(SdkError):
 class ProtocolMismatch(SdkError):
     """Server and worker speak different versions of the protocol."""
 
-    def __init__(self, asked: object, spoken: int) -> None:
-        super().__init__(asked, spoken)
-        self.asked = asked
-        self.spoken = spoken
-
-    def __str__(self) -> str:
-        return f"the server speaks protocol {self.asked!r:.20}, this worker protocol {self.spoken}: install one version"
-
 
 class UnknownTool(SdkError):
     """The pack has no such tool."""
-
-    def __init__(self, pack: str, name: str) -> None:
-        super().__init__(pack, name)
-        self.pack = pack
-        self.name = name
-
-    def __str__(self) -> str:
-        return f"'{self.name[:100]}' is not in pack '{self.pack}'"
 
 
 class InvalidArguments(SdkError):
@@ -89,14 +73,6 @@ class InvalidArguments(SdkError):
 
 class ToolTimeout(SdkError):
     """The call's time was over."""
-
-    def __init__(self, tool: str, seconds: float) -> None:
-        super().__init__(tool, seconds)
-        self.tool = tool
-        self.seconds = seconds
-
-    def __str__(self) -> str:
-        return f"{self.tool} did not answer within {self.seconds:g} s and was cancelled"
 
 
 class SecretNotGranted(SdkError):
@@ -163,14 +139,6 @@ class ResultTooLarge(SdkError):
 
 class FrameTooLarge(SdkError):
     """One message is larger than the wire takes."""
-
-    def __init__(self, size: int, limit: int) -> None:
-        super().__init__(size, limit)
-        self.size = size
-        self.limit = limit
-
-    def __str__(self) -> str:
-        return f"a message of {self.size:,} bytes is too large, at most {self.limit:,} can be sent"
 
 
 class Cancelled(BaseException):

@@ -43,8 +43,11 @@ def read_start(params: Mapping[str, Any]) -> PackStart:
         ProtocolMismatch: The server speaks another version.
         InvalidArguments: Something is missing or of the wrong type.
     """
-    if params.get("protocol") != PROTOCOL:
-        raise ProtocolMismatch(params.get("protocol"), PROTOCOL)
+    asked = params.get("protocol")
+    if asked != PROTOCOL:
+        raise ProtocolMismatch(
+            f"the server speaks protocol {asked!r:.20}, this worker protocol {PROTOCOL}: install one version"
+        )
     given = {**PackStart._field_defaults, **params}
     found: dict[str, Any] = {name: given.get(name) for name in PackStart._fields}
     for name, value in found.items():

@@ -1,26 +1,42 @@
-"""Replies: the results of calls as lines to be sent, or as a file and the line that names it.
+"""Replies: what came of calls as lines to be sent: values, failures, or the name of the file that a value is in.
 
 The tagged JSON of a large value is written a part at a time, so that it is never in memory twice.
 """
 
 from __future__ import annotations
 
+import os
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import chain
+from types import TracebackType
 from typing import Any
 
-from ot_sdk import tagged
+from ot_sdk import errors, tagged, wire
 from ot_sdk.converter import kind_of
 from ot_sdk.errors import NotPlain, ResultTooLarge
-from ot_sdk.failure import failure
-from ot_sdk.secret import Redactor
-from ot_sdk.spool import Spool
+from ot_sdk.host import Redactor
 from ot_sdk.tagged import Encoder
 from ot_sdk.wire import MAX_FRAME, to_frame, to_json, to_json_lines
 
+MAX_MESSAGE = 8_192
+MAX_TRACEBACK = 4_096
+CODES: tuple[tuple[type[BaseException], int], ...] = (
+    (errors.Cancelled, wire.CANCELLED),
+    (errors.ToolTimeout, wire.TOOL_TIMEOUT),
+    (errors.NotPlain, wire.RESULT_REFUSED),
+    (errors.ResultTooLarge, wire.RESULT_REFUSED),
+    (errors.FrameTooLarge, wire.RESULT_REFUSED),
+    (errors.UnknownTool, wire.INVALID_PARAMS),
+    (errors.InvalidArguments, wire.INVALID_PARAMS),
+)
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep  # noqa: PTH100, PTH120 - pathlib would cost each start 5 ms
+
+MAX_SPOOLED = 1 << 30
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 ROOM = 4_096
 """What a message holds beside its value, at most."""
 LITTLE = 1 << 15
@@ -141,6 +157,9 @@ def _reply(id: str, result: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","id":' + to_json(id) + b',"result":' + result + b"}\n"
 
 
+# ---------------------------------------------------------------- values a part at a time
+
+
 class JsonPieces:
     """Writes values with the encoders that it is given, a new one for each part."""
 
@@ -245,3 +264,117 @@ def _weight(item: Any) -> int:
 
 def _flat_weight(item: Any) -> int:
     return 8 + len(item) if type(item) in SIZED else 8
+
+
+# ---------------------------------------------------------------- values in files
+
+
+class Spool:
+    """Writes files into the directory that the server made for this worker."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+
+    def text(self, text: str) -> dict[str, Any]:
+        """Store a text as it is, and return what the reply says about it."""
+        try:
+            return self.write((part.encode() for part in _slices(text)), form="text")
+        except UnicodeEncodeError:
+            # UTF-8 cannot hold it; a tag can.
+            return self.write([to_json(tagged.encode(text))], form="json")
+
+    def write(self, pieces: Iterable[bytes], form: str) -> dict[str, Any]:
+        """Store *pieces*, and return what the reply says about them; when anything fails, nothing is left.
+
+        Raises:
+            ResultTooLarge: It is too large, or the disk refuses.
+        """
+        name = f"{os.urandom(16).hex()}.{form}"
+        path = os.path.join(self._directory, name)  # noqa: PTH118 - pathlib would cost each start 5 ms
+        try:
+            with os.fdopen(self._new(path), "wb", buffering=SLICE) as file:
+                size = _copy(pieces, file.write)
+        except BaseException as error:
+            with suppress(OSError):  # the server empties the directory in the end
+                os.unlink(path)  # noqa: PTH108 - as above
+            if not isinstance(error, OSError):
+                raise
+            why = f"no file could be written for it: {error.strerror or type(error).__name__}"
+            raise ResultTooLarge(f"the value is too large for a message, and {why}") from None
+        return {"spooled": {"name": name, "bytes": size, "form": form}}
+
+    def _new(self, path: str) -> int:
+        try:
+            return os.open(path, _FLAGS, 0o600)
+        except FileNotFoundError:  # somebody has deleted the directory
+            _make(self._directory)
+            return os.open(path, _FLAGS, 0o600)
+
+
+def _make(directory: str) -> None:
+    """Make *directory* and those above it that are missing, for this user alone."""
+    with suppress(FileExistsError):
+        try:
+            os.mkdir(directory, 0o700)  # noqa: PTH102 - as below
+        except FileNotFoundError:
+            _make(os.path.dirname(directory))  # noqa: PTH120 - as below
+            os.mkdir(directory, 0o700)  # noqa: PTH102 - as below
+
+
+def _copy(pieces: Iterable[bytes], write: Any) -> int:
+    size = 0
+    for piece in pieces:
+        size += len(piece)
+        if size > MAX_SPOOLED:
+            raise ResultTooLarge(f"the value is larger than {MAX_SPOOLED:,} bytes: return less of it")
+        write(piece)
+    return size
+
+
+# ---------------------------------------------------------------- failures
+
+
+def failure(id: Any, error: BaseException, redactor: Redactor, code: int | None = None) -> wire.Message:
+    """Return the reply that says why there is no value."""
+    if code is None:
+        code = next((code for kind, code in CODES if isinstance(error, kind)), wire.TOOL_FAILED)
+    message = cut(redactor.text(_text(error)), MAX_MESSAGE)
+    trace = cut(redactor.text(_trace(error)), MAX_TRACEBACK)
+    return wire.error(id, code, message, kind=type(error).__name__, traceback=trace)
+
+
+def cut(text: str, limit: int) -> str:
+    """Return at most *limit* characters of *text*, its beginning and its end."""
+    if len(text) <= limit:
+        return text
+    mark = "\n[...]\n"
+    head = limit // 4
+    return text[:head] + mark + text[len(text) - (limit - head - len(mark)) :]
+
+
+def _text(error: BaseException) -> str:
+    try:
+        # A KeyError's text is its key in quotes, and the program that sees it would put it in quotes again.
+        return str(error.args[0]) if type(error) is KeyError and len(error.args) == 1 else str(error)
+    except BaseException:  # noqa: BLE001 - an exception's own __str__ is other people's code
+        return ""
+
+
+def _trace(error: BaseException) -> str:
+    frames = _own_frames(error.__traceback__)
+    if frames is None:
+        return ""
+    try:
+        # In here: without a descriptor left it cannot be imported, and the call must be answered all the same.
+        import traceback  # noqa: PLC0415 - costs a tenth of a worker's start, and most calls succeed
+
+        return "".join(traceback.format_exception(type(error), error, frames))
+    except BaseException:  # noqa: BLE001 - formatting runs other people's code too
+        return ""
+
+
+def _own_frames(trace: TracebackType | None) -> TracebackType | None:
+    """Return what is left when the worker's own frames, which say nothing to the tool's author, are gone."""
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith((_HERE, "<frozen importlib")):
+        trace = trace.tb_next
+    return trace

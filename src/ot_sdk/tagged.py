@@ -122,7 +122,7 @@ class Encoder(Converter):
         encoded: Tagged = {}
         try:
             for key, item in value.items():
-                name = key if self._redact is None else self._redact(key)
+                name = self.redacted(key)
                 # Two keys must not become one silently: without this, redacting could do it.
                 encoded[name if name not in encoded else key] = self.convert(item, depth + 1)
         except NotPlain as error:
@@ -148,7 +148,7 @@ class Encoder(Converter):
 
     def text(self, value: str, _depth: int = 0) -> Any:
         """Return a text, which is tagged when UTF-8 cannot hold it."""
-        text = value if self._redact is None else self._redact(value)
+        text = self.redacted(value)
         return text if text.isascii() or is_unicode(text) else tagged("str", _b64(text.encode(errors=LONE)))
 
     def data(self, value: bytes) -> Tagged:

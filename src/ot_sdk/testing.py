@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from ot_sdk import host
 from ot_sdk.errors import NoConfig, SecretNotGranted, ToolCallFailed
-from ot_sdk.secret import Secret
+from ot_sdk.host import Secret
 
 
 class Logged(NamedTuple):

@@ -108,7 +108,7 @@ def to_frame(message: Mapping[str, Any]) -> bytes:
     """
     frame = to_json(message) + b"\n"
     if len(frame) > MAX_FRAME:
-        raise FrameTooLarge(len(frame), MAX_FRAME)
+        raise FrameTooLarge(f"a message of {len(frame):,} bytes is too large, at most {MAX_FRAME:,} can be sent")
     return frame
 
 

@@ -12,9 +12,8 @@ from typing import Any, cast
 from ot_sdk import tagged, wire
 from ot_sdk.call import Call, current_call, send_for_pack
 from ot_sdk.errors import NoConfig, OutsideWorker, SecretNotGranted, ToolCallFailed
-from ot_sdk.failure import cut
-from ot_sdk.host import PackHost, check_level
-from ot_sdk.secret import Redactor, Secret
+from ot_sdk.host import PackHost, Redactor, Secret, check_level
+from ot_sdk.replies import cut
 
 MAX_TEXT = 65_536
 MAX_FIELD_PARTS = 10_000

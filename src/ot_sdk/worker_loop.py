@@ -13,12 +13,10 @@ from typing import Any, NoReturn, cast
 from ot_sdk import host, wire
 from ot_sdk.call import Call, CallOutput, PrintBuffer, current_call, send_for_pack
 from ot_sdk.errors import InvalidArguments, UnknownTool
-from ot_sdk.failure import failure
+from ot_sdk.host import Redactor
 from ot_sdk.pack import PackStart, build_config, import_pack, is_async, read_start, tools_of
-from ot_sdk.replies import Replies
+from ot_sdk.replies import Replies, Spool, failure
 from ot_sdk.runners import CallRunner, LoopRunner, ThreadRunner, Turns
-from ot_sdk.secret import Redactor
-from ot_sdk.spool import Spool
 from ot_sdk.wire import EXIT_OK, EXIT_START_FAILED, EXIT_WIRE_LOST, leave
 from ot_sdk.worker_host import WorkerHost
 
@@ -126,7 +124,7 @@ class WorkerLoop:
         try:
             function, runner = self._tools.get(params["tool"], (None, None))
             if function is None or runner is None:
-                raise UnknownTool(self._pack, str(params["tool"]))
+                raise UnknownTool(f"'{str(params['tool'])[:100]}' is not in pack '{self._pack}'")
             prints = PrintBuffer(partial(self._print, id))
             call = Call(id, f"{self._pack}.{params['tool']}", function, params, prints)
         except (TypeError, LookupError, UnknownTool) as error:

@@ -12,7 +12,7 @@ import pytest
 
 from chat.chat_desk import PROVIDERS, calls, talking, text
 from chat.wire_server import Scripted
-from ot.chat.audio import CHUNK_BYTES, Utterances, pcm_chunks, wav_chunks
+from ot.chat.audio import CHUNK_BYTES, Utterances, wav_chunks
 from ot.chat.transcribers import BackgroundTranscriber, SphinxTranscriber
 from ot.errors import ChatError
 
@@ -66,13 +66,13 @@ async def test_samples_from_a_pipe_are_cut_into_the_same_utterances(speech: Path
     pipe.feed_data(samples)
     pipe.feed_eof()
 
-    async def odd(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        async for chunk in chunks:  # in pieces of no whole samples, as pipes do
+    async def odd() -> AsyncIterator[bytes]:
+        while chunk := await pipe.read(CHUNK_BYTES):  # in pieces of no whole samples, as pipes do
             yield chunk[:333]
             yield chunk[333:]
 
     from_file = [utterance async for utterance in Utterances().of(wav_chunks(speech))]
-    from_pipe = [utterance async for utterance in Utterances().of(odd(pcm_chunks(pipe)))]
+    from_pipe = [utterance async for utterance in Utterances().of(odd())]
     assert from_file == from_pipe
     assert len(from_file) == 2
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ot_sdk.secret import SHORTEST, Redactor, Secret
+from ot_sdk.host import SHORTEST, Redactor, Secret
 
 VALUES = st.text(min_size=SHORTEST, max_size=12).filter(lambda value: value not in "[secret:NAME]")
 

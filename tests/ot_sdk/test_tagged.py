@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from ot_sdk import wire
 from ot_sdk.errors import NotPlain, TooDeep, TooMany
-from ot_sdk.secret import Secret
+from ot_sdk.host import Secret
 from ot_sdk.tagged import LARGEST, MAX_DEPTH, SMALLEST, TAG, Encoder, decode, encode
 
 # Whole seconds: of an offset below one second Python itself reads nothing back.

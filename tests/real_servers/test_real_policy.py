@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cli.command import OneTool
-from cli.test_terminal_question import ON_A_PTY, PROMPT, at_terminal
+from cli.terminal.test_terminal_question import ON_A_PTY, PROMPT, at_terminal
 from faults.wire_eras import ERAS
 from real_servers.real_house import config_of, house, real
 from server.asked_talk import NO, YES, AskedTalk

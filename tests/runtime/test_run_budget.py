@@ -88,4 +88,4 @@ def test_a_budget_counts_its_calls() -> None:
     with pytest.raises(LimitExceeded) as caught:
         budget.spend_call()
     assert caught.value.limit == "calls"
-    assert 59 < budget.seconds_left <= 60
+    assert 59 < budget.deadline.seconds_left <= 60

@@ -328,8 +328,8 @@ async def test_many_runs_in_one_session_grow_nothing(app: Workspace) -> None:
     for _ in range(100):
         await ask(app, "import asyncio\nn = n + 1\nawait asyncio.gather(t.double(n=n), t.double(n=1))")
     assert await ask(app, "n") == "100"
-    assert len(me.children(recursive=True)) <= processes + 2
-    assert me.num_fds() <= files + 8
+    await until(lambda: len(me.children(recursive=True)) <= processes + 2)  # those replaced may still be ending
+    await until(lambda: me.num_fds() <= files + 8)
 
 
 @pytest.mark.soak

@@ -61,7 +61,7 @@ class Killer:
                 self.killed.append(victim)
                 again = time.monotonic() + ZYGOTE_PAUSE if kind == "zygote" else again
                 kind = next(kinds)
-            elif kind in ("server", "guard"):
+            elif kind != "child":
                 kind = next(kinds)  # it comes back when its pause is over
         self.over.set()
 

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import pkgutil
 from importlib import import_module
+from typing import ClassVar
+
+from mcp_core import ToolArguments
 
 EXAMPLE = "tool_example"
+
+
+class ReadingArguments(ToolArguments):
+    """The arguments of a tool that changes nothing."""
+
+    read_only: ClassVar[bool | None] = True
 
 
 def import_tools(*, include_examples: bool) -> None:

@@ -9,35 +9,28 @@ from pydantic import Field
 from mcp_core import Consent, Result, ToolArguments
 from mcp_guide.document import MAX_BYTES, MAX_TAGS, MAX_TITLE, Document, DocumentInfo, Name, Tag, answer
 from mcp_guide.store import Category, FoundDocument, GuideEnvironment, Removed, Saved, Store
+from mcp_guide.tools import ReadingArguments
 
 
-class CategoriesArguments(ToolArguments):
+class CategoriesArguments(ReadingArguments):
     """No arguments."""
 
-    read_only: ClassVar[bool | None] = True
 
-
-class DocumentsArguments(ToolArguments):
+class DocumentsArguments(ReadingArguments):
     """Which documents to list."""
-
-    read_only: ClassVar[bool | None] = True
 
     category: Name | None = Field(default=None, description="Only those of this category")
 
 
-class GetArguments(ToolArguments):
+class GetArguments(ReadingArguments):
     """Which document to read."""
-
-    read_only: ClassVar[bool | None] = True
 
     category: Name = Field(description="The document's category")
     name: Name = Field(description="The document's name")
 
 
-class SearchArguments(ToolArguments):
+class SearchArguments(ReadingArguments):
     """What to search for."""
-
-    read_only: ClassVar[bool | None] = True
 
     query: str = Field(min_length=1, max_length=200, pattern=r"\S", description="Words that must all occur")
     category: Name | None = Field(default=None, description="Only in this category")
@@ -114,13 +107,11 @@ class CreateArguments(ToolArguments):
     replace: bool = Field(default=False, description="Replace a document that exists")
 
 
-class RemoveArguments(ToolArguments):
+class RemoveArguments(GetArguments):
     """Which document to remove."""
 
     read_only: ClassVar[bool | None] = False
 
-    category: Name = Field(description="The document's category")
-    name: Name = Field(description="The document's name")
     consent: Annotated[Literal["REMOVE_DOCUMENT"], Consent()]
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import Field
 
 from mcp_core import Result, ToolArguments
+from mcp_guide.tools import ReadingArguments
 
 
-class GreetArguments(ToolArguments):
+class GreetArguments(ReadingArguments):
     """Whom to greet."""
-
-    read_only: ClassVar[bool | None] = True
 
     name: str = Field(min_length=1, max_length=100, description="Whom to greet")
 

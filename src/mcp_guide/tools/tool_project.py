@@ -10,7 +10,7 @@ import re
 import time
 from collections import Counter
 from pathlib import Path
-from typing import ClassVar, TypedDict
+from typing import TypedDict
 
 from pydantic import Field
 
@@ -18,6 +18,7 @@ from mcp_core import Result, ToolArguments
 from mcp_guide.document import GuideError, Name, answer
 from mcp_guide.renderer import render_template
 from mcp_guide.store import GuideEnvironment, Store
+from mcp_guide.tools import ReadingArguments
 
 MAX_FILES = 50_000
 MAX_SECONDS = 2.0
@@ -52,16 +53,12 @@ class ProjectFacts(TypedDict):
     languages: list[Language]
 
 
-class ProjectArguments(ToolArguments):
+class ProjectArguments(ReadingArguments):
     """No arguments."""
 
-    read_only: ClassVar[bool | None] = True
 
-
-class RenderArguments(ToolArguments):
+class RenderArguments(ReadingArguments):
     """Which document to render, with what."""
-
-    read_only: ClassVar[bool | None] = True
 
     category: Name = Field(description="The document's category")
     name: Name = Field(description="The document's name")

@@ -57,12 +57,6 @@ def _opened_wav(file: Path) -> Generator[wave.Wave_read]:
         raise ChatError(f"{file} cannot be read as a WAV file: {error}") from None
 
 
-async def pcm_chunks(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """Yield samples from a stream of them, such as a pipe, in short chunks."""
-    while chunk := await stream.read(CHUNK_BYTES):
-        yield chunk
-
-
 async def microphone_chunks() -> AsyncIterator[bytes]:
     """Yield what the microphone hears, in short chunks.
 

@@ -61,7 +61,6 @@ class OllamaClient:
             raise BadReply(SERVICE, f"a line is malformed: {str(error)[:300]}") from None
 
     async def _read(self, history: Sequence[Message], tools: Sequence[ToolDefinition], say: Say) -> Turn:
-        whole = _Whole()
         client: Any = self._client  # typed in part
         lines = await client.chat(
             model=self.model,
@@ -70,9 +69,20 @@ class OllamaClient:
             stream=True,
             options=self._options,
         )
-        async for line in lines:
-            whole.take(line, say)
-        return whole.turn(sum(len(message.get("tool_calls") or ()) for message in history))
+        text, functions, last = "", list[Any](), None
+        async for last in lines:
+            if last.message.content:
+                text += last.message.content
+                say(last.message.content)
+            functions += [call.function for call in last.message.tool_calls or ()]
+        if last is None or not last.done:
+            raise BadReply(SERVICE, "it ended before its end")
+        called = [{"function": {"name": one.name, "arguments": dict(one.arguments)}} for one in functions]
+        first = 1 + sum(len(message.get("tool_calls") or ()) for message in history)
+        calls = [ToolCall(f"call_{n}", one.name, dict(one.arguments)) for n, one in enumerate(functions, first)]
+        message = {"role": "assistant", "content": text} | ({"tool_calls": called} if called else {})
+        usage = Usage(last.prompt_eval_count or 0, last.eval_count or 0)
+        return Turn(text, tuple(calls), usage, last.done_reason or "", message if text or called else None)
 
     def results(self, answers: Sequence[tuple[ToolCall, ToolAnswer]]) -> list[Message]:
         """Return a message for each answer, in the order of the calls: Ollama knows no ids."""
@@ -94,33 +104,3 @@ class OllamaClient:
         if status < 0:  # told in the middle of a stream
             return BadReply(SERVICE, message)
         return ChatRefused(SERVICE, status, message, f"try: ollama pull {self.model}" if status == 404 else "")
-
-
-class _Whole:
-    """The pieces of one reply, as far as they have come."""
-
-    def __init__(self) -> None:
-        self._text = ""
-        self._calls: list[Any] = []
-        self._last: Any = None
-
-    def take(self, line: Any, say: Say) -> None:
-        if line.message.content:
-            self._text += line.message.content
-            say(line.message.content)
-        self._calls += line.message.tool_calls or ()
-        self._last = line
-
-    def turn(self, calls_before: int) -> Turn:
-        if self._last is None or not self._last.done:
-            raise BadReply(SERVICE, "it ended before its end")
-        functions = [call.function for call in self._calls]
-        called = [{"function": {"name": one.name, "arguments": dict(one.arguments)}} for one in functions]
-        calls = tuple(
-            ToolCall(f"call_{number}", one.name, dict(one.arguments))
-            for number, one in enumerate(functions, calls_before + 1)
-        )
-        message: dict[str, Any] = {"role": "assistant", "content": self._text}
-        message |= {"tool_calls": called} if called else {}
-        usage = Usage(self._last.prompt_eval_count or 0, self._last.eval_count or 0)
-        return Turn(self._text, calls, usage, self._last.done_reason or "", message if self._text or called else None)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ot.cli.terminal import echo, echo_json
+from ot.cli.terminal import echo, echo_json, fail
 from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ def approve(
     books = pins.books()
     found = [(book, changes) for book in books if (changes := _chosen(book, what))]
     if what and not found:
-        _not_found(what, books)
+        known = any(what.partition(".")[0] in (book.server, *book.packs) for book in books)
+        why = "nothing of it waits for approval" if known else "no such server was used yet"
+        fail(f"{what}: {why}", 0 if known else 3)
     approving = bool(what) or everything
     changes = [change for _, some in found for change in some]
     # Shown first: what could not be shown is not approved.
@@ -65,13 +67,6 @@ def _tools(book: PinBook, changes: Sequence[Change]) -> list[str] | None:
     if len(changes) == len(book.pending_changes()):
         return None
     return [change.tool for change in changes if change.tool]
-
-
-def _not_found(what: str, books: Sequence[PinBook]) -> None:
-    known = any(what.partition(".")[0] in (book.server, *book.packs) for book in books)
-    why = "nothing of it waits for approval" if known else "no such server was used yet"
-    echo(f"onetool: {what}: {why}", err=True)
-    raise typer.Exit(0 if known else 3)
 
 
 def _print(found: Sequence[tuple[PinBook, Sequence[Change]]]) -> None:

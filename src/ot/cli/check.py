@@ -24,6 +24,7 @@ def check(as_json: AsJson = False) -> None:
 
 
 async def _check() -> dict[str, Any]:
+    from ot.cli.diagnosis.setup import program_findings
     from ot.cli.diagnosis.starts import start_all
     from ot.cli.servers import server_rows
     from ot.config.paths import Paths
@@ -35,15 +36,17 @@ async def _check() -> dict[str, Any]:
     except OneToolError as error:
         return {"ok": False, "errors": [str(error)]}
     try:
-        starts = await start_all(app)
-        runner = app.picture.runner
-        reply = await runner.run(await runner.read("sum(range(10))"), app.own_caller)
+        starts, program = await start_all(app), await program_findings(app)
     finally:
         await app.aclose()
     loaded = app.picture.loaded
     policy = loaded.config.policy
-    errors = [_error(start) for start in starts if start.state == "cannot start"]
-    errors += [] if reply.texts == ("45",) else [f"a program does not run: {reply.texts[-1]}"]
+    errors = [
+        f"{start.kind} {start.name} cannot start: {start.why.rstrip('.')} ({start.advice})"
+        for start in starts
+        if start.state == "cannot start"
+    ]
+    errors += [finding.text for finding in program if finding.state == "problem"]
     return {
         "ok": not errors,
         "files": [str(file) for file in loaded.files],
@@ -57,10 +60,6 @@ async def _check() -> dict[str, Any]:
         "warnings": list(loaded.warnings),
         "errors": errors,
     }
-
-
-def _error(start: StartOutcome) -> str:
-    return f"{start.kind} {start.name} cannot start: {start.why.rstrip('.')} ({start.advice})"
 
 
 def _with_causes(rows: list[dict[str, Any]], starts: list[StartOutcome]) -> list[dict[str, Any]]:

@@ -10,10 +10,9 @@ from ot.cli.add import add
 from ot.cli.approve import approve
 from ot.cli.chat import chat
 from ot.cli.check import check
-from ot.cli.config import schema
 from ot.cli.dev import dev
 from ot.cli.doctor import doctor
-from ot.cli.init import init
+from ot.cli.init import init, schema
 from ot.cli.listen import listen
 from ot.cli.logs import logs
 from ot.cli.new import pack

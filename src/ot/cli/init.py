@@ -1,7 +1,8 @@
-"""onetool init: a commented configuration to start from, or the servers of other clients."""
+"""onetool init: a commented configuration to start from, or the servers of other clients; config schema."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -224,3 +225,10 @@ def _as_json(plan: Plan, edited: Sequence[Edited]) -> dict[str, Any]:
         "written": [str(edit.file) for edit in edited],
         "trusted": {str(edit.file): edit.trusted for edit in edited if edit.trusted is not None},
     }
+
+
+def schema() -> None:
+    """Print the JSON schema of onetool.yaml, for editors."""
+    from ot.config.new_directory import json_schema
+
+    echo(json.dumps(json_schema(), indent=2))

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ot.cli.terminal import echo_either
 from ot.cli.terminal.options import AsJson
-
-if TYPE_CHECKING:
-    from ot.config.trust import Trust
 
 PACK = '''\
 # /// script
@@ -67,7 +64,7 @@ def pack(
     from ot.config.paths import FOLDER, Paths
     from ot.config.trust import Trust
     from ot.errors import ConfigError
-    from ot.registry.extension_source import pack_name_problem
+    from ot.registry.extension_source import SUFFIX, TOOLS, pack_name_problem
 
     if problem := pack_name_problem(name):
         raise typer.BadParameter(problem)
@@ -78,9 +75,12 @@ def pack(
     own = use_global or here.resolve() == paths.global_dir.resolve()
     directory = paths.global_dir if own else here
     book = Trust(paths.global_dir)
-    before = None if own else _trusted_before(book, directory)
-    file = _write(directory, name, ignore=before == {})
-    needs_trust = not own and not (before is not None and _trust(book, directory, before, file))
+    before = None if own else book.hashes(directory)
+    file, text = directory / TOOLS / name / f"{name}{SUFFIX}", PACK.replace("NAME_TOKEN", f"{name.upper()}_TOKEN")
+    text = text.replace("NAME", name)
+    _write(directory, file, text, ignore=before == {})
+    written = {file.relative_to(directory).as_posix(): text}
+    needs_trust = not own and (before is None or not book.renew(directory, before, written, [".gitignore"]))
     lines = [
         f"Wrote {file}",
         *(["The project's .onetool/ is not trusted as it is now: look at it, then run onetool trust."] * needs_trust),
@@ -89,44 +89,21 @@ def pack(
     echo_either(as_json, {"pack": name, "file": str(file), "trusted": not needs_trust}, lines)
 
 
-def _trusted_before(book: Trust, directory: Path) -> dict[str, str] | None:
-    """Return the hashes of what the user trusts there; None when somebody else's files are there."""
-    if not directory.exists() or not any(directory.iterdir()):
-        return {}
-    verdict = book.state(directory)
-    return dict(verdict.snapshot.hashes) if verdict.state == "trusted" and verdict.snapshot else None
-
-
-def _write(directory: Path, name: str, *, ignore: bool) -> Path:
+def _write(directory: Path, file: Path, text: str, *, ignore: bool) -> None:
     from ot.config.new_directory import write_ignored
     from ot.errors import ConfigError
-    from ot.registry.extension_source import SUFFIX, TOOLS
 
-    tools = directory / TOOLS
+    tools = file.parent.parent
     if tools.is_symlink():
         raise ConfigError(f"nothing was written: {tools} is a symbolic link")
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         tools.mkdir(exist_ok=True)
-        (tools / name).mkdir()
-        file = tools / name / f"{name}{SUFFIX}"
-        file.write_text(PACK.replace("NAME_TOKEN", f"{name.upper()}_TOKEN").replace("NAME", name), encoding="utf-8")
+        file.parent.mkdir()
+        file.write_text(text, encoding="utf-8")
         if ignore:
             write_ignored(directory)
     except FileExistsError:
-        raise ConfigError(f"{tools / name} exists already and was left as it is") from None
+        raise ConfigError(f"{file.parent} exists already and was left as it is") from None
     except OSError as error:
         raise ConfigError(f"{error.filename or directory} cannot be written: {error.strerror}") from None
-    return file
-
-
-def _trust(book: Trust, directory: Path, before: dict[str, str], file: Path) -> bool:
-    """Trust what was trusted before and what was written now, if nothing else has come to it."""
-    from ot.config.inventory import take_inventory
-
-    inventory = take_inventory(directory)
-    written = {".gitignore", file.relative_to(directory).as_posix()}
-    if {name: value for name, value in inventory.hashes.items() if name in before or name not in written} != before:
-        return False
-    book.trust(inventory)
-    return True

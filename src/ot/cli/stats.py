@@ -83,17 +83,13 @@ def _show(figures: Figures, round_trip_ms: int, tool: str) -> None:
         screen.print(tokens, (f"({savings.context_formula})", "dim"))
         screen.print(f"time saved: {savings.time_ms / 1000:,.0f} s ", (f"({savings.time_formula})", "dim"))
     if figures.tools:
-        _show_table(screen, figures)
+        from rich.table import Column
+
+        numbers = [Column(name, justify="right") for name in ("calls", "ok %", "p50 ms", "p95 ms", "chars")]
+        columns = [Column("tool", overflow="fold"), *numbers, Column("when", no_wrap=True)]
+        screen.table(columns, [_row(figures, one) for one in figures.tools[:TOOLS_SHOWN]])
     if len(figures.tools) > TOOLS_SHOWN:
         screen.print((f"and {len(figures.tools) - TOOLS_SHOWN:,} tools more: --json shows all", "dim"))
-
-
-def _show_table(screen: Screen, figures: Figures) -> None:
-    from rich.table import Column
-
-    numbers = [Column(name, justify="right") for name in ("calls", "ok %", "p50 ms", "p95 ms", "chars")]
-    columns = [Column("tool", overflow="fold"), *numbers, Column("when", no_wrap=True)]
-    screen.table(columns, [_row(figures, one) for one in figures.tools[:TOOLS_SHOWN]])
 
 
 def _row(figures: Figures, one: ToolFigures) -> list[str | tuple[str, str]]:

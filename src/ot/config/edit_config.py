@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import get_args
 
 from ot.config.document import MAX_BYTES, parse
-from ot.config.inventory import take_inventory
 from ot.config.layer import Directory, Layer, read_layer
 from ot.config.models import PolicyRule
 from ot.config.new_directory import SCHEMA_FILE, template, write_new_directory
@@ -127,7 +126,7 @@ class _Edit:
         self._trust = Trust(paths.global_dir)
 
     def carry_out(self, change: Change, secrets: Mapping[str, str]) -> Edited:
-        before, old = self._expected_hashes(), config_text(self._files)
+        before, old = None if self._of_user else self._trust.hashes(self._directory), config_text(self._files)
         new = change(old)
         layer = self._checked(new, secrets)
         is_new = not self._file.exists()
@@ -202,30 +201,14 @@ class _Edit:
 
     # ---------------------------------------------------------------- trust
 
-    def _expected_hashes(self) -> Mapping[str, str] | None:
-        """Return the files of a trusted project; nothing where it is not trusted, or needs no trust."""
-        if self._of_user:
-            return None
-        if not self._directory.exists() or not any(self._directory.iterdir()):
-            return {}
-        verdict = self._trust.state(self._directory)
-        return verdict.snapshot.hashes if verdict.state == "trusted" and verdict.snapshot else None
-
     def _renewed(self, before: Mapping[str, str] | None, written: Mapping[Path, str], *, is_new: bool) -> bool | None:
         """Trust the project again if it was trusted before and nothing but what was written here has changed."""
         if self._of_user:
             return None
         if before is None or (self._from_repository and written):
             return False
-        inventory = take_inventory(self._directory)
-        names = {file.relative_to(self._directory).as_posix(): text for file, text in written.items()}
-        own = {name: inventory.hashes[name] for name in (".gitignore", SCHEMA_FILE) if name in inventory.hashes}
-        sums = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in names.items()}
-        expected = {**(own if is_new else {}), **before, **sums}
-        if inventory.hashes != expected:
-            return False
-        self._trust.trust(inventory)
-        return True
+        texts = {file.relative_to(self._directory).as_posix(): text for file, text in written.items()}
+        return self._trust.renew(self._directory, before, texts, (".gitignore", SCHEMA_FILE) if is_new else ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from ot.errors import ConfigError
 from ot.visible_text import printable
 
 PACK = re.compile(r"tools/(?P<pack>[^/]+)/(?P=pack)_tools\.py")
+CODE = (".py", ".pyc", ".pyd", ".so", ".sh")
 NAMED = ("servers", "snippets")
 """Sections that are listed by the names in them."""
 
@@ -66,7 +67,7 @@ def inventory_of(snapshot: Snapshot) -> Inventory:
     return Inventory(
         snapshot=snapshot,
         packs=packs,
-        code=tuple(name for name in snapshot.hashes if _is_code(name) and name not in packs.values()),
+        code=tuple(name for name in snapshot.hashes if name.endswith(CODE) and name not in packs.values()),
         servers=settings.get("servers", {}),
         snippets={name: dict(leaves(entry)) for name, entry in settings.get("snippets", {}).items()},
         settings=dict(leaves({key: value for key, value in settings.items() if key not in NAMED})),
@@ -81,10 +82,6 @@ def _layer(snapshot: Snapshot) -> tuple[Layer, tuple[str, ...]]:
         return read_layer(snapshot), ()
     except ConfigError as error:
         return Layer(Node(Location(snapshot.root / CONFIG_FILE), {}), ()), (str(error),)
-
-
-def _is_code(name: str) -> bool:
-    return name.endswith((".py", ".pyc", ".pyd", ".so", ".sh"))
 
 
 def _name_of(file: Path, root: Path) -> str:

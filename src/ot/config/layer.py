@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -133,21 +133,15 @@ def _resolved(include: Node, including: str) -> str:
 
 def _tidied(node: Node) -> Node:
     """Return one file's settings in the forms that merging understands."""
-    return Node(node.place, dict(_tidied_entries(node)))
-
-
-def _tidied_entries(node: Node) -> Iterator[tuple[str, Node]]:
     if {"alias", "aliases"} <= node.entries.keys():
         raise _error(node.entries["alias"], "'alias' and 'aliases' are the same setting: keep one")
-    for key, value in node.entries.items():
-        if value.value is None:
-            # A section whose lines are all commented out means no more than no section.
-            continue
-        yield "aliases" if key == "alias" else key, value.mapped(_project_form) if key == "projects" else value
-
-
-def _project_form(_: str, node: Node) -> Node:
-    return Node(node.place, {"path": node}) if isinstance(node.value, str) else node
+    # A section whose lines are all commented out means no more than no section.
+    entries = {key: value for key, value in node.entries.items() if value.value is not None}
+    if "projects" in entries:
+        entries["projects"] = entries["projects"].mapped(
+            lambda _, project: Node(project.place, {"path": project}) if isinstance(project.value, str) else project
+        )
+    return Node(node.place, {"aliases" if key == "alias" else key: value for key, value in entries.items()})
 
 
 def _error(node: Node, message: str) -> ConfigError:

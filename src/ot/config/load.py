@@ -62,14 +62,16 @@ def load_config(paths: Paths, trust: Trust, *, trust_project: bool = False) -> L
     """
     user = _user_part(paths)
     base = validate(user.node)
-    verdict = _verdict(paths, trust, trust_project=trust_project)
+    judge = trust.for_this_run if trust_project else trust.state
+    verdict = judge(paths.project_dir) if paths.project_dir else None
     snapshot = verdict.snapshot if verdict and verdict.state == "trusted" else None
     project = _project_part(snapshot, base) if snapshot else _Part(Node(user.node.place, {}))
     merged = merge_project(user.node, project.node)
     config = validate(merged)
     refuse(clashing_packs(merged))
     known = paths.project_dir if verdict and verdict.state != "untrusted" else None
-    replaced = tuple(_stood_in_for(user, project))
+    both = sorted(user.servers.keys() & project.servers.keys())
+    replaced = tuple(f"the project's server '{name}' stands in for yours of that name" for name in both)
     return Loaded(
         config=config,
         # What a server is given of the environment is a secret from now on, in every text that leaves.
@@ -105,11 +107,6 @@ class _Part:
     @property
     def servers(self) -> Mapping[str, Node]:
         return self.node.at("servers").entries
-
-
-def _stood_in_for(user: _Part, project: _Part) -> list[str]:
-    both = sorted(user.servers.keys() & project.servers.keys())
-    return [f"the project's server '{name}' stands in for yours of that name" for name in both]
 
 
 def _user_part(paths: Paths) -> _Part:
@@ -156,26 +153,19 @@ def _anyone_writes(file: Path) -> bool:
         return False
 
 
-def _verdict(paths: Paths, trust: Trust, *, trust_project: bool) -> Verdict | None:
-    if paths.project_dir is None:
-        return None
-    return trust.for_this_run(paths.project_dir) if trust_project else trust.state(paths.project_dir)
-
-
 def _project_warnings(paths: Paths, verdict: Verdict | None) -> tuple[str, ...]:
     if verdict is None:
         return (paths.ignored,) if paths.ignored else ()
     if verdict.state == "trusted":
         return verdict.warnings
-    shown = [_plainly(change) for change in verdict.changes[:CHANGES_SHOWN]]
+    # For a model: the name of a file can be a sentence, and must not speak in our voice.
+    shown = [
+        change if PLAIN_CHANGE.fullmatch(change) else "a file with an unusual name"
+        for change in verdict.changes[:CHANGES_SHOWN]
+    ]
     shown += ["and more"] if len(verdict.changes) > CHANGES_SHOWN else []
     why = f"has changed since it was trusted ({'; '.join(shown)})" if shown else "is not trusted"
     return (*verdict.warnings, f"{paths.project_dir} {why} and is not used: look at it, then run 'onetool trust'")
-
-
-def _plainly(change: str) -> str:
-    """Return *change* for a model: the name of a file can be a sentence, and must not speak in our voice."""
-    return change if PLAIN_CHANGE.fullmatch(change) else "a file with an unusual name"
 
 
 def _state_of(project_dir: Path, global_dir: Path) -> Path:

@@ -25,6 +25,7 @@ VERSION = 1
 """The newest ``version:`` of a configuration file that this release reads."""
 
 NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*\Z")
+TOOL_NAME = re.compile(r"[a-zA-Z]\w*\.[a-zA-Z]\w*")
 RESERVED = frozenset({"ot", "proj"}) | frozenset(dir(builtins)) | frozenset(keyword.kwlist)
 """Names that an alias may not take: a program would silently mean something else."""
 
@@ -50,10 +51,6 @@ def _fit(is_fit: Callable[[str], object], otherwise: str) -> AfterValidator:
 
 def _is_free_name(name: str) -> bool:
     return bool(NAME.match(name)) and name not in RESERVED
-
-
-def _is_tool_name(target: str) -> bool:
-    return bool(re.fullmatch(r"[a-zA-Z]\w*\.[a-zA-Z]\w*", target))
 
 
 def _project_name(name: str) -> str:
@@ -112,7 +109,7 @@ def _is_inside(path: str) -> bool:
 
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
 AliasName = Annotated[str, _fit(_is_free_name, "'{}' cannot be an alias: it is not a free Python name")]
-ToolName = Annotated[str, _fit(_is_tool_name, "an alias must name a tool as pack.function, not '{}'")]
+ToolName = Annotated[str, _fit(TOOL_NAME.fullmatch, "an alias must name a tool as pack.function, not '{}'")]
 SnippetName = Annotated[str, _fit(NAME.match, "'{}' cannot be a snippet's name: use letters, digits and _")]
 ProjectName = Annotated[str, AfterValidator(_project_name)]
 PackName = Annotated[str, _fit(lambda pack: not pack or _is_free_name(pack), NO_PACK)]

@@ -33,16 +33,12 @@ def write_new_directory(directory: Path, text: str) -> None:
         ConfigError: It cannot be written.
     """
     try:
-        _write(directory, {CONFIG_FILE: text, SCHEMA_FILE: json.dumps(json_schema(), indent=2) + "\n"})
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _write_new(directory / CONFIG_FILE, text)
+        _write_new(directory / SCHEMA_FILE, json.dumps(json_schema(), indent=2) + "\n")
+        write_ignored(directory)
     except OSError as error:
         raise ConfigError(f"{error.filename or directory} cannot be written: {error.strerror}") from None
-
-
-def _write(directory: Path, files: dict[str, str]) -> None:
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for name, text in files.items():
-        _write_new(directory / name, text)
-    write_ignored(directory)
 
 
 def write_ignored(directory: Path) -> None:

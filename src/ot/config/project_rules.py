@@ -112,13 +112,10 @@ def _secrets_elsewhere(layer: Layer, root: Path) -> list[Problem]:
 def _topics_outside(layer: Node, root: Path) -> list[Problem]:
     """Return the topics of a project whose files are not where the server may write without ending its trust."""
     text = f"the file of a project's topic must be below {FOLDERS} in its .onetool directory"
+    allowed = {root / folder for folder in UNHASHED_FOLDERS}
     files = [file for topic in layer.at(*TOPICS).items if (file := topic.get("file"))]
-    return [Problem(file.place, f"{text}, not {given(file.value)}") for file in files if not _inside(file, root)]
-
-
-def _inside(file: Node, root: Path) -> bool:
-    path = Path(str(file.value))
-    return any(path.is_relative_to(root / folder) and path != root / folder for folder in UNHASHED_FOLDERS)
+    outside = [file for file in files if allowed.isdisjoint(Path(str(file.value)).parents)]
+    return [Problem(file.place, f"{text}, not {given(file.value)}") for file in outside]
 
 
 def _filled_in_later(project: Node) -> Iterator[Problem]:

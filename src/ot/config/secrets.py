@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from ot.config.document import MAX_BYTES, Node, parse
 from ot.config.problems import Problem, refuse
-from ot.files.private_file import FileRead, read_regular
+from ot.files.private_file import read_regular
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SHORTEST = 6
@@ -82,7 +82,8 @@ def read_secrets(path: Path, *, below: Path | None = None) -> tuple[Mapping[str,
         return EMPTY, ()
     except (OSError, ValueError) as error:
         return EMPTY, (f"{path} cannot be read and was not used: {getattr(error, 'strerror', None) or error}",)
-    return secrets_in(found.data, path, _unsafe(found))
+    unsafe = "belongs to another user" if found.writable_by_others else ""
+    return secrets_in(found.data, path, "can be read by other users" if found.readable_by_others else unsafe)
 
 
 def secrets_in(data: bytes, path: Path, unsafe: str = "") -> tuple[Mapping[str, str], tuple[str, ...]]:
@@ -94,12 +95,6 @@ def secrets_in(data: bytes, path: Path, unsafe: str = "") -> tuple[Mapping[str, 
     if unsafe:
         return EMPTY, (f"{path} {unsafe} and was not used: run chmod 600 on it",)
     return (EMPTY, ()) if not data.strip() else _values(parse(data, path))
-
-
-def _unsafe(found: FileRead) -> str:
-    if found.readable_by_others:
-        return "can be read by other users"
-    return "belongs to another user" if found.writable_by_others else ""
 
 
 def _values(node: Node) -> tuple[Mapping[str, str], tuple[str, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,10 +28,10 @@ class SeenText:
         texts: dict[str, str] = {}
         left = MAX_BYTES
         for name, data in contents.items():
-            text = _text(data) if name != without and len(data) <= min(MAX_FILE_BYTES, left) else None
-            if text is not None:
-                texts[name] = text
-                left -= len(data)
+            if name != without and len(data) <= min(MAX_FILE_BYTES, left):
+                with suppress(UnicodeDecodeError):
+                    texts[name] = data.decode()
+                    left -= len(data)
         write_private(self._file(directory), json.dumps({"directory": directory, "files": texts}))
         for outdated in sorted(self._folder.glob("*.json"), key=lambda file: file.lstat().st_mtime)[:-MOST]:
             outdated.unlink(missing_ok=True)
@@ -51,10 +52,3 @@ class SeenText:
 
     def _file(self, directory: str) -> Path:
         return self._folder / f"{hashlib.sha256(directory.encode(errors='surrogateescape')).hexdigest()[:32]}.json"
-
-
-def _text(data: bytes) -> str | None:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return None

@@ -55,16 +55,11 @@ def names_at(path: tuple[str | int, ...]) -> tuple[str, ...]:
     """Return the keys that may stand below *path*, or none where any name may."""
     kind: Any = Config
     for step in path:
-        kind = _below(kind, str(step))
+        model = _model(kind)
+        field = model.model_fields.get(str(step)) if model else None
+        kind = _entry_type(kind) if model is None else field.annotation if field else None
     model = _model(kind)
     return tuple(model.model_fields) if model else ()
-
-
-def _below(kind: Any, step: str) -> Any:
-    if model := _model(kind):
-        field = model.model_fields.get(step)
-        return field.annotation if field else None
-    return _entry_type(kind)
 
 
 def _entry_type(kind: Any) -> Any:

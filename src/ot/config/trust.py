@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ot.config.inventory import Inventory
+from ot.config.inventory import Inventory, take_inventory
 from ot.config.seen_text import SeenText
 from ot.config.snapshot import Snapshot, take_snapshot
 from ot.config.workspace_trust import changes
@@ -116,6 +117,25 @@ class Trust:
             self._seen.keep(_real(inventory.root), inventory.snapshot.contents, without=inventory.secrets_file)
             book = self._read()[0]
             self._write(book.model_copy(update={"projects": {**book.projects, _real(inventory.root): record}}))
+
+    def hashes(self, project_dir: Path) -> Mapping[str, str] | None:
+        """Return the hashes of *project_dir*'s files, of an empty one none; nothing where they are not trusted."""
+        if not project_dir.exists() or not any(project_dir.iterdir()):
+            return {}
+        verdict = self.state(project_dir)
+        return verdict.snapshot.hashes if verdict.state == "trusted" and verdict.snapshot else None
+
+    def renew(
+        self, project_dir: Path, before: Mapping[str, str], written: Mapping[str, str], new: Sequence[str]
+    ) -> bool:
+        """Trust *project_dir* again if it has the files of *before*, those with the texts *written*, and *new* ones."""
+        inventory = take_inventory(project_dir)
+        own = {name: inventory.hashes[name] for name in new if name in inventory.hashes}
+        sums = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in written.items()}
+        if inventory.hashes != {**own, **before, **sums}:
+            return False
+        self.trust(inventory)
+        return True
 
     def servers_in(self, workspace: Path) -> Mapping[str, ServerHere]:
         """Return the servers that may be started in *workspace*, by name."""

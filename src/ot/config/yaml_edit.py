@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, cast
 
 import yaml
 
-from ot.config.document import parse, scalar
+from ot.config.document import Node, parse, scalar
 from ot.errors import ConfigError
 
 COMMENT = re.compile(r"(?:^|\s)#", re.MULTILINE)
@@ -39,20 +38,21 @@ class YamlText:
     file: Path
 
     @cached_property
+    def _root(self) -> Node:
+        return parse(self.text.encode("utf-8", "surrogatepass"), self.file)
+
+    @property
     def plain(self) -> dict[str, Any]:
-        """The values in it.
+        """The values in it, a copy of their own.
 
         Raises:
             ConfigError: The file is not one plain YAML mapping.
         """
-        return parse(self.text.encode("utf-8", "surrogatepass"), self.file).plain()
+        return self._root.plain()
 
     def get(self, *path: str) -> Any:
         """Return the value at *path*, or nothing."""
-        found: Any = self.plain
-        for key in path:
-            found = found.get(key) if isinstance(found, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType] - plain data of any shape
-        return found  # pyright: ignore[reportUnknownVariableType] - as above
+        return self._root.at(*path).plain()
 
     def put(self, path: Keys, value: Any) -> YamlText:
         """Return it with *value* at *path*; what was there is replaced if it stands on one line.
@@ -60,9 +60,8 @@ class YamlText:
         Raises:
             ConfigError: The file is written in a way that cannot be changed without harm.
         """
-        wanted = deepcopy(self.plain)
-        _put(wanted, path, value)
-        return self._first(self._ways_to_put(path, value), wanted, block(path[0], _nested(path[1:], value)))
+        wanted = _put(self.plain, path, value)
+        return self._first(self._ways_to_put(path, value), wanted, block(path[0], _put(None, path[1:], value)))
 
     def remove(self, path: Keys) -> YamlText:
         """Return it without the key at *path*, and without the comments inside of what is removed.
@@ -70,15 +69,10 @@ class YamlText:
         Raises:
             ConfigError: As for ``put``.
         """
-        wanted = deepcopy(self.plain)
-        above: Any = wanted
-        for key in path[:-1]:
-            above = above[key]
-        del above[path[-1]]
-        emptied = deepcopy(wanted)
-        if not above and len(path) > 1:
-            # A section that lost its last entry is a key without a value, which means no more than no section.
-            _put(emptied, path[:-1], None)
+        left = {key: value for key, value in self.get(*path[:-1]).items() if key != path[-1]}
+        wanted = _put(self.plain, path[:-1], left)
+        # A section that lost its last entry is a key without a value, which means no more than no section.
+        emptied = wanted if left or len(path) == 1 else _put(self.plain, path[:-1], None)
         return self._first(self._ways_to_remove(path), wanted, [f"remove {'.'.join(path)}"], emptied)
 
     def add_item(self, path: Keys, item: str) -> YamlText:
@@ -91,8 +85,7 @@ class YamlText:
         node = _Nodes(self.text).value(path)
         if not isinstance(node, yaml.SequenceNode) or node.flow_style or not node.value:
             return self.put(path, items)
-        wanted = deepcopy(self.plain)
-        _put(wanted, path, items)
+        wanted = _put(self.plain, path, items)
         dash = self._indent(node.value[0].start_mark.index)
         added = self._insert_after(_end(node), [f"{dash}- {flow(item)}"])
         return self._first(iter([added]), wanted, [f"add {item} to {'.'.join(path)}"])
@@ -110,8 +103,7 @@ class YamlText:
         node = _Nodes(self.text).value(path)
         if not isinstance(node, yaml.SequenceNode) or node.flow_style:
             return self.put(path, left)
-        wanted = deepcopy(self.plain)
-        _put(wanted, path, left)
+        wanted = _put(self.plain, path, left)
         text = self.text
         for entry in reversed([entry for entry, value in zip(node.value, found, strict=True) if value == item]):
             text = _without_lines(text, entry.start_mark.index, _end(entry))
@@ -128,7 +120,7 @@ class YamlText:
         if depth == len(path):
             yield from self._ways_to_replace(nodes, path, value)
             return
-        rest = _nested(path[depth + 1 :], value)
+        rest = _put(None, path[depth + 1 :], value)
         above, key = nodes.value(path[:depth]), path[depth]
         if isinstance(above, yaml.MappingNode) and not above.flow_style:
             yield from self._ways_to_insert(above, key, rest, at_top=depth == 0)
@@ -289,18 +281,12 @@ def _without_lines(text: str, start: int, end: int) -> str:
     return text[:first] + ("" if last < 0 else text[last + 1 :])
 
 
-def _nested(path: Keys, value: Any) -> Any:
-    for key in reversed(path):
-        value = {key: value}
-    return value
-
-
-def _put(plain: dict[str, Any], path: Keys, value: Any) -> None:
-    for key in path[:-1]:
-        if not isinstance(plain.get(key), Mapping):
-            plain[key] = {}
-        plain = plain[key]
-    plain[path[-1]] = value
+def _put(plain: Any, path: Keys, value: Any) -> Any:
+    """Return *plain* with *value* at *path*; what is no mapping on the way becomes one."""
+    if not path:
+        return value
+    entries = cast("dict[str, Any]", plain) if isinstance(plain, dict) else {}
+    return {**entries, path[0]: _put(entries.get(path[0]), path[1:], value)}
 
 
 # ---------------------------------------------------------------- plain values as text

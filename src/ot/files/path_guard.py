@@ -148,9 +148,13 @@ class _Walk:
             name = todo.popleft()
             last = not todo
             if name == "..":
-                self._up()
+                if len(self._way) == 1:
+                    raise PermissionError("it is outside the allowed directories")
+                self._way.pop().close()
             elif last and write:
-                self._refuse_code()
+                for depth, directory in enumerate(self._way):
+                    # A working directory that is itself an environment must stay usable.
+                    directory.refuse_code(environments=depth > 0)
                 return self._way[-1], name
             elif (target := self._way[-1].link_target(name)) is not None:
                 todo.extendleft(reversed(self._follow(target)))
@@ -171,22 +175,11 @@ class _Walk:
         self._way.append(directory)
         return below
 
-    def _refuse_code(self) -> None:
-        """See that no directory on the way is a repository or an environment by what it holds."""
-        for depth, directory in enumerate(self._way):
-            # A working directory that is itself an environment must stay usable.
-            directory.refuse_code(environments=depth > 0)
-
     def _follow(self, target: str) -> tuple[str, ...]:
         self._links += 1
         if self._links > MAX_LINKS:
             raise PermissionError(f"it leads through more than {MAX_LINKS} symbolic links")
         return self._start(_parts(target)) if target.startswith("/") else _parts(target)
-
-    def _up(self) -> None:
-        if len(self._way) == 1:
-            raise PermissionError("it is outside the allowed directories")
-        self._way.pop().close()
 
     def _enter(self, name: str, below: Iterable[str], *, make: bool) -> None:
         if len(self._way) > MAX_DEPTH:

@@ -136,17 +136,12 @@ def why_protected(folded: Names, root: int) -> str:
     for at, (name, below) in enumerate(pairwise((*folded, ""))):
         if name in SETTINGS_DIRECTORIES and below in SETTINGS_OF_CLIENTS:
             return CLIENTS
-        shown, row = _row_of(name)
+        endings = (entry for ending, entry in _ENDINGS.items() if name.endswith(ending))
+        shown, row = _ROWS.get(name) or next(endings, ("", None))
         # Checkouts that a client keeps for its own parallel work hold source, not settings.
         if row and (row.everywhere or at >= root) and not (name in _CLIENT_FOLDERS and below == "worktrees"):
             return _words(shown, row.why)
     return ""
-
-
-def _row_of(name: str) -> tuple[str, NameRule | None]:
-    if entry := _ROWS.get(name):
-        return entry
-    return next((entry for ending, entry in _ENDINGS.items() if name.endswith(ending)), ("", None))
 
 
 def _words(shown: str, why: str) -> str:

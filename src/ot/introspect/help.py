@@ -22,6 +22,7 @@ from ot.introspect.snippets import Expand, snippet_page
 from ot.nearest_names import did_you_mean, listing
 from ot.output.formats import serialize_result
 from ot.registry.tool import PLACEHOLDER, Parameter, Tool, parameter_text, signature_text
+from ot.registry.tool_loader import loaded_tool
 from ot.registry.tool_registry import Pack, ToolRegistry
 
 OVERVIEW = """\
@@ -81,8 +82,8 @@ def show_help(registry: ToolRegistry, config: Config, find: Find, query: Query, 
 def _exact(registry: ToolRegistry, config: Config, name: str, info: str) -> str | None:
     pages = HelpPages(config.prompts.packs, config.docs_url)
     pack, dot, function = name.partition(".")
-    if dot and pack in registry.packs and not registry.pack(pack).broken and function in registry.pack(pack).tools:
-        return pages.tool(registry.tool(pack, function), registry.pack(pack), info)
+    if dot and (tool := loaded_tool(registry, pack, function)):
+        return pages.tool(tool, registry.pack(pack), info)
     if name in registry.packs:
         return pages.pack(registry.pack(name))
     if name in config.aliases:
@@ -203,8 +204,7 @@ class HelpPages:
     def alias(self, name: str, target: str, registry: ToolRegistry) -> str:
         """Return what *name* stands for."""
         pack, _, function = target.partition(".")
-        known = pack in registry.packs and not registry.pack(pack).broken
-        tool = registry.pack(pack).tools.get(function) if known else None
+        tool = loaded_tool(registry, pack, function)
         text = f"# {name}\nAlias of {target}\n"
         if tool is None:
             return f"{text}\nThere is no tool {target}: the alias cannot be used."

@@ -81,18 +81,13 @@ def append(file: Path, data: bytes, project: Path | None = None) -> None:
         size = os.lseek(descriptor, 0, os.SEEK_END)
         if size + len(data) > MAX_FILE_BYTES:
             raise ValueError(f"{file} has {size:,} bytes and takes no more messages: move it away")
-        _write(descriptor, data, size)
+        try:
+            write_all(descriptor, data)
+        except OSError:
+            os.ftruncate(descriptor, size)  # half a document would spoil the next one
+            raise
     finally:
         os.close(descriptor)
-
-
-def _write(descriptor: int, data: bytes, size: int) -> None:
-    try:
-        write_all(descriptor, data)
-    except OSError:
-        # Half a document would spoil the next one.
-        os.ftruncate(descriptor, size)
-        raise
 
 
 def _check(topic: str, message: str) -> None:

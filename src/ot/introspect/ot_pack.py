@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import anyio.to_thread
 
@@ -28,14 +28,6 @@ from ot.version import installed_version
 UNUSED = "a server without a problem is connected by its first call"
 
 
-class ReadStored(Protocol):
-    """Reads stored results."""
-
-    def __call__(self, handle: str, **query: Any) -> Any:
-        """Return a page as a dict, or a part of the value."""
-        ...
-
-
 @dataclass(frozen=True)
 class View:
     """What the ``ot`` pack may see of the house: one picture, read only, and the wish to reload."""
@@ -44,7 +36,8 @@ class View:
     cwd: str
     project: str
     warnings: tuple[str, ...]
-    pages: ReadStored
+    pages: Callable[..., Any]
+    """Reads stored results: a page as a dict, or a part of the value."""
     engine_health: Callable[[], Awaitable[Mapping[str, Any]]]
     workers: Callable[[], Mapping[str, str]]
     servers: Callable[[], Mapping[str, Mapping[str, Any]]]
@@ -346,7 +339,9 @@ def _registry() -> ToolRegistry:
 
 def _proxy_health(servers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return status, count, whether each server is connected, and the problems of those that have one."""
-    states = {name: _word(server) for name, server in servers.items()}
+    states = {
+        name: "connected" if server["state"] == "connected" else "disconnected" for name, server in servers.items()
+    }
     away = [name for name, state in states.items() if state == "disconnected"]
     problems = {name: str(why) for name, server in servers.items() if (why := server.get("why") or server.get("noise"))}
     return {
@@ -356,7 +351,3 @@ def _proxy_health(servers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         **({"problems": problems} if problems else {}),
         **({"note": UNUSED} if any(servers[name]["state"] != "failed" for name in away) else {}),
     }
-
-
-def _word(server: Mapping[str, Any]) -> str:
-    return "connected" if server["state"] == "connected" else "disconnected"

@@ -322,16 +322,12 @@ def _postings(documents: Iterable[Sequence[Field]]) -> dict[str, dict[int, float
     """Return for each word the documents that have it, and how much it counts in each."""
     postings: dict[str, dict[int, float]] = defaultdict(dict)
     for place, fields in enumerate(documents):
-        for word, frequency in _frequencies(fields).items():
+        frequencies: dict[str, float] = {}
+        for field in fields:
+            words = words_of(field.text)
+            share = field.weight / (1 - LENGTH + LENGTH * len(words) / field.usual)
+            for word in words:
+                frequencies[word] = frequencies.get(word, 0.0) + share
+        for word, frequency in frequencies.items():
             postings[word][place] = frequency * (K1 + 1) / (K1 + frequency)
     return dict(postings)
-
-
-def _frequencies(fields: Sequence[Field]) -> dict[str, float]:
-    frequencies: dict[str, float] = {}
-    for field in fields:
-        words = words_of(field.text)
-        share = field.weight / (1 - LENGTH + LENGTH * len(words) / field.usual)
-        for word in words:
-            frequencies[word] = frequencies.get(word, 0.0) + share
-    return frequencies

@@ -78,14 +78,11 @@ def _scalar(value: Any) -> str:
 
 def _body(body: str) -> str:
     lines = body.removesuffix("\n").split("\n")
-    if not body.strip() or body[0].isspace() or body.endswith("\n\n") or not all(map(_plain, lines)):
+    plain = body.replace("\n", "").replace("\t", "").isprintable()
+    if not body.strip() or body[0].isspace() or body.endswith("\n\n") or not plain:
         return f"body: {_scalar(body)}"
     mark = "|" if body.endswith("\n") else "|-"
     return "\n".join([f"body: {mark}", *(f"  {line}" if line else "" for line in lines)])
-
-
-def _plain(line: str) -> bool:
-    return line.replace("\t", "").isprintable()
 
 
 def _shown(name: str, param: SnippetParam) -> str:

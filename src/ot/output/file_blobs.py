@@ -207,7 +207,12 @@ class ResultCleanup:
             if time.monotonic() < self._next_sweep:
                 return
             entries = self._survey(directory)
-            over = [entry for entry in entries if self._is_over(entry, now)]
+            # Without a TTL results are kept for ever, but not what is unfinished.
+            over = [
+                entry
+                for entry in entries
+                if (self._ttl or not entry.meta) and is_older(entry.since, now, self._ttl or UNFINISHED)
+            ]
             for entry in over:
                 self._remember(entry)
                 _remove(directory, entry)
@@ -232,11 +237,6 @@ class ResultCleanup:
     def has_expired(self, handle: str, owner: str) -> bool:
         """Tell whether this owner's result was removed here because of its age."""
         return self._expired.get(handle) == owner
-
-    def _is_over(self, entry: ResultEntry, now: datetime) -> bool:
-        if entry.meta:
-            return bool(self._ttl) and is_older(entry.since, now, self._ttl)
-        return is_older(entry.since, now, self._ttl or UNFINISHED)
 
     def _remember(self, entry: ResultEntry) -> None:
         if entry.meta:
@@ -278,31 +278,24 @@ def _entry(directory: ResultDirectory, handle: str, files: Mapping[str, ResultFi
             meta = directory.meta(handle)
     if meta and meta.size_bytes != files[CONTENT].status().st_size:
         meta = None
-    modified = _last_modified(files.values())
+    found = [file.status() for file in files.values()]
+    modified = datetime.fromtimestamp(max(status.st_mtime for status in found), UTC)
     if meta:
         return ResultEntry(handle, tuple(files), modified, meta.size_bytes, meta)
     is_new = datetime.now(UTC) - modified < NEW
-    return ResultEntry(
-        handle, tuple(files), modified, 0 if is_new else sum(file.status().st_size for file in files.values())
-    )
-
-
-def _last_modified(files: Iterable[ResultFile]) -> datetime:
-    return datetime.fromtimestamp(max(file.status().st_mtime for file in files), UTC)
+    return ResultEntry(handle, tuple(files), modified, 0 if is_new else sum(status.st_size for status in found))
 
 
 def _remove(directory: ResultDirectory, entry: ResultEntry) -> bool:
     """Return whether it is removed: what is being written now is not."""
     try:
-        if META not in entry.suffixes and _is_live(directory, entry.handle):
+        # In this order: a writer lets go of its lock only after its meta stands.
+        if META not in entry.suffixes and (
+            directory.is_being_written(entry.handle) or directory.exists(file_name(entry.handle, META))
+        ):
             return False
         directory.remove(entry.handle, entry.suffixes)
     except OSError as error:
         LOG.warning("a stored result could not be removed: %s", error.strerror)
         return False
     return True
-
-
-def _is_live(directory: ResultDirectory, handle: str) -> bool:
-    # In this order: a writer lets go of its lock only after its meta stands.
-    return directory.is_being_written(handle) or directory.exists(file_name(handle, META))

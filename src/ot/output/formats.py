@@ -57,10 +57,8 @@ def _yml(value: Any) -> str:
 
 
 def _yml_h(value: Any) -> str:
-    return _json_h(value) if holds_more(value, MAX_YAML_PARTS) else _yaml(value)
-
-
-def _yaml(value: Any) -> str:
+    if holds_more(value, MAX_YAML_PARTS):
+        return _json_h(value)
     yaml = _library()
     text: str = yaml.dump(
         value, Dumper=_dumper(yaml), default_flow_style=False, sort_keys=False, allow_unicode=True, width=120

@@ -203,11 +203,8 @@ def split_lines(data: bytes) -> list[str]:
     """Return the lines of *data* as text; only ``\\n`` splits, a line's trailing ``\\r`` is taken off."""
     if not data:
         return []
-    return [_decoded(line.removesuffix(b"\r")) for line in data.removesuffix(b"\n").split(b"\n")]
-
-
-def _decoded(line: bytes) -> str:
-    return line.decode(errors="replace")
+    lines = data.removesuffix(b"\n").split(b"\n")
+    return [line.removesuffix(b"\r").decode(errors="replace") for line in lines]
 
 
 def _little_endian(numbers: array[int]) -> array[int]:

@@ -76,21 +76,19 @@ class PageReader:
         """Return the page that *query* asks for."""
         if query.search:
             return self._closest(query) if query.fuzzy else self._matching(query)
-        if query.offset > self._lines.total_lines:
-            return self._after_the_end(query.offset)
-        return self._plain(query)
-
-    def _after_the_end(self, offset: int) -> ResultPage:
         total = self._lines.total_lines
-        note = f"offset {offset} is after the last line, {total}" if total else "the result is empty"
-        return ResultPage((), total, 0, offset, has_more=False, note=note)
+        if query.offset <= total:
+            return self._plain(query)
+        note = f"offset {query.offset} is after the last line, {total}" if total else "the result is empty"
+        return ResultPage((), total, 0, query.offset, has_more=False, note=note)
 
     def _plain(self, query: PageQuery) -> ResultPage:
         limit = min(query.limit, MAX_PAGE_LINES)
         start = self._lines.start_of(query.offset)
         end = self._lines.start_of(query.offset + limit)
-        if query.from_byte > 1:
-            start += self._checked_from_byte(query) - 1
+        if query.from_byte > 1 and query.from_byte > (length := self._lines.length_of(query.offset)):
+            raise ValueError(f"from_byte {query.from_byte} is after the end of line {query.offset} ({length} bytes)")
+        start += query.from_byte - 1
         data = self._lines.read(start, min(end - start, self._max_bytes))
         if end - start > self._max_bytes:
             whole_lines = data.rfind(b"\n") + 1
@@ -104,12 +102,6 @@ class PageReader:
         asked_for_more = has_more and len(lines) < query.limit
         note = f"the page is full; read on with offset={after}" if asked_for_more else ""
         return ResultPage(tuple(lines), self._lines.total_lines, len(lines), query.offset, has_more, note)
-
-    def _checked_from_byte(self, query: PageQuery) -> int:
-        length = self._lines.length_of(query.offset)
-        if query.from_byte > max(length, 1):
-            raise ValueError(f"from_byte {query.from_byte} is after the end of line {query.offset} ({length} bytes)")
-        return query.from_byte
 
     def _part_of_line(self, offset: int, number: int, column: int) -> ResultPage:
         length = self._lines.length_of(number)
@@ -148,7 +140,7 @@ class PageReader:
         hits = islice(hits, query.offset - 1, None)
         lines: list[str] = []
         numbers: list[int] = []
-        room = self._max_bytes
+        room, note, has_more = self._max_bytes, "", False
         for hit in hits:
             length = self._lines.length_of(hit.number)
             if length >= self._max_bytes and not lines:
@@ -159,15 +151,11 @@ class PageReader:
             if length >= room or len(lines) == min(query.limit, MAX_PAGE_LINES):
                 is_asked_for = len(lines) == query.limit
                 note = "" if is_asked_for else f"the page is full; read on with offset={query.offset + len(lines)}"
-                return self._searched(query, lines, numbers, note, has_more=True)
+                has_more = True
+                break
             room -= length + 1
             lines += split_lines(self._lines.read(self._lines.start_of(hit.number), length) + b"\n")
             numbers.append(hit.number)
-        return self._searched(query, lines, numbers)
-
-    def _searched(
-        self, query: PageQuery, lines: list[str], numbers: list[int], note: str = "", *, has_more: bool = False
-    ) -> ResultPage:
         total = self._lines.total_lines
         return ResultPage(tuple(lines), total, len(lines), query.offset, has_more, note, tuple(numbers))
 

@@ -147,15 +147,11 @@ def _compiled(pattern: str) -> Any:
     try:
         regex = engine.compile(b"(?m)" + pattern.encode(), options)
     except engine.error as error:
-        raise ValueError(_refusal(error)) from None
+        reason = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
+        hint = next((f" ({text})" for pattern, text in _HINTS if pattern.search(reason)), "")
+        raise ValueError(f"search is not a valid RE2 pattern: {reason[:200]}{hint}") from None
     finally:
         engine.purge()  # the library would keep the last 128 patterns in memory
     if regex.programsize > MAX_PROGRAM_SIZE:
         raise ValueError("search is too large: use fewer or smaller repetitions")
     return regex
-
-
-def _refusal(error: Exception) -> str:
-    reason = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
-    hint = next((f" ({text})" for pattern, text in _HINTS if pattern.search(reason)), "")
-    return f"search is not a valid RE2 pattern: {reason[:200]}{hint}"

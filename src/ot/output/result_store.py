@@ -68,7 +68,7 @@ class ResultStore:
                 total_lines=index.total_lines,
                 size_bytes=index.size,
                 created_at=self._now(),
-                tool=_printable(tool),
+                tool=tool[:MAX_TOOL_LENGTH].encode(errors="backslashreplace").decode(),
                 owner=owner,
                 form=form,
             )
@@ -86,29 +86,17 @@ class ResultStore:
         with self._found(handle, owner) as meta:
             return meta
 
-    def page(
-        self,
-        handle: str,
-        *,
-        owner: str,
-        offset: int = 1,
-        limit: int = 100,
-        search: str = "",
-        fuzzy: bool = False,
-        from_byte: int = 1,
-    ) -> ResultPage:
-        """Return the lines from *offset* on; with *search*, of the matching lines those from *offset* on.
-
-        *from_byte* reads on within a line that was too long for its page.
+    def page(self, handle: str, *, owner: str, **query: Any) -> ResultPage:
+        """Return the lines that *query* asks for; it has the fields of a ``PageQuery``.
 
         Raises:
             TypeError, ValueError: The query makes no sense.
             ResultNotFound: This owner has no such result.
             ResultExpired: It is older than the TTL.
         """
-        query = PageQuery(offset, limit, search, fuzzy, from_byte)
+        wanted = PageQuery(**query)
         with self._reading(handle, owner) as (_, lines):
-            return PageReader(lines, self._max_page_bytes).page(query)
+            return PageReader(lines, self._max_page_bytes).page(wanted)
 
     def value(self, handle: str, *, owner: str, path: str, max_bytes: int) -> Any:
         """Return the part of a stored JSON value that *path* leads to, as plain data.
@@ -144,11 +132,18 @@ class ResultStore:
     @contextmanager
     def _reading(self, handle: str, owner: str) -> Generator[tuple[ResultMeta, LineReader]]:
         with self._found(handle, owner) as meta, self._content(meta) as content:
-            yield meta, self._line_reader(meta, content)
+            try:
+                lines = LineReader(content, self._blobs_of(owner).index(meta), meta.size_bytes, meta.total_lines)
+            except FileNotFoundError:
+                raise ResultExpired(handle) from None  # a cleaner came after the meta was read
+            except ValueError:
+                raise ResultNotFound(handle) from None
+            yield meta, lines
 
     @contextmanager
     def _found(self, handle: object, owner: str) -> Generator[ResultMeta]:
-        handle = _checked_handle(handle)
+        if not isinstance(handle, str) or not HANDLE.fullmatch(handle):
+            raise ResultNotFound(ascii(handle[:64])[1:-1] if isinstance(handle, str) else type(handle).__name__)
         try:
             yield self._meta(handle, owner)
         except FileNotFoundError:
@@ -169,7 +164,7 @@ class ResultStore:
         try:
             content = self._blobs_of(meta.owner).open(meta)
         except FileNotFoundError:
-            raise ResultExpired(meta.handle) from None  # a cleaner came after the meta was read
+            raise ResultExpired(meta.handle) from None  # as above
         try:
             if content.seek(0, io.SEEK_END) != meta.size_bytes:
                 raise ResultNotFound(meta.handle)
@@ -178,23 +173,3 @@ class ResultStore:
             content.close()
             raise
         return content
-
-    def _line_reader(self, meta: ResultMeta, content: BinaryIO) -> LineReader:
-        try:
-            return LineReader(content, self._blobs_of(meta.owner).index(meta), meta.size_bytes, meta.total_lines)
-        except FileNotFoundError:
-            raise ResultExpired(meta.handle) from None  # as above
-        except ValueError:
-            raise ResultNotFound(meta.handle) from None
-
-
-def _checked_handle(handle: object) -> str:
-    if not isinstance(handle, str):
-        raise ResultNotFound(type(handle).__name__)
-    if not HANDLE.fullmatch(handle):
-        raise ResultNotFound(ascii(handle[:64])[1:-1])
-    return handle
-
-
-def _printable(tool: str) -> str:
-    return tool[:MAX_TOOL_LENGTH].encode(errors="backslashreplace").decode()

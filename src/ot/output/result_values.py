@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -38,29 +37,8 @@ _STEP = re.compile(
 SCALARS = {'"': "str", "t": "bool", "f": "bool", "n": "None"}
 
 
-@dataclass(frozen=True, slots=True)
-class KeyStep:
-    """One entry of a dict."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class IndexStep:
-    """One element of a list, from its end when negative."""
-
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class SliceStep:
-    """Some elements of a list, as a slice names them; what follows is asked of each."""
-
-    first: int | None
-    last: int | None
-
-
-Step = KeyStep | IndexStep | SliceStep
+type Step = str | int | slice[Any, Any, Any]
+"""A key of a dict; the number of an element, from the end when negative; or some elements, what follows of each."""
 
 
 @contextmanager
@@ -100,7 +78,7 @@ class ResultValues:
     def outline(self, path: str) -> dict[str, Any]:
         """Return type, length and keys of what *path* leads to, and the path that goes on; raises as *value* does."""
         steps = parse_path(path)
-        if any(isinstance(step, SliceStep) for step in steps):
+        if any(isinstance(step, slice) for step in steps):
             raise ValueError("an outline is of one value: give a path without a slice")
         at, here = self._places.root, "."
         for step in steps:
@@ -113,7 +91,7 @@ class ResultValues:
         if not steps:
             return self._decoded(at, path)
         step, rest = steps[0], steps[1:]
-        if not isinstance(step, SliceStep):
+        if not isinstance(step, slice):
             return self._value(self._step(at, step, path), rest, join(path, step))
         kind, listed = self._places.container(at)
         if kind != "list":
@@ -123,14 +101,15 @@ class ResultValues:
 
     def _step(self, at: int, step: Step, path: str) -> int:
         kind, listed = self._places.container(at)
-        if isinstance(step, KeyStep) and kind in ("dict", "pairs"):
-            place = self._places.entry(kind, listed, step.name)
+        if isinstance(step, str) and kind in ("dict", "pairs"):
+            place = self._places.entry(kind, listed, step)
             if place is None:
-                raise self._missing(kind, listed, step.name, path)
+                raise self._missing(kind, listed, step, path)
             return place
-        number = step.number if isinstance(step, IndexStep) else _as_number(step)
-        if kind != "list" or number is None:
-            raise self._wrong_kind(at, path, "a number" if isinstance(step, IndexStep) else "a key")
+        # A key may be a number, as in ``rows.0``.
+        number = int(step) if isinstance(step, str) and step.isdecimal() and len(step) < 19 else step
+        if kind != "list" or not isinstance(number, int):
+            raise self._wrong_kind(at, path, "a key" if isinstance(step, str) else "a number")
         return self._element(listed, number, path)
 
     def _element(self, listed: int, number: int, path: str) -> int:
@@ -141,10 +120,10 @@ class ResultValues:
             raise IndexError(f"path '{path}' is a list of {length:,} items: there is no item {number}")
         return place
 
-    def _bounds(self, part: SliceStep, listed: int) -> tuple[int, int | None]:
-        if (part.first or 0) >= 0 and (part.last is None or part.last >= 0):
-            return part.first or 0, part.last
-        first, last, _ = slice(part.first, part.last).indices(self._places.length("list", listed))
+    def _bounds(self, part: slice[Any, Any, Any], listed: int) -> tuple[int, int | None]:
+        if (part.start or 0) >= 0 and (part.stop is None or part.stop >= 0):
+            return part.start or 0, part.stop
+        first, last, _ = part.indices(self._places.length("list", listed))
         return first, max(first, last)
 
     def _decoded(self, at: int, path: str) -> Any:
@@ -193,11 +172,11 @@ class ResultValues:
     def _advice(self, at: int, path: str) -> str:
         kind, listed = self._places.container(at)
         if kind == "list":
-            return f"read on with path='{join(path, SliceStep(0, 10))}'"
+            return f"read on with path='{join(path, slice(0, 10))}'"
         key = self._telling_key(kind, listed) if kind else None
         if key is None:
             return "read it by lines, with offset, limit, search or from_byte"
-        return f'read on with path="{join(path, KeyStep(key))}"'
+        return f'read on with path="{join(path, key)}"'
 
     def _telling_key(self, kind: str, listed: int) -> str | None:
         """Return the first key that holds more than one value, else the first one."""
@@ -255,11 +234,6 @@ class _TooLarge(Exception):
         self.path = path
 
 
-def _as_number(step: Step) -> int | None:
-    """Return the number that a key is, as in ``rows.0``."""
-    return int(step.name) if isinstance(step, KeyStep) and step.name.isdecimal() and len(step.name) < 19 else None
-
-
 # ---------------------------------------------------------------- paths
 
 
@@ -289,28 +263,26 @@ def parse_path(path: object) -> tuple[Step, ...]:
 def join(path: str, step: Step) -> str:
     """Return *path* with one more step."""
     path = "" if path == "." else path
-    if isinstance(step, KeyStep):
-        plain = re.fullmatch(r"[^.\[\]'\"\s$][^.\[\]'\"\s]*", step.name)
-        return f"{path}.{step.name}".removeprefix(".") if plain else f"{path}[{_quoted(step.name)}]"
-    if isinstance(step, IndexStep):
-        return f"{path}[{step.number}]"
-    return f"{path}[{'' if step.first is None else step.first}:{'' if step.last is None else step.last}]"
+    if isinstance(step, str):
+        if re.fullmatch(r"[^.\[\]'\"\s$][^.\[\]'\"\s]*", step):
+            return f"{path}.{step}".removeprefix(".")
+        quoted = step.replace("\\", "\\\\").replace("'", "\\'")
+        return f"{path}['{quoted}']"
+    if isinstance(step, int):
+        return f"{path}[{step}]"
+    return f"{path}[{'' if step.start is None else step.start}:{'' if step.stop is None else step.stop}]"
 
 
 def _step(found: re.Match[str]) -> Step:
     if found["index"] is not None:
-        return IndexStep(int(found["index"]))
+        return int(found["index"])
     if found["first"] is not None:
-        return SliceStep(_number(found["first"]), _number(found["last"]))
+        return slice(_number(found["first"]), _number(found["last"]))
     if found["name"] is not None:
-        return KeyStep(found["name"])
+        return found["name"]
     quoted = found["single"] if found["single"] is not None else found["double"]
-    return KeyStep(re.sub(r"\\(.)", r"\1", quoted))
+    return re.sub(r"\\(.)", r"\1", quoted)
 
 
 def _number(text: str) -> int | None:
     return None if text in ("", "-") else int(text)
-
-
-def _quoted(name: str) -> str:
-    return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"

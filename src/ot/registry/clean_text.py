@@ -18,12 +18,9 @@ def clean_text(text: object, limit: int) -> str:
         return ""
     cut = text[: 2 * limit].replace("\r\n", "\n").replace("\r", "\n")
     if not cut.isascii() or not cut.isprintable():
-        cut = "".join(mark for mark in INVISIBLE.sub("", cut) if _is_seen(mark))
+        seen = (mark for mark in INVISIBLE.sub("", cut) if mark in KEPT or unicodedata.category(mark) not in UNSEEN)
+        cut = "".join(seen)
     return cut if len(cut) <= limit else cut[: limit - 1].rstrip() + "…"
-
-
-def _is_seen(mark: str) -> bool:
-    return mark in KEPT or unicodedata.category(mark) not in UNSEEN
 
 
 def clean_line(text: object, limit: int) -> str:

@@ -114,20 +114,16 @@ def _typed(tool: Tool, function: Callable[..., Any]) -> Tool:
     if model is None:
         return tool
     schema, needs_consent = model.model_json_schema(), model.consent_word() is not None
+    head, gap, rest = tool.doc.partition("\n\n")
     return replace(
         tool,
-        doc=_with_warning(tool.doc) if needs_consent else tool.doc,
+        doc=f"{head} REQUIRES EXPLICIT USER INSTRUCTION.{gap}{rest}" if needs_consent else tool.doc,
         parameters=tuple(_described(parameter, schema) for parameter in tool.parameters),
         returns=_short(tool.returns),
         destructive=needs_consent,
         read_only=model.read_only,
         input_schema=schema,
     )
-
-
-def _with_warning(doc: str) -> str:
-    head, gap, rest = doc.partition("\n\n")
-    return f"{head} REQUIRES EXPLICIT USER INSTRUCTION.{gap}{rest}"
 
 
 def _described(parameter: Parameter, schema: dict[str, Any]) -> Parameter:

@@ -66,7 +66,8 @@ class ToolDefinitions:
     @classmethod
     def chosen(cls, registry: ToolRegistry, patterns: Sequence[str] = ("*",)) -> ToolDefinitions:
         """Define the tools whose ``pack.name``, or whose pack, fits one of the patterns."""
-        return cls(tool for tool in registry.tools() if any(_fits(tool, pattern) for pattern in patterns))
+        names = ((tool, (tool.full_name, tool.pack)) for tool in registry.tools())
+        return cls(tool for tool, known in names if any(fnmatchcase(name, p) for name in known for p in patterns))
 
     @cached_property
     def by_name(self) -> Mapping[str, Tool]:
@@ -120,10 +121,6 @@ def _own_schema(tool: Tool, schema: Mapping[str, Any]) -> Schema:
     return own | ({"required": [known.get(name, name) for name in merged["required"]]} if merged["required"] else {})
 
 
-def _fits(tool: Tool, pattern: str) -> bool:
-    return fnmatchcase(tool.full_name, pattern) or fnmatchcase(tool.pack, pattern)
-
-
 def _name(tool: Tool, plain: str, *, unique: bool) -> str:
     legal = re.sub(r"[^a-zA-Z0-9_-]", "_", plain)
     if unique and legal == plain and len(plain) <= MAX_NAME and not MARKED.search(plain):
@@ -164,11 +161,8 @@ def _default(parameter: Parameter) -> Schema:
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return {}
     # None says only that it may be left out, which `required` says already.
-    return {"default": value} if isinstance(value, str | int | bool) or _is_finite(value) else {}
-
-
-def _is_finite(value: object) -> bool:
-    return isinstance(value, float) and math.isfinite(value)
+    fit = isinstance(value, str | int | bool) or (isinstance(value, float) and math.isfinite(value))
+    return {"default": value} if fit else {}
 
 
 def schema_of_annotation(annotation: str) -> Schema:

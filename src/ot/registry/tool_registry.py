@@ -98,8 +98,5 @@ class ToolRegistry:
 
     def tools(self) -> list[Tool]:
         """Return every tool of every pack that can be read, by name."""
-        return [tool for name in sorted(self._packs) for tool in self._readable(self._packs[name])]
-
-    @staticmethod
-    def _readable(pack: Pack) -> list[Tool]:
-        return [] if pack.broken else sorted(pack.tools.values(), key=lambda tool: tool.name)
+        readable = [self._packs[name] for name in sorted(self._packs) if not self._packs[name].broken]
+        return [pack.tools[name] for pack in readable for name in sorted(pack.tools)]

@@ -65,12 +65,8 @@ def _shape(value: Any, left: Iterator[int], depth: int) -> Shape:
         for part in found[:SAMPLE]:
             item = merge(item, _shape(part, left, depth - 1))
         return Shape(items=item)
-    return Shape(frozenset({"None" if value is None else _plain_name(value)}))
-
-
-def _plain_name(value: Any) -> str:
-    name = type(value).__name__
-    return name if name in ("bool", "int", "float", "bytes") else "Any"
+    name = "None" if value is None else type(value).__name__
+    return Shape(frozenset({name if name in ("None", "bool", "int", "float", "bytes") else "Any"}))
 
 
 def _object(value: dict[Any, Any], left: Iterator[int], depth: int) -> Shape:
@@ -118,12 +114,13 @@ def merge(one: Shape, other: Shape) -> Shape:
     """Return the shape of what has either shape."""
     if NOTHING in (one, other) or one == other:
         return other if one == NOTHING else one
+    # Text that only sometimes holds JSON must not be promised to.
+    both_inside = all(shape.inside is not None or "str" not in shape.types for shape in (one, other))
     merged = Shape(
         types=one.types | other.types,
         values=_either(one.values, other.values),
         items=_either(one.items, other.items),
-        # Text that only sometimes holds JSON must not be promised to.
-        inside=_either(one.inside, other.inside) if _both_inside(one, other) else None,
+        inside=_either(one.inside, other.inside) if both_inside else None,
     )
     if one.keys is None or other.keys is None:
         found = one if one.keys is not None else other
@@ -132,10 +129,6 @@ def merge(one: Shape, other: Shape) -> Shape:
         merged = replace(merged, **_merged_keys(one, other))
     too_many = merged.keys is not None and (merged.values is not None or len(merged.keys) > MAX_KEYS)
     return _by_key(merged) if too_many else merged
-
-
-def _both_inside(one: Shape, other: Shape) -> bool:
-    return all(shape.inside is not None or "str" not in shape.types for shape in (one, other))
 
 
 def _either(one: Shape | None, other: Shape | None) -> Shape | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 
-from ot.runtime.assigned_names import assigned_names
 from ot.runtime.program import Program
 
 MOST_SEATS = 64
@@ -31,4 +30,4 @@ class EarlierPrograms:
 
     def assigned(self, seat: str, name: str) -> bool:
         """Return whether one of them gave *name* a meaning."""
-        return any(name in assigned_names(program.tree) for program in self._by_seat.get(seat, ()))
+        return any(name in program.assigns for program in self._by_seat.get(seat, ()))

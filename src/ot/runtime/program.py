@@ -17,6 +17,7 @@ from ot.errors import CommandTooLong, InvalidSyntax, OneToolError
 
 MAGIC = ("__format__", "__sanitize__")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+SCOPES = (*FUNCTIONS, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 MAX_TOKENS = 12_000
 """Outside of texts. Python's parser lets no other thread work until it is done: so many take it about 20 ms."""
 TOKEN = re.compile(r"\w++|[^\w\s]")
@@ -42,7 +43,14 @@ class Program:
     @cached_property
     def returns(self) -> bool:
         """Whether a ``return`` stands outside every function."""
-        return any(isinstance(node, ast.Return) for node in _outside_functions(self.tree.body))
+        return any(isinstance(node, ast.Return) for node in outside_functions(self.tree.body))
+
+    @cached_property
+    def waits(self) -> bool:
+        """Whether an ``await``, or what is one in other words, stands outside every function."""
+        outside = list(outside_functions(self.tree.body))
+        awaits = any(isinstance(node, (ast.Await, ast.AsyncFor, ast.AsyncWith)) for node in outside)
+        return awaits or any(isinstance(node, ast.comprehension) and node.is_async for node in outside)
 
     @property
     def ends_in_expression(self) -> bool:
@@ -62,7 +70,13 @@ class Program:
     @cached_property
     def binds(self) -> frozenset[str]:
         """The names that the program itself gives a meaning, in any scope."""
-        return frozenset(name for node in self.nodes for name in _bound_names(node))
+        return frozenset(name for node in self.nodes for name in bound_names(node))
+
+    @cached_property
+    def assigns(self) -> frozenset[str]:
+        """The names that it assigns outside functions, if all is reached: those that a session has afterwards."""
+        names = (name for node in outside_functions(self.tree.body, SCOPES) for name in _assigned_names(node))
+        return frozenset(name for name in names if not name.startswith("__"))
 
     @cached_property
     def magic(self) -> tuple[str, ...]:
@@ -287,28 +301,34 @@ def _layout(lines: list[str]) -> tuple[set[int], set[int]]:
     return inside, starts
 
 
-def _outside_functions(body: list[ast.stmt]) -> Iterator[ast.AST]:
+def outside_functions(body: list[ast.stmt], inner: tuple[type[ast.AST], ...] = FUNCTIONS) -> Iterator[ast.AST]:
+    """Yield every node that stands in no function or class of *body*, or in none of the types *inner*."""
     todo: list[ast.AST] = list(body)
     while todo:
         node = todo.pop()
         yield node
-        if not isinstance(node, FUNCTIONS):
+        if not isinstance(node, inner):
             todo.extend(ast.iter_child_nodes(node))
 
 
-def _bound_names(node: ast.AST) -> Iterator[str]:
+def bound_names(node: ast.AST) -> Iterator[str]:
+    """Yield the names that *node* itself gives a meaning, or takes it from."""
     match node:
-        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+        case ast.Name(id=name, ctx=ast.Del()) | ast.arg(arg=name) | ast.ExceptHandler(name=str(name)):
+            yield name
+        case _:
+            yield from _assigned_names(node)
+
+
+def _assigned_names(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()):
             yield name
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             yield name
-        case ast.arg(arg=name):
-            yield name
-        case ast.alias(name=name, asname=asname):
+        case ast.alias(name=name, asname=asname) if name != "*":
             yield asname or name.partition(".")[0]
-        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-            yield name
-        case ast.MatchMapping(rest=str(name)):
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
             yield name
         case _:
             return

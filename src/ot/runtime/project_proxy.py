@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
-from typing import Any, cast
+from typing import Any
 
 from ot.config.models import Project
 from ot.config.paths import expand_home
 from ot.errors import UnknownTool
 from ot.nearest_names import listing
 from ot.runtime.engines.engine import Constant, Function, Missing
+from ot.runtime.reply_blocks import redacted
 
 PACK = "proj"
 
@@ -52,16 +53,9 @@ class ProjectProxy:
             proj.list()
         """
         return [
-            {"name": name, "path": str(self.resolve(name)), "attrs": self._without_secrets(project.attrs)}
+            {"name": name, "path": str(self.resolve(name)), "attrs": redacted(project.attrs, self._redact, ())}
             for name, project in self._projects.items()
         ]
-
-    def _without_secrets(self, value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {key: self._without_secrets(item) for key, item in cast("Mapping[str, Any]", value).items()}
-        if isinstance(value, list | tuple):
-            return [self._without_secrets(item) for item in cast("Sequence[Any]", value)]
-        return self._redact(value) if isinstance(value, str) else value
 
     def resolve(self, name: str) -> ProjectPath:
         """Return the project's path.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, cast
 
 from ot.registry.proxy_target import BLOCK
@@ -76,15 +76,15 @@ class ReplyBlocks:
         return f"note: {parts} of the tools' content did not fit into this reply and were left out"
 
 
-def redacted(value: Any, redact: Callable[[str], str]) -> Any:
-    """Return plain data with *redact* done to every text in it that is not encoded data."""
+def redacted(value: Any, redact: Callable[[str], str], encoded: Collection[str] = DATA) -> Any:
+    """Return plain data with *redact* done to every text in it, but for the values of the keys *encoded*."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
         entries = cast("Mapping[str, Any]", value).items()
-        return {key: entry if key in DATA else redacted(entry, redact) for key, entry in entries}
+        return {key: entry if key in encoded else redacted(entry, redact, encoded) for key, entry in entries}
     if isinstance(value, list | tuple):
-        return [redacted(item, redact) for item in cast("list[Any]", value)]
+        return [redacted(item, redact, encoded) for item in cast("list[Any]", value)]
     return value
 
 

@@ -25,23 +25,16 @@ class RunBudget:
         self._most_calls = limits.calls
         self._root = outer._root if outer else self
 
-    @property
-    def seconds_left(self) -> float:
-        """How long the run may still take."""
-        return self.deadline.seconds_left
-
     def spend_call(self) -> None:
         """Count one tool call, on the outermost run's account.
 
         Raises:
             LimitExceeded: There are none left.
         """
-        self._root._spend()
-
-    def _spend(self) -> None:
-        self.calls += 1
-        if self.calls > self._most_calls:
-            raise LimitExceeded("calls", f"the run made more than {self._most_calls:,} tool calls")
+        root = self._root
+        root.calls += 1
+        if root.calls > root._most_calls:
+            raise LimitExceeded("calls", f"the run made more than {root._most_calls:,} tool calls")
 
 
 current_budget: ContextVar[RunBudget | None] = ContextVar("ot_run_budget", default=None)

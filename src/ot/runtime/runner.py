@@ -230,7 +230,7 @@ class Runner:
     async def _in_time(writing: Awaitable[Reply], outcome: Outcome, budget: RunBudget) -> Reply:
         """Return the reply, if it can be written out in the time that the run has left, or in a moment."""
         try:
-            async with asyncio.timeout(max(budget.seconds_left, WRITE_SECONDS)):
+            async with asyncio.timeout(max(budget.deadline.seconds_left, WRITE_SECONDS)):
                 return await writing
         except TimeoutError:
             late = LimitExceeded("run_seconds", "the result took too long to be written out: return less of it")

@@ -13,7 +13,6 @@ from ot.config.models import Limits
 from ot.config.models import SessionSettings as Settings
 from ot.errors import LimitExceeded, RunError, SessionError, SessionLost
 from ot.execution.deadline import Deadline
-from ot.runtime.assigned_names import assigned_names
 from ot.runtime.earlier_programs import EarlierPrograms
 from ot.runtime.engines.engine import Constant, Engine, EngineSession, Function, Missing, Outcome, Reach
 from ot.runtime.program import Program, parse_program
@@ -99,7 +98,7 @@ class Sessions:
             if why := kept.variables.lost:  # of the run before, while this one waited
                 raise self._forget(key, kept, why)
             kept.runs += 1
-            kept.names |= assigned_names(program.tree)
+            kept.names |= program.assigns
             return await kept.variables.run(program, reach, limits, deadline)
         finally:
             kept.turn.release()

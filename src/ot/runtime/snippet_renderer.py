@@ -99,7 +99,9 @@ def _render(environment_type: Any, request: dict[str, Any]) -> dict[str, Any]:  
 
     values: list[Any] = []
 
-    def mark(value: Any) -> str:
+    # Without pass_context the values of constant expressions would be marked when the template is compiled.
+    @jinja2.pass_context
+    def mark(_context: Any, value: Any) -> str:
         # The client decides how a value is written, once it knows where in the code it stands.
         if isinstance(value, _Code):
             return str(value)
@@ -108,12 +110,7 @@ def _render(environment_type: Any, request: dict[str, Any]) -> dict[str, Any]:  
         values.append(value if isinstance(value, str | int | float | bool | list | dict | type(None)) else str(value))
         return f"{request['marker']}{len(values) - 1}_"
 
-    @jinja2.pass_context
-    def finalize(_context: Any, value: Any) -> str:
-        return mark(value)
-
-    # Without pass_context the values of constant expressions would be marked when the template is compiled.
-    environment = environment_type(undefined=jinja2.StrictUndefined, finalize=finalize, autoescape=False)
+    environment = environment_type(undefined=jinja2.StrictUndefined, finalize=mark, autoescape=False)
     environment.filters["code"] = _Code
     try:
         text = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Annotated, Any
 
 from fastmcp import Context
@@ -14,7 +15,7 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from ot.registry.tool import Tool
-from ot.registry.tool_definitions import ToolDefinition, ToolDefinitions
+from ot.registry.tool_definitions import ToolDefinitions
 
 OneAnswer = Callable[[Mapping[str, Any], Context], Awaitable[ToolResult]]
 Answer = Callable[[Tool, Mapping[str, Any], Context], Awaitable[ToolResult]]
@@ -33,18 +34,14 @@ class ClassicTool(McpTool):
 
 def classic_tools(definitions: ToolDefinitions, answer: Answer) -> list[ClassicTool]:
     """Return a tool of the protocol for each of *definitions*, each call of which goes to *answer*."""
-    return [_classic_tool(definition, definitions.by_name[definition.name], answer) for definition in definitions.all]
-
-
-def _classic_tool(definition: ToolDefinition, tool: Tool, answer: Answer) -> ClassicTool:
-    async def answered(arguments: Mapping[str, Any], ctx: Context) -> ToolResult:
-        return await answer(tool, arguments, ctx)
-
-    return ClassicTool(
-        name=definition.name,
-        description=definition.description,
-        parameters=dict(definition.parameters),
-        annotations=ToolAnnotations(read_only_hint=tool.read_only, destructive_hint=tool.destructive),
-        output_schema=None,
-        answer=answered,
-    )
+    return [
+        ClassicTool(
+            name=definition.name,
+            description=definition.description,
+            parameters=dict(definition.parameters),
+            annotations=ToolAnnotations(read_only_hint=tool.read_only, destructive_hint=tool.destructive),
+            output_schema=None,
+            answer=partial(answer, tool),
+        )
+        for definition, tool in zip(definitions.all, definitions.by_name.values(), strict=True)
+    ]

@@ -100,11 +100,7 @@ class ParkedRuns:
 
     def start(self, start: StartRun, caller: str, seconds: float) -> ParkedRun:
         """Start a run for *caller*, each of whose questions waits *seconds* before the run is given up."""
-
-        def park(run: ParkedRun) -> str:
-            return self._park(run, seconds)
-
-        return ParkedRun(start, caller, park)
+        return ParkedRun(start, caller, lambda run: self._park(run, seconds))
 
     def _park(self, run: ParkedRun, seconds: float) -> str:
         if len(self._waiting) >= self._most:

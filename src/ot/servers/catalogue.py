@@ -63,7 +63,8 @@ class ServerCatalogue:
         if spec.key not in self._specs:
             return
         before = self._known.get(spec.key)
-        if before is None or _differs(before, definitions):
+        # Nothing is copied: the event loop waits while a list of thousands of tools is compared.
+        if before is None or replace(before, listed_at=0.0) != replace(definitions, listed_at=0.0):
             self._known[spec.key] = definitions
             self.stale = True
             self._files.write(spec.identity, definitions)
@@ -100,8 +101,3 @@ class ServerCatalogue:
         if self._asking:
             self._asking.cancel()
             await asyncio.wait((self._asking,), timeout=5.0)
-
-
-def _differs(one: ServerDefinitions, other: ServerDefinitions) -> bool:
-    # Nothing is copied: the event loop waits while a list of thousands of tools is compared.
-    return replace(one, listed_at=0.0) != replace(other, listed_at=0.0)

@@ -130,7 +130,10 @@ class DefinitionPins:
             if is_new:
                 self._seen[server] = (identity, tools)
                 self._held.pop(server, None)
-                self._try_to_record(identity, pack, tools)
+                try:
+                    self._record(identity, pack, tools)
+                except (OSError, ValueError) as error:
+                    logger.warning("what %s offers could not be remembered: %s", server, error)
         changes = self.changed(server)
         for change in changes if is_new else ():
             logger.warning("%s; look at it with: onetool approve %s", change, server)
@@ -200,12 +203,6 @@ class DefinitionPins:
             if (now.pending_written, now.pending) != (shown.pending_written, shown.pending):
                 approved = replace(approved, pending_written=now.pending_written, pending=now.pending)
             self._write(approved)
-
-    def _try_to_record(self, identity: ServerIdentity, pack: str, tools: Tools) -> None:
-        try:
-            self._record(identity, pack, tools)
-        except (OSError, ValueError) as error:
-            logger.warning("what %s offers could not be remembered: %s", identity.server, error)
 
     def _record(self, identity: ServerIdentity, pack: str, tools: Tools) -> None:
         with locked(self._file(identity.server, identity.owner)):

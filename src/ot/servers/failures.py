@@ -19,6 +19,11 @@ SESSION_NOT_FOUND = -32001
 STALE = frozenset({404, 410})
 """The server knows nothing of the session, so that it cannot have carried the call out."""
 KINDS = {INVALID_PARAMS: "ValueError", METHOD_NOT_FOUND: "LookupError"}
+TELLING = {
+    **dict.fromkeys(("FileNotFoundError", "PermissionError", "NotADirectoryError"), "it cannot be started"),
+    **dict.fromkeys(("ConnectError", "ConnectTimeout"), "no connection"),
+}
+"""Causes whose class says enough, and what it says."""
 MAX_TEXT = 600
 REFUSED = (401, 403)
 
@@ -83,12 +88,9 @@ def failure_words(error: BaseException) -> str:
         if isinstance(cause, ssl.SSLError) or "[SSL" in str(cause):
             return f"its TLS certificate or connection was refused: {_text(cause)}"
     kinds = {type(cause).__name__: cause for cause in causes}
-    for kind in ("FileNotFoundError", "PermissionError", "NotADirectoryError"):
+    for kind, words in TELLING.items():
         if kind in kinds:
-            return f"it cannot be started: {_text(kinds[kind])}"
-    for kind in ("ConnectError", "ConnectTimeout"):
-        if kind in kinds:
-            return f"no connection: {_text(kinds[kind])}"
+            return f"{words}: {_text(kinds[kind])}"
     return _text(causes[-1] if not str(error) else error)
 
 

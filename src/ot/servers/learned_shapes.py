@@ -71,7 +71,10 @@ class LearnedShapes:
             _add(self._unwritten.setdefault(server, {}), {tool: new})
             if before is None or after.shape != before.shape or _is_round(after.count):
                 self._revisions[server] = self._revisions.get(server, 0) + 1
-            self._write_soon()
+            if self._timer is None:
+                self._timer = threading.Timer(self._write_seconds, self.flush)
+                self._timer.daemon = True
+                self._timer.start()
 
     def learn_from(self, tool: Tool, value: Any) -> None:
         """Take note of what *tool* returned, when its server does not tell the type itself."""
@@ -101,12 +104,6 @@ class LearnedShapes:
                 self._write(server, learned)
             except (OSError, ValueError) as error:
                 logger.warning("what was learned of %s could not be written: %s", server.server, error)
-
-    def _write_soon(self) -> None:
-        if self._timer is None:
-            self._timer = threading.Timer(self._write_seconds, self.flush)
-            self._timer.daemon = True
-            self._timer.start()
 
     def _write(self, server: ServerIdentity, learned: Mapping[str, Observed]) -> None:
         path = self._file(server)

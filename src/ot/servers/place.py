@@ -66,7 +66,9 @@ def place_of_server(
 
     In the workspace it is only started while the user trusts that directory for it, or is *trusted* for this once.
     """
-    home = str(server_home(paths.global_dir, identity))
+    # Another one when something else is written of the server, or by another project.
+    name = f"{re.sub(r'[^A-Za-z0-9_.-]', '_', identity.server)}-{identity.written}"
+    home = str(paths.global_dir / HOMES / name)
     if not server.cwd:
         return ServerPlace(home, home, private=True)
     directory = os.path.normpath(paths.cwd / expand_home(cwd))
@@ -81,11 +83,6 @@ def server_here(server: Server, directory: Path, workspace: Path, project: Path 
     modules, script = runs_modules(server.command, server.args), script_in(server, directory, workspace)
     files = launcher_files(directory, modules=modules, script=script)
     return ServerHere(written=_written(server, project), files=files)
-
-
-def server_home(global_dir: Path, identity: ServerIdentity) -> Path:
-    """Return the directory of a server: another one when something else is written of it, or by another project."""
-    return global_dir / HOMES / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', identity.server)}-{identity.written}"
 
 
 def make_home(directory: Path) -> None:

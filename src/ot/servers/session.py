@@ -118,15 +118,11 @@ class LiveSession:
                     while self.client.is_connected():  # noqa: ASYNC110 - nothing tells, and it is a matter of turns
                         await asyncio.sleep(0)
             if self.over:
-                return await self._last_error() or error
+                try:
+                    await self.client.close()
+                except Exception as cause:  # noqa: BLE001 - the network's or the server's doing
+                    return cause
         return error
-
-    async def _last_error(self) -> Exception | None:
-        try:
-            await self.client.close()
-        except Exception as cause:  # noqa: BLE001 - the network's or the server's doing
-            return cause
-        return None
 
     # ---------------------------------------------------------------- requests
 

@@ -247,11 +247,7 @@ class _Filling:
     def text(self, key: str, text: str) -> str:
         if advice := foreign_reference(text):
             self.problems.append(f"servers.{self.server}.{key}: {advice}")
-        whole, rest = "", 0
-        for found in REFERENCE.finditer(text):
-            whole += text[rest : found.start()] + self._value(key, found.group(1), found.group(2))
-            rest = found.end()
-        return whole + text[rest:]
+        return REFERENCE.sub(lambda found: self._value(key, found[1], found[2]), text)
 
     def _value(self, key: str, name: str, default: str | None) -> str:
         if name == WORKSPACE:

@@ -16,7 +16,7 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
-from ot.stats.figures import Figures, Savings, ToolFigures, moment, rate, summary
+from ot.stats.figures import Figures, Savings, moment, rate, summary
 from ot.stats.schema import DAY
 from ot.version import installed_version
 
@@ -85,7 +85,10 @@ def _content(figures: Figures, round_trip_ms: int, tool: str) -> dict[str, Any]:
         "savings": savings,
         "time_saved": _duration(savings.time_ms),
         "clients": figures.clients,
-        "tools": [_tool_row(one) for one in figures.tools[:TOOLS_SHOWN]],
+        "tools": [
+            {**asdict(one), "success": rate(one.calls, one.errors), "last_words": _day(one.last)}
+            for one in figures.tools[:TOOLS_SHOWN]
+        ],
         "more_tools": max(0, len(figures.tools) - TOOLS_SHOWN),
         "errors": [{**one, "last_words": _day(one["last"])} for one in figures.errors],
         "lost": figures.lost,
@@ -107,10 +110,6 @@ def _unused(figures: Figures, tool: str, tool_names: Sequence[str]) -> dict[str,
         names += [f"{pack}.* ({len(idle)})"] if len(idle) == len(tools) else idle
     more = f" The first {UNUSED_SHOWN} of {len(names):,}." if len(names) > UNUSED_SHOWN else ""
     return {"unused": names[:UNUSED_SHOWN], "unused_words": f"Tools, and whole packs as pack.* (tools).{more}"}
-
-
-def _tool_row(one: ToolFigures) -> dict[str, Any]:
-    return {**asdict(one), "success": rate(one.calls, one.errors), "last_words": _day(one.last)}
 
 
 def _span_words(figures: Figures) -> str:
@@ -143,7 +142,7 @@ def _charts(figures: Figures) -> dict[str, Any]:
     slow = sorted((one for one in figures.tools if one.p95_ms), key=lambda one: one.p95_ms, reverse=True)
     return {
         "labels": [_label(start, figures.window.span) for start in starts],
-        "packs": _pack_series(figures, starts),
+        "packs": _stacked(figures.pack_series, starts, PACKS_SHOWN, "calls"),
         "kept": _kept_series(figures, starts),
         "per_run": _per_run(figures),
         "latency": [(one.tool, one.p50_ms, one.p95_ms) for one in slow[:BARS_SHOWN]],
@@ -164,17 +163,18 @@ def _starts(figures: Figures) -> range:
     return range(first // window.span * window.span, int(window.end) + 1, window.span)
 
 
-def _pack_series(figures: Figures, starts: range) -> list[dict[str, Any]]:
-    totals: defaultdict[str, int] = defaultdict(int)
-    for _, pack, calls in figures.pack_series:
-        totals[pack] += calls
-    most = sorted(totals, key=lambda pack: -totals[pack])[:PACKS_SHOWN]
-    series: dict[str, list[int]] = {name: [0] * len(starts) for name in [*most, ""]}
-    for start, pack, calls in figures.pack_series:
-        if start in starts:
-            series[pack if pack in most else ""][starts.index(start)] += calls
-    found: list[dict[str, Any]] = [{"name": pack, "calls": series[pack]} for pack in most]
-    return [*found, {"name": "others", "calls": series[""], "rest": True}] if len(totals) > len(most) else found
+def _stacked[P](rows: Sequence[tuple[P, str, int]], places: Sequence[P], most: int, key: str) -> list[dict[str, Any]]:
+    """Return the numbers of the largest names at each of *places*, and those of all others together, under *key*."""
+    totals = Counter[str]()
+    for _, name, number in rows:
+        totals[name] += number
+    shown = [name for name, _ in totals.most_common(most)]
+    numbers: dict[str, list[int]] = {name: [0] * len(places) for name in [*shown, ""]}
+    for place, name, number in rows:
+        if place in places:
+            numbers[name if name in shown else ""][places.index(place)] += number
+    found: list[dict[str, Any]] = [{"name": name, key: numbers[name]} for name in shown]
+    return [*found, {"name": "others", key: numbers[""], "rest": True}] if len(totals) > len(shown) else found
 
 
 def _kept_series(figures: Figures, starts: range) -> dict[str, list[int]]:
@@ -186,19 +186,13 @@ def _kept_series(figures: Figures, starts: range) -> dict[str, list[int]]:
 
 def _error_bars(figures: Figures) -> dict[str, Any]:
     """Return the tools with most errors, and for each type of error how many they had."""
-    by_tool, by_type = Counter[str](), Counter[str]()
-    for one in figures.errors:
-        by_tool[one["tool"]] += one["count"]
-        by_type[one["error_type"]] += one["count"]
+    rows: list[tuple[str, str, int]] = [(one["tool"], one["error_type"], one["count"]) for one in figures.errors]
+    by_tool = Counter[str]()
+    for tool, _, count in rows:
+        by_tool[tool] += count
     tools = [tool for tool, _ in by_tool.most_common(BARS_SHOWN)]
-    common = [name for name, _ in by_type.most_common(ERRORS_SHOWN)]
-    counts: dict[str, list[int]] = {name: [0] * len(tools) for name in [*common, ""]}
-    for one in figures.errors:
-        if one["tool"] in tools:
-            counts[one["error_type"] if one["error_type"] in common else ""][tools.index(one["tool"])] += one["count"]
-    types: list[dict[str, Any]] = [{"name": name, "counts": counts[name]} for name in common]
-    rest = [{"name": "others", "counts": counts[""], "rest": True}] if len(by_type) > len(common) else []
-    return {"tools": [tool or "(whole runs)" for tool in tools], "types": [*types, *rest]}
+    types = _stacked(rows, tools, ERRORS_SHOWN, "counts")
+    return {"tools": [tool or "(whole runs)" for tool in tools], "types": types}
 
 
 def _per_run(figures: Figures) -> list[tuple[str, int]]:

@@ -78,12 +78,6 @@ def _addition(table: str, apart: str, added: str, largest: str) -> str:
 ADD = {table: _addition(table, *columns) for table, columns in SUMS.items()}
 """How sums of new rows are added to those that are there."""
 
-INSERT = {
-    "runs": "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    "calls": "INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    "connections": "INSERT INTO connections VALUES (?, ?, ?, ?, ?)",
-}
-
 
 # ---------------------------------------------------------------- times, in buckets that grow by a fifth
 

@@ -6,6 +6,7 @@ import logging
 import os
 import sqlite3
 import time
+from collections import defaultdict
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -76,7 +77,8 @@ class SqliteSink:
         sums.add(rows)
         with transaction(connection):
             for table, values in _details(rows).items():
-                connection.executemany(schema.INSERT[table], values)
+                places = ", ".join("?" * len(values[0]))
+                connection.executemany(f"INSERT INTO {table} VALUES ({places})", values)
             for table, statement in schema.ADD.items():
                 connection.executemany(statement, sums.of(table))
             if lost:
@@ -233,7 +235,7 @@ def _remove_old(connection: sqlite3.Connection, table: str, before: float) -> No
 
 
 def _details(rows: Sequence[StatsRow]) -> dict[str, list[tuple[object, ...]]]:
-    found: dict[str, list[tuple[object, ...]]] = {"runs": [], "calls": [], "connections": []}
+    found: defaultdict[str, list[tuple[object, ...]]] = defaultdict(list)
     for row in rows:
         if isinstance(row, ConnectionRow):
             found["connections"].append((row.ts, *row[2:], row.principal))

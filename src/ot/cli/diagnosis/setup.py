@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ot.cli.diagnosis import Finding
 from ot.cli.diagnosis.starts import StartOutcome
-from ot.config.paths import Paths
+from ot.config.paths import SECRETS_FILE, Paths
 from ot.config.trust import Trust
 from ot.files.no_links import READ, open_file
 from ot.files.private_file import read_regular
@@ -18,7 +18,6 @@ from ot.workers.pack_environment import find_uv
 from ot.workspace import Workspace
 
 UV_SECONDS = 10
-SECRETS = "secrets.yaml"
 PROGRAM, ANSWER = "sum(range(10))", "45"
 
 
@@ -48,7 +47,7 @@ def _make_private(file: Path, below: Path | None) -> str:
 
 def default_secrets(paths: Paths) -> set[Path]:
     """Return where secrets are looked for unless the configuration says otherwise."""
-    return {place / SECRETS for place in (paths.global_dir, paths.project_dir) if place is not None}
+    return {place / SECRETS_FILE for place in (paths.global_dir, paths.project_dir) if place is not None}
 
 
 def uv_findings(needed: bool) -> Iterator[Finding]:

@@ -106,7 +106,9 @@ def _packs(app: Workspace) -> Iterator[Startable]:
     for pack in app.picture.registry.packs.values():
         if pack.source == "proxy":
             continue
-        found = StartOutcome("pack", pack.name, file=_file_of(app, pack))
+        spec = app.picture.workers.get(pack.name)
+        # Only a worker's pack has a file that its user can change.
+        found = StartOutcome("pack", pack.name, file=str(Path(pack.origin) / spec.main) if spec else "")
         if why := pack.broken:
             yield _failed(found, why), None, 0.0
         else:
@@ -122,18 +124,12 @@ async def _start_pack(app: Workspace, pack: Pack, tell: Tell) -> None:
         await app.picture.runner.executor.prepare(tool, context)
 
 
-def _file_of(app: Workspace, pack: Pack) -> str:
-    """Return the file that its user can change, or nothing."""
-    spec = app.picture.workers.get(pack.name)
-    return str(Path(pack.origin) / spec.main) if spec else ""
-
-
 def _servers(app: Workspace) -> Iterator[Startable]:
     for name, server in app.picture.loaded.config.servers.items():
         found, spec = StartOutcome("server", name), app.picture.servers.get(name)
         if spec is None or not server.enabled:
             yield replace(found, state="not started", why="it is disabled", advice=f"onetool enable {name}"), None, 0.0
-        elif _is_untrusted(spec):
+        elif spec.in_workspace and spec.problem.endswith(TRUST_ADVICE):
             yield replace(found, state="not started", why=spec.problem), None, 0.0
         elif why := why_not_startable(spec):
             yield _failed(found, why), None, 0.0
@@ -143,10 +139,6 @@ def _servers(app: Workspace) -> Iterator[Startable]:
 
 async def _start_server(app: Workspace, spec: ServerSpec, tell: Tell) -> None:
     await app.host.servers.connection(spec).ready()
-
-
-def _is_untrusted(spec: ServerSpec) -> bool:
-    return spec.in_workspace and spec.problem.endswith(TRUST_ADVICE)
 
 
 def _project(app: Workspace) -> Iterator[Startable]:

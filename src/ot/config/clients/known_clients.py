@@ -184,7 +184,7 @@ CLIENTS: Mapping[str, Client] = {
     )
 }
 
-# ---------------------------------------------------------------- the two formats
+# ---------------------------------------------------------------- what a file says
 
 
 def read_json(data: bytes) -> dict[str, Any]:
@@ -204,20 +204,14 @@ def read_json(data: bytes) -> dict[str, Any]:
     return cast("dict[str, Any]", found)
 
 
-def _read_toml(data: bytes) -> dict[str, Any]:
-    return tomllib.loads(data.decode("utf-8-sig"))
-
-
-# ---------------------------------------------------------------- what a file says
-
-
 def read_file(client: Client, data: bytes, place: ClientFile, around: Surroundings) -> FoundInFile:
     """Return what *data*, the file of *client* at *place*, says.
 
     Raises:
         ValueError: It cannot be understood.
     """
-    content = (_read_toml if place.file.suffix == ".toml" else read_json)(data)
+    toml = place.file.suffix == ".toml"
+    content = tomllib.loads(data.decode("utf-8-sig")) if toml else read_json(data)
     local = table(_at(content, client.projects).get(str(around.cwd))) if client.projects else {}
     off = frozenset(name for part in (content, local) for key in client.off for name in texts(part.get(key)))
     if not place.key:

@@ -19,20 +19,10 @@ from ot.files.private_file import read_regular
 
 OURSELVES = ("onetool", "onetool-run")
 KNOWN = frozenset(
-    (
-        "type",
-        "transport",
-        "command",
-        "args",
-        "env",
-        "cwd",
-        "envFile",
-        "url",
-        "serverUrl",
-        "headers",
-        "disabled",
-        "enabled",
-    )
+    {
+        *("type", "transport", "command", "args", "env", "cwd", "envFile"),
+        *("url", "serverUrl", "headers", "disabled", "enabled"),
+    }
 )
 APPROVALS = ("alwaysAllow", "autoApprove")
 HARMLESS = frozenset({"description", "displayName", "name", "icon", "gallery", "version", "source", *APPROVALS})

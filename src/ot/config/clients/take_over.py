@@ -85,19 +85,15 @@ def _switched_off(found: Sequence[FoundInFile]) -> Iterator[FoundInFile]:
     """
     off = {(own_name(name), file.repository) for file in found for name in file.off}
     for file in found:
-        yield replace(file, servers=tuple(_off(server) if _is_off(server, off) else server for server in file.servers))
+        yield replace(file, servers=tuple(_unless_off(server, off) for server in file.servers))
 
 
-def _is_off(server: FoundServer, off: Collection[tuple[str, bool]]) -> bool:
-    return (server.name, False) in off or (server.place.repository and (server.name, True) in off)
-
-
-def _off(server: FoundServer) -> FoundServer:
-    if not server.entry:
+def _unless_off(server: FoundServer, off: Collection[tuple[str, bool]]) -> FoundServer:
+    is_off = (server.name, False) in off or (server.place.repository and (server.name, True) in off)
+    if not is_off or not server.entry:
         return server
-    return replace(
-        server, entry={**server.entry, "enabled": False}, notes=(*server.notes, "disabled there, and here too")
-    )
+    notes = (*server.notes, "disabled there, and here too")
+    return replace(server, entry={**server.entry, "enabled": False}, notes=notes)
 
 
 def _placed(server: FoundServer, kept: Collection[Scope]) -> FoundServer:

@@ -104,7 +104,9 @@ def compare(cases: list[Case]) -> list[Finding]:
     cpython = _cpython([case.source for case in cases])
     with Monty(min_processes=1, max_processes=1) as pool:
         return [
-            Finding(case, tuple(find_gaps(ast.parse(case.source), PACKS)), answered, _monty(pool, case.source))
+            Finding(
+                case, tuple(find_gaps(ast.walk(ast.parse(case.source)), PACKS)), answered, _monty(pool, case.source)
+            )
             for case, answered in zip(cases, cpython, strict=True)
         ]
 

@@ -49,11 +49,10 @@ class GroupReport:
     @property
     def why(self) -> str:
         """Why it does not limit everything, in one line."""
-        reasons = dict.fromkeys(self.why_not.values())
-        return "; ".join(f"{', '.join(self._lacking(reason))}: {reason}" for reason in reasons)
-
-    def _lacking(self, reason: str) -> list[str]:
-        return [controller for controller, why in self.why_not.items() if why == reason]
+        lacking: dict[str, list[str]] = {}
+        for controller, why in self.why_not.items():
+            lacking.setdefault(why, []).append(controller)
+        return "; ".join(f"{', '.join(controllers)}: {why}" for why, controllers in lacking.items())
 
 
 class JailGroup:
@@ -239,21 +238,19 @@ def own_name(what: str) -> str:
 
 def started(pid: int) -> int:
     """Return when a process started, in the kernel's ticks; -1 when there is none."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return -1
-    return int(text.rpartition(")")[2].split()[19])  # its name may have any characters
+    return int(_status(pid)[19])
+
+
+def _status(pid: int) -> list[str]:
+    """Return what the kernel tells of a process after its name, which may have any characters."""
+    text = text_of(Path(f"/proc/{pid}/stat"))
+    return text.rpartition(")")[2].split() if text else ["-1"] * 20
 
 
 def _removed(group: Path) -> bool:
-    try:
+    with contextlib.suppress(OSError):
         group.rmdir()
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    return True
+    return not group.exists()
 
 
 def _ours(directory: Path) -> Iterator[Path]:
@@ -304,10 +301,7 @@ def _self_and_ancestors() -> Iterator[int]:
     pid = os.getpid()
     while pid > 0:
         yield pid
-        try:
-            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            return
+        pid = int(_status(pid)[1])
 
 
 # ---------------------------------------------------------------- where the server's own groups are
@@ -372,7 +366,7 @@ def _place(
         directory = _below(mount, group)
         if directory is None:
             return f"the server's own group {group} is not mounted"
-        if mount.unified and controller not in _words(directory / "cgroup.controllers"):
+        if mount.unified and controller not in text_of(directory / "cgroup.controllers").split():
             continue
         return _why_not(directory, Path(mount.point), run) or GroupPlace(directory, (controller,), mount.unified)
     return "no hierarchy with this controller reaches the server"
@@ -405,11 +399,9 @@ def _is_delegated_scope(directory: Path, run: Path) -> bool:
 
 def _is_marked(directory: Path) -> bool:
     for name in DELEGATED:
-        try:
+        with contextlib.suppress(OSError):
             if os.getxattr(directory, name) == b"1":
                 return True
-        except OSError:
-            continue
     return False
 
 
@@ -431,10 +423,6 @@ def _mounts(proc: Path) -> Iterator[_Mount]:
 def _plain(path: str) -> str:
     """Return a path of mountinfo, where spaces and the like are written as octal numbers."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
-
-
-def _words(path: Path) -> list[str]:
-    return text_of(path).split()
 
 
 def text_of(path: Path) -> str:

@@ -13,7 +13,8 @@ from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import EngineHealth, Outcome, Reach, StillbornRun
 from ot.runtime.engines.forked.child_process import Child
 from ot.runtime.engines.forked.forked_run import ForkedRun
-from ot.runtime.engines.forked.ready_children import NOTHING_RAN, ReadyChildren, Room
+from ot.runtime.engines.forked.jail.channel import Room
+from ot.runtime.engines.forked.ready_children import NOTHING_RAN, ReadyChildren
 from ot.runtime.engines.forked.zygote_process import JailReport, ZygoteProcess
 from ot.runtime.program import Program
 

@@ -41,6 +41,8 @@ PATIENCE_SECONDS = 0.05
 MAX_MESSAGE = 4000
 MAX_HELD_BYTES = 8 << 20
 """Of calls under way; above that no more is taken from the child."""
+ANSWERS_A_TURN = 16
+"""Requests of one run that are looked at in one turn of the event loop."""
 REQUESTS_PER_CALL = 2
 MAX_MEMBERS = 1000
 """A call may need a lookup of its function; a program may also look at members without calling them."""
@@ -66,6 +68,8 @@ class ForkedRun:
         self._read_notice = partial(read_notice, most_parts=limits.value_parts)
         self._ended: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._calls: set[asyncio.Task[None]] = set()
+        self._waiting: deque[tuple[int, bytes]] = deque()
+        self._left_of_turn = ANSWERS_A_TURN
         self._notices: deque[bytes] = deque()
         self._reading: asyncio.Task[None] | None = None
         self._gone: Death | None = None
@@ -107,15 +111,17 @@ class ForkedRun:
         return error is None or (isinstance(error, ProgramFailed) and error.kind != "MemoryError")
 
     def _start(self) -> bytes:
-        source = self.program.source
-        packs = [name for name in sorted(self.program.names) if self.reach.has_pack(name)]
+        program = self.program
+        packs = [name for name in sorted(program.names) if self.reach.has_pack(name)]
+        returns = {"binds": sorted(program.binds), "waits": program.waits} if program.returns else None
         return orjson.dumps(
             {
-                "source": source,
+                "source": program.source,
                 "keep": self._keep,
-                "awaited": list(self.program.awaited),
+                "awaited": list(program.awaited),
+                "returns": returns,
                 "packs": packs,
-                "called": only_called(self.program, packs),
+                "called": only_called(program, packs),
                 "print_bytes": self.limits.print_bytes,
                 "most_bytes": largest_message(self.limits.value_bytes),
             }
@@ -135,15 +141,25 @@ class ForkedRun:
         self._held += len(payload)
         if self._requests > REQUESTS_PER_CALL * self.limits.calls + MAX_MEMBERS:
             return self._end(LimitExceeded("calls", "the run asked for too much"))
-        if len(self._calls) >= self.limits.calls + self.limits.calls_in_flight:
+        if len(self._calls) + len(self._waiting) >= self.limits.calls + self.limits.calls_in_flight:
             return self._end(LimitExceeded("calls", "the run made too many calls at the same time"))
         if self._held > MAX_HELD_BYTES:
             self._child.pause(True)
-        task = eager_task(self._answer(number, payload))
-        if not task.done():
-            self._calls.add(task)
-            task.add_done_callback(self._calls.discard)
-        return None
+        self._waiting.append((number, payload))
+        return self._answer_some() if len(self._waiting) == 1 else None
+
+    def _answer_some(self) -> None:
+        """Begin to answer what was asked for, a few at a time: other runs want their turn of the event loop too."""
+        while self._waiting and not self._ended.done():
+            if not self._left_of_turn:
+                self._left_of_turn = ANSWERS_A_TURN
+                asyncio.get_running_loop().call_soon(self._answer_some)
+                return
+            self._left_of_turn -= 1
+            task = eager_task(self._answer(*self._waiting.popleft()))
+            if not task.done():
+                self._calls.add(task)
+                task.add_done_callback(self._calls.discard)
 
     def _read_notices(self) -> None:
         """Read the notices in their order; a long one is read in a thread, and the rest waits for it."""

@@ -35,7 +35,6 @@ class ZygoteCommand:
     namespaces: bool
     read_paths: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
-    why_not: str = ""
 
 
 @dataclass(frozen=True)

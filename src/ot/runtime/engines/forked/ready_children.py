@@ -8,10 +8,10 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from ot.errors import EngineCrashed
 from ot.runtime.engines.forked.child_process import Child
+from ot.runtime.engines.forked.jail.channel import Room
 from ot.runtime.engines.forked.zygote_process import JailReport, ZygoteProcess
 
 logger = logging.getLogger(__name__)
@@ -26,14 +26,6 @@ PAUSE_SECONDS = 0.015
 
 MAX_FORKS = 4
 """On their way at a time, when runs wait for them; else one, for whoever runs meanwhile."""
-
-
-@dataclass(frozen=True)
-class Room:
-    """What each child may use."""
-
-    memory_bytes: int
-    cpu_seconds: float
 
 
 class ReadyChildren:
@@ -87,20 +79,16 @@ class ReadyChildren:
             EngineCrashed: It cannot be started.
         """
         async with self._starting:
-            if self._zygote is not None and self._zygote.alive and self.locked is not None:
-                return self.locked
             if self._zygote is not None and self.locked is not None:
-                await self._restart()
-            for left in reversed(range(TRIES)):
+                if self._zygote.alive:
+                    return self.locked
+                await self._restart(self._zygote)
+            for _ in range(TRIES - 1):
                 try:
-                    self.locked = await self._tested()
-                    break
+                    return await self._tested()
                 except EngineCrashed as error:
-                    if not left:
-                        raise
                     logger.warning("the engine could not be started and is tried again: %s", error)
-            assert self.locked is not None
-            return self.locked
+            return await self._tested()
 
     async def _tested(self) -> JailReport:
         self.spawn()
@@ -112,6 +100,7 @@ class ReadyChildren:
             await self._zygote.aclose()
             self._zygote = None
             raise
+        self.locked = found
         return found
 
     def _renew(self) -> None:
@@ -119,10 +108,9 @@ class ReadyChildren:
         self._drop_ready()
         self._fill_later()
 
-    async def _restart(self) -> None:
-        zygote, self._zygote = self._zygote, None
-        if zygote is not None:
-            await zygote.aclose()
+    async def _restart(self, zygote: ZygoteProcess) -> None:
+        self._zygote = None
+        await zygote.aclose()
         self._drop_ready()
         if len(self._starts) == MAX_STARTS and time.monotonic() - self._starts[0] < 60:
             raise EngineCrashed("the engine's zygote dies again and again; see the server's log")
@@ -188,9 +176,6 @@ class ReadyChildren:
         Raises:
             EngineCrashed: There is none to be had.
         """
-        return await self._fork(room)
-
-    async def _fork(self, room: Room) -> Child:
         why = ""
         for _ in range(2):
             try:
@@ -227,7 +212,7 @@ class ReadyChildren:
     async def _counted_fork(self, room: Room) -> Child:
         self._coming += 1
         try:
-            return await self._fork(room)
+            return await self.fork_apart(room)
         finally:
             self._coming -= 1
 

@@ -92,8 +92,8 @@ class ZygoteProcess:
             "namespaces": command.namespaces,
             "read_paths": command.read_paths,
             "imports": command.imports,
+            "server": os.getpid(),
         }
-        settings |= {"server": os.getpid()}
         with contextlib.suppress(OSError):  # it died at once: the wait for its report tells why
             ours.send(json.dumps(settings).encode())
 
@@ -107,14 +107,15 @@ class ZygoteProcess:
         """
         while "failed" in (report := await self._report()):
             self._notes.append(report["failed"])
-            await self._in_thread(self._stop)
+            await asyncio.to_thread(self._stop)
             self._left += 1
             if report.get("killed"):
                 raise EngineCrashed(report["failed"])
             if self._left >= len(self._commands(0)):
                 raise EngineCrashed("; ".join(self._notes))
             self._spawn()
-        self._listen()
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._control.fileno(), self._answered)
         group = self._group.report(self._process.pid) if self._group else None
         layers = report["layers"] | ({"cgroup": group.missing} if group else {})
         return JailReport(
@@ -138,7 +139,7 @@ class ZygoteProcess:
         finally:
             for fd in (self._control.fileno(), self._pidfd):
                 loop.remove_reader(fd)
-        return json.loads(answer) if answer else await loop.run_in_executor(None, self._last_words)
+        return json.loads(answer) if answer else await asyncio.to_thread(self._last_words)
 
     def _last_words(self) -> dict[str, Any]:
         stderr = self._process.stderr
@@ -155,10 +156,6 @@ class ZygoteProcess:
         return {"failed": f"{name}: {how}", "killed": killed}
 
     # ---------------------------------------------------------------- children
-
-    def _listen(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._control.fileno(), self._answered)
 
     @property
     def alive(self) -> bool:
@@ -184,7 +181,9 @@ class ZygoteProcess:
             connection, pidfd, number = await answer
         except asyncio.CancelledError:
             if answer.done() and not answer.cancelled() and not answer.exception():
-                _let_go(*answer.result())
+                connection, pidfd, _ = answer.result()
+                connection.close()
+                os.close(pidfd)
             raise
         return await Child.connected(connection, pidfd, partial(self._tell_how, number), self._group)
 
@@ -231,7 +230,8 @@ class ZygoteProcess:
         if "warm" in told:
             return self.on_warm() if told["warm"] else None
         if "how" in told:
-            return self._asked_how.pop(told["how"], _nobody)(_how(told["status"]))
+            tell = self._asked_how.pop(told["how"], None)  # none is left of a child that is forgotten already
+            return tell(_how(told["status"])) if tell else None
         waiting = self._next_asked()
         if len(fds) != 2 or waiting is None or waiting.done():
             for fd in fds:
@@ -265,10 +265,7 @@ class ZygoteProcess:
     async def aclose(self) -> None:
         """End the zygote and all its children."""
         self._lost("the engine was closed")
-        await self._in_thread(self.close)
-
-    async def _in_thread(self, work: Callable[[], None]) -> None:
-        await asyncio.get_running_loop().run_in_executor(None, work)
+        await asyncio.to_thread(self.close)
 
     def close(self) -> None:
         """End the zygote and all its children, where no event loop is."""
@@ -290,15 +287,6 @@ class ZygoteProcess:
             self._process.wait()
             os.close(self._pidfd)
         return self._process.wait()
-
-
-def _let_go(connection: socket.socket, pidfd: int, _number: int) -> None:
-    connection.close()
-    os.close(pidfd)
-
-
-def _nobody(_how: str) -> None:
-    """Take the answer of a child that is forgotten already."""
 
 
 def _how(status: int | None) -> str:

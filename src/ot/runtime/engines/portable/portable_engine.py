@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from typing import Any
 
 import pydantic_monty as monty
@@ -41,7 +40,7 @@ class PortableEngine:
             NotSupported: It lacks something, or is known to answer differently.
         """
         packs = [name for name in program.loads if reach.has_pack(name)]
-        if gaps := find_gaps(program.tree, packs):
+        if gaps := find_gaps(program.nodes, packs):
             raise NotSupported(gaps, self.name)
 
     async def run(self, program: Program, reach: Reach, limits: Limits, deadline: Deadline | None = None) -> Outcome:
@@ -69,7 +68,7 @@ class PortableEngine:
 
     async def open_session(self) -> PortableSession:
         """Return a new session, which holds no process between its programs."""
-        return PortableSession(self._sessions, _monty_limits)
+        return PortableSession(self._sessions)
 
     async def health(self) -> EngineHealth:
         """Return how many runs there are."""
@@ -95,10 +94,9 @@ def _monty_limits(limits: Limits) -> dict[str, Any]:
 class PortableSession:
     """Holds no process between its programs; the dump never leaves the server."""
 
-    def __init__(self, sessions: ReadySessions, monty_limits: Callable[[Limits], dict[str, Any]]) -> None:
+    def __init__(self, sessions: ReadySessions) -> None:
         """Take a fresh session of *sessions* for each program."""
         self._sessions = sessions
-        self._monty_limits = monty_limits
         self._memory = Memory()
         self._dump = b""
         self._why = ""
@@ -117,7 +115,7 @@ class PortableSession:
         run = PortableRun(program, reach, limits, deadline, self._memory)
         why = "its last run was cancelled"
         try:
-            async with self._sessions.session(self._monty_limits(limits), deadline.at) as session:
+            async with self._sessions.session(_monty_limits(limits), deadline.at) as session:
                 outcome = await self._driven(run, session, limits)
                 why = ""
                 return outcome

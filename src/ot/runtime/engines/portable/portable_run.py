@@ -18,7 +18,6 @@ from ot.config.models import Limits
 from ot.errors import EngineCrashed, LimitExceeded, OneToolError, ProgramFailed, RunError
 from ot.execution.deadline import Deadline
 from ot.runtime.aliases import replace_ranges
-from ot.runtime.assigned_names import assigned_names
 from ot.runtime.engines.engine import NO_VALUE, Constant, Function, Missing, Outcome, PrintCapture, Reach, StillbornRun
 from ot.runtime.engines.failures import await_hint, builtin_exception
 from ot.runtime.engines.portable.refusals import OTHERWISE, REFUSED, refusal
@@ -73,8 +72,6 @@ class PortableRun:
         self.limits = limits
         self.deadline = deadline
         self.printed = PrintCapture(limits.print_bytes)
-        self._packs = self._memory.packs
-        self._references = self._memory.references
         self._calls: dict[int, asyncio.Task[Answer]] = {}
         self._failures: set[str] = set()
         """What tools said when they failed: none of it is the engine's own refusal."""
@@ -103,7 +100,7 @@ class PortableRun:
             self._source = self._memory.begin()
             if self.program.awaited:
                 self._memory.awaited[self._source] = self.program.awaited
-            self._memory.binds |= assigned_names(self.program.tree)
+            self._memory.binds |= self.program.assigns
             snapshot = await session.feed_start(
                 self.program.source + mark.source, inputs=inputs, print_callback=self.printed
             )
@@ -138,25 +135,20 @@ class PortableRun:
 
     async def _step(self, snapshot: Any) -> Any:
         self._asked = True
-        pack = self._packs.get(getattr(snapshot, "object_id", None))
+        pack = self._memory.packs.get(getattr(snapshot, "object_id", None))
         match snapshot:
             case monty.AsyncFutureSnapshot():
                 return await self._settle(snapshot)
-            case monty.AsyncNameLookupSnapshot() if pack is not None:
-                return await self._look_up_member(snapshot, pack)
             case monty.AsyncNameLookupSnapshot():
-                return await self._look_up_name(snapshot)
+                return await self._look_up(snapshot, pack)
             case _:
                 return await self._answer_call(snapshot, pack)
 
-    async def _look_up_name(self, snapshot: monty.AsyncNameLookupSnapshot) -> Any:
+    async def _look_up(self, snapshot: monty.AsyncNameLookupSnapshot, pack: str | None) -> Any:
+        """Answer with a pack, or with a member of *pack*; what is not there, Monty itself says."""
         name = snapshot.variable_name
-        if self.reach.has_pack(name):
-            return await snapshot.resume(value=self._handle(name))
-        return await snapshot.resume()
-
-    async def _look_up_member(self, snapshot: monty.AsyncNameLookupSnapshot, pack: str) -> Any:
-        name = snapshot.variable_name
+        if pack is None:
+            return await (snapshot.resume(value=self._handle(name)) if self.reach.has_pack(name) else snapshot.resume())
         match self.reach.member(pack, name):
             case Constant(value):
                 return await snapshot.resume(value=value)
@@ -168,7 +160,7 @@ class PortableRun:
     async def _answer_call(self, snapshot: monty.AsyncFunctionSnapshot, pack: str | None) -> Any:
         name = str(snapshot.function_name)
         if pack is None:
-            reference = None if snapshot.is_os_function else self._references.get(name)
+            reference = None if snapshot.is_os_function else self._memory.references.get(name)
             if reference is None:
                 return await self._answer_system(snapshot)
             pack, name = reference
@@ -224,7 +216,7 @@ class PortableRun:
 
     def _handle(self, pack: str) -> monty.ClassInstance:
         handle = monty.ClassInstance(PackHandle())
-        self._packs[handle.id] = pack
+        self._memory.packs[handle.id] = pack
         return handle
 
     def _reference(self, pack: str, name: str) -> Callable[[], None]:
@@ -232,7 +224,7 @@ class PortableRun:
 
         # As the exact engine shows it; no two tools share it, as they could share names put together with underscores.
         reference.__name__ = f"<tool {pack}.{name}>"
-        self._references[reference.__name__] = (pack, name)
+        self._memory.references[reference.__name__] = (pack, name)
         return reference
 
     async def _answer(self, call: Coroutine[Any, Any, Any]) -> Answer:

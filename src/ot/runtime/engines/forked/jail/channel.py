@@ -12,7 +12,7 @@ import select
 import struct
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
     import asyncio
@@ -41,6 +41,13 @@ def frame(number: int, payload: bytes) -> bytes:
 def largest_message(value_bytes: int) -> int:
     """Return how many bytes a message may have when a value may have *value_bytes*: some are written with escapes."""
     return 2 * value_bytes + MORE_THAN_A_VALUE
+
+
+class Room(NamedTuple):
+    """What one child may use."""
+
+    memory_bytes: int
+    cpu_seconds: float
 
 
 class MessageTooLarge(ValueError):

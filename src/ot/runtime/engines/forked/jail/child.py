@@ -83,6 +83,7 @@ def touch_ahead(source: str = TOUCH) -> None:
     start: Mapping[str, Any] = {
         "source": source,
         "awaited": [],
+        "returns": None,
         "packs": [],
         "called": {},
         "print_bytes": 100,
@@ -139,7 +140,7 @@ def _namespace(channel: Channel, start: Mapping[str, Any], main: types.ModuleTyp
 
 def _evaluated(start: Mapping[str, Any], namespace: dict[str, Any]) -> Any:
     spans = [(first, last) for first, last in start["awaited"]]
-    steps, waits = code.compile_program(start["source"], spans, _file(start))
+    steps, waits = code.compile_program(start["source"], spans, start["returns"], _file(start))
     if not waits:
         return code.run_plainly(steps, namespace, NO_VALUE)
     import asyncio  # noqa: PLC0415 - loaded by the zygote when it has time

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Mapping
 from types import CodeType
 from typing import Any
 
@@ -11,8 +11,6 @@ FILE = "<program>"
 LATER, NO_VALUE = "__ot_later__", "__ot_no_value__"
 """Names that a program is given beside the builtins."""
 PROGRAM = "__ot_program__"
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-WAITS = (ast.Await, ast.AsyncFor, ast.AsyncWith)
 BYTES_OF_LINE_END = 1
 COROUTINE = 0x80  # inspect.CO_COROUTINE, whose module is costly to load
 
@@ -20,16 +18,19 @@ Span = tuple[int, int]
 Steps = tuple[list[tuple[CodeType, bool]], bool]
 
 
-def compile_program(source: str, awaited: Collection[Span], file: str = FILE) -> Steps:
+def compile_program(
+    source: str, awaited: Collection[Span], returns: Mapping[str, Any] | None, file: str = FILE
+) -> Steps:
     """Return the code objects of *source*, each with whether its value is the program's, and whether they wait.
 
-    *file* is what tracebacks call it.
+    *returns* tells of a program that has a ``return`` outside functions: the names that it ``binds``, and whether it
+    ``waits`` outside functions. *file* is what tracebacks call it.
     """
     tree = ast.parse(source, file)
     if awaited:
         _call_later(tree, source, awaited)
-    if any(isinstance(node, ast.Return) for node in _outside_functions(tree.body)):
-        return _with_returns(tree, file)
+    if returns:
+        return _with_returns(tree, returns["binds"], returns["waits"], file)
     body, last = tree.body, None
     if body and isinstance(body[-1], ast.Expr):
         last = body.pop()
@@ -43,7 +44,7 @@ def _compile(tree: ast.Module | ast.Expression, mode: str, file: str) -> CodeTyp
     return compile(tree, file, mode, flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
 
 
-def _with_returns(tree: ast.Module, file: str) -> Steps:
+def _with_returns(tree: ast.Module, names: list[str], waits: bool, file: str) -> Steps:
     """Return a program that has a ``return`` as a function whose names are all global."""
     first = 0
     while first < len(tree.body) and _is_future(tree.body[first]):
@@ -54,8 +55,6 @@ def _with_returns(tree: ast.Module, file: str) -> Steps:
         body[-1] = ast.copy_location(ast.Return(last.value), last)
     else:
         body.append(ast.copy_location(ast.Return(ast.Name(NO_VALUE, ast.Load())), last))
-    waits = any(_waits(node) for node in _outside_functions(body))
-    names = sorted({name for node in _outside_functions(body) for name in _bound(node)})
     if names:
         body.insert(0, ast.copy_location(ast.Global(names), body[0]))
     kind = ast.AsyncFunctionDef if waits else ast.FunctionDef
@@ -71,35 +70,6 @@ def _with_returns(tree: ast.Module, file: str) -> Steps:
 def _is_future(node: ast.stmt) -> bool:
     docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return docstring or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
-
-
-def _waits(node: ast.AST) -> bool:
-    return isinstance(node, WAITS) or (isinstance(node, ast.comprehension) and bool(node.is_async))
-
-
-def _outside_functions(body: list[ast.stmt]) -> Iterator[ast.AST]:
-    todo: list[ast.AST] = list(body)
-    while todo:
-        node = todo.pop()
-        yield node
-        if not isinstance(node, FUNCTIONS):
-            todo.extend(ast.iter_child_nodes(node))
-
-
-def _bound(node: ast.AST) -> Iterator[str]:
-    match node:
-        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-            yield name
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            yield name
-        case ast.alias(name=name, asname=asname) if name != "*":
-            yield asname or name.partition(".")[0]
-        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-            yield name
-        case ast.MatchMapping(rest=str(name)):
-            yield name
-        case _:
-            return
 
 
 def _call_later(tree: ast.Module, source: str, awaited: Collection[Span]) -> None:

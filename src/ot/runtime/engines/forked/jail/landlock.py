@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import os
 import struct
-from collections.abc import Iterable
 
 from ot.runtime.engines.forked.jail.kernel import syscall
 
@@ -46,20 +45,8 @@ class Rules:
         buffer = ctypes.create_string_buffer(packed, len(packed))
         self._rules = syscall(CREATE_RULESET, ctypes.addressof(buffer), len(packed), 0)
 
-    def allow_reading(self, paths: Iterable[str]) -> None:
-        """Let files be read: those named, and all below the directories named."""
-        for path in paths:
-            self._allow(path, READ_FILE | READ_DIR)
-
-    def allow_listing(self, path: str) -> None:
-        """Let directories be listed below *path*, without their files being read."""
-        self._allow(path, READ_DIR)
-
-    def allow_writing(self, path: str) -> None:
-        """Let one file be read and written."""
-        self._allow(path, READ_FILE | WRITE_FILE)
-
-    def _allow(self, path: str, rights: int) -> None:
+    def allow(self, path: str, rights: int) -> None:
+        """Grant *rights* on the file *path*, or on whatever is below it; one that is not there needs none."""
         with contextlib.suppress(FileNotFoundError):
             fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
             try:

@@ -12,10 +12,10 @@ import socket
 import sys
 import sysconfig
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from ot.runtime.engines.forked.jail.channel import Room
 from ot.runtime.engines.forked.jail.kernel import prctl, syscall
-from ot.runtime.engines.forked.jail.landlock import Rules
+from ot.runtime.engines.forked.jail.landlock import READ_DIR, READ_FILE, WRITE_FILE, Rules
 from ot.runtime.engines.forked.jail.seccomp import Filter
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
@@ -38,13 +38,6 @@ class NotLocked(Exception):
     """A layer that was put on does not hold."""
 
 
-class ChildLimits(NamedTuple):
-    """What one child may use."""
-
-    memory_bytes: int
-    cpu_seconds: float
-
-
 def readable_paths(more: Sequence[str]) -> list[str]:
     """Return what an interpreter needs to import its standard library, and *more*."""
     standard = sysconfig.get_path("stdlib")
@@ -52,20 +45,22 @@ def readable_paths(more: Sequence[str]) -> list[str]:
     return [*inside, *SYSTEM_LIBRARIES, *more]
 
 
-def lock_zygote(more_paths: Sequence[str], server: int) -> dict[str, str]:
-    """Put on what holds for the zygote and every child of its; return how each layer was put on."""
+def lock_zygote(more_paths: Sequence[str], server: int) -> str:
+    """Put on what holds for the zygote and every child of its; return as which user they run."""
     rules = Rules()
-    rules.allow_reading(readable_paths(more_paths))
+    for path in readable_paths(more_paths):
+        rules.allow(path, READ_FILE | READ_DIR)
+    # Directories can be listed whose files cannot all be read.
     for path in (sysconfig.get_path("stdlib"), *more_paths):
-        rules.allow_listing(path)
-    rules.allow_writing(os.devnull)
+        rules.allow(path, READ_DIR)
+    rules.allow(os.devnull, READ_FILE | WRITE_FILE)
     prctl(PR_SET_DUMPABLE, 0)
     user = leave_root(server)
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     # A change of the user makes a process dumpable again.
     prctl(PR_SET_DUMPABLE, 0)
     rules.put_on()
-    return {"user": user}
+    return user
 
 
 def leave_root(server: int) -> str:
@@ -148,7 +143,7 @@ def _threads(process: str) -> int:
         return 0
 
 
-def lock_child(limits: ChildLimits, filter_: Filter, base_bytes: int, threads: int | None) -> None:
+def lock_child(limits: Room, filter_: Filter, base_bytes: int, threads: int | None) -> None:
     """Put on the rest, before any program is read.
 
     Raises:
@@ -169,7 +164,7 @@ def die_with_parent() -> None:
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _limits(limits: ChildLimits, base_bytes: int, threads: int | None) -> list[tuple[int, int]]:
+def _limits(limits: Room, base_bytes: int, threads: int | None) -> list[tuple[int, int]]:
     # The server's own clock ends a run to the fraction of a second; this one holds if it does not.
     found = [
         (resource.RLIMIT_AS, base_bytes + limits.memory_bytes),
@@ -192,7 +187,7 @@ def require_locked() -> None:
     for name, attempt in (
         ("files", lambda: os.close(os.open("/", os.O_RDONLY))),
         ("sockets", lambda: socket.socket().close()),
-        ("processes", _fork_and_leave),
+        ("processes", fork_and_leave),
     ):
         try:
             attempt()
@@ -201,7 +196,8 @@ def require_locked() -> None:
         raise NotLocked(f"{name} can be reached from inside the jail")
 
 
-def _fork_and_leave() -> None:
+def fork_and_leave() -> None:
+    """Start a process that ends at once."""
     if os.fork() == 0:
         os._exit(0)
 

@@ -54,16 +54,11 @@ def assemble(machine: str) -> bytes:
         KeyError: There is no filter for such a machine.
     """
     found: dict[int, Sequence[Step]] = {X32: [(RETURN, 0, 0, KILL)]} if machine == "x86_64" else {}
-    for name in ALLOWED:
-        found |= _at(number(name, machine), [_allow()])
-    for name, block in _checks().items():
-        found |= _at(number(name, machine), block)
+    for name, block in {**{allowed: [_allow()] for allowed in ALLOWED}, **_checks()}.items():
+        if (call := number(name, machine)) is not None:
+            found[call] = block
     steps = [*_require(ARCH, AUDIT_ARCH[machine], KILL), (LOAD, 0, 0, NUMBER), *_search(_pieces(found))]
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
-
-
-def _at(call: int | None, block: Sequence[Step]) -> dict[int, Sequence[Step]]:
-    return {} if call is None else {call: block}
 
 
 def _pieces(blocks: Mapping[int, Sequence[Step]]) -> list[Piece]:

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable
 
 from ot.runtime.engines.forked.jail.kernel import syscall
+from ot.runtime.engines.forked.jail.lockdown import fork_and_leave
 
 Attempt = Callable[[], object]
 HOST_FILE = "/etc/passwd"
@@ -42,11 +43,6 @@ def _succeeds(attempt: Attempt) -> bool:
     return True
 
 
-def _fork() -> None:
-    if os.fork() == 0:
-        os._exit(0)
-
-
 def _reach(path: str) -> None:
     os.close(os.open(path, os.O_RDONLY))
 
@@ -62,7 +58,7 @@ def _abstract_socket() -> None:
 
 
 SYSTEM_CALLS: dict[str, Attempt] = {
-    "start a process": _fork,
+    "start a process": fork_and_leave,
     "execute a file": lambda: os.execv("/bin/true", ["true"]),
     "open a socket": lambda: socket.socket(socket.AF_INET).close(),
     "reach an abstract socket": _abstract_socket,

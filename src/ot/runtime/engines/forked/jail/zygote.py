@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ot.runtime.engines.forked.jail import lockdown, without_fork_hooks
+from ot.runtime.engines.forked.jail.channel import Room
 from ot.runtime.engines.forked.jail.child import serve_one, touch_ahead
-from ot.runtime.engines.forked.jail.lockdown import ChildLimits
 from ot.runtime.engines.forked.jail.seccomp import LEAST_STACK, Filter
 from ot.runtime.engines.forked.jail.self_test import probe
 
@@ -74,11 +74,11 @@ class Zygote:
 
         lockdown.empty_environment()
         shared = lockdown.most_threads_beside()  # counted now: later /proc cannot be read
-        found = lockdown.lock_zygote(self._settings["read_paths"], self._settings["server"])
+        user = lockdown.lock_zygote(self._settings["read_paths"], self._settings["server"])
         own_user = os.getuid() >= lockdown.OWN_UIDS or self._settings["namespaces"]
         self._most_threads = lockdown.MAX_THREADS if own_user else shared
         import_packages(self._settings["read_paths"], self._settings["imports"])
-        return {"layers": self._probed(), "user": found["user"], "landlock": version()}
+        return {"layers": self._probed(), "user": user, "landlock": version()}
 
     def _probed(self) -> dict[str, list[str]]:
         self.freeze()
@@ -97,14 +97,14 @@ class Zygote:
     def _probe(self, fd: int) -> None:
         try:
             fd = lockdown.close_all_but(fd)
-            self._lock_child(ChildLimits(64 << 20, 5))
+            self._lock_child(Room(64 << 20, 5))
             report: dict[str, list[str]] = probe()
         except (OSError, lockdown.NotLocked) as error:
             report = {"seccomp": [f"{type(error).__name__}: {error}"]}
         os.write(fd, json.dumps(report).encode())
         os._exit(0)
 
-    def _lock_child(self, limits: ChildLimits) -> None:
+    def _lock_child(self, limits: Room) -> None:
         if self._filter is None:
             lockdown.die_with_parent()
         else:
@@ -167,7 +167,7 @@ class Zygote:
         return None
 
     def _fork(self, request: Mapping[str, Any]) -> None:
-        limits = ChildLimits(request["memory_bytes"], request["cpu_seconds"])
+        limits = Room(request["memory_bytes"], request["cpu_seconds"])
         ours, theirs = socket.socketpair()
         with ours, theirs:
             try:
@@ -181,7 +181,7 @@ class Zygote:
             socket.send_fds(self._control, [json.dumps({"pid": pid}).encode()], [ours.fileno(), pidfd])
             os.close(pidfd)
 
-    def _be_child(self, fd: int, limits: ChildLimits) -> None:
+    def _be_child(self, fd: int, limits: Room) -> None:
         try:
             self._control.detach()
             fd = lockdown.close_all_but(fd)

@@ -6,11 +6,11 @@ What the engine refuses itself is left to it, but for names that a table lists: 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from ot.errors import Gap
 from ot.runtime.engines.portable.gaps import iterators, library, patterns, values
-from ot.runtime.engines.portable.gaps.names import Names, Nodes
+from ot.runtime.engines.portable.gaps.names import Names
 from ot.runtime.engines.portable.gaps.rules import gap
 
 # Each check with a node that it looks at: without one in the program it has nothing to find.
@@ -41,15 +41,14 @@ _CHECKS: tuple[tuple[type[ast.AST], Callable[[Names], Iterator[Gap]]], ...] = (
 )
 
 
-def find_gaps(tree: ast.Module, packs: Collection[str]) -> list[Gap]:
-    """Return every place of *tree* that the portable engine cannot answer as CPython would, in the order of lines.
+def find_gaps(every: Iterable[ast.AST], packs: Collection[str]) -> list[Gap]:
+    """Return every place of a program that the portable engine cannot answer as CPython would, in the order of lines.
 
-    *packs* are the names that the host binds for the program: none of them is ever missing.
+    *every* is each of its nodes; *packs* are the names that the host binds for it: none of them is ever missing.
     """
     try:
-        nodes = Nodes(tree)
-        names, present = Names(nodes, packs), nodes.types()
-        found = [found for kind, check in _CHECKS if kind in present for found in check(names)]
+        names = Names(every, packs)
+        found = [found for kind, check in _CHECKS if kind in names.by_type for found in check(names)]
     except RecursionError:
-        return [gap(tree, "too deep")]
+        return [gap(ast.Module([], []), "too deep")]
     return sorted(dict.fromkeys(found), key=lambda gap: gap.line)

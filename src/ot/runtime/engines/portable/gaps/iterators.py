@@ -17,6 +17,7 @@ from ot.runtime.engines.portable.gaps.rules import (
     TELL_LISTS_APART,
     gap,
 )
+from ot.runtime.program import outside_functions
 
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _NOT_DATA = {"view": ".keys(), .values() or .items()", "range": "range()", "iterator": "an iterator"}
@@ -36,14 +37,14 @@ def tell_lists_apart(names: Names) -> Iterator[Gap]:
 
 def items_of_iterators(names: Names) -> Iterator[Gap]:
     """Yield items taken by their index, which CPython's iterators do not have."""
-    for node in names.nodes.of(ast.Subscript):
+    for node in names.of(ast.Subscript):
         if names.kind(node.value) == "lazy":
             yield gap(node, "generator as iterator", name="[...]")
 
 
 def endless_generators(names: Names) -> Iterator[Gap]:
     """Yield generator expressions over something endless, of which CPython would take only what is needed."""
-    for node in names.nodes.of(ast.GeneratorExp):
+    for node in names.of(ast.GeneratorExp):
         if _is_endless(names, node.generators[0].iter):
             yield gap(node, "endless", name="(... for ...)")
 
@@ -62,10 +63,10 @@ def _is_endless(names: Names, expr: ast.expr) -> bool:
 
 def used_twice(names: Names) -> Iterator[Gap]:
     """Yield iterators that the program keeps in a variable and runs through more than once."""
-    values = ((node.id, names.only_value(node)) for node in names.nodes.of(ast.Name))
+    values = ((node.id, names.only_value(node)) for node in names.of(ast.Name))
     kept = {name: value for name, value in values if value and names.kind(value) == "lazy"}
     uses: dict[str, list[ast.Name]] = {name: [] for name in kept}
-    for node in names.nodes.of(ast.Name) if kept else ():
+    for node in names.of(ast.Name) if kept else ():
         if node.id in kept and isinstance(node.ctx, ast.Load):
             uses[node.id].append(node)
     repeated = _repeated_uses(names, {id(nodes[0]): kept[name] for name, nodes in uses.items() if len(nodes) == 1})
@@ -77,7 +78,7 @@ def used_twice(names: Names) -> Iterator[Gap]:
 def _repeated_uses(names: Names, values: dict[int, ast.expr]) -> frozenset[int]:
     """Return the uses that are run again and again while the value, made outside of the loop, is not made anew."""
     found: set[int] = set()
-    for loop in (loop for kind in _LOOPS for loop in names.nodes.of(kind)) if values else ():
+    for loop in (loop for kind in _LOOPS for loop in names.of(kind)) if values else ():
         inside = {id(node) for part in _repeated(loop) for node in ast.walk(part)}
         found.update(use for use in values.keys() & inside if id(values[use]) not in inside)
     return frozenset(found)
@@ -97,26 +98,16 @@ def _repeated(loop: ast.AST) -> list[ast.AST]:
 
 def values_that_leave(names: Names) -> Iterator[Gap]:
     """Yield what is returned or given to a tool and would arrive there as text."""
-    body = names.nodes.of(ast.Module)[0].body
+    body = names.of(ast.Module)[0].body
     last = body[-1] if body else None
-    for value in [last.value if isinstance(last, ast.Expr) else None, *_returned(body)]:
+    returned = [node.value for node in outside_functions(body) if isinstance(node, ast.Return)]
+    for value in [last.value if isinstance(last, ast.Expr) else None, *returned]:
         yield from _not_plain(names, value)
     for call, path in names.calls:
         for value in names.arguments(call) if path.startswith(PACK) else ():
             yield from _not_plain(names, value)
             if isinstance(value, ast.Lambda) or (isinstance(value, ast.Name) and value.id in names.functions):
                 yield gap(value, "function given")
-
-
-def _returned(body: list[ast.stmt]) -> Iterator[ast.expr | None]:
-    """Yield the values of the program's own return statements, not those of its functions."""
-    for statement in body:
-        if isinstance(statement, ast.Return):
-            yield statement.value
-        elif not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            for field in ("body", "orelse", "finalbody", "handlers", "cases"):
-                for part in getattr(statement, field, ()):
-                    yield from _returned([part] if isinstance(part, ast.stmt) else part.body)
 
 
 def _not_plain(names: Names, value: ast.AST | None) -> Iterator[Gap]:
@@ -137,11 +128,11 @@ def _not_plain(names: Names, value: ast.AST | None) -> Iterator[Gap]:
 
 def tools_in_generators(names: Names) -> Iterator[Gap]:
     """Yield generator expressions that call tools and are not taken to their end: every call would be made."""
-    if not names.uses_packs and not names.nodes.of(ast.Await):
+    if not names.uses_packs and not names.of(ast.Await):
         return
     taken = set(_taken_whole(names))
-    awaiting = names.tools.around({id(node) for node in names.nodes.of(ast.Await)})
-    for node in names.nodes.of(ast.GeneratorExp):
+    awaiting = names.tools.around(names.of(ast.Await))
+    for node in names.of(ast.GeneratorExp):
         first, *rest = node.generators
         # The first iterable is evaluated at once in CPython too.
         later = [node.elt, *first.ifs, *rest]
@@ -156,8 +147,8 @@ def _taken_whole(names: Names) -> Iterator[int]:
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
         if path in TAKE_ALL or method in METHODS_THAT_TAKE_ALL:
             yield from map(id, call.args)
-    yield from (id(node.value) for node in names.nodes.of(ast.Starred))
-    for node in names.nodes.of(ast.Assign):
+    yield from (id(node.value) for node in names.of(ast.Starred))
+    for node in names.of(ast.Assign):
         if isinstance(node.targets[0], (ast.Tuple, ast.List)):
             yield id(node.value)
 
@@ -173,7 +164,7 @@ def tools_in_callbacks(names: Names) -> Iterator[Gap]:
 def tools_in_methods(names: Names) -> Iterator[Gap]:
     """Yield special methods that call tools and that the interpreter runs itself."""
     others = SPECIAL_METHODS_THAT_WAIT | SPECIAL_METHODS_LACKING.keys()
-    for method in (part for node in names.nodes.of(ast.ClassDef) for part in node.body if names.uses_packs):
-        name = names.function_name(method)
+    for method in (part for node in names.of(ast.ClassDef) for part in node.body if names.uses_packs):
+        name = names.function_names.get(id(method), "")
         if name.startswith("__") and name.endswith("__") and name not in others and names.tools.within(method):
             yield gap(method, "tool in method", name=name)

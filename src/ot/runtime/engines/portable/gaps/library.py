@@ -15,204 +15,186 @@ import random
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, Final
 
 from ot.errors import Gap
 from ot.runtime.engines.portable.gaps.names import PACK, Names
-from ot.runtime.engines.portable.gaps.rules import MODULES, SPECIAL_METHODS_LACKING, gap
+from ot.runtime.engines.portable.gaps.rules import MODULES, SPECIAL_METHODS_LACKING, gap, table
 
-
-def _each(instead: str, names: str) -> dict[str, str]:
-    """Return the same advice for each of *names*."""
-    return dict.fromkeys(names.split(), instead)
-
-
-_LEAVE_OUT: Final = "leave it out"
-
-BUILTINS: Final = {
-    "__import__": "use an import statement",
-    "ascii": "use repr(x)",
-    "breakpoint": "use print()",
-    "bytearray": "use bytes, or a list of ints",
-    "callable": "know what you call; a program's own functions are callable",
-    "compile": "write the code itself",
-    "delattr": "set the attribute to None",
-    "dir": "pack functions are listed by ot.help()",
-    "globals": "keep values in a dict of your own",
-    "help": "use ot.help()",
-    "input": "a program cannot ask; take the value from a tool",
-    "issubclass": "compare the types themselves",
-    "memoryview": "use bytes",
-    "super": "classes have no bases here; call the function by its name",
-    "vars": "write the attributes out: {'x': p.x}",
-    "FloatingPointError": "use ArithmeticError",
-    "GeneratorExit": "there are no generators",
-    "ReferenceError": "use LookupError",
-    "StopAsyncIteration": "use StopIteration",
-    "SystemError": "use RuntimeError",
-    **_each("use a plain list", "aiter anext"),
-    **_each("use a plain function", "classmethod staticmethod"),
-    **_each("end the program with the value as its last expression", "exit quit"),
-    **_each("raise one exception", "BaseExceptionGroup ExceptionGroup"),
-    **_each(
-        "use OSError",
-        """
-        BlockingIOError BrokenPipeError ChildProcessError ConnectionAbortedError ConnectionError
-        ConnectionRefusedError ConnectionResetError EnvironmentError IOError InterruptedError
-        ProcessLookupError
-        """,
-    ),
-    **_each("use ValueError", "BufferError EOFError UnicodeError UnicodeTranslateError"),
-    **_each(
-        "print() what you want to say",
-        """
-        BytesWarning DeprecationWarning EncodingWarning FutureWarning ImportWarning
-        PendingDeprecationWarning ResourceWarning RuntimeWarning SyntaxWarning UnicodeWarning UserWarning
-        Warning
-        """,
-    ),
-    **_each("use SyntaxError", "IndentationError TabError"),
-}
+BUILTINS: Final = table(
+    """
+    __import__: use an import statement
+    ascii: use repr(x)
+    breakpoint: use print()
+    bytearray: use bytes, or a list of ints
+    callable: know what you call; a program's own functions are callable
+    compile: write the code itself
+    delattr: set the attribute to None
+    dir: pack functions are listed by ot.help()
+    globals: keep values in a dict of your own
+    help: use ot.help()
+    input: a program cannot ask; take the value from a tool
+    issubclass: compare the types themselves
+    memoryview: use bytes
+    super: classes have no bases here; call the function by its name
+    vars: write the attributes out: {'x': p.x}
+    FloatingPointError: use ArithmeticError
+    GeneratorExit: there are no generators
+    ReferenceError: use LookupError
+    StopAsyncIteration: use StopIteration
+    SystemError: use RuntimeError
+    aiter anext: use a plain list
+    classmethod staticmethod: use a plain function
+    exit quit: end the program with the value as its last expression
+    BaseExceptionGroup ExceptionGroup: raise one exception
+    BlockingIOError BrokenPipeError ChildProcessError ConnectionAbortedError ConnectionError: use OSError
+    ConnectionRefusedError ConnectionResetError EnvironmentError IOError InterruptedError: use OSError
+    ProcessLookupError: use OSError
+    BufferError EOFError UnicodeError UnicodeTranslateError: use ValueError
+    BytesWarning DeprecationWarning EncodingWarning FutureWarning ImportWarning: print() what you want to say
+    PendingDeprecationWarning ResourceWarning RuntimeWarning SyntaxWarning: print() what you want to say
+    UnicodeWarning UserWarning Warning: print() what you want to say
+    IndentationError TabError: use SyntaxError
+    """
+)
 
 ANY_NAME: Final = "use plain Python, or a tool that does it"
-INSTEAD_OF_MODULE: Final = {
-    "abc": "leave abstract classes out",
-    "ast": "use json.loads() for data",
-    "calendar": "use datetime.date and timedelta",
-    "contextlib": "use try/finally, or a class with __enter__ and __exit__",
-    "difflib": "compare the lines yourself",
-    "enum": "use a plain class with constants: class Color: RED = 1",
-    "fnmatch": "use re, or str.startswith() and str.endswith()",
-    "fractions": "use decimal, or keep numerator and denominator as ints",
-    "heapq": "use sorted(xs)[:n]",
-    "html": "use str.replace(): text.replace('&', '&amp;').replace('<', '&lt;')",
-    "inspect": "pack functions are described by ot.help()",
-    "io": "read with csv.reader(text.splitlines()); build text with '\\n'.join(lines)",
-    "numbers": "use isinstance(x, (int, float))",
-    "numpy": "use lists and math",
-    "operator": "use a lambda: key=lambda x: x[1]",
-    "pandas": "use lists of dicts",
-    "pprint": "use json.dumps(x, indent=2)",
-    "queue": "use a list",
-    "statistics": "use sum(xs) / len(xs) for the mean, sorted(xs)[len(xs) // 2] for the median",
-    "string": "write the characters out: 'abcdefghijklmnopqrstuvwxyz', '0123456789'",
-    "textwrap": "work on text.splitlines()",
-    "traceback": "use str(error) and type(error).__name__",
-    "types": "use a class or a dict",
-    "typing_extensions": "use typing, or leave the hint out",
-    "urllib": "use a tool to fetch, str methods to take a URL apart",
-    "xml": "use re, or a tool that returns data",
-    "yaml": "use json or tomllib",
-    "zoneinfo": "use datetime.timezone(timedelta(hours=2))",
-    "collections.abc": "use typing, or isinstance(x, (list, tuple))",
-    **_each("use await asyncio.gather(...)", "concurrent multiprocessing threading"),
-    **_each("a program is contained: use a tool", "ctypes glob http httpx requests shutil socket subprocess tempfile"),
-    **_each("use print()", "logging warnings"),
-    **_each("use random.randbytes(16).hex()", "secrets uuid"),
-}
+INSTEAD_OF_MODULE: Final = table(
+    r"""
+    abc: leave abstract classes out
+    ast: use json.loads() for data
+    calendar: use datetime.date and timedelta
+    contextlib: use try/finally, or a class with __enter__ and __exit__
+    difflib: compare the lines yourself
+    enum: use a plain class with constants: class Color: RED = 1
+    fnmatch: use re, or str.startswith() and str.endswith()
+    fractions: use decimal, or keep numerator and denominator as ints
+    heapq: use sorted(xs)[:n]
+    html: use str.replace(): text.replace('&', '&amp;').replace('<', '&lt;')
+    inspect: pack functions are described by ot.help()
+    io: read with csv.reader(text.splitlines()); build text with '\n'.join(lines)
+    numbers: use isinstance(x, (int, float))
+    numpy: use lists and math
+    operator: use a lambda: key=lambda x: x[1]
+    pandas: use lists of dicts
+    pprint: use json.dumps(x, indent=2)
+    queue: use a list
+    statistics: use sum(xs) / len(xs) for the mean, sorted(xs)[len(xs) // 2] for the median
+    string: write the characters out: 'abcdefghijklmnopqrstuvwxyz', '0123456789'
+    textwrap: work on text.splitlines()
+    traceback: use str(error) and type(error).__name__
+    types: use a class or a dict
+    typing_extensions: use typing, or leave the hint out
+    urllib: use a tool to fetch, str methods to take a URL apart
+    xml: use re, or a tool that returns data
+    yaml: use json or tomllib
+    zoneinfo: use datetime.timezone(timedelta(hours=2))
+    collections.abc: use typing, or isinstance(x, (list, tuple))
+    concurrent multiprocessing threading: use await asyncio.gather(...)
+    ctypes glob http httpx requests shutil socket subprocess tempfile: a program is contained: use a tool
+    logging warnings: use print()
+    secrets uuid: use random.randbytes(16).hex()
+    """
+)
 
 # Missing, or there and different: re.ASCII is ignored, sys.platform says 'monty'.
-INSTEAD_OF_NAME: Final = {
-    "asyncio.Lock": "leave it out: nothing runs at the same moment",
-    "asyncio.Queue": "use a list",
-    "asyncio.Semaphore": "gather slices of the list: xs[i:i + 10]",
-    "asyncio.TimeoutError": "use TimeoutError",
-    "asyncio.get_event_loop": "use await at the top of the program",
-    "asyncio.timeout": "a call has its own time limit",
-    "asyncio.wait_for": "a call has its own time limit; await it directly",
-    "collections.ChainMap": "use {**defaults, **own}",
-    "collections.OrderedDict": "use dict, which keeps its order",
-    "dataclasses.asdict": "write the fields out: {'x': p.x}",
-    "dataclasses.astuple": "write the fields out: (p.x, p.y)",
-    "dataclasses.fields": "write the names of the fields out",
-    "dataclasses.replace": "call the class with all its fields",
-    "datetime.UTC": "use datetime.timezone.utc",
-    "datetime.date.fromtimestamp": "use date(1970, 1, 1) + timedelta(seconds=n)",
-    "datetime.datetime.today": "use datetime.now()",
-    "functools.cached_property": "use a plain method",
-    "functools.cmp_to_key": "use a key function that returns a tuple",
-    "functools.singledispatch": "use isinstance() or match",
-    "functools.total_ordering": "use sorted(xs, key=lambda x: x.n)",
-    "functools.wraps": "leave it out: functions have no __name__ here",
-    "json.JSONDecoder": "use json.loads()",
-    "json.JSONEncoder": "turn the values into plain data before json.dumps()",
-    "os.urandom": "use random.randbytes(n)",
-    "random.SystemRandom": "use random.Random()",
-    "re.subn": "use re.sub() and len(re.findall())",
-    "sys.argv": "a program has no arguments: write the value out",
-    "sys.exit": "end the program with the value as its last expression, or raise an error",
-    "sys.getsizeof": "use len()",
-    "sys.platform": "leave it out: it would say 'monty'",
-    "sys.stderr.write": "use print(..., file=sys.stderr)",
-    "sys.stdin": "a program cannot ask; take the value from a tool",
-    "sys.stdout.write": "use print(..., end='')",
-    "typing.NamedTuple": "use collections.namedtuple",
-    "typing.TypedDict": "use a plain dict",
-    "typing.cast": "leave the cast out",
-    **_each(
-        "use await asyncio.gather(...)",
-        """
-        asyncio.TaskGroup asyncio.as_completed asyncio.create_task asyncio.ensure_future asyncio.to_thread
-        asyncio.wait
-        """,
-    ),
-    **_each("a program has no environment: use a tool", "os.environ os.getenv"),
-    **_each("use pathlib.Path", "pathlib.PurePath pathlib.PurePosixPath"),
-    **_each("write [a-zA-Z0-9_] and [0-9] out: the flag is ignored", "re.A re.ASCII"),
-    **_each("leave it out: patterns are Unicode already", "re.U re.UNICODE"),
-    **_each("start the pattern with (?x)", "re.VERBOSE re.X"),
-    **_each(_LEAVE_OUT, "sys.executable typing.NewType typing.TypeAlias typing.overload"),
-    **_each("use print(), which needs no flush", "sys.stderr.flush sys.stdout.flush"),
-}
+INSTEAD_OF_NAME: Final = table(
+    """
+    asyncio.Lock: leave it out: nothing runs at the same moment
+    asyncio.Queue: use a list
+    asyncio.Semaphore: gather slices of the list: xs[i:i + 10]
+    asyncio.TimeoutError: use TimeoutError
+    asyncio.get_event_loop: use await at the top of the program
+    asyncio.timeout: a call has its own time limit
+    asyncio.wait_for: a call has its own time limit; await it directly
+    collections.ChainMap: use {**defaults, **own}
+    collections.OrderedDict: use dict, which keeps its order
+    dataclasses.asdict: write the fields out: {'x': p.x}
+    dataclasses.astuple: write the fields out: (p.x, p.y)
+    dataclasses.fields: write the names of the fields out
+    dataclasses.replace: call the class with all its fields
+    datetime.UTC: use datetime.timezone.utc
+    datetime.date.fromtimestamp: use date(1970, 1, 1) + timedelta(seconds=n)
+    datetime.datetime.today: use datetime.now()
+    functools.cached_property: use a plain method
+    functools.cmp_to_key: use a key function that returns a tuple
+    functools.singledispatch: use isinstance() or match
+    functools.total_ordering: use sorted(xs, key=lambda x: x.n)
+    functools.wraps: leave it out: functions have no __name__ here
+    json.JSONDecoder: use json.loads()
+    json.JSONEncoder: turn the values into plain data before json.dumps()
+    os.urandom: use random.randbytes(n)
+    random.SystemRandom: use random.Random()
+    re.subn: use re.sub() and len(re.findall())
+    sys.argv: a program has no arguments: write the value out
+    sys.exit: end the program with the value as its last expression, or raise an error
+    sys.getsizeof: use len()
+    sys.platform: leave it out: it would say 'monty'
+    sys.stderr.write: use print(..., file=sys.stderr)
+    sys.stdin: a program cannot ask; take the value from a tool
+    sys.stdout.write: use print(..., end='')
+    typing.NamedTuple: use collections.namedtuple
+    typing.TypedDict: use a plain dict
+    typing.cast: leave the cast out
+    asyncio.TaskGroup asyncio.as_completed asyncio.create_task asyncio.ensure_future: use await asyncio.gather(...)
+    asyncio.to_thread asyncio.wait: use await asyncio.gather(...)
+    os.environ os.getenv: a program has no environment: use a tool
+    pathlib.PurePath pathlib.PurePosixPath: use pathlib.Path
+    re.A re.ASCII: write [a-zA-Z0-9_] and [0-9] out: the flag is ignored
+    re.U re.UNICODE: leave it out: patterns are Unicode already
+    re.VERBOSE re.X: start the pattern with (?x)
+    sys.executable typing.NewType typing.TypeAlias typing.overload: leave it out
+    sys.stderr.flush sys.stdout.flush: use print(), which needs no flush
+    """
+)
 
 # Attributes that CPython has and no value of this engine does.
-LACKING_ATTRIBUTES: Final = {
-    "format_map": "use .format(**mapping)",
-    "maketrans": "use .replace() for each character",
-    "translate": "use .replace() for each character, or ''.join(table.get(c, c) for c in text)",
-    "bit_count": "use bin(n).count('1')",
-    "bit_length": "use len(bin(n)) - 2",
-    "from_bytes": "use int(data.hex(), 16)",
-    "is_integer": "use x == int(x)",
-    "to_bytes": "use bytes.fromhex(f'{n:04x}')",
-    "difference_update": "use s -= other",
-    "intersection_update": "use s &= other",
-    "symmetric_difference_update": "use s ^= other",
-    "ctime": "use .strftime('%c')",
-    "fromisocalendar": "use datetime.strptime(text, '%G-W%V-%u')",
-    "fromordinal": "use date(1, 1, 1) + timedelta(days=n - 1)",
-    "fromtimestamp": "use datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=n)",
-    "isocalendar": "use int(d.strftime('%V'))",
-    "timetuple": "use .year, .month, .day, or int(d.strftime('%j'))",
-    "toordinal": "use (d - date(1, 1, 1)).days + 1",
-    "utcfromtimestamp": "use datetime(1970, 1, 1) + timedelta(seconds=n)",
-    "utcnow": "use datetime.now(timezone.utc)",
-    "utctimetuple": "use .astimezone(timezone.utc)",
-    "subn": "use sub() and len(findall())",
-    "expand": "use .group() and an f-string",
-    "groupindex": "use .groupdict()",
-    "lastgroup": "look for the name in .groupdict() that is not None",
-    "lastindex": "look at .groups()",
-    "as_uri": "use 'file://' + str(path)",
-    "expanduser": "write the whole path",
-    "is_relative_to": "use str(path).startswith(str(base) + '/')",
-    "relative_to": "use str(path).removeprefix(str(base) + '/')",
-    "samefile": "compare the paths",
-    "parents": "take str(path) apart with .split('/')",
-    "add_note": "put it into the message",
-    "__dict__": "write the attributes out: {'x': p.x}",
-    **_each("a program is contained: use a tool", "symlink_to hardlink_to"),
-    **_each(_LEAVE_OUT, "with_traceback __globals__ __builtins__ __code__ __closure__ __defaults__"),
-    **_each(
-        "keep what you need in variables; an exception has only .args",
-        "strerror __cause__ __context__ __traceback__ __notes__",
-    ),
-    **_each("use type(x) and type(x).__name__", "__class__ __bases__ __mro__ __subclasses__ __qualname__"),
-    **_each(
-        "use the operator or the builtin: len(x), x == y, x[i]",
-        "__len__ __getitem__ __contains__ __iter__ __next__ __add__ __sub__ __mul__ __lt__ __ne__ __bool__",
-    ),
-}
+LACKING_ATTRIBUTES: Final = table(
+    """
+    format_map: use .format(**mapping)
+    maketrans: use .replace() for each character
+    translate: use .replace() for each character, or ''.join(table.get(c, c) for c in text)
+    bit_count: use bin(n).count('1')
+    bit_length: use len(bin(n)) - 2
+    from_bytes: use int(data.hex(), 16)
+    is_integer: use x == int(x)
+    to_bytes: use bytes.fromhex(f'{n:04x}')
+    difference_update: use s -= other
+    intersection_update: use s &= other
+    symmetric_difference_update: use s ^= other
+    ctime: use .strftime('%c')
+    fromisocalendar: use datetime.strptime(text, '%G-W%V-%u')
+    fromordinal: use date(1, 1, 1) + timedelta(days=n - 1)
+    fromtimestamp: use datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=n)
+    isocalendar: use int(d.strftime('%V'))
+    timetuple: use .year, .month, .day, or int(d.strftime('%j'))
+    toordinal: use (d - date(1, 1, 1)).days + 1
+    utcfromtimestamp: use datetime(1970, 1, 1) + timedelta(seconds=n)
+    utcnow: use datetime.now(timezone.utc)
+    utctimetuple: use .astimezone(timezone.utc)
+    subn: use sub() and len(findall())
+    expand: use .group() and an f-string
+    groupindex: use .groupdict()
+    lastgroup: look for the name in .groupdict() that is not None
+    lastindex: look at .groups()
+    as_uri: use 'file://' + str(path)
+    expanduser: write the whole path
+    is_relative_to: use str(path).startswith(str(base) + '/')
+    relative_to: use str(path).removeprefix(str(base) + '/')
+    samefile: compare the paths
+    parents: take str(path) apart with .split('/')
+    add_note: put it into the message
+    __dict__: write the attributes out: {'x': p.x}
+    symlink_to hardlink_to: a program is contained: use a tool
+    with_traceback __globals__ __builtins__ __code__ __closure__ __defaults__: leave it out
+    strerror __cause__ __context__ __traceback__: keep what you need in variables; an exception has only .args
+    __notes__: keep what you need in variables; an exception has only .args
+    __class__ __bases__ __mro__ __subclasses__ __qualname__: use type(x) and type(x).__name__
+    __len__ __getitem__ __contains__ __iter__ __next__: use the operator or the builtin: len(x), x == y, x[i]
+    __add__ __sub__ __mul__ __lt__ __ne__ __bool__: use the operator or the builtin: len(x), x == y, x[i]
+    """
+)
 
 TYPES: tuple[type[Any], ...] = (
     str, bytes, int, float, list, tuple, dict, set, range, slice, Counter, defaultdict, deque, datetime.datetime,
@@ -224,15 +206,15 @@ METHODS = frozenset(name for name, is_method in _PUBLIC if is_method and (name, 
 """The methods of what a program can make: in the engine they exist only in a call, and hasattr() says False."""
 
 # Arguments that are given late in a program, when its tools have been called: these are refused before it runs.
-KEYWORDS: Final = {
-    "asyncio.gather(return_exceptions=)": "catch the error inside the coroutine and return it",
-    "json.dumps(cls=)": "turn the values into plain data first",
-    "json.dumps(default=)": "turn the values into plain data first: str(date)",
-    **_each(
-        "change the data after loading it",
-        "json.loads(cls=) json.loads(object_hook=) json.loads(object_pairs_hook=) json.loads(parse_constant=)",
-    ),
-}
+KEYWORDS: Final = table(
+    """
+    asyncio.gather(return_exceptions=): catch the error inside the coroutine and return it
+    json.dumps(cls=): turn the values into plain data first
+    json.dumps(default=): turn the values into plain data first: str(date)
+    json.loads(cls=) json.loads(object_hook=) json.loads(object_pairs_hook=): change the data after loading it
+    json.loads(parse_constant=): change the data after loading it
+    """
+)
 
 
 # ---------------------------------------------------------------- the check
@@ -243,10 +225,10 @@ _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
 def imports(names: Names) -> Iterator[Gap]:
     """Yield modules, and names in them, that are missing and whose absence the program does not handle."""
     handled = _handled_imports(names)
-    for node in names.nodes.of(ast.Import):
+    for node in names.of(ast.Import):
         if id(node) not in handled:
             yield from (found for alias in node.names for found in _module(names, node, alias.name))
-    for node in names.nodes.of(ast.ImportFrom):
+    for node in names.of(ast.ImportFrom):
         if id(node) not in handled and node.module and not node.level:
             yield from _module(names, node, node.module)
             yield from (found for alias in node.names for found in _name(node, f"{node.module}.{alias.name}"))
@@ -254,12 +236,8 @@ def imports(names: Names) -> Iterator[Gap]:
 
 def _handled_imports(names: Names) -> frozenset[int]:
     """Return the ids of what stands in a try that catches the failure of an import."""
-    tries = [node for node in names.nodes.of(ast.Try) if any(map(_catches_import, node.handlers))]
+    tries = [node for node in names.of(ast.Try) if not _IMPORT_ERRORS.isdisjoint(chain(*map(caught, node.handlers)))]
     return frozenset(id(node) for statement in tries for part in statement.body for node in ast.walk(part))
-
-
-def _catches_import(handler: ast.ExceptHandler) -> bool:
-    return any(name in _IMPORT_ERRORS for name in caught(handler))
 
 
 def caught(handler: ast.ExceptHandler) -> list[str]:
@@ -269,7 +247,7 @@ def caught(handler: ast.ExceptHandler) -> list[str]:
 
 def _module(names: Names, node: ast.stmt, module: str) -> Iterator[Gap]:
     top = module.partition(".")[0]
-    if module not in MODULES and not names.has_pack(top):
+    if module not in MODULES and top not in names.packs:
         instead = INSTEAD_OF_MODULE.get(module) or INSTEAD_OF_MODULE.get(top, ANY_NAME)
         yield gap(node, "module", name=module, instead=instead)
 
@@ -281,15 +259,15 @@ def _name(node: ast.AST, path: str) -> Iterator[Gap]:
 
 def builtins(names: Names) -> Iterator[Gap]:
     """Yield builtins that are missing and that the program does not define itself."""
-    for node in names.nodes.of(ast.Name):
+    for node in names.of(ast.Name):
         if node.id in BUILTINS and not names.binds(node.id):
             yield gap(node, "name", name=node.id, instead=BUILTINS[node.id])
 
 
 def attributes(names: Names) -> Iterator[Gap]:
     """Yield attributes that no module or value of the engine has, and those of packs that are assigned."""
-    called = {id(call.func) for call in names.nodes.of(ast.Call)}
-    for node in names.nodes.of(ast.Attribute):
+    called = {id(call.func) for call in names.of(ast.Call)}
+    for node in names.of(ast.Attribute):
         path, is_read = names.path(node), isinstance(node.ctx, ast.Load)
         if path.startswith(PACK):
             if not is_read:
@@ -313,7 +291,7 @@ def keywords(names: Names) -> Iterator[Gap]:
 
 def special_methods(names: Names) -> Iterator[Gap]:
     """Yield special methods and variables of the program's classes that the engine ignores."""
-    for node in names.nodes.of(ast.ClassDef):
+    for node in names.of(ast.ClassDef):
         for statement in node.body:
             for name in names.bound_by(statement):
                 if instead := SPECIAL_METHODS_LACKING.get(name):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import builtins
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Set
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import TypeVar, cast
 
 from ot.runtime.engines.portable.gaps.rules import LAZY, MODULES, NOT_PLAIN, VIEWS
+from ot.runtime.program import bound_names
 
 Node = TypeVar("Node", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -18,43 +19,23 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 PACK = "@"
 # datetime.datetime.now has three parts; nothing that is looked for has more than four.
 _LONGEST_PATH = 4
+# What gives a name a meaning beside names themselves and imports.
+_BINDS: tuple[type[ast.AST], ...] = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.arg, ast.ExceptHandler, ast.MatchAs, ast.MatchStar,
+    ast.MatchMapping,
+)  # fmt: skip
 # Numbers that round() treats alike.
 _MAKES = {"decimal.Decimal": "Decimal", "int": "int"}
 
 
-class Nodes:
-    """The nodes of a program by their type, from one walk."""
-
-    def __init__(self, tree: ast.AST) -> None:
-        found: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
-        waiting = [tree]
-        # Every run waits for this loop: ast.walk() is half as slow again.
-        while waiting:
-            node = waiting.pop()
-            found[type(node)].append(node)
-            for field in node._fields:
-                value = getattr(node, field, None)
-                if isinstance(value, list):
-                    waiting.extend(item for item in cast(list[object], value) if isinstance(item, ast.AST))
-                elif isinstance(value, ast.AST) and field != "ctx":
-                    waiting.append(value)
-        self._by_type = dict(found)
-
-    def types(self) -> Collection[type[ast.AST]]:
-        """Return the types that occur."""
-        return self._by_type.keys()
-
-    def of(self, kind: type[Node]) -> list[Node]:
-        """Return the nodes of exactly this type."""
-        return cast(list[Node], self._by_type.get(kind, []))
-
-
 class Names:
-    """Answers what an expression stands for; whatever the program binds itself is its own."""
+    """The nodes of a program by type, and what they stand for; whatever the program binds itself is its own."""
 
-    def __init__(self, nodes: Nodes, packs: Collection[str]) -> None:
-        self.nodes = nodes
-        self._packs = frozenset(packs)
+    def __init__(self, nodes: Iterable[ast.AST], packs: Collection[str]) -> None:
+        self.by_type: dict[type[ast.AST], list[ast.AST]] = {}
+        for node in nodes:
+            self.by_type.setdefault(type(node), []).append(node)
+        self.packs = frozenset(packs)
         self._bound: dict[str, list[ast.expr | None]] = {}
         self._imports: dict[str, str] = {}
         self._paths: dict[str, str] = {}
@@ -62,61 +43,53 @@ class Names:
         self._collect_imports()
         self._collect_names()
 
+    def of(self, kind: type[Node]) -> list[Node]:
+        """Return the nodes of exactly this type."""
+        return cast(list[Node], self.by_type.get(kind, []))
+
     # ------------------------------------------------------------ what the program binds
 
     def _collect_imports(self) -> None:
-        for node in self.nodes.of(ast.Import):
+        for node in self.of(ast.Import):
             for alias in node.names:
                 top = alias.name.partition(".")[0]
                 self._import(alias.asname or top, alias.name if alias.asname else top)
-        for node in self.nodes.of(ast.ImportFrom):
+        for node in self.of(ast.ImportFrom):
             for alias in node.names:
                 self._import(alias.asname or alias.name, f"{node.module}.{alias.name}")
 
     def _import(self, name: str, path: str) -> None:
-        path = PACK + path if path.partition(".")[0] in self._packs else path
+        path = PACK + path if path.partition(".")[0] in self.packs else path
         # Two imports under one name (a fallback): what it stands for is decided at run time.
         self._imports[name] = path if self._imports.get(name, path) == path else ""
 
     def _collect_names(self) -> None:
         values = {id(target): value for target, value in self._assignments()}
-        for node in self.nodes.of(ast.Name):
+        for node in self.of(ast.Name):
             if not isinstance(node.ctx, ast.Load):
                 self._bound.setdefault(node.id, []).append(values.get(id(node)))
-        for name in self._other_bindings():
+        for name in (name for kind in _BINDS for node in self.of(kind) for name in bound_names(node)):
             self._bound.setdefault(name, []).append(None)
 
     def _assignments(self) -> Iterator[tuple[ast.expr, ast.expr]]:
-        for node in self.nodes.of(ast.Assign):
+        for node in self.of(ast.Assign):
             if len(node.targets) == 1:
                 yield node.targets[0], node.value
-        for node in self.nodes.of(ast.AnnAssign):
+        for node in self.of(ast.AnnAssign):
             if node.value:
                 yield node.target, node.value
-        for node in self.nodes.of(ast.NamedExpr):
+        for node in self.of(ast.NamedExpr):
             yield node.target, node.value
-
-    def _other_bindings(self) -> Iterator[str]:
-        for kind in (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef):
-            yield from (node.name for node in self.nodes.of(kind))
-        yield from (node.arg for node in self.nodes.of(ast.arg))
-        for kind in (ast.ExceptHandler, ast.MatchAs, ast.MatchStar):
-            yield from (node.name for node in self.nodes.of(kind) if node.name)
-        yield from (node.rest for node in self.nodes.of(ast.MatchMapping) if node.rest)
 
     def binds(self, name: str) -> bool:
         """Whether the program gives *name* a meaning of its own, or a pack does."""
-        return name in self._bound or name in self._imports or name in self._packs
-
-    def has_pack(self, name: str) -> bool:
-        """Whether the host binds a pack of this name."""
-        return name in self._packs
+        return name in self._bound or name in self._imports or name in self.packs
 
     @cached_property
     def attributes(self) -> frozenset[str]:
         """The attributes that the program's own classes and objects have."""
-        own = {node.attr for node in self.nodes.of(ast.Attribute) if not isinstance(node.ctx, ast.Load)}
-        for node in self.nodes.of(ast.ClassDef):
+        own = {node.attr for node in self.of(ast.Attribute) if not isinstance(node.ctx, ast.Load)}
+        for node in self.of(ast.ClassDef):
             own.add("__class__")  # objects of the program have it, though no others do
             own.update(name for statement in node.body for name in self.bound_by(statement))
         for call, path in self.calls:
@@ -155,7 +128,7 @@ class Names:
         values = self._bound.get(name)
         if values is None:
             known = name if hasattr(builtins, name) or name in MODULES else ""
-            return self._imports.get(name, PACK + name if name in self._packs else known)
+            return self._imports.get(name, PACK + name if name in self.packs else known)
         if name in self._imports or len(values) != 1 or values[0] is None:
             return ""
         return self.path(values[0])
@@ -163,7 +136,7 @@ class Names:
     @cached_property
     def calls(self) -> list[tuple[ast.Call, str]]:
         """Every call, with what it calls as `path` gives it."""
-        return [(call, self.path(call.func)) for call in self.nodes.of(ast.Call)]
+        return [(call, self.path(call.func)) for call in self.of(ast.Call)]
 
     def is_pack(self, expr: ast.AST) -> bool:
         """Whether *expr* is a pack or something in it."""
@@ -172,13 +145,13 @@ class Names:
     @cached_property
     def uses_packs(self) -> bool:
         """Whether the program names a pack at all."""
-        return any(self.is_pack(node) for node in self.nodes.of(ast.Name))
+        return any(self.is_pack(node) for node in self.of(ast.Name))
 
     @cached_property
     def packs_escape(self) -> bool:
         """Whether a pack is handed on, so that an unknown object may be one."""
-        held = {id(node.value) for node in self.nodes.of(ast.Attribute)}
-        return any(id(node) not in held and self.is_pack(node) for node in self.nodes.of(ast.Name))
+        held = {id(node.value) for node in self.of(ast.Attribute)}
+        return any(id(node) not in held and self.is_pack(node) for node in self.of(ast.Name))
 
     def kind(self, expr: ast.AST | None) -> str:
         """Return ``lazy``, ``view``, ``range``, ``iterator`` or a type if the text shows it, else nothing."""
@@ -223,27 +196,22 @@ class Names:
         """The program's functions, methods and named lambdas."""
         found: dict[str, list[Function]] = {}
         for kind in (ast.FunctionDef, ast.AsyncFunctionDef):
-            for node in self.nodes.of(kind):
+            for node in self.of(kind):
                 found.setdefault(node.name, []).append(node)
         for target, value in self._assignments():
             if isinstance(target, ast.Name) and isinstance(value, ast.Lambda):
                 found.setdefault(target.id, []).append(value)
         return found
 
-    def function_name(self, node: ast.AST) -> str:
-        """Return the name under which the program keeps the function *node*, or nothing."""
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return node.name
-        return self._lambdas.get(id(node), "") if isinstance(node, ast.Lambda) else ""
+    @cached_property
+    def function_names(self) -> dict[int, str]:
+        """The name under which the program keeps each of its functions."""
+        return {id(function): name for name, known in self.functions.items() for function in known}
 
     @cached_property
     def tools(self) -> ToolCalls:
         """Which parts of the program call tools."""
         return ToolCalls(self)
-
-    @cached_property
-    def _lambdas(self) -> dict[int, str]:
-        return {id(value): target.id for target, value in self._assignments() if isinstance(target, ast.Name)}
 
 
 def _words(call: ast.Call) -> Iterator[str]:
@@ -258,22 +226,23 @@ class ToolCalls:
 
     def __init__(self, names: Names) -> None:
         self._names = names
-        self._order: list[tuple[ast.AST, int]] = []
+        self._parents: dict[int, ast.AST] = {}
         self._callers: dict[str, set[str]] = defaultdict(set)
-        self._walk(names.nodes.of(ast.Module)[0])
+        self._walk(names.of(ast.Module)[0])
         self._functions = self._functions_that_call()
-        self._parts = self.around({id(call) for call, _ in names.calls if self._callee(call.func) in self._functions})
+        self._parts = self.around(call for call, _ in names.calls if self._callee(call.func) in self._functions)
 
     def _walk(self, tree: ast.AST) -> None:
-        """Write down every node with the place of its parent, and who calls whom by name."""
-        waiting = [(tree, -1, "")]
+        """Write down the parent of every node, and who calls whom by name."""
+        waiting = [(tree, "")]
         while waiting:
-            node, parent, function = waiting.pop()
+            node, function = waiting.pop()
             if isinstance(node, ast.Call):
                 self._callers[self._callee(node.func)].add(function)
-            inside = self._names.function_name(node) or function
-            waiting.extend((child, len(self._order), inside) for child in ast.iter_child_nodes(node))
-            self._order.append((node, parent))
+            inside = self._names.function_names.get(id(node), function)
+            for child in ast.iter_child_nodes(node):
+                self._parents[id(child)] = node
+                waiting.append((child, inside))
 
     def _callee(self, func: ast.expr) -> str:
         if self._names.is_pack(func):
@@ -288,16 +257,15 @@ class ToolCalls:
             waiting.extend(more)
         return frozenset(found)
 
-    def around(self, ids: Set[int]) -> frozenset[int]:
-        """Return *ids* and the ids of what these nodes stand in, up to the function that holds them."""
-        found, places = set(ids), set[int]()
-        for place in range(len(self._order) - 1, -1, -1):
-            node, parent = self._order[place]
-            if place in places or id(node) in found:
-                found.add(id(node))
-                if not isinstance(node, Function):
-                    places.add(parent)
-        return frozenset(found)
+    def around(self, nodes: Iterable[ast.AST]) -> set[int]:
+        """Return the ids of *nodes* and of what they stand in, up to the function that holds them."""
+        found: set[int] = set()
+        for node in nodes:
+            outer: ast.AST | None = node
+            while outer and id(outer) not in found:
+                found.add(id(outer))
+                outer = None if isinstance(outer, Function) else self._parents.get(id(outer))
+        return found
 
     def within(self, *nodes: ast.AST) -> bool:
         """Whether running these nodes can call a tool."""

@@ -15,37 +15,27 @@ from ot.runtime.engines.portable.gaps.rules import FIND_ALL, PATTERNS, SAFE_REPL
 # Parsing a longer pattern would cost more than the run; nobody writes one by hand.
 _LONGEST_PATTERN = 500
 _CAN_BE_EMPTY = re.compile(r"[*{|]|(?<!\()\?")
-_REPLACEMENT_AT = 1
 
 
 def regular_expressions(names: Names) -> Iterator[Gap]:
     """Yield patterns and replacements that mean something else here than in CPython."""
     for call, path in names.calls:
-        if function := _function_of_re(names, call, path):
-            pattern = _pattern(names, call)
+        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        compiled = _compiled(names, call.func) if method in FIND_ALL else None
+        function = method if compiled else path.removeprefix("re.")
+        if compiled or (path.startswith("re.") and function in TAKE_PATTERN):
+            pattern = _text(names, _argument(compiled or call, 0, "pattern"))
             yield from _checked_pattern(call, pattern, function)
             if function == "sub":
-                yield from _replacement(names, call, pattern)
+                text = _text(names, _argument(call, 0 if compiled else 1, "repl"))
+                yield from _replacement(call, text, pattern)
 
 
-def _function_of_re(names: Names, call: ast.Call, path: str) -> str:
-    if path.startswith("re.") and path[3:] in TAKE_PATTERN:
-        return path[3:]
-    if isinstance(call.func, ast.Attribute) and call.func.attr in FIND_ALL:
-        return call.func.attr if _compiled(names, call.func.value) else ""
-    return ""
-
-
-def _compiled(names: Names, expr: ast.expr) -> ast.Call | None:
-    """Return the re.compile() that *expr* comes from."""
-    expr = names.only_value(expr) or expr
-    return expr if isinstance(expr, ast.Call) and names.path(expr.func) == "re.compile" else None
-
-
-def _pattern(names: Names, call: ast.Call) -> str | None:
-    """Return the pattern of the call, if it is written out."""
-    compiled = _compiled(names, call.func.value) if isinstance(call.func, ast.Attribute) else None
-    return _text(names, _argument(compiled or call, 0, "pattern"))
+def _compiled(names: Names, method: ast.expr) -> ast.Call | None:
+    """Return the re.compile() whose pattern *method* is looked up in."""
+    owner = method.value if isinstance(method, ast.Attribute) else None
+    made = names.only_value(owner) or owner
+    return made if isinstance(made, ast.Call) and names.path(made.func) == "re.compile" else None
 
 
 def _argument(call: ast.Call, position: int, keyword: str) -> ast.expr | None:
@@ -81,9 +71,7 @@ def _parsed(pattern: str) -> Any:
         return _parser.parse("")  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
 
 
-def _replacement(names: Names, call: ast.Call, pattern: str | None) -> Iterator[Gap]:
-    on_pattern = isinstance(call.func, ast.Attribute) and _compiled(names, call.func.value)
-    text = _text(names, _argument(call, _REPLACEMENT_AT - bool(on_pattern), "repl"))
+def _replacement(call: ast.Call, text: str | None, pattern: str | None) -> Iterator[Gap]:
     if text is None or not re.fullmatch(SAFE_REPLACEMENT, text):
         yield gap(call, "replacement")
     elif pattern is not None and len(pattern) <= _LONGEST_PATTERN and "\\" in text:

@@ -23,8 +23,10 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def _special(names: str, instead: str) -> dict[str, str]:
-    return {f"__{name}__": instead for name in names.split()}
+def table(text: str) -> dict[str, str]:
+    """Return the advice for each name of *text*, whose lines are ``names: advice``."""
+    rows = (line.partition(": ") for line in text.strip().splitlines())
+    return {name: instead for names, _, instead in rows for name in names.split()}
 
 
 MODULES: Final = _names(
@@ -37,30 +39,32 @@ MODULES: Final = _names(
 
 # ---------------------------------------------------------------- special methods of a program's own classes
 
-SPECIAL_METHODS_LACKING: Final = {
-    "__len__": "use a method of another name: p.size()",
-    "__bool__": "use a method of another name: p.is_empty()",
-    "__ne__": "write __eq__ only",
-    "__format__": "write __str__, without a format specification",
-    "__new__": "use a plain function that returns the object",
-    "__del__": "use with, or try/finally",
-    "__reversed__": "use a method that returns a list",
-    "__missing__": "use dict.get() or defaultdict",
-    "__await__": "use async def",
-    "__aenter__": "use __enter__ and with",
-    "__aexit__": "use __exit__ and with",
-    "__aiter__": "use __iter__ and for",
-    "__anext__": "use __next__ and for",
-    "__fspath__": "use str(path)",
-    **_special("lt le gt ge", "compare with a key: sorted(xs, key=lambda x: x.n), x.n < y.n"),
-    **_special("getattr getattribute setattr delattr get set set_name", "attributes cannot be guarded: use methods"),
-    **_special("bytes complex delitem", "use a method of another name"),
-    **_special("slots class_getitem init_subclass instancecheck", "leave it out"),
-    **_special(
-        "iadd isub imul imatmul itruediv ifloordiv imod ipow ilshift irshift iand ixor ior",
-        "write the plain operator's method, which returns a new object",
-    ),
-}
+SPECIAL_METHODS_LACKING: Final = table(
+    """
+    __len__: use a method of another name: p.size()
+    __bool__: use a method of another name: p.is_empty()
+    __ne__: write __eq__ only
+    __format__: write __str__, without a format specification
+    __new__: use a plain function that returns the object
+    __del__: use with, or try/finally
+    __reversed__: use a method that returns a list
+    __missing__: use dict.get() or defaultdict
+    __await__: use async def
+    __aenter__: use __enter__ and with
+    __aexit__: use __exit__ and with
+    __aiter__: use __iter__ and for
+    __anext__: use __next__ and for
+    __fspath__: use str(path)
+    __lt__ __le__ __gt__ __ge__: compare with a key: sorted(xs, key=lambda x: x.n), x.n < y.n
+    __getattr__ __getattribute__ __setattr__ __delattr__ __get__ __set__: attributes cannot be guarded: use methods
+    __set_name__: attributes cannot be guarded: use methods
+    __bytes__ __complex__ __delitem__: use a method of another name
+    __slots__ __class_getitem__ __init_subclass__ __instancecheck__: leave it out
+    __iadd__ __isub__ __imul__ __imatmul__: write the plain operator's method, which returns a new object
+    __itruediv__ __ifloordiv__ __imod__ __ipow__: write the plain operator's method, which returns a new object
+    __ilshift__ __irshift__ __iand__ __ixor__ __ior__: write the plain operator's method, which returns a new object
+    """
+)
 # Special methods in which a tool may be called; the interpreter runs the others itself and cannot wait inside them.
 SPECIAL_METHODS_THAT_WAIT: Final = frozenset({"__init__", "__call__", "__enter__", "__exit__"})
 
@@ -168,8 +172,7 @@ RULES: Final = {
 
 def gap(node: ast.AST, rule: str | Rule, *, instead: str = "", **names: str) -> Gap:
     """Return the gap that *rule* describes, at the line of *node*, with *names* put into its text."""
-    found = RULES[rule] if isinstance(rule, str) else rule
-    what, advice = found
+    what, advice = RULES[rule] if isinstance(rule, str) else rule
     # Not str.format(): the texts show code, and code has braces of its own.
     for name, value in names.items():
         what, advice = what.replace(f"{{{name}}}", value), advice.replace(f"{{{name}}}", value)

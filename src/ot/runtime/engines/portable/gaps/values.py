@@ -5,18 +5,18 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import reduce
 from itertools import chain
 from operator import add
-from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from ot.errors import Gap
 from ot.runtime.engines.portable.gaps.library import BUILTINS, LACKING_ATTRIBUTES, METHODS, caught
 from ot.runtime.engines.portable.gaps.names import PACK, Names
 from ot.runtime.engines.portable.gaps.rules import gap
+from ot.runtime.program import outside_functions
 
 _FUNCTIONS: tuple[type[ast.AST], ...] = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
@@ -34,27 +34,23 @@ _EXCEPTIONS = frozenset(
 
 def builtins_as_items(names: Names) -> Iterator[Gap]:
     """Yield items that are called like a builtin: in comprehensions outside of functions the engine reads that."""
-    found = [
-        (node, target)
-        for node in names.nodes.of(ast.comprehension)
-        for target in ast.walk(node.target)
-        if isinstance(target, ast.Name) and target.id in _PYTHONS_OWN
-    ]
-    functions = [part for kind in _FUNCTIONS for part in names.nodes.of(kind)] if found else []
-    inside = {id(node) for function in functions for node in ast.walk(function)}
-    yield from (gap(target, "builtin as item", name=target.id) for node, target in found if id(node) not in inside)
+    outside = outside_functions(names.of(ast.Module)[0].body, _FUNCTIONS)
+    for node in (node for node in outside if isinstance(node, ast.comprehension)):
+        for target in ast.walk(node.target):
+            if isinstance(target, ast.Name) and target.id in _PYTHONS_OWN:
+                yield gap(target, "builtin as item", name=target.id)
 
 
 def constants(names: Names) -> Iterator[Gap]:
     """Yield texts that the engine cannot hold."""
-    for node in names.nodes.of(ast.Constant):
+    for node in names.of(ast.Constant):
         if isinstance(node.value, str) and not node.value.isascii() and _SURROGATE.search(node.value):
             yield gap(node, "surrogate")
 
 
 def equal_keys(names: Names) -> Iterator[Gap]:
     """Yield dicts written with keys that are equal and of different types, such as 1 and True."""
-    for node in names.nodes.of(ast.Dict):
+    for node in names.of(ast.Dict):
         seen: dict[Any, Any] = {}
         for key in node.keys:
             if isinstance(key, ast.Constant):
@@ -65,9 +61,9 @@ def equal_keys(names: Names) -> Iterator[Gap]:
 
 def caught_asserts(names: Names) -> Iterator[Gap]:
     """Yield asserts whose message a handler of the program may read: the engine adds the failed comparison to it."""
-    handlers = [handler for handler in names.nodes.of(ast.ExceptHandler) if handler.name]
+    handlers = [handler for handler in names.of(ast.ExceptHandler) if handler.name]
     if any(name in _CATCH_ASSERT for handler in handlers for name in caught(handler)):
-        asserts = names.nodes.of(ast.Assert)
+        asserts = names.of(ast.Assert)
         yield from (gap(node, "caught assert") for node in asserts if not isinstance(node.test, ast.Constant))
 
 
@@ -76,7 +72,7 @@ def caught_asserts(names: Names) -> Iterator[Gap]:
 
 def types_of_exceptions(names: Names) -> Iterator[Gap]:
     """Yield comparisons of type(error) with an exception's class, which are never true."""
-    for node in names.nodes.of(ast.Compare):
+    for node in names.of(ast.Compare):
         sides = [node.left, *node.comparators]
         if any(isinstance(side, ast.Call) and names.path(side.func) == "type" for side in sides):
             groups = [side.elts for side in sides if isinstance(side, (ast.Tuple, ast.List, ast.Set))]
@@ -86,21 +82,16 @@ def types_of_exceptions(names: Names) -> Iterator[Gap]:
 
 def nans_compared(names: Names) -> Iterator[Gap]:
     """Yield comparisons that find a nan in a collection: it is equal to itself there."""
-    nans = {
-        id(node)
-        for kind in (ast.Call, ast.Attribute, ast.Name)
-        for node in names.nodes.of(kind)
-        if _is_nan(names, node)
-    }
+    nans = {id(node) for kind in (ast.Call, ast.Attribute, ast.Name) for node in names.of(kind) if _is_nan(names, node)}
     if not nans:
         return
-    values = {node.id: names.only_value(node) for node in names.nodes.of(ast.Name)}
+    values = {node.id: names.only_value(node) for node in names.of(ast.Name)}
     held = {name for name, value in values.items() if value and any(id(part) in nans for part in ast.walk(value))}
 
     def has_nan(expr: ast.expr) -> bool:
         return any(id(part) in nans or (isinstance(part, ast.Name) and part.id in held) for part in ast.walk(expr))
 
-    for node in names.nodes.of(ast.Compare):
+    for node in names.of(ast.Compare):
         sides = [node.left, *node.comparators]
         inside = any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops)
         inside = inside or any(isinstance(names.only_value(side) or side, _DISPLAYS) for side in sides)
@@ -122,7 +113,6 @@ def _is_nan(names: Names, expr: ast.expr) -> bool:
 _LONGEST_LIST = 100
 # What is longer, by a factor, is refused without being worked out.
 _LONGEST_SUM = 10_000
-Check = Callable[[Names, ast.Call], Iterator[Gap]]
 
 
 def calls(names: Names) -> Iterator[Gap]:
@@ -200,6 +190,4 @@ def _setattr(names: Names, call: ast.Call) -> Iterator[Gap]:
         yield gap(call, "pack attribute", name=names.path(call.args[0]).removeprefix(PACK))
 
 
-_CHECKS: MappingProxyType[str, Check] = MappingProxyType(
-    {"getattr": _hasattr, "hasattr": _hasattr, "round": _round, "setattr": _setattr, "sum": _sum}
-)
+_CHECKS: Final = {"getattr": _hasattr, "hasattr": _hasattr, "round": _round, "setattr": _setattr, "sum": _sum}

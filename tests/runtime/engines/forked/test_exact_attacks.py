@@ -19,10 +19,10 @@ from ot.runtime.engines.forked.exact import ALWAYS
 from ot.runtime.engines.forked.jail.syscalls import ALLOWED, AUDIT_ARCH, CHECKED, number
 from system_package import require_programs
 
-PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "security.md"
+PAGE = Path(__file__).parents[4] / "docs" / "explanation" / "security.md"
 ENDS = {"value", "ProgramFailed", "LimitExceeded", "EngineCrashed"}
 MAX_PAUSE_SECONDS = 1.5
-"""0.1 to 0.3 s were measured; beyond this only what an idle process of the same moment was kept waiting counts."""
+"""0.1 to 0.3 s were measured; time in which others had the processors does not count."""
 MAX_GROWTH_MB = 400
 
 
@@ -97,7 +97,7 @@ def test_honest_runs_beside_them_are_answered_rightly_and_nothing_is_reached(way
 @pytest.mark.parametrize("way", EACH_WAY)
 def test_the_server_neither_stands_still_nor_fills_its_memory(way: str) -> None:
     found = attacked(way)["unruly"]
-    assert found["pause"] < MAX_PAUSE_SECONDS + found["pause_of_idle"]
+    assert found["pause"] < MAX_PAUSE_SECONDS
     assert found["grown_mb"] < MAX_GROWTH_MB
 
 

@@ -15,6 +15,7 @@ from ot.config.models import Limits
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.engines.forked.jail import lockdown
+from ot.runtime.engines.forked.jail.channel import Room
 from ot.runtime.engines.forked.jail.lockdown import MAX_THREADS, MAX_THREADS_BESIDE, most_threads_beside
 from ot.runtime.program import parse_program
 
@@ -92,5 +93,5 @@ def test_a_user_who_shares_with_other_programs_is_bounded_too(monkeypatch: pytes
 
 
 def test_every_child_gets_the_limit() -> None:
-    kinds = dict(lockdown._limits(lockdown.ChildLimits(1 << 20, 1), 0, 700))  # pyright: ignore[reportPrivateUsage] - what is set is not seen from outside
+    kinds = dict(lockdown._limits(Room(1 << 20, 1), 0, 700))  # pyright: ignore[reportPrivateUsage] - what is set is not seen from outside
     assert kinds[resource.RLIMIT_NPROC] == 700

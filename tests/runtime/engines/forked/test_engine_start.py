@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from exact_attacks import NoPacks
 
 from ot.config.models import Engines, Limits
 from ot.errors import EngineCrashed, EngineUnavailable
@@ -20,7 +21,6 @@ from ot.runtime.engines.forked.zygote_process import ZygoteProcess
 from ot.runtime.program import parse_program
 from ot.workspace import Workspace
 from run_app import paths_in
-from runtime.engines.exact_attacks import NoPacks
 
 pytestmark = pytest.mark.anyio
 

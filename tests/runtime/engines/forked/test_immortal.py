@@ -15,7 +15,7 @@ from ot.execution.deadline import Deadline
 from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.program import parse_program
 
-SOURCE = Path(__file__).parents[3] / "src"
+SOURCE = Path(__file__).parents[4] / "src"
 USE = """
 import sys, os, gc, asyncio, csv, dataclasses, datetime, decimal, enum, json, re, statistics, typing, weakref
 sys.path.insert(0, sys.argv[1])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from exact_attacks import NoPacks
 
 from ot.config.models import Engines, Limits
 from ot.errors import EngineUnavailable
@@ -21,7 +22,6 @@ from ot.runtime.engines.forked.jail_command import Packages
 from ot.runtime.program import parse_program
 from ot.workers.pack_environment import PackEnvironments
 from run_app import error_of, running_app, value_of
-from runtime.engines.exact_attacks import NoPacks
 
 pytestmark = [
     pytest.mark.anyio,

@@ -25,8 +25,9 @@ from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import Constant, Function, Missing, StillbornRun
 from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.engines.forked.forked_run import ForkedRun
+from ot.runtime.engines.forked.jail.channel import Room
 from ot.runtime.engines.forked.jail_command import trusted_command
-from ot.runtime.engines.forked.ready_children import ReadyChildren, Room
+from ot.runtime.engines.forked.ready_children import ReadyChildren
 from ot.runtime.engines.forked.trusted import TrustedEngine
 from ot.runtime.engines.forked.zygote_process import ZygoteProcess
 from ot.runtime.program import parse_program

@@ -21,7 +21,7 @@ from ot.errors import EngineCrashed, EngineUnavailable
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.forked.exact import ALWAYS, ExactEngine
-from ot.runtime.engines.forked.ready_children import Room
+from ot.runtime.engines.forked.jail.channel import Room
 from ot.runtime.engines.forked.zygote_process import JailReport, ZygoteProcess
 from ot.runtime.program import parse_program
 from pace import PATIENCE

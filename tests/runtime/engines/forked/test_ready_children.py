@@ -13,8 +13,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 
 from ot.errors import EngineCrashed
+from ot.runtime.engines.forked.jail.channel import Room
 from ot.runtime.engines.forked.jail_command import trusted_command
-from ot.runtime.engines.forked.ready_children import ReadyChildren, Room
+from ot.runtime.engines.forked.ready_children import ReadyChildren
 from ot.runtime.engines.forked.zygote_process import ZygoteProcess
 
 pytestmark = pytest.mark.anyio

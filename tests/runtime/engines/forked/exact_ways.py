@@ -14,7 +14,7 @@ from typing import Any
 import exact_attacks
 import pytest
 
-SOURCE = Path(__file__).parents[3] / "src"
+SOURCE = Path(__file__).parents[4] / "src"
 AS_USER = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 """Becomes an ordinary user without any capability, also where no other user could read this Python."""
 WAYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
