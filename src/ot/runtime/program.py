@@ -9,7 +9,7 @@ import tokenize
 import warnings
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
@@ -23,6 +23,8 @@ TOKEN = re.compile(r"\w++|[^\w\s]")
 """Python sees no more tokens than this finds."""
 WORD = re.compile(r"[^\W\d]\w*")
 LONG_SOURCE = 1 << 16
+Edit = tuple[int, int, str]
+"""A range of bytes of a program's source, and what takes its place."""
 BETWEEN_STATEMENTS = frozenset({tokenize.NL, tokenize.COMMENT, tokenize.ENDMARKER})
 
 
@@ -33,6 +35,12 @@ class Program:
     source: str
     tree: ast.Module
     written: str
+    prelude: tuple[tuple[str, str], ...] = ()
+    """Names that the program uses without saying where they come from, each with the statement that says it."""
+    answers: tuple[str, ...] = ()
+    """The variables that it assigns last: its answer when it has no other."""
+    tolerated: tuple[str, ...] = ()
+    """The rows of the table of tolerances by which it was read."""
 
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:
@@ -42,7 +50,7 @@ class Program:
     @cached_property
     def returns(self) -> bool:
         """Whether a ``return`` stands outside every function."""
-        return any(isinstance(node, ast.Return) for node in _outside_functions(self.tree.body))
+        return any(isinstance(node, ast.Return) for node in outside_functions(self.tree.body))
 
     @property
     def ends_in_expression(self) -> bool:
@@ -62,7 +70,7 @@ class Program:
     @cached_property
     def binds(self) -> frozenset[str]:
         """The names that the program itself gives a meaning, in any scope."""
-        return frozenset(name for node in self.nodes for name in _bound_names(node))
+        return frozenset(name for node in self.nodes for name in bound_names(node))
 
     @cached_property
     def magic(self) -> tuple[str, ...]:
@@ -97,15 +105,25 @@ class Program:
         awaits = [node.value for node in self.nodes if isinstance(node, ast.Await)]
         if not awaits:
             return frozenset()
+        return frozenset(self.span(call) for awaited in awaits for call in awaited_calls(awaited))
+
+    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        """Return the range of bytes of the source that *node* takes."""
         starts = self._line_starts
-        return frozenset(
-            (
-                starts[call.lineno - 1] + call.col_offset,
-                starts[(call.end_lineno or call.lineno) - 1] + (call.end_col_offset or 0),
-            )
-            for awaited in awaits
-            for call in awaited_calls(awaited)
-        )
+        last = starts[(node.end_lineno or node.lineno) - 1]
+        return starts[node.lineno - 1] + node.col_offset, last + (node.end_col_offset or 0)
+
+    def edited(self, edits: Iterable[Edit]) -> Program:
+        """Return the program with *edits* made, every other line where it was; it keeps the model's own words.
+
+        What replaces several lines is followed by as many line ends: it must stand where those mean nothing.
+        """
+        source = self.source.encode()
+        for start, end, text in sorted(edits, reverse=True):
+            lost = source.count(b"\n", start, end) - text.count("\n")
+            source = source[:start] + text.encode() + b"\n" * lost + source[end:]
+        changed = parse_program(source.decode(), max_bytes=1 << 30)
+        return replace(self, source=changed.source, tree=changed.tree)
 
     @cached_property
     def _line_starts(self) -> list[int]:
@@ -287,7 +305,8 @@ def _layout(lines: list[str]) -> tuple[set[int], set[int]]:
     return inside, starts
 
 
-def _outside_functions(body: list[ast.stmt]) -> Iterator[ast.AST]:
+def outside_functions(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
+    """Yield the nodes of *body* that are run with it: what stands in a function or a class is left out."""
     todo: list[ast.AST] = list(body)
     while todo:
         node = todo.pop()
@@ -296,7 +315,8 @@ def _outside_functions(body: list[ast.stmt]) -> Iterator[ast.AST]:
             todo.extend(ast.iter_child_nodes(node))
 
 
-def _bound_names(node: ast.AST) -> Iterator[str]:
+def bound_names(node: ast.AST) -> Iterator[str]:
+    """Yield the names that *node* itself gives a meaning."""
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
             yield name

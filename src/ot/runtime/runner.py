@@ -7,7 +7,7 @@ import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -24,18 +24,18 @@ from ot.logs import current_run
 from ot.output.finish import Asked, Finish
 from ot.output.result_pages import is_page
 from ot.registry.tool_loader import loaded_tool
-from ot.runtime.aliases import expand_aliases
 from ot.runtime.engines.engine import NO_VALUE, Engine, Outcome
 from ot.runtime.failure_text import failure_text
 from ot.runtime.fence_processor import strip_fences
 from ot.runtime.pack_proxy import PackProxy, TellProgress
-from ot.runtime.program import Program, Reading, parse_program
+from ot.runtime.program import Program, Reading
 from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.reply import Reply
 from ot.runtime.reply_blocks import ReplyBlocks, redacted
 from ot.runtime.run_budget import MAX_DEPTH, RunBudget, current_budget
 from ot.runtime.sessions import Sessions
 from ot.runtime.snippets import Snippets
+from ot.runtime.tolerances import read_program, unwrapped
 from ot.stats.rows import RunObserver, RunRow
 from ot.values.parts import NotSerializable
 
@@ -64,6 +64,13 @@ class _Trail:
     packs: PackProxy | None = None
     called: tuple[str, str] | None = None
     """The tool that is called without a program."""
+    outcome: Outcome | None = None
+
+    @property
+    def tolerated(self) -> list[str]:
+        """The rows of the table of tolerances that were used."""
+        found = (self.program, self.packs, self.outcome)
+        return list(dict.fromkeys(row for part in found if part for row in part.tolerated))
 
     @property
     def single_call(self) -> tuple[str, str] | None:
@@ -118,13 +125,17 @@ class Runner:
     async def _program(self, command: str) -> Program:
         if len(command) > self._limits.command_bytes:
             return self._parsed(command)  # the parser refuses it before anything else looks at it
-        code = await self._snippets.expand(strip_fences(command))
+        text, rows = unwrapped(strip_fences(command))
+        code = await self._snippets.expand(text)
         if len(code) <= QUICK_CHARACTERS:
-            return self._parsed(code)
-        return await anyio.to_thread.run_sync(self._parsed, code, abandon_on_cancel=True)
+            program = self._parsed(code)
+        else:
+            program = await anyio.to_thread.run_sync(self._parsed, code, abandon_on_cancel=True)
+        return replace(program, tolerated=(*rows, *program.tolerated)) if rows else program
 
     def _parsed(self, code: str) -> Program:
-        return expand_aliases(parse_program(code, max_bytes=self._limits.command_bytes), self._aliases)
+        packs = self.executor.registry.packs
+        return read_program(code, max_bytes=self._limits.command_bytes, aliases=self._aliases, packs=packs)
 
     async def run(
         self,
@@ -175,7 +186,7 @@ class Runner:
 
     async def _answer(self, work: Callable[[RunBudget], Awaitable[Outcome]], trail: _Trail, budget: RunBudget) -> Reply:
         try:
-            outcome = await work(budget)
+            outcome = trail.outcome = await work(budget)
             return await self._in_time(self._success(outcome, trail), outcome, budget)
         except OneToolError as error:
             return await self._failure(error, trail)
@@ -188,7 +199,7 @@ class Runner:
         calls, given, own = (packs.calls, packs.tool_chars, packs.ot_chars) if packs else (0, 0, 0)
         row = RunRow(
             time.time(), trail.caller.principal, trail.caller.client, trail.run_id, chars_in, chars,
-            round(seconds * 1000, 3), error, calls, given, own, self.engine.name,
+            round(seconds * 1000, 3), error, calls, given, own, self.engine.name, tuple(trail.tolerated),
         )  # fmt: skip
         fields = {"run": trail.run_id, "client": trail.caller.client, "calls": calls, "resultLen": chars}
         # A program that fails is its author's business: nothing here went wrong.
@@ -307,4 +318,4 @@ class Runner:
     def _meta(self, trail: _Trail, error: str = "") -> dict[str, Any]:
         meta: dict[str, Any] = {"engine": self.engine.name, "run": trail.run_id}
         meta["ms"] = round((time.monotonic() - trail.started) * 1000, 1)
-        return meta | ({"error": error} if error else {})
+        return meta | ({"error": error} if error else {}) | ({"tolerated": rows} if (rows := trail.tolerated) else {})

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Collection, Iterator
 from types import CodeType
 from typing import Any
 
 FILE = "<program>"
-LATER, NO_VALUE = "__ot_later__", "__ot_no_value__"
+LATER, NO_VALUE, AWAITABLE, IMPORT_ALL = "__ot_later__", "__ot_no_value__", "__ot_awaitable__", "__ot_import_all__"
 """Names that a program is given beside the builtins."""
 PROGRAM = "__ot_program__"
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -28,6 +29,8 @@ def compile_program(source: str, awaited: Collection[Span], file: str = FILE) ->
     tree = ast.parse(source, file)
     if awaited:
         _call_later(tree, source, awaited)
+    if "await" in source:
+        _take_values(tree)
     if any(isinstance(node, ast.Return) for node in _outside_functions(tree.body)):
         return _with_returns(tree, file)
     body, last = tree.body, None
@@ -48,7 +51,7 @@ def _with_returns(tree: ast.Module, file: str) -> Steps:
     first = 0
     while first < len(tree.body) and _is_future(tree.body[first]):
         first += 1
-    future, body = tree.body[:first], tree.body[first:]
+    future, body = tree.body[:first], [_InFunction().visit(statement) for statement in tree.body[first:]]
     last = body[-1]
     if isinstance(last, ast.Expr):
         body[-1] = ast.copy_location(ast.Return(last.value), last)
@@ -66,6 +69,32 @@ def _with_returns(tree: ast.Module, file: str) -> Steps:
     module = ast.fix_missing_locations(ast.Module([*future, ast.copy_location(function, body[0])], []))
     steps = [(_compile(module, "exec", file), False), (_compile(ending, "eval", file), True)]
     return steps, waits
+
+
+class _InFunction(ast.NodeTransformer):
+    """Writes in other words what may stand in a module and not in a function whose names are global."""
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        if not isinstance(node.target, ast.Name):
+            return node
+        plain = ast.Assign([node.target], node.value) if node.value else ast.Pass()
+        return ast.fix_missing_locations(ast.copy_location(plain, node))
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:
+        if node.names[0].name != "*":
+            return node
+        call = ast.Call(ast.Name(IMPORT_ALL, ast.Load()), [ast.Constant(ast.unparse(node))], [])
+        return ast.fix_missing_locations(ast.copy_location(ast.Expr(call), node))
+
+    def _leave(self, node: ast.AST) -> ast.AST:
+        return node
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _leave
+
+
+def import_all(statement: str) -> None:
+    """Import into the program's names, as *statement* says, whatever function it stands in."""
+    exec(statement, sys._getframe(1).f_globals)
 
 
 def _is_future(node: ast.stmt) -> bool:
@@ -112,6 +141,14 @@ def _call_later(tree: ast.Module, source: str, awaited: Collection[Span]) -> Non
         if isinstance(node, ast.Call) and _span(node, starts) in wanted:
             name = ast.copy_location(ast.Name(LATER, ast.Load()), node.func)
             node.func = ast.copy_location(ast.Call(name, [node.func], []), node.func)
+
+
+def _take_values(tree: ast.Module) -> None:
+    """Let ``await`` take a value that is there already."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Await):
+            name = ast.copy_location(ast.Name(AWAITABLE, ast.Load()), node.value)
+            node.value = ast.copy_location(ast.Call(name, [node.value], []), node.value)
 
 
 def _span(node: ast.expr, starts: list[int]) -> Span:
