@@ -59,7 +59,7 @@ def _with_line(head: str, line: int | None, source: str, hint: str) -> str:
 
 def _syntax_hint(error: InvalidSyntax) -> str:
     if error.source.startswith(("```", "~~~")):
-        return "give the program alone, or one fenced block and nothing around it"
+        return "give the program alone, or one fenced block of Python"
     return error.hint
 
 

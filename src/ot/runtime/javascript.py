@@ -8,7 +8,8 @@ from typing import Final
 
 MOST_CHARACTERS: Final = 10_000
 SIGNS: Final = re.compile(
-    r"(?m)^[ \t]{0,80}(?:(?:const|let|var)[ \t][\w{\[]|(?:async[ \t])?function\b|(?:for|if|while)[ \t]?\(.{0,200}\) \{)"
+    r"(?m)^[ \t]{0,80}(?:(?:const|let|var)[ \t][^=\n]{1,200}="
+    r"|(?:async[ \t])?function\b|(?:for|if|while)[ \t]?\(.{0,200}\) \{)"
     r"|===|=>|\bconsole\.log\("
 )
 ADVICE: Final = (

@@ -24,18 +24,19 @@ from ot.logs import current_run
 from ot.output.finish import Asked, Finish
 from ot.output.result_pages import is_page
 from ot.registry.tool_loader import loaded_tool
+from ot.runtime.aliases import expand_aliases
 from ot.runtime.engines.engine import NO_VALUE, Engine, Outcome
 from ot.runtime.failure_text import failure_text
 from ot.runtime.fence_processor import strip_fences
 from ot.runtime.pack_proxy import PackProxy, TellProgress
-from ot.runtime.program import Program, Reading
+from ot.runtime.program import Program, Reading, parse_program
 from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.reply import Reply
 from ot.runtime.reply_blocks import ReplyBlocks, redacted
 from ot.runtime.run_budget import MAX_DEPTH, RunBudget, current_budget
 from ot.runtime.sessions import Sessions
 from ot.runtime.snippets import Snippets
-from ot.runtime.tolerances import read_program, unwrapped
+from ot.runtime.tolerances import program_in, tolerate, unwrapped
 from ot.stats.rows import RunObserver, RunRow
 from ot.values.parts import NotSerializable
 
@@ -125,7 +126,7 @@ class Runner:
     async def _program(self, command: str) -> Program:
         if len(command) > self._limits.command_bytes:
             return self._parsed(command)  # the parser refuses it before anything else looks at it
-        text, rows = unwrapped(strip_fences(command))
+        text, rows = unwrapped(strip_fences(command), self._aliases)
         code = await self._snippets.expand(text)
         if len(code) <= QUICK_CHARACTERS:
             program = self._parsed(code)
@@ -134,8 +135,11 @@ class Runner:
         return replace(program, tolerated=(*rows, *program.tolerated)) if rows else program
 
     def _parsed(self, code: str) -> Program:
-        packs = self.executor.registry.packs
-        return read_program(code, max_bytes=self._limits.command_bytes, aliases=self._aliases, packs=packs)
+        program = program_in(code, self._parse, self._aliases)
+        return tolerate(expand_aliases(program, self._aliases), self.executor.registry.packs)
+
+    def _parse(self, code: str) -> Program:
+        return parse_program(code, max_bytes=self._limits.command_bytes)
 
     async def run(
         self,

@@ -15,11 +15,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, cast
 
-from ot.errors import InvalidSyntax
+from ot.errors import CommandTooLong, InvalidSyntax
 from ot.registry.tool import Tool
-from ot.runtime.aliases import expand_aliases
 from ot.runtime.fence_processor import strip_fences
 from ot.runtime.javascript import javascript_advice
 from ot.runtime.program import Edit, Program, bound_names, normalise_indentation, outside_functions, parse_program
@@ -42,26 +41,21 @@ TABLE: Final = {
 """What is tolerated: each row by the name that replies and statistics give it."""
 
 
-def read_program(code: str, *, max_bytes: int, aliases: Mapping[str, str], packs: Collection[str]) -> Program:
-    """Return *code* as a program, with what has one plausible meaning read as that.
+def program_in(code: str, parse: Callable[[str], Program], aliases: Collection[str]) -> Program:
+    """Return what *parse* makes of *code*, or of the only fenced block in it.
 
     Raises:
-        CommandTooLong: As ``parse_program``.
         InvalidSyntax: It is no program, and holds none.
     """
     try:
-        program = parse_program(code, max_bytes=max_bytes)
+        return parse(code)
     except InvalidSyntax as error:
-        if (inside := fenced_in_prose(code)) is None:
+        if (inside := fenced_in_prose(code, parse)) is None:
             error.hint = javascript_advice(code)
             raise
-        inner, rows = unwrapped(inside)
-        program = read_program(inner, max_bytes=max_bytes, aliases=aliases, packs=packs)
-        return replace(program, tolerated=("prose", *rows, *program.tolerated))
-    if (inside := _given_to_run(program)) is not None:
-        program = read_program(inside, max_bytes=max_bytes, aliases=aliases, packs=packs)
-        return replace(program, tolerated=("run-call", *program.tolerated))
-    return tolerate(expand_aliases(program, aliases), packs)
+    inner, rows = unwrapped(inside, aliases)
+    program = parse(inner)
+    return replace(program, tolerated=("prose", *rows))
 
 
 def tolerate(program: Program, packs: Collection[str]) -> Program:
@@ -87,23 +81,28 @@ CALL: Final = re.compile(r"[A-Za-z]\w{0,99}\.[A-Za-z]\w{0,99}")
 LANGUAGES: Final = ("", "python", "python3", "py", "json", "tool_code")
 
 
-def unwrapped(code: str) -> tuple[str, tuple[str, ...]]:
-    """Return the command inside *code* if that is JSON around one, and the rows used."""
+def unwrapped(code: str, aliases: Collection[str]) -> tuple[str, tuple[str, ...]]:
+    """Return the command inside *code* if that is JSON around one, or is given to ``run()``, and the rows used."""
     text = code.strip()
-    inside = _command_in(text) if text.startswith("{") and text.endswith("}") else None
-    return (code, ()) if inside is None else (strip_fences(inside), ("json",))
+    if text.startswith("{") and text.endswith("}"):
+        inside, row = _command_in(text), "json"
+    elif text.startswith("run(") and text.endswith(")") and "run" not in aliases:
+        inside, row = _given_to_run(text), "run-call"
+    else:
+        return code, ()
+    return (code, ()) if inside is None else (strip_fences(inside), (row,))
 
 
 def _command_in(text: str) -> str | None:
     try:
-        found = json.loads(text, parse_constant=_refuse)
+        found: dict[str, Any] = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
     match list(found.items()):
         case [(key, str(command))] if key in COMMANDS:
             return command
-        case [(tool, str(name)), (key, dict(arguments))] if tool in TOOLS and key in ARGUMENTS:
-            return _written_call(name, arguments)  # pyright: ignore[reportUnknownArgumentType] - of JSON types
+        case [(tool, str(name)), (key, arguments)] if tool in TOOLS and key in ARGUMENTS:
+            return _written_call(name, arguments) if isinstance(arguments, dict) else None
         case _:
             return None
 
@@ -120,30 +119,43 @@ def _written_call(name: str, arguments: Mapping[str, Any]) -> str | None:
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
 
 
-def fenced_in_prose(code: str) -> str | None:
-    """Return the only fenced block in *code*, unless a text of a program might hold it."""
-    lines = code.split("\n")
-    fences = [number for number, line in enumerate(lines) if line.lstrip().startswith(("```", "~~~"))]
-    if len(fences) != 2:
+def _given_to_run(text: str) -> str | None:
+    try:
+        call = parse_program(text).tree.body
+    except (InvalidSyntax, CommandTooLong):
         return None
-    first, last = fences
-    before = "\n".join(lines[:first])
-    language = lines[first].strip().lstrip("`~").strip().lower()
-    if '"""' in before or "'''" in before or language not in LANGUAGES or lines[last].strip().strip("`~"):
-        return None
-    return "\n".join(lines[first + 1 : last])
-
-
-def _given_to_run(program: Program) -> str | None:
-    if not program.source.lstrip().startswith("run(") or "run" in program.binds:
-        return None
-    match program.tree.body:
+    match call:
         case [ast.Expr(ast.Call(ast.Name("run"), [ast.Constant(str(command))], []))]:
             return command
         case [ast.Expr(ast.Call(ast.Name("run"), [], [ast.keyword("command", ast.Constant(str(command)))]))]:
             return command
         case _:
             return None
+
+
+def fenced_in_prose(code: str, parse: Callable[[str], Program]) -> str | None:
+    """Return the only fenced block in *code*, if there is prose around it and no text of a program might hold it."""
+    lines = code.split("\n")
+    fences = [number for number, line in enumerate(lines) if line.lstrip().startswith(("```", "~~~"))]
+    if len(fences) != 2:
+        return None
+    first, last = fences
+    before, after = "\n".join(lines[:first]).strip(), "\n".join(lines[last + 1 :]).strip()
+    language = lines[first].strip().lstrip("`~").strip().lower()
+    if language not in LANGUAGES or lines[last].strip().strip("`~") or not (before or after):
+        return None
+    if '"""' in before or "'''" in before or _is_program(before, parse) or _is_program(after, parse):
+        return None
+    return "\n".join(lines[first + 1 : last])
+
+
+def _is_program(text: str, parse: Callable[[str], Program]) -> bool:
+    """Whether *text* is more than prose; a word alone is none."""
+    try:
+        body = parse(text).tree.body
+    except InvalidSyntax:
+        return False
+    return any(not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Name)) for node in body)
 
 
 # ---------------------------------------------------------------- imports of packs
@@ -438,7 +450,7 @@ def arguments_in_dict(tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any]
     """Return the arguments that a dict names which is the only one, if no parameter can take it as it is."""
     if kwargs or len(args) != 1 or type(args[0]) is not dict:
         return None
-    given: dict[str, Any] = args[0]
+    given = cast("dict[str, Any]", args[0])
     fits = given and given.keys() <= {parameter.name for parameter in tool.parameters}
     if not fits or any(p.kind in ("args", "kwargs") or _takes_object(p.annotation) for p in tool.parameters):
         return None

@@ -110,7 +110,7 @@ class ForkedRun:
     def _start(self) -> bytes:
         source = self.program.source
         packs = [name for name in sorted(self.program.names) if self.reach.has_pack(name)]
-        more = {"prelude": self.program.prelude} if self.program.prelude else {}
+        more: dict[str, Any] = {"prelude": self.program.prelude} if self.program.prelude else {}
         if self.program.answers and not self._keep:  # in a session it is there for the next run
             more["answers"] = self.program.answers
         return orjson.dumps(

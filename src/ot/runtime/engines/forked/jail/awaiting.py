@@ -37,6 +37,13 @@ def awaitable(value: Any) -> Any:
     return Finished(value)
 
 
+def no_list(value: Any) -> Any:
+    """Return what is given to ``gather`` alone, unless it is a list whose star was forgotten."""
+    if _is_list(value):
+        raise TypeError(ONE_BY_ONE)
+    return value
+
+
 def accept_values() -> None:
     """Let the functions of asyncio that take something to wait for take values too."""
     import asyncio  # noqa: PLC0415 - costly, and only for programs that name it
@@ -53,7 +60,12 @@ def accept_values() -> None:
 
 
 def _can_wait(value: Any) -> bool:
-    return hasattr(type(value), "__await__")
+    kind: type[Any] = type(value)
+    return hasattr(kind, "__await__")
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, LISTS)
 
 
 async def _value(value: Any) -> Any:
@@ -72,7 +84,7 @@ def _gather(function: Callable[..., Any]) -> Callable[..., Any]:
     def gather(*things: Any, **options: Any) -> Any:
         for thing in things:
             # A list that was given whole: nobody would ever wait for what is in it.
-            if isinstance(thing, LISTS) and (len(things) == 1 or any(map(_can_wait, thing))):
+            if _is_list(thing) and any(map(_can_wait, thing)):
                 raise TypeError(ONE_BY_ONE)
         return function(*map(_coroutine, things), **options)
 
@@ -90,7 +102,7 @@ def _accepting(function: Callable[..., Any], convert: Callable[[Any], Any], plac
 
 def _coroutines(task: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def convert(things: Any) -> Any:
-        if not isinstance(things, (list, tuple, GeneratorType)):
+        if not _is_list(things):
             return things
         return [thing if _can_wait(thing) else task(_coroutine(thing)) for thing in things]
 

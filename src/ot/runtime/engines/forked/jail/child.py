@@ -28,6 +28,7 @@ NAMES: Mapping[str, Any] = {
     code.LATER: later,
     code.NO_VALUE: NO_VALUE,
     code.AWAITABLE: awaiting.awaitable,
+    code.NO_LIST: awaiting.no_list,
     code.IMPORT_ALL: code.import_all,
 }
 LAST_ASSIGNMENT = "last-assignment"
@@ -133,7 +134,8 @@ def _namespace(channel: Channel, start: Mapping[str, Any], main: types.ModuleTyp
     """Return the names that a program begins with; what it asks of the reply is never an earlier one's."""
     sys.modules["__main__"] = main
     sys.setrecursionlimit(RECURSION)
-    vars(builtins).update(NAMES)
+    for name, value in NAMES.items():
+        setattr(builtins, name, value)
     awaiting.used.clear()
     door = Door(channel, start["called"])
     namespace = vars(main)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Collection, Iterator
 from types import CodeType
 from typing import Any
 
 FILE = "<program>"
-LATER, NO_VALUE, AWAITABLE, IMPORT_ALL = "__ot_later__", "__ot_no_value__", "__ot_awaitable__", "__ot_import_all__"
+LATER, NO_VALUE = "__ot_later__", "__ot_no_value__"
+AWAITABLE, NO_LIST, IMPORT_ALL = "__ot_awaitable__", "__ot_no_list__", "__ot_import_all__"
 """Names that a program is given beside the builtins."""
 PROGRAM = "__ot_program__"
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -83,7 +83,8 @@ class _InFunction(ast.NodeTransformer):
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:
         if node.names[0].name != "*":
             return node
-        call = ast.Call(ast.Name(IMPORT_ALL, ast.Load()), [ast.Constant(ast.unparse(node))], [])
+        names = ast.Call(ast.Name("globals", ast.Load()), [], [])
+        call = ast.Call(ast.Name(IMPORT_ALL, ast.Load()), [ast.Constant(ast.unparse(node)), names], [])
         return ast.fix_missing_locations(ast.copy_location(ast.Expr(call), node))
 
     def _leave(self, node: ast.AST) -> ast.AST:
@@ -92,9 +93,9 @@ class _InFunction(ast.NodeTransformer):
     visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _leave
 
 
-def import_all(statement: str) -> None:
-    """Import into the program's names, as *statement* says, whatever function it stands in."""
-    exec(statement, sys._getframe(1).f_globals)
+def import_all(statement: str, names: dict[str, Any]) -> None:
+    """Import into the program's *names*, as *statement* says, whatever function it stands in."""
+    exec(statement, names)
 
 
 def _is_future(node: ast.stmt) -> bool:
@@ -144,11 +145,19 @@ def _call_later(tree: ast.Module, source: str, awaited: Collection[Span]) -> Non
 
 
 def _take_values(tree: ast.Module) -> None:
-    """Let ``await`` take a value that is there already."""
+    """Let ``await`` take a value that is there already, and ``gather`` no list without its star."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Await):
-            name = ast.copy_location(ast.Name(AWAITABLE, ast.Load()), node.value)
-            node.value = ast.copy_location(ast.Call(name, [node.value], []), node.value)
+        match node:
+            case ast.Await():
+                node.value = _through(AWAITABLE, node.value)
+            case ast.Call(ast.Attribute(attr="gather") | ast.Name("gather"), [ast.Name() as given]):
+                node.args = [_through(NO_LIST, given)]
+            case _:
+                continue
+
+
+def _through(function: str, node: ast.expr) -> ast.expr:
+    return ast.copy_location(ast.Call(ast.copy_location(ast.Name(function, ast.Load()), node), [node], []), node)
 
 
 def _span(node: ast.expr, starts: list[int]) -> Span:
