@@ -46,6 +46,7 @@ WORDS: Final = tuple(
         (r"\b(\w{1,100})\.length\b", r"len(\1)"),
     )
 )
+PROPERTY: Final = re.compile(r"\b(\w{1,100})\.(\w{1,100})\b(?! ?\()")
 DECLARED: Final = re.compile(r"\b(?:const|let|var)[ \t](\w{1,100})\b")
 
 
@@ -96,9 +97,7 @@ def _string(text: str) -> str:
 def _words(text: str, declared: frozenset[str]) -> str:
     for pattern, meaning in WORDS:
         text = pattern.sub(meaning, text)
-    for name in declared:
-        text = re.sub(rf"\b{name}\.(\w{{1,100}})\b(?! ?\()", rf'{name}["\1"]', text)
-    return text
+    return PROPERTY.sub(lambda found: f'{found[1]}["{found[2]}"]' if found[1] in declared else found[0], text)
 
 
 def _arguments(text: str) -> str:

@@ -118,11 +118,12 @@ class Program:
 
         What replaces several lines is followed by as many line ends: it must stand where those mean nothing.
         """
-        source = self.source.encode()
-        for start, end, text in sorted(edits, reverse=True):
+        source, parts, place = self.source.encode(), list[bytes](), 0
+        for start, end, text in sorted(edits):
             lost = source.count(b"\n", start, end) - text.count("\n")
-            source = source[:start] + text.encode() + b"\n" * lost + source[end:]
-        changed = parse_program(source.decode(), max_bytes=1 << 30)
+            parts += (source[place:start], text.encode(), b"\n" * lost)
+            place = end
+        changed = parse_program(b"".join([*parts, source[place:]]).decode(), max_bytes=1 << 30)
         return replace(self, source=changed.source, tree=changed.tree)
 
     @cached_property

@@ -320,14 +320,15 @@ def _own_coroutines(program: Program) -> set[str]:
 
 def _handed_on(program: Program) -> set[str]:
     """Return the variables that are awaited, or given to something that may await them."""
-    holders = [node for node in program.nodes if isinstance(node, ast.Await | ast.Call)]
-    return {
-        part.id
-        for node in holders
-        if not (isinstance(node, ast.Call) and _name(node.func) == "print")
-        for part in ast.walk(node)
-        if isinstance(part, ast.Name)
-    }
+    found = set[str]()
+    waiting: list[tuple[ast.AST, bool]] = [(program.tree, False)]
+    while waiting:
+        node, inside = waiting.pop()
+        if inside and isinstance(node, ast.Name):
+            found.add(node.id)
+        may_await = isinstance(node, ast.Await) or (isinstance(node, ast.Call) and _name(node.func) != "print")
+        waiting.extend((child, inside or may_await) for child in ast.iter_child_nodes(node))
+    return found
 
 
 def _awaiting(program: Program, call: ast.Call) -> Iterator[Edit]:

@@ -538,7 +538,13 @@ OF_CPYTHON = {
     "call = t.echo(value=V)\n(await asyncio.gather(call, own()))[1]",
 }
 """Styles whose values the portable engine cannot see in the text of a program, or that it lacks."""
-FORGOTTEN_STAR = ("calls = [t.echo(value=1)]\nawait asyncio.gather(calls)", "await asyncio.gather([t.echo(value=1)])")
+FORGOTTEN_STAR = (
+    "calls = [t.echo(value=1)]\nawait asyncio.gather(calls)",
+    "call = t.echo(value=1)\nawait asyncio.gather([call])",
+    "call = t.echo(value=1)\nawait asyncio.gather(c for c in [call])",
+    "await asyncio.gather([t.echo(value=1)])",
+    "await asyncio.gather([t.echo(value=1)], [t.echo(value=2)])",
+)
 
 
 async def test_asyncio_takes_the_value_of_a_plain_call(bench: Bench) -> None:

@@ -148,7 +148,8 @@ class PortableRun:
         if not names or self._in_session or self.printed.text():
             return []
         answer = ast.parse(names[0] if len(names) == 1 else f"[{', '.join(names)}]").body
-        if find_gaps(ast.Module([*self.program.tree.body, *answer], []), self.program.loads & {*self._packs.values()}):
+        answering = ast.Module([*with_prelude(self.program).body, *answer], [])
+        if find_gaps(answering, self.program.loads & {*self._packs.values()}):
             return []
         self._memory.begin()
         with contextlib.suppress(monty.MontyError, TypeError, ValueError, OverflowError, RecursionError):

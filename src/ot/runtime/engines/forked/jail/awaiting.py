@@ -84,7 +84,7 @@ def _gather(function: Callable[..., Any]) -> Callable[..., Any]:
     def gather(*things: Any, **options: Any) -> Any:
         for thing in things:
             # A list that was given whole: nobody would ever wait for what is in it.
-            if _is_list(thing) and any(map(_can_wait, thing)):
+            if isinstance(thing, GeneratorType) or (_is_list(thing) and any(map(_can_wait, thing))):
                 raise TypeError(ONE_BY_ONE)
         return function(*map(_coroutine, things), **options)
 

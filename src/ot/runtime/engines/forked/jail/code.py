@@ -150,10 +150,14 @@ def _take_values(tree: ast.Module) -> None:
         match node:
             case ast.Await():
                 node.value = _through(AWAITABLE, node.value)
-            case ast.Call(ast.Attribute(attr="gather") | ast.Name("gather"), [ast.Name() as given]):
+            case ast.Call(ast.Attribute(attr="gather") | ast.Name("gather"), [given]) if not _is_starred(given):
                 node.args = [_through(NO_LIST, given)]
             case _:
                 continue
+
+
+def _is_starred(node: ast.expr) -> bool:
+    return isinstance(node, ast.Starred)
 
 
 def _through(function: str, node: ast.expr) -> ast.expr:
