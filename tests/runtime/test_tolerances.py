@@ -266,6 +266,13 @@ def test_a_call_tool_that_is_the_program_s_own_or_names_no_tool_is_left_alone(co
     assert read(code).source == code
 
 
+async def test_a_function_that_a_session_has_defined_is_called(tmp_path: Path) -> None:
+    async with running_app(tmp_path) as app:
+        for name in ("call_tool", "run"):
+            await app.run(f"def {name}(name, given=0):\n    return 'own'", session="s")
+            assert value_of(await app.run(f"{name}('a.b')", session="s")) == "own"
+
+
 # ---------------------------------------------------------------- main()
 
 

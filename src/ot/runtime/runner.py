@@ -6,7 +6,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -115,28 +115,29 @@ class Runner:
         self._observers = tuple(observers)
         self._sessions = sessions
 
-    async def read(self, command: str) -> Reading:
+    async def read(self, command: str, *, session: str = "") -> Reading:
         """Return *command* as read once and for all: fences off, snippet and aliases written out, parsed."""
         started = time.monotonic()
         try:
-            return Reading(len(command), started, await self._program(command))
+            return Reading(len(command), started, await self._program(command, bool(session)))
         except OneToolError as error:
             return Reading(len(command), started, error)
 
-    async def _program(self, command: str) -> Program:
+    async def _program(self, command: str, in_session: bool) -> Program:
         if len(command) > self._limits.command_bytes:
-            return self._parsed(command)  # the parser refuses it before anything else looks at it
-        text, rows = unwrapped(strip_fences(command), self._aliases)
+            return self._parse(command)  # the parser refuses it before anything else looks at it
+        known = {*self._aliases, "run"} if in_session else self._aliases
+        text, rows = unwrapped(strip_fences(command), known)
         code = await self._snippets.expand(text)
-        if len(code) <= QUICK_CHARACTERS:
-            program = self._parsed(code)
-        else:
-            program = await anyio.to_thread.run_sync(self._parsed, code, abandon_on_cancel=True)
+        read = partial(self._read, code, known, in_session)
+        program = (
+            read() if len(code) <= QUICK_CHARACTERS else await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
+        )
         return replace(program, tolerated=(*rows, *program.tolerated)) if rows else program
 
-    def _parsed(self, code: str) -> Program:
-        program = program_in(code, self._parse, self._aliases)
-        return tolerate(expand_aliases(program, self._aliases), self.executor.registry.packs)
+    def _read(self, code: str, known: Collection[str], in_session: bool) -> Program:
+        program = expand_aliases(program_in(code, self._parse, known), self._aliases)
+        return tolerate(program, self.executor.registry.packs, in_session=in_session)
 
     def _parse(self, code: str) -> Program:
         return parse_program(code, max_bytes=self._limits.command_bytes)

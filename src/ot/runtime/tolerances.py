@@ -41,8 +41,8 @@ TABLE: Final = {
 """What is tolerated: each row by the name that replies and statistics give it."""
 
 
-def program_in(code: str, parse: Callable[[str], Program], aliases: Collection[str]) -> Program:
-    """Return what *parse* makes of *code*, or of the only fenced block in it.
+def program_in(code: str, parse: Callable[[str], Program], known: Collection[str]) -> Program:
+    """Return what *parse* makes of *code*, or of the only fenced block in it; *known* names have a meaning already.
 
     Raises:
         InvalidSyntax: It is no program, and holds none.
@@ -53,17 +53,22 @@ def program_in(code: str, parse: Callable[[str], Program], aliases: Collection[s
         if (inside := fenced_in_prose(code, parse)) is None:
             error.hint = javascript_advice(code)
             raise
-    inner, rows = unwrapped(inside, aliases)
-    program = parse(inner)
-    return replace(program, tolerated=("prose", *rows))
+    inner, rows = unwrapped(inside, known)
+    program = program_in(inner, parse, known)
+    return replace(program, tolerated=("prose", *rows, *program.tolerated))
 
 
-def tolerate(program: Program, packs: Collection[str]) -> Program:
-    """Return *program* as the rows of the table read it that are about its tree."""
+def tolerate(program: Program, packs: Collection[str], *, in_session: bool = False) -> Program:
+    """Return *program* as the rows of the table read it that are about its tree.
+
+    *in_session*, functions may be there that an earlier program has defined.
+    """
     for row, words, find in REWRITES:
+        if row == "call-tool" and in_session:
+            continue
         if any(word in program.source for word in words) and (edits := list(find(program, packs))):
             # Never worse than what was written: what can no longer be parsed is left as it was.
-            with suppress(InvalidSyntax):
+            with suppress(InvalidSyntax, CommandTooLong):
                 program = replace(program.edited(edits), tolerated=(*program.tolerated, row))
     if prelude := _prelude(program, packs):
         rows = dict.fromkeys("json-constant" if name in CONSTANTS else "missing-import" for name, _ in prelude)
@@ -81,12 +86,15 @@ CALL: Final = re.compile(r"[A-Za-z]\w{0,99}\.[A-Za-z]\w{0,99}")
 LANGUAGES: Final = ("", "python", "python3", "py", "json", "tool_code")
 
 
-def unwrapped(code: str, aliases: Collection[str]) -> tuple[str, tuple[str, ...]]:
-    """Return the command inside *code* if that is JSON around one, or is given to ``run()``, and the rows used."""
+def unwrapped(code: str, known: Collection[str]) -> tuple[str, tuple[str, ...]]:
+    """Return the command inside *code* if that is JSON around one, or is given to ``run()``, and the rows used.
+
+    *known* names have a meaning of their own.
+    """
     text = code.strip()
     if text.startswith("{") and text.endswith("}"):
         inside, row = _command_in(text), "json"
-    elif text.startswith("run(") and text.endswith(")") and "run" not in aliases:
+    elif text.startswith("run(") and text.endswith(")") and "run" not in known:
         inside, row = _given_to_run(text), "run-call"
     else:
         return code, ()
@@ -174,8 +182,10 @@ def _pack_imports(program: Program, packs: Collection[str]) -> Iterator[Edit]:
 
 def _followed(program: Program, node: ast.stmt) -> bool:
     """Whether a statement of several lines has another on its last one, after which no line end may be added."""
-    rest = program.source.split("\n")[(node.end_lineno or node.lineno) - 1].encode()[node.end_col_offset :].strip()
-    return node.lineno != node.end_lineno and bool(rest) and not rest.startswith(b"#")
+    if node.lineno == node.end_lineno:
+        return False
+    rest = program.source.encode()[program.span(node)[1] :].partition(b"\n")[0].strip()
+    return bool(rest) and not rest.startswith(b"#")
 
 
 def _imported(node: ast.Import, packs: Collection[str]) -> list[str] | None:
