@@ -92,6 +92,7 @@ class InvalidSyntax(CommandError):
     line: int | None = None
     column: int | None = None
     source: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ class Workspace:
         """Answer a command of *caller*, or of this process's user; the first answer also says what was left out."""
         caller = caller or self.own_caller
         await self._refresh()
-        reading = await self.picture.runner.read(command)
+        reading = await self.picture.runner.read(command, session=session)
         await self._refresh(reading.names)
         await self._know_servers(reading.names)
         if caller.client != CLI and self.definition_chars:

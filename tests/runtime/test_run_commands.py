@@ -146,7 +146,8 @@ async def test_a_returned_value_is_captured(command: str, tmp_path: Path) -> Non
 
 @pytest.mark.scenario("000-12")
 @pytest.mark.parametrize(
-    "command", ["x = 1", "for i in range(3):\n    i", "def f():\n    return 1", "if 0:\n    return 1", "", "# nothing"]
+    "command",
+    ["x = {}\nx[0] = 1", "for i in range(3):\n    i", "def f():\n    return 1", "if 0:\n    return 1", "", "# nothing"],
 )
 async def test_a_program_without_a_value_says_that_it_ran(command: str, tmp_path: Path) -> None:
     assert value_of(await run_in(tmp_path, command)) == NO_VALUE_TEXT

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ot.runtime.engines.engine import Engine
+from ot.runtime.engines.forked.exact import ExactEngine
+from ot.runtime.engines.portable.portable_engine import PortableEngine
 from run_app import BRAVE, CONTEXT7, error_of, run_in, running_app, value_of
 
 pytestmark = pytest.mark.anyio
@@ -201,3 +204,23 @@ async def test_a_module_that_hides_a_pack_of_its_name_is_answered_with_how_to_re
 async def test_two_blocks_are_answered_with_what_to_give(tmp_path: Path) -> None:
     text = error_of(await run_in(tmp_path, "```\nx = 1\n```\nand\n```\ny = 2\n```"))
     assert "one fenced block" in text
+
+
+@pytest.mark.parametrize("engine", [PortableEngine, ExactEngine])
+async def test_a_variable_that_hides_a_pack_is_named(engine: type[Engine], tmp_path: Path) -> None:
+    hides = "hides the pack 'brave', which has search(): give the variable another name, such as brave_1"
+    async with running_app(tmp_path, {"brave": BRAVE}, engine=engine()) as app:
+        text = error_of(await app.run("x = 1\nfor brave in ['a']:\n    brave.search(query='x')"))
+        assert f"the variable 'brave' (line 2) {hides}" in text
+        text = error_of(await app.run("def f():\n    brave = brave.search(query='x')\nf()"))
+        assert f"the variable 'brave' (line 2) {hides}" in text
+        await app.run("brave = 'a'", session="s")
+        text = error_of(await app.run("brave.search(query='x')", session="s"))
+        assert f"the variable 'brave' (an earlier run) {hides}" in text
+        for own in ("brave = 'a'\nbrave.nothing()", "other = 'a'\nother.search(query='x')", "[].search()"):
+            assert "hides" not in error_of(await app.run(own))
+
+
+async def test_a_module_that_the_engine_lacks_and_that_is_a_pack_is_told_as_one(tmp_path: Path) -> None:
+    text = error_of(await run_in(tmp_path, "import calendar\ncalendar.search(query='x')", {"calendar": BRAVE}))
+    assert "'import calendar' hides the pack 'calendar': leave the import out" in text

@@ -11,6 +11,7 @@ import pytest
 
 from ot.config.principal import os_user
 from ot.stats import sqlite_sink
+from ot.stats.figures import summary
 from ot.stats.query import read_figures
 from ot.stats.rows import ConnectionRow
 from ot.stats.schema import DETAILS, SUMS
@@ -201,7 +202,7 @@ def test_times_of_a_database_without_sums_by_month_are_found_and_then_summed(tmp
     two = sink(file)
     two.write([call_row(NOW, duration_ms=100.0)])
     two.close()
-    assert ask(file, "PRAGMA user_version") == [(3,)]
+    assert ask(file, "PRAGMA user_version") == [(4,)]
     assert ask(file, f"SELECT sum(count) FROM times WHERE span = {30 * DAY}") == [(101,)]
     check_times(file)
 
@@ -233,13 +234,39 @@ def test_figures_are_of_all_principals_or_of_one(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_what_was_tolerated_is_counted_by_its_row_of_the_table(tmp_path: Path) -> None:
+    file = tmp_path / "stats.db"
+    one = sink(file)
+    one.write([run_row(NOW, tolerated=("prose", "json")), run_row(NOW, tolerated=("prose",)), run_row(NOW)])
+    one.close()
+    figures = read_figures(file, "day", NOW)
+    assert figures.tolerated == {"prose": 2, "json": 1}
+    assert summary(figures, 0)["tolerated"] == {"prose": 2, "json": 1}
+    assert "tolerated" not in summary(read_figures(file, "day", NOW, principal="someone"), 0)
+
+
+def test_a_database_that_counted_no_tolerances_is_read_and_then_counts_them(tmp_path: Path) -> None:
+    file = tmp_path / "stats.db"
+    one = sink(file)
+    one.write([run_row(NOW)])
+    one.close()
+    with closing(sqlite3.connect(file)) as old:
+        old.executescript("DROP TABLE tolerance_sums; PRAGMA user_version = 3")
+    assert read_figures(file, "all", NOW).tolerated == {}
+    two = sink(file)
+    two.write([run_row(NOW, tolerated=("prose",))])
+    two.close()
+    figures = read_figures(file, "all", NOW)
+    assert (figures.runs["runs"], figures.tolerated) == (2, {"prose": 1})
+
+
 def without_principals(file: Path) -> Path:
     """Return a copy of the database as the release before would have written it."""
     old = file.with_name("old.db")
     with closing(sqlite3.connect(old)) as connection:
         connection.executescript((Path(__file__).parent / "version_2.sql").read_text())
         connection.execute("ATTACH ? AS new", (str(file),))
-        for table in (*DETAILS, *SUMS):
+        for table in (*DETAILS, *SUMS.keys() - {"tolerance_sums"}):
             columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
             connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}")
         connection.commit()

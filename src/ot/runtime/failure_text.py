@@ -15,7 +15,7 @@ from ot.errors import (
 )
 from ot.nearest_names import did_you_mean, listing
 from ot.registry.tool_registry import ToolRegistry
-from ot.runtime.program import Program
+from ot.runtime.program import Program, bound_names
 from ot.runtime.returned_values import ReturnedValues
 
 NETWORK = re.compile(
@@ -28,6 +28,17 @@ EARLIER = (
     "'{name}' is from an earlier run, and each run begins anew: assign it again in this program, "
     'or give run the argument session="work" both times'
 )
+NO_MODULE = re.compile(r"No module named '(?P<pack>\w{1,200})'")
+NO_ATTRIBUTE = re.compile(r"'[\w.]{1,200}' object has no attribute '(?P<name>\w{1,200})'")
+UNBOUND = re.compile(r"cannot access local variable '(?P<pack>\w{1,200})'")
+MEMBER = re.compile(r"\b(?P<pack>\w{1,200})\.(?P<name>\w{1,200})\b")
+OF_JAVASCRIPT = {
+    "console": "use print(x)",
+    "JSON": "use json.dumps(x) and json.loads(text)",
+    "Math": "use the module math, or min(), max(), round() and abs()",
+    "undefined": "use None",
+}
+"""Names of JavaScript that a program may use in valid Python."""
 UNDEFINED = re.compile(r"name '(?P<name>[^']{1,200})' is not defined")
 
 
@@ -47,7 +58,8 @@ def failure_text(
         return _with_line(str(error), error.line, error.source, _syntax_hint(error))
     if isinstance(error, ProgramFailed):
         source = program.line(error.line) if program else ""
-        hint = error.hint or _hidden_hint(error, registry) or _name_hint(error, program, registry, was_assigned)
+        hint = _hidden_hint(error, program, registry) or error.hint
+        hint = hint or _name_hint(error, program, registry, was_assigned)
         if not hint and returned:
             hint = returned.hint(error.kind, error.message, source)
         return _with_line(str(error), error.line, source, hint)
@@ -66,20 +78,48 @@ def _with_line(head: str, line: int | None, source: str, hint: str) -> str:
 
 def _syntax_hint(error: InvalidSyntax) -> str:
     if error.source.startswith(("```", "~~~")):
-        return "give the program alone, or one fenced block and nothing around it"
-    return ""
+        return "give the program alone, or one fenced block of Python"
+    return error.hint
 
 
-def _hidden_hint(error: ProgramFailed, registry: ToolRegistry) -> str:
-    """Return how a pack is reached whose name a module has taken."""
-    found = HIDDEN.search(error.message) if error.kind == "AttributeError" else None
+def _hidden_hint(error: ProgramFailed, program: Program | None, registry: ToolRegistry) -> str:
+    """Return how a pack is reached whose name a module or a variable has taken."""
+    if error.kind == "UnboundLocalError" and (unbound := UNBOUND.search(error.message)):
+        found = next((used for used in _members(error, program) if used["pack"] == unbound["pack"]), unbound)
+        return _hidden_by_variable(found["pack"], found.groupdict().get("name", ""), program, registry)
+    if error.kind == "AttributeError" and (lacking := NO_ATTRIBUTE.search(error.message)):
+        used = [used["pack"] for used in _members(error, program) if used["name"] == lacking["name"]]
+        hidden = (pack for pack in used if _has_tool(registry, pack, lacking["name"]))
+        return next((_hidden_by_variable(pack, lacking["name"], program, registry) for pack in hidden), "")
+    patterns = {"AttributeError": HIDDEN, "ModuleNotFoundError": NO_MODULE}
+    found = patterns[error.kind].search(error.message) if error.kind in patterns else None
     if not found or found["pack"] not in registry.packs:
         return ""
-    pack = found["pack"]
-    hides = f"'import {pack}' hides the pack '{pack}'"
-    if not registry.pack(pack).broken and found["name"] in registry.pack(pack).tools:
-        hides += f", which has {found['name']}()"
+    pack, name = found["pack"], found.groupdict().get("name", "")
+    hides = f"'import {pack}' hides the pack '{pack}'{_which_has(registry, pack, name)}"
     return f"{hides}: leave the import out, or name the module otherwise: import {pack} as {pack}_module"
+
+
+def _hidden_by_variable(pack: str, name: str, program: Program | None, registry: ToolRegistry) -> str:
+    if pack not in registry.packs or program is None:
+        return ""
+    lines = (getattr(node, "lineno", 0) for node in program.nodes if pack in bound_names(node))
+    where = f"line {line}" if (line := next(lines, 0)) else "an earlier run"
+    hides = f"the variable '{pack}' ({where}) hides the pack '{pack}'{_which_has(registry, pack, name)}"
+    return f"{hides}: give the variable another name, such as {pack}_1"
+
+
+def _members(error: ProgramFailed, program: Program | None) -> list[re.Match[str]]:
+    """Return what the failed line names as ``pack.name``."""
+    return list(MEMBER.finditer(program.line(error.line))) if program else []
+
+
+def _has_tool(registry: ToolRegistry, pack: str, name: str) -> bool:
+    return pack in registry.packs and not registry.pack(pack).broken and name in registry.pack(pack).tools
+
+
+def _which_has(registry: ToolRegistry, pack: str, name: str) -> str:
+    return f", which has {name}()" if _has_tool(registry, pack, name) else ""
 
 
 def _name_hint(
@@ -92,6 +132,8 @@ def _name_hint(
     name = found["name"]
     if was_assigned(name):
         return EARLIER.format(name=name)
+    if name in OF_JAVASCRIPT:
+        return f"'{name}' is JavaScript: {OF_JAVASCRIPT[name]}"
     if _used_as_pack(name, program):
         return str(UnknownPack(name, tuple(registry.packs)))
     tools = [tool.full_name for tool in registry.tools()]

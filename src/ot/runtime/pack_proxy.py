@@ -26,6 +26,7 @@ from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.reply_blocks import ReplyBlocks
 from ot.runtime.returned_values import ReturnedValues
 from ot.runtime.run_budget import RunBudget
+from ot.runtime.tolerances import arguments_in_dict
 from ot.values.plain import plain_arguments
 
 PAGE_TOOL = "ot.result"
@@ -75,6 +76,8 @@ class PackProxy:
         self.calls = self.tool_chars = self.ot_chars = 0
         self.tools_called: list[str] = []
         self.sources: set[str] = set()
+        self.tolerated: set[str] = set()
+        """The rows of the table of tolerances by which calls were read."""
         self.program: Program | None = None
         """The program whose calls these are, once it is parsed."""
         self._under_way: Counter[str] = Counter()
@@ -132,9 +135,13 @@ class PackProxy:
     ) -> Any:
         if pack == project_proxy.PACK:
             self._projects.require_function(name)
-        require_few(self.registry.tool(pack, name), len(args) + len(kwargs))
+        tool = self.registry.tool(pack, name)
+        require_few(tool, len(args) + len(kwargs))
         most, parts = self._limits.value_bytes, self._limits.value_parts
         given, named = await plain_arguments(f"{pack}.{name}", args, kwargs, max_bytes=most, max_parts=parts)
+        if (meant := arguments_in_dict(tool, given, named)) is not None:
+            self.tolerated.add("dict-argument")
+            given, named = (), meant
         self.calls += 1
         value, chars = await self._executor.call(pack, name, given, named, self._context(line))
         self.returned.note(f"{pack}.{name}", value, chars)

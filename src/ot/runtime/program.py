@@ -9,7 +9,7 @@ import tokenize
 import warnings
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
@@ -24,6 +24,8 @@ TOKEN = re.compile(r"\w++|[^\w\s]")
 """Python sees no more tokens than this finds."""
 WORD = re.compile(r"[^\W\d]\w*")
 LONG_SOURCE = 1 << 16
+Edit = tuple[int, int, str]
+"""A range of bytes of a program's source, and what takes its place."""
 BETWEEN_STATEMENTS = frozenset({tokenize.NL, tokenize.COMMENT, tokenize.ENDMARKER})
 
 
@@ -34,6 +36,12 @@ class Program:
     source: str
     tree: ast.Module
     written: str
+    prelude: tuple[tuple[str, str], ...] = ()
+    """Names that the program uses without saying where they come from, each with the statement that says it."""
+    answers: tuple[str, ...] = ()
+    """The variables that it assigns last: its answer when it has no other."""
+    tolerated: tuple[str, ...] = ()
+    """The rows of the table of tolerances by which it was read."""
 
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:
@@ -111,15 +119,26 @@ class Program:
         awaits = [node.value for node in self.nodes if isinstance(node, ast.Await)]
         if not awaits:
             return frozenset()
+        return frozenset(self.span(call) for awaited in awaits for call in awaited_calls(awaited))
+
+    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        """Return the range of bytes of the source that *node* takes."""
         starts = self._line_starts
-        return frozenset(
-            (
-                starts[call.lineno - 1] + call.col_offset,
-                starts[(call.end_lineno or call.lineno) - 1] + (call.end_col_offset or 0),
-            )
-            for awaited in awaits
-            for call in awaited_calls(awaited)
-        )
+        last = starts[(node.end_lineno or node.lineno) - 1]
+        return starts[node.lineno - 1] + node.col_offset, last + (node.end_col_offset or 0)
+
+    def edited(self, edits: Iterable[Edit]) -> Program:
+        """Return the program with *edits* made, every other line where it was; it keeps the model's own words.
+
+        What replaces several lines is followed by as many line ends: it must stand where those mean nothing.
+        """
+        source, parts, place = self.source.encode(), list[bytes](), 0
+        for start, end, text in sorted(edits):
+            lost = source.count(b"\n", start, end) - text.count("\n")
+            parts += (source[place:start], text.encode(), b"\n" * lost)
+            place = end
+        changed = parse_program(b"".join([*parts, source[place:]]).decode(), max_bytes=1 << 30)
+        return replace(self, source=changed.source, tree=changed.tree)
 
     @cached_property
     def _line_starts(self) -> list[int]:
@@ -301,7 +320,7 @@ def _layout(lines: list[str]) -> tuple[set[int], set[int]]:
     return inside, starts
 
 
-def outside_functions(body: list[ast.stmt], inner: tuple[type[ast.AST], ...] = FUNCTIONS) -> Iterator[ast.AST]:
+def outside_functions(body: Iterable[ast.stmt], inner: tuple[type[ast.AST], ...] = FUNCTIONS) -> Iterator[ast.AST]:
     """Yield every node that stands in no function or class of *body*, or in none of the types *inner*."""
     todo: list[ast.AST] = list(body)
     while todo:

@@ -6,8 +6,8 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -36,6 +36,7 @@ from ot.runtime.reply_blocks import ReplyBlocks, redacted
 from ot.runtime.run_budget import MAX_DEPTH, RunBudget, current_budget
 from ot.runtime.sessions import Sessions
 from ot.runtime.snippets import Snippets
+from ot.runtime.tolerances import program_in, tolerate, unwrapped
 from ot.stats.rows import RunObserver, RunRow
 from ot.values.parts import NotSerializable
 
@@ -64,6 +65,13 @@ class _Trail:
     packs: PackProxy | None = None
     called: tuple[str, str] | None = None
     """The tool that is called without a program."""
+    outcome: Outcome | None = None
+
+    @property
+    def tolerated(self) -> list[str]:
+        """The rows of the table of tolerances that were used."""
+        found = (self.program, self.packs, self.outcome)
+        return list(dict.fromkeys(row for part in found if part for row in part.tolerated))
 
     @property
     def single_call(self) -> tuple[str, str] | None:
@@ -107,24 +115,32 @@ class Runner:
         self._observers = tuple(observers)
         self._sessions = sessions
 
-    async def read(self, command: str) -> Reading:
+    async def read(self, command: str, *, session: str = "") -> Reading:
         """Return *command* as read once and for all: fences off, snippet and aliases written out, parsed."""
         started = time.monotonic()
         try:
-            return Reading(len(command), started, await self._program(command))
+            return Reading(len(command), started, await self._program(command, bool(session)))
         except OneToolError as error:
             return Reading(len(command), started, error)
 
-    async def _program(self, command: str) -> Program:
+    async def _program(self, command: str, in_session: bool) -> Program:
         if len(command) > self._limits.command_bytes:
-            return self._parsed(command)  # the parser refuses it before anything else looks at it
-        code = await self._snippets.expand(strip_fences(command))
-        if len(code) <= QUICK_CHARACTERS:
-            return self._parsed(code)
-        return await anyio.to_thread.run_sync(self._parsed, code, abandon_on_cancel=True)
+            return self._parse(command)  # the parser refuses it before anything else looks at it
+        known = {*self._aliases, "run"} if in_session else self._aliases
+        text, rows = unwrapped(strip_fences(command), known)
+        code = await self._snippets.expand(text)
+        read = partial(self._read, code, known, in_session)
+        program = (
+            read() if len(code) <= QUICK_CHARACTERS else await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
+        )
+        return replace(program, tolerated=(*rows, *program.tolerated)) if rows else program
 
-    def _parsed(self, code: str) -> Program:
-        return expand_aliases(parse_program(code, max_bytes=self._limits.command_bytes), self._aliases)
+    def _read(self, code: str, known: Collection[str], in_session: bool) -> Program:
+        program = expand_aliases(program_in(code, self._parse, known), self._aliases)
+        return tolerate(program, self.executor.registry.packs, in_session=in_session)
+
+    def _parse(self, code: str) -> Program:
+        return parse_program(code, max_bytes=self._limits.command_bytes)
 
     async def run(
         self,
@@ -175,7 +191,7 @@ class Runner:
 
     async def _answer(self, work: Callable[[RunBudget], Awaitable[Outcome]], trail: _Trail, budget: RunBudget) -> Reply:
         try:
-            outcome = await work(budget)
+            outcome = trail.outcome = await work(budget)
             return await self._in_time(self._success(outcome, trail), outcome, budget)
         except OneToolError as error:
             return await self._failure(error, trail)
@@ -190,7 +206,7 @@ class Runner:
         calls, given, own = (packs.calls, packs.tool_chars, packs.ot_chars) if packs else (0, 0, 0)
         row = RunRow(
             time.time(), trail.caller.principal, trail.caller.client, trail.run_id, chars_in, chars,
-            round(seconds * 1000, 3), error, calls, given, own, self.engine.name,
+            round(seconds * 1000, 3), error, calls, given, own, self.engine.name, tuple(trail.tolerated),
         )  # fmt: skip
         fields = {"run": trail.run_id, "client": trail.caller.client, "calls": calls, "resultLen": chars}
         # A program that fails is its author's business: nothing here went wrong.
@@ -323,4 +339,4 @@ class Runner:
     def _meta(self, trail: _Trail, error: str = "") -> dict[str, Any]:
         meta: dict[str, Any] = {"engine": self.engine.name, "run": trail.run_id}
         meta["ms"] = round((time.monotonic() - trail.started) * 1000, 1)
-        return meta | ({"error": error} if error else {})
+        return meta | ({"error": error} if error else {}) | ({"tolerated": rows} if (rows := trail.tolerated) else {})

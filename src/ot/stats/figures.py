@@ -63,6 +63,7 @@ class Figures:
     p50_ms: float
     p95_ms: float
     lost: int
+    tolerated: dict[str, int]
 
 
 def moment(ts: float) -> str:
@@ -146,7 +147,7 @@ def _of_runs(figures: Figures, round_trip_ms: int) -> dict[str, Any]:
         "context_saved_is": savings.context_formula,
         "time_saved_ms": savings.time_ms,
         "time_saved_is": savings.time_formula,
-    }
+    } | ({"tolerated": figures.tolerated} if figures.tolerated else {})
 
 
 def _tool(one: ToolFigures) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ot.config.principal import os_user
 from ot.stats.figures import Figures, ToolFigures, Window
-from ot.stats.schema import MONTH, SUMS, TABLES, WITH_PRINCIPAL, percentile
+from ot.stats.schema import MONTH, SUMS, TABLES, VERSION, WITH_PRINCIPAL, WITH_TOLERANCES, percentile
 from ot.stats.sqlite_sink import open_for_reading, version_of
 
 
@@ -23,7 +23,7 @@ def read_figures(path: Path, period: str, now: float, *, tool: str = "", princip
     window = Window.of(period, now)
     if not path.exists():
         with closing(sqlite3.connect(":memory:")) as connection:
-            connection.executescript(TABLES)
+            connection.executescript(f"{TABLES}; PRAGMA user_version = {VERSION}")
             return _figures(connection, window, tool, principal)
     try:
         with closing(open_for_reading(path)) as connection:
@@ -51,6 +51,7 @@ def _figures(connection: sqlite3.Connection, window: Window, tool: str, principa
         p50_ms=percentile(times[""], 0.5),
         p95_ms=percentile(times[""], 0.95),
         lost=ask.lost(),
+        tolerated=ask.tolerated(),
     )
 
 
@@ -161,6 +162,15 @@ class _Ask:
     def run_calls(self) -> dict[int, int]:
         rows = self._rows("SELECT calls, sum(count) AS count FROM run_calls WHERE {window} GROUP BY calls")
         return {row["calls"]: row["count"] for row in rows}
+
+    def tolerated(self) -> dict[str, int]:
+        if version_of(self._connection) < WITH_TOLERANCES:
+            return {}
+        rows = self._rows(
+            "SELECT tolerance, sum(count) AS count FROM tolerance_sums WHERE {window}"
+            " GROUP BY tolerance ORDER BY count DESC, tolerance"
+        )
+        return {row["tolerance"]: row["count"] for row in rows}
 
     def lost(self) -> int:
         (row,) = self._connection.execute(

@@ -11,7 +11,8 @@ CLI = "cli"
 class RunRow(NamedTuple):
     """One run: sizes in characters, time in milliseconds, the class of its error or nothing.
 
-    ``tool_chars`` is what tools returned into the program, ``ot_chars`` what the ``ot`` pack did.
+    ``tool_chars`` is what tools returned into the program, ``ot_chars`` what the ``ot`` pack did. ``tolerated`` names
+    the rows of the table of tolerances by which the program was read.
     """
 
     ts: float
@@ -26,6 +27,7 @@ class RunRow(NamedTuple):
     tool_chars: int
     ot_chars: int
     engine: str
+    tolerated: tuple[str, ...] = ()
 
     @property
     def kept_out(self) -> int:

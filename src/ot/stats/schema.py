@@ -8,9 +8,11 @@ from typing import Any
 
 from ot.stats.rows import CallRow, ConnectionRow, RunRow, StatsRow
 
-VERSION = 3
+VERSION = 4
 WITH_PRINCIPAL = 3
 """Since this version every row says whose it is; what is older is of this process's user."""
+WITH_TOLERANCES = 4
+"""Since this version it is counted how often each row of the table of tolerances was used."""
 HOUR, DAY = 3600, 86_400
 MONTH = 30 * DAY
 SPANS = (HOUR, DAY)
@@ -47,6 +49,8 @@ CREATE TABLE run_calls (span INTEGER, start INTEGER, principal TEXT, calls INTEG
     PRIMARY KEY (span, start, principal, calls)) WITHOUT ROWID;
 CREATE TABLE connection_sums (span INTEGER, start INTEGER, principal TEXT, client TEXT, connections INTEGER,
     flat_chars INTEGER, our_chars INTEGER, PRIMARY KEY (span, start, principal, client)) WITHOUT ROWID;
+CREATE TABLE tolerance_sums (span INTEGER, start INTEGER, principal TEXT, tolerance TEXT, count INTEGER,
+    PRIMARY KEY (span, start, principal, tolerance)) WITHOUT ROWID;
 """
 """In ``times`` and ``error_sums`` an empty tool stands for whole runs."""
 
@@ -63,6 +67,7 @@ SUMS = {
     "times": ("principal tool bucket", "count", ""),
     "run_calls": ("principal calls", "count", ""),
     "connection_sums": ("principal client", "connections flat_chars our_chars", ""),
+    "tolerance_sums": ("principal tolerance", "count", ""),
 }
 """For each table of sums: what is summed up apart, what is added, and of what the largest is kept."""
 
@@ -140,6 +145,8 @@ class Sums:
         self._sum("run_calls", (start, row.principal, min(row.calls, MAX_CALLS)), [1])
         if failed:
             self._sum("error_sums", (start, row.principal, "", row.error_type), [1], [row.ts])
+        for tolerance in row.tolerated:
+            self._sum("tolerance_sums", (start, row.principal, tolerance), [1])
 
     def _call(self, start: int, row: CallRow) -> None:
         failed = 1 if row.error_type else 0

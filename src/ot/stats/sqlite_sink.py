@@ -192,6 +192,8 @@ def _make_tables(connection: sqlite3.Connection) -> None:
                 connection.execute(f"CREATE INDEX {table}_by_time ON {table} (ts)")
         if 0 < found < schema.WITH_PRINCIPAL:
             _add_principals(connection)
+        if 0 < found < schema.WITH_TOLERANCES:
+            _create(connection, ["tolerance_sums"])
         if found == 1:
             connection.execute(schema.MONTHS_OF_DAYS)
         connection.execute(f"PRAGMA user_version = {schema.VERSION}")
@@ -202,16 +204,21 @@ def _add_principals(connection: sqlite3.Connection) -> None:
     for table in schema.DETAILS[:-1]:
         # A default costs nothing; to write it into every row might take a minute.
         connection.execute(f"ALTER TABLE {table} ADD COLUMN principal TEXT DEFAULT '{os_user()}'")
-    for table in schema.SUMS:
+    sums = [table for table in schema.SUMS if table != "tolerance_sums"]  # which is younger
+    for table in sums:
         connection.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
-    for statement in schema.TABLES.split(";"):
-        if any(f"CREATE TABLE {table} " in statement for table in schema.SUMS):
-            connection.execute(statement)
-    for table in schema.SUMS:
+    _create(connection, sums)
+    for table in sums:
         columns = [row[1] for row in connection.execute(f"PRAGMA table_info(old_{table})")]
         rest = ", ".join(columns[2:])
         connection.execute(f"INSERT INTO {table} SELECT span, start, ?, {rest} FROM old_{table}", (os_user(),))
         connection.execute(f"DROP TABLE old_{table}")
+
+
+def _create(connection: sqlite3.Connection, tables: Sequence[str]) -> None:
+    for statement in schema.TABLES.split(";"):
+        if any(f"CREATE TABLE {table} " in statement for table in tables):
+            connection.execute(statement)
 
 
 def version_of(connection: sqlite3.Connection) -> int:
@@ -240,8 +247,9 @@ def _details(rows: Sequence[StatsRow]) -> dict[str, list[tuple[object, ...]]]:
         if isinstance(row, ConnectionRow):
             found["connections"].append((row.ts, *row[2:], row.principal))
         else:
-            table, place = "runs" if isinstance(row, RunRow) else "calls", 7
-            found[table].append((row.ts, *row[2:place], 0 if row.error_type else 1, *row[place:], row.principal))
+            # What was tolerated is only counted.
+            table, place, end = ("runs", 7, -1) if isinstance(row, RunRow) else ("calls", 7, None)
+            found[table].append((row.ts, *row[2:place], 0 if row.error_type else 1, *row[place:end], row.principal))
     return found
 
 

@@ -32,6 +32,8 @@ class Outcome:
     format: Any = None
     sanitize: Any = None
     describe: Describe = describe_type
+    tolerated: tuple[str, ...] = ()
+    """The rows of the table of tolerances that the engine used."""
 
 
 @dataclass(frozen=True)

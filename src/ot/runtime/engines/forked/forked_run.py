@@ -33,6 +33,7 @@ from ot.runtime.engines.forked.messages import (
     value_answer,
 )
 from ot.runtime.program import Program
+from ot.runtime.tolerances import TABLE
 
 logger = logging.getLogger(__name__)
 
@@ -114,8 +115,12 @@ class ForkedRun:
         program = self.program
         packs = [name for name in sorted(program.names) if self.reach.has_pack(name)]
         returns = {"binds": sorted(program.binds), "waits": program.waits} if program.returns else None
+        more: dict[str, Any] = {"prelude": program.prelude} if program.prelude else {}
+        if program.answers and not self._keep:  # in a session it is there for the next run
+            more["answers"] = program.answers
         return orjson.dumps(
-            {
+            more
+            | {
                 "source": program.source,
                 "keep": self._keep,
                 "awaited": list(program.awaited),
@@ -198,7 +203,13 @@ class ForkedRun:
         if "error" in message:
             return self._end(self._explained(*message["error"]))
         magic: dict[str, Any] = message["magic"]
-        outcome = Outcome(value, self.printed.text(), magic.get("format"), magic.get("sanitize"))
+        outcome = Outcome(
+            value,
+            self.printed.text(),
+            magic.get("format"),
+            magic.get("sanitize"),
+            tolerated=tuple(row for row in TABLE if row in message.get("tolerated", ())),
+        )
         return None if self._ended.done() else self._ended.set_result(outcome)
 
     def _explained(self, kind: Any, message: Any, line: Any) -> ProgramFailed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 from typing import Any
 
@@ -11,8 +12,9 @@ from ot.config.models import Limits
 from ot.errors import EngineCrashed, LimitExceeded, NotSupported, Overloaded, ProgramFailed, RunError
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import EngineHealth, Outcome, Reach, StillbornRun
+from ot.runtime.engines.portable.finished_values import with_finished_values
 from ot.runtime.engines.portable.gaps import find_gaps
-from ot.runtime.engines.portable.portable_run import Memory, PortableRun
+from ot.runtime.engines.portable.portable_run import Memory, PortableRun, with_prelude
 from ot.runtime.engines.portable.ready_sessions import AHEAD, ReadySessions
 from ot.runtime.program import Program
 
@@ -40,7 +42,9 @@ class PortableEngine:
             NotSupported: It lacks something, or is known to answer differently.
         """
         packs = [name for name in program.loads if reach.has_pack(name)]
-        if gaps := find_gaps(program.nodes, packs):
+        program = with_finished_values(program, packs)
+        nodes = ast.walk(with_prelude(program)) if program.prelude else program.nodes
+        if gaps := find_gaps(nodes, packs):
             raise NotSupported(gaps, self.name)
 
     async def run(self, program: Program, reach: Reach, limits: Limits, deadline: Deadline | None = None) -> Outcome:

@@ -17,15 +17,18 @@ import pydantic_monty as monty
 from ot.config.models import Limits
 from ot.errors import EngineCrashed, LimitExceeded, OneToolError, ProgramFailed, RunError
 from ot.execution.deadline import Deadline
-from ot.runtime.aliases import replace_ranges
 from ot.runtime.engines.engine import NO_VALUE, Constant, Function, Missing, Outcome, PrintCapture, Reach, StillbornRun
 from ot.runtime.engines.failures import await_hint, builtin_exception
+from ot.runtime.engines.portable.finished_values import with_finished_values
+from ot.runtime.engines.portable.gaps import find_gaps
 from ot.runtime.engines.portable.refusals import OTHERWISE, REFUSED, refusal
 from ot.runtime.program import Program
 
 SUSPENSIONS = re.compile(r"suspension limit \d+ exceeded")
 """How Monty says that a program asked for the host too often."""
 MAX_MESSAGE = 4000
+LAST_ASSIGNMENT = "last-assignment"
+"""The name of this in the table of tolerances."""
 STILLBORN_SECONDS = 0.03
 
 Answer = Mapping[str, Any]
@@ -67,7 +70,11 @@ class PortableRun:
         """Run *program*; *memory* is that of the session that it goes on with."""
         self._memory = memory or Memory()
         self._source = ""
-        self.program = calls_for_missing_members(program, reach, self._memory.binds)
+        self._in_session = memory is not None
+        packs = [name for name in program.loads if reach.has_pack(name)]
+        ready = with_finished_values(program, packs)
+        self._rows = ready.tolerated[len(program.tolerated) :]
+        self.program = calls_for_missing_members(ready, reach, self._memory.binds)
         self.reach = reach
         self.limits = limits
         self.deadline = deadline
@@ -97,6 +104,7 @@ class PortableRun:
             hidden = self._memory.binds
             packs = [name for name in self.program.loads if name not in hidden and self.reach.has_pack(name)]
             inputs = {name: self._handle(name) for name in packs}
+            await self._define(session)
             self._source = self._memory.begin()
             if self.program.awaited:
                 self._memory.awaited[self._source] = self.program.awaited
@@ -108,7 +116,8 @@ class PortableRun:
                 snapshot = await self._step(snapshot)
                 if self._end:
                     raise self._end
-            value = snapshot.output
+            value = mark.result(snapshot.output)
+            answered = value is NO_VALUE and await self._answers(session)
             magic = await self._magic(session)
         except monty.MontyError as error:
             raise self._end or self._explained(error) from None
@@ -116,12 +125,33 @@ class PortableRun:
             # Values that have no form outside the sandbox fail while they are converted, as bare exceptions.
             raise ProgramFailed(type(error).__name__, f"the result cannot be returned: {error}") from None
         return Outcome(
-            mark.result(value),
+            answered[0] if answered else value,
             self.printed.text(),
             magic.get("__format__"),
             magic.get("__sanitize__"),
             describe_foreign,
+            (*self._rows, *([LAST_ASSIGNMENT] if answered else [])),
         )
+
+    async def _define(self, session: monty.AsyncMontySession) -> None:
+        """Give the names a meaning that the program uses as if they had one, but for those that the session knows."""
+        if missing := [text for name, text in self.program.prelude if name not in self._memory.binds]:
+            self._memory.begin()
+            await session.feed_run("\n".join(missing), print_callback=self.printed)
+
+    async def _answers(self, session: monty.AsyncMontySession) -> list[Any]:
+        """Return what the program assigned last, in a list, if that is its answer and would be CPython's too."""
+        names = self.program.answers
+        if not names or self._in_session or self.printed.text():
+            return []
+        answer = ast.parse(names[0] if len(names) == 1 else f"[{', '.join(names)}]").body
+        answering = ast.Module([*with_prelude(self.program).body, *answer], [])
+        if find_gaps(ast.walk(answering), self.program.loads & {*self._memory.packs.values()}):
+            return []
+        self._memory.begin()
+        with contextlib.suppress(monty.MontyError, TypeError, ValueError, OverflowError, RecursionError):
+            return [await session.feed_run(ast.unparse(answer[0]), print_callback=self.printed)]
+        return []
 
     async def _magic(self, session: monty.AsyncMontySession) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -322,6 +352,21 @@ def _text(error: BaseException) -> str:
         return ""
 
 
+def with_prelude(program: Program) -> ast.Module:
+    """Return the tree of *program* behind its prelude, whose statements stand where their names are first used."""
+    if not program.prelude:
+        return program.tree
+    lines = {node.id: node.lineno for node in reversed(program.nodes) if isinstance(node, ast.Name)}
+    before: list[ast.stmt] = []
+    for name, text in program.prelude:
+        (statement,) = ast.parse(text).body
+        for node in ast.walk(statement):
+            if isinstance(node, ast.stmt | ast.expr | ast.alias):
+                node.lineno = lines.get(name, 1)
+        before.append(statement)
+    return ast.Module([*before, *program.tree.body], [])
+
+
 def calls_for_missing_members(program: Program, reach: Reach, hidden: Collection[str] = ()) -> Program:
     """Return *program* with ``pack.nothing`` made ``pack.nothing()``, unless a variable *hidden* behind it is meant.
 
@@ -330,11 +375,11 @@ def calls_for_missing_members(program: Program, reach: Reach, hidden: Collection
     """
     called = {id(node.func) for node in program.nodes if isinstance(node, ast.Call)}
     missing = [
-        (node, f"{node.value.id}.{node.attr}()")
+        (*program.span(node), f"{node.value.id}.{node.attr}()")
         for node in program.nodes
         if isinstance(node, ast.Attribute) and id(node) not in called and isinstance(node.ctx, ast.Load)
         and isinstance(node.value, ast.Name) and node.lineno == node.end_lineno
         and reach.has_pack(node.value.id) and node.value.id not in program.binds and node.value.id not in hidden
         and isinstance(reach.member(node.value.id, node.attr), Missing)
     ]  # fmt: skip
-    return replace_ranges(program, missing) if missing else program
+    return program.edited(missing) if missing else program

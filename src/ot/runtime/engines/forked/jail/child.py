@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ot.runtime.engines.forked.jail import code
+from ot.runtime.engines.forked.jail import awaiting, code
 from ot.runtime.engines.forked.jail.channel import Channel, MessageTooLarge, dumps, loads
 from ot.runtime.engines.forked.jail.packs import Door, Pack, later
 from ot.runtime.engines.forked.jail.values import ResultEncoder
@@ -25,6 +25,15 @@ RECURSION = 1000 + 20
 RESERVE_BYTES = 1 << 20
 MAGIC = {"format": "__format__", "sanitize": "__sanitize__"}
 NO_VALUE = object()
+NAMES: Mapping[str, Any] = {
+    code.LATER: later,
+    code.NO_VALUE: NO_VALUE,
+    code.AWAITABLE: awaiting.awaitable,
+    code.NO_LIST: awaiting.no_list,
+    code.IMPORT_ALL: code.import_all,
+}
+LAST_ASSIGNMENT = "last-assignment"
+"""The name of this in the table of tolerances."""
 LEAST_TOUCH = "1"
 LEISURE_SECONDS = 0.01
 """A child that has waited so long is in no hurry: it touches also what fewer programs need."""
@@ -106,7 +115,8 @@ def run_program(
     file = _file(start)
     try:
         value = _evaluated(start, namespace)
-        ending = _value(value) | {"magic": _magic(namespace)}
+        told = _value(value) or (_answers(start, namespace) if prints.is_unused else {})
+        ending = told | {"magic": _magic(namespace)} | _tolerated(told if value is NO_VALUE else {})
     except BaseException as error:  # noqa: BLE001 - the program's own, of any kind
         if isinstance(error, MemoryError):
             reserve.clear()
@@ -126,8 +136,9 @@ def _namespace(channel: Channel, start: Mapping[str, Any], main: types.ModuleTyp
     """Return the names that a program begins with; what it asks of the reply is never an earlier one's."""
     sys.modules["__main__"] = main
     sys.setrecursionlimit(RECURSION)
-    setattr(builtins, code.LATER, later)
-    setattr(builtins, code.NO_VALUE, NO_VALUE)
+    for name, value in NAMES.items():
+        setattr(builtins, name, value)
+    awaiting.used.clear()
     door = Door(channel, start["called"])
     namespace = vars(main)
     for name in MAGIC.values():
@@ -139,6 +150,11 @@ def _namespace(channel: Channel, start: Mapping[str, Any], main: types.ModuleTyp
 
 
 def _evaluated(start: Mapping[str, Any], namespace: dict[str, Any]) -> Any:
+    if "asyncio" in start["source"]:
+        awaiting.accept_values()
+    for name, statement in start.get("prelude", ()):
+        if name not in namespace:  # a session may know it
+            exec(statement, namespace)
     spans = [(first, last) for first, last in start["awaited"]]
     steps, waits = code.compile_program(start["source"], spans, start["returns"], _file(start))
     if not waits:
@@ -162,6 +178,24 @@ def _value(value: Any) -> dict[str, Any]:
         return {"v": ResultEncoder().convert(value)}
     except NotPlain as error:
         return _failed("ValueError", f"the result cannot be returned: {error}"[:MAX_MESSAGE])
+
+
+def _answers(start: Mapping[str, Any], namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the program assigned last, as the value of one that has no other; nothing if it cannot be told."""
+    names: list[str] = start.get("answers", [])
+    if not names or not all(name in namespace for name in names):
+        return {}
+    found = [namespace[name] for name in names]
+    try:
+        told = _value(found[0] if len(found) == 1 else found)
+    except Exception:  # noqa: BLE001 - the program's own objects, which it did not ask to be told
+        return {}
+    return {} if "error" in told else told
+
+
+def _tolerated(answered: Mapping[str, Any]) -> dict[str, Any]:
+    rows = [*awaiting.used, *([LAST_ASSIGNMENT] if answered else [])]
+    return {"tolerated": rows} if rows else {}
 
 
 def _magic(namespace: Mapping[str, Any]) -> dict[str, Any]:
@@ -212,11 +246,14 @@ def _line(error: BaseException, file: str) -> int | None:
 
 def _tell(channel: Channel, ending: dict[str, Any]) -> None:
     try:
-        channel.notify(ending)
+        return channel.notify(ending)
     except MessageTooLarge:
+        if LAST_ASSIGNMENT in ending.get("tolerated", ()):  # nobody asked for it
+            return channel.notify({key: part for key, part in ending.items() if key not in ("v", "tolerated")})
         channel.notify(_failed("ValueError", "the result is too large (limits.value_bytes)") | {"t": "end"})
     except MemoryError:
         channel.notify(_failed("MemoryError", "") | {"t": "end"})
+    return None
 
 
 # ---------------------------------------------------------------- what stands for standard output and standard error
@@ -243,6 +280,11 @@ class PrintStream(io.TextIOBase):
         self._last = 0.0
         self._now = time.monotonic
         self.dropped = 0
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether nothing was written."""
+        return not (self._sent or self._parts or self.dropped)
 
     def writable(self) -> bool:
         """Return that it can be written to."""

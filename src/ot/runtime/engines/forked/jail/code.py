@@ -9,6 +9,7 @@ from typing import Any
 
 FILE = "<program>"
 LATER, NO_VALUE = "__ot_later__", "__ot_no_value__"
+AWAITABLE, NO_LIST, IMPORT_ALL = "__ot_awaitable__", "__ot_no_list__", "__ot_import_all__"
 """Names that a program is given beside the builtins."""
 PROGRAM = "__ot_program__"
 BYTES_OF_LINE_END = 1
@@ -29,6 +30,8 @@ def compile_program(
     tree = ast.parse(source, file)
     if awaited:
         _call_later(tree, source, awaited)
+    if "await" in source:
+        _take_values(tree)
     if returns:
         return _with_returns(tree, returns["binds"], returns["waits"], file)
     body, last = tree.body, None
@@ -49,7 +52,7 @@ def _with_returns(tree: ast.Module, names: list[str], waits: bool, file: str) ->
     first = 0
     while first < len(tree.body) and _is_future(tree.body[first]):
         first += 1
-    future, body = tree.body[:first], tree.body[first:]
+    future, body = tree.body[:first], [_InFunction().visit(statement) for statement in tree.body[first:]]
     last = body[-1]
     if isinstance(last, ast.Expr):
         body[-1] = ast.copy_location(ast.Return(last.value), last)
@@ -67,6 +70,33 @@ def _with_returns(tree: ast.Module, names: list[str], waits: bool, file: str) ->
     return steps, waits
 
 
+class _InFunction(ast.NodeTransformer):
+    """Writes in other words what may stand in a module and not in a function whose names are global."""
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        if not isinstance(node.target, ast.Name):
+            return node
+        plain = ast.Assign([node.target], node.value) if node.value else ast.Pass()
+        return ast.fix_missing_locations(ast.copy_location(plain, node))
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:
+        if node.names[0].name != "*":
+            return node
+        names = ast.Call(ast.Name("globals", ast.Load()), [], [])
+        call = ast.Call(ast.Name(IMPORT_ALL, ast.Load()), [ast.Constant(ast.unparse(node)), names], [])
+        return ast.fix_missing_locations(ast.copy_location(ast.Expr(call), node))
+
+    def _leave(self, node: ast.AST) -> ast.AST:
+        return node
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _leave
+
+
+def import_all(statement: str, names: dict[str, Any]) -> None:
+    """Import into the program's *names*, as *statement* says, whatever function it stands in."""
+    exec(statement, names)
+
+
 def _is_future(node: ast.stmt) -> bool:
     docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return docstring or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
@@ -82,6 +112,26 @@ def _call_later(tree: ast.Module, source: str, awaited: Collection[Span]) -> Non
         if isinstance(node, ast.Call) and _span(node, starts) in wanted:
             name = ast.copy_location(ast.Name(LATER, ast.Load()), node.func)
             node.func = ast.copy_location(ast.Call(name, [node.func], []), node.func)
+
+
+def _take_values(tree: ast.Module) -> None:
+    """Let ``await`` take a value that is there already, and ``gather`` no list without its star."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Await():
+                node.value = _through(AWAITABLE, node.value)
+            case ast.Call(ast.Attribute(attr="gather") | ast.Name("gather"), [given]) if not _is_starred(given):
+                node.args = [_through(NO_LIST, given)]
+            case _:
+                continue
+
+
+def _is_starred(node: ast.expr) -> bool:
+    return isinstance(node, ast.Starred)
+
+
+def _through(function: str, node: ast.expr) -> ast.expr:
+    return ast.copy_location(ast.Call(ast.copy_location(ast.Name(function, ast.Load()), node), [node], []), node)
 
 
 def _span(node: ast.expr, starts: list[int]) -> Span:

@@ -19,7 +19,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ot.runtime.engines.forked.jail import lockdown, without_fork_hooks
+from ot.runtime.engines.forked.jail import awaiting, lockdown, without_fork_hooks
 from ot.runtime.engines.forked.jail.channel import Room
 from ot.runtime.engines.forked.jail.child import serve_one, touch_ahead
 from ot.runtime.engines.forked.jail.seccomp import LEAST_STACK, Filter
@@ -150,6 +150,7 @@ class Zygote:
             return 0.0
         if self._to_load is not None:
             self._to_load = None
+            awaiting.accept_values()
             for _ in range(REHEARSALS):
                 touch_ahead()
             make_immortal()
