@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import islice
-from typing import NotRequired, TypedDict
+from typing import NotRequired, TypedDict, overload
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -95,6 +95,10 @@ class Match(TypedDict):
     after: NotRequired[List[str]]
 
 
+@overload
+def read(*, path: str, offset: int = 1, limit: int | None = None, encoding: str = "utf-8") -> str: ...
+@overload
+def read(*, path: str, offset: int = 1, limit: int | None = None, encoding: None) -> bytes: ...
 def read(*, path: str, offset: int = 1, limit: int | None = None, encoding: str | None = "utf-8") -> str | bytes:
     """Return the text of a file, or some of its lines; with encoding=None its bytes.
 
