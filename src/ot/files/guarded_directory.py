@@ -98,9 +98,9 @@ class GuardedDirectory:
 
     def refuse_code(self, *, environments: bool) -> None:
         """See that this is neither a repository nor one of the virtual *environments*, whatever it is called."""
-        if environments and any(map(self._has, ("pyvenv.cfg", "conda-meta"))):
+        if environments and any(map(self.has, ("pyvenv.cfg", "conda-meta"))):
             raise PermissionError(ENVIRONMENT)
-        if any(all(map(self._has, names)) for names in _REPOSITORIES):
+        if any(all(map(self.has, names)) for names in _REPOSITORIES):
             raise PermissionError("nothing is written to a git repository: its hooks and settings run commands")
 
     def link_target(self, name: str) -> str | None:
@@ -129,6 +129,28 @@ class GuardedDirectory:
         finally:
             os.close(fd)
         return sorted(shown, key=lambda entry: entry.name)
+
+    def scan(self) -> list[tuple[str, os.stat_result]]:
+        """Return the names that ``entries`` would, each with its status, by name."""
+        fd = os.open(".", DIRECTORY, dir_fd=self._fd)
+        shown: list[tuple[str, os.stat_result]] = []
+        try:
+            with os.scandir(fd) as found:
+                for item in found:
+                    with suppress(FileNotFoundError):  # it is gone meanwhile
+                        if self._may_show(item.name):
+                            shown.append((item.name, item.stat(follow_symlinks=False)))
+        finally:
+            os.close(fd)
+        return sorted(shown, key=lambda entry: entry[0])
+
+    def has(self, name: str) -> bool:
+        """Return whether anything has that name."""
+        try:
+            self._stat(name)
+        except OSError:
+            return False
+        return True
 
     def open_file(self, name: str) -> BinaryIO:
         """Return the regular file *name*, open for reading.
@@ -214,6 +236,18 @@ class GuardedDirectory:
             os.rename(new, name, src_dir_fd=target._fd, dst_dir_fd=self._fd)
             raise PermissionError(why)
 
+    def change(self, name: str, mode: int | None, times: tuple[int, int] | None) -> None:
+        """Change the mode and the times, in nanoseconds, of a file or directory that may be written."""
+        self.require_changeable(name)
+        fd = os.open(name, READ | NO_LINK, dir_fd=self._fd)
+        try:
+            if mode is not None:
+                os.fchmod(fd, mode)
+            if times is not None:
+                os.utime(fd, ns=times)
+        finally:
+            os.close(fd)
+
     def remove(self, name: str) -> None:
         """Remove the file, the link or the empty directory *name*."""
         if stat.S_ISDIR(self.require_changeable(name).st_mode):
@@ -224,18 +258,11 @@ class GuardedDirectory:
     def _path_of(self, name: str) -> tuple[str, ...]:
         return self._folded if name == "." else (*self._folded, fold(name))
 
-    def _has(self, name: str) -> bool:
-        try:
-            self._stat(name)
-        except OSError:
-            return False
-        return True
-
     def _makes_repository(self, name: str) -> str:
         """Return why *name* may not be made here: it is the last that git wants to see."""
         new = fold(name)
         wanted = [names for names in _REPOSITORIES if new in map(fold, names)]
-        made = any(all(fold(other) == new or self._has(other) for other in names) for names in wanted)
+        made = any(all(fold(other) == new or self.has(other) for other in names) for names in wanted)
         return _WHY_GIT if made else ""
 
     def _stat(self, name: str) -> os.stat_result:

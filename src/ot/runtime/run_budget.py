@@ -21,8 +21,8 @@ class RunBudget:
         self.deadline = outer.deadline if outer else Deadline.after(limits.run_seconds)
         self.consent: RunConsent | None = outer.consent if outer else None
         """What the user of the outermost run has said: a run inside it has nobody else to ask."""
-        self.calls = 0
-        self._most_calls = limits.calls
+        self.calls = self.file_calls = 0
+        self._most_calls, self._most_file_calls = limits.calls, limits.file_calls
         self._root = outer._root if outer else self
 
     @property
@@ -37,6 +37,22 @@ class RunBudget:
             LimitExceeded: There are none left.
         """
         self._root._spend()
+
+    def spend_file_call(self) -> None:
+        """Count one step of Python's own file functions, as above.
+
+        Raises:
+            LimitExceeded: There are none left.
+        """
+        self._root._spend_file_call()
+
+    def _spend_file_call(self) -> None:
+        self.file_calls += 1
+        if self.file_calls > self._most_file_calls:
+            most = f"{self._most_file_calls:,}"
+            raise LimitExceeded(
+                "file_calls", f"the run used files more than {most} times: take less, or use file.search"
+            )
 
     def _spend(self) -> None:
         self.calls += 1

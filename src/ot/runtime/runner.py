@@ -183,6 +183,8 @@ class Runner:
     def _report(self, trail: _Trail, chars_in: int, reply: Reply | None) -> None:
         """Tell observers and the log of a run that has ended; one without a reply was cancelled."""
         seconds, packs = time.monotonic() - trail.started, trail.packs
+        if packs:
+            packs.end()
         error: str = reply.meta.get("error", "") if reply else "Cancelled"
         chars = sum(map(len, reply.texts)) if reply else 0
         calls, given, own = (packs.calls, packs.tool_chars, packs.ot_chars) if packs else (0, 0, 0)
@@ -247,7 +249,7 @@ class Runner:
                 failed = ProgramFailed("ValueError", f"the result cannot be returned: {error}")
                 failed.printed = outcome.printed
                 return await self._failure(failed, trail)
-        return await self._reply(texts, trail, asked)
+        return await self._reply([*texts, *outcome.notes], trail, asked)
 
     async def _reply(self, texts: list[str], trail: _Trail, asked: Asked, error: str = "") -> Reply:
         """Put together texts, and what tools gave that is no text, without secrets."""

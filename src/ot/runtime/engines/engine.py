@@ -32,6 +32,8 @@ class Outcome:
     format: Any = None
     sanitize: Any = None
     describe: Describe = describe_type
+    notes: tuple[str, ...] = ()
+    """What whoever reads the reply must know beside it."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,10 @@ class Reach(Protocol):
 
         *line* is where the call stands in the program, if the engine knows it.
         """
+        ...
+
+    async def file(self, step: str, arguments: Mapping[str, Any]) -> Any:
+        """Return what one step of Python's own file functions comes to; raise as ``call``."""
         ...
 
 

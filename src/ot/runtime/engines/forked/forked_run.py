@@ -23,9 +23,11 @@ from ot.runtime.engines.failures import await_hint, builtin_exception
 from ot.runtime.engines.forked.child_process import Child, Death
 from ot.runtime.engines.forked.jail.channel import NOTICE, largest_message
 from ot.runtime.engines.forked.messages import (
+    FILES,
     MALFORMED,
     QUICK_BYTES,
     failure_answer,
+    file_answer,
     read_anywhere,
     read_notice,
     read_request,
@@ -39,6 +41,7 @@ logger = logging.getLogger(__name__)
 PATIENCE_SECONDS = 0.05
 """A program that has computed for longer yields to those that have not."""
 MAX_MESSAGE = 4000
+MAX_NOTES, MAX_NOTE = 5, 500
 MAX_HELD_BYTES = 8 << 20
 """Of calls under way; above that no more is taken from the child."""
 REQUESTS_PER_CALL = 2
@@ -133,7 +136,7 @@ class ForkedRun:
         self._asked = True
         self._requests += 1
         self._held += len(payload)
-        if self._requests > REQUESTS_PER_CALL * self.limits.calls + MAX_MEMBERS:
+        if self._requests > REQUESTS_PER_CALL * self.limits.calls + MAX_MEMBERS + self.limits.file_calls:
             return self._end(LimitExceeded("calls", "the run asked for too much"))
         if len(self._calls) >= self.limits.calls + self.limits.calls_in_flight:
             return self._end(LimitExceeded("calls", "the run made too many calls at the same time"))
@@ -182,7 +185,8 @@ class ForkedRun:
         if "error" in message:
             return self._end(self._explained(*message["error"]))
         magic: dict[str, Any] = message["magic"]
-        outcome = Outcome(value, self.printed.text(), magic.get("format"), magic.get("sanitize"))
+        notes = tuple(str(note)[:MAX_NOTE] for note in message.get("notes", [])[:MAX_NOTES])
+        outcome = Outcome(value, self.printed.text(), magic.get("format"), magic.get("sanitize"), notes=notes)
         return None if self._ended.done() else self._ended.set_result(outcome)
 
     def _explained(self, kind: Any, message: Any, line: Any) -> ProgramFailed:
@@ -250,6 +254,8 @@ class ForkedRun:
             self._child.pause(False)
 
     async def _answered(self, pack: str, name: str, args: list[Any] | None, kwargs: dict[str, Any]) -> bytes:
+        if pack == FILES:
+            return file_answer(await self.reach.file(name, kwargs))
         if args is not None:
             return await value_answer(await self.reach.call(pack, name, args, kwargs))
         match self.reach.member(pack, name):

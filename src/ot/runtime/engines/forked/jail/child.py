@@ -13,6 +13,7 @@ from typing import Any
 
 from ot.runtime.engines.forked.jail import code
 from ot.runtime.engines.forked.jail.channel import Channel, MessageTooLarge, dumps, loads
+from ot.runtime.engines.forked.jail.files import Files
 from ot.runtime.engines.forked.jail.packs import Door, Pack, later
 from ot.runtime.engines.forked.jail.values import ResultEncoder
 from ot_sdk.errors import NotPlain
@@ -45,8 +46,11 @@ print(*found, sep=", ")
 """
 
 
-def serve_one(fd: int) -> None:
-    """Read one program from *fd*, run it and end, or those of one session; the process is locked up already."""
+def serve_one(fd: int, files: Files | None = None) -> None:
+    """Read one program from *fd*, run it and end, or those of one session; the process is locked up already.
+
+    Its own file functions mean *files*.
+    """
     channel = Channel(fd)
     _seed()
     main = types.ModuleType("__main__")
@@ -56,10 +60,12 @@ def serve_one(fd: int) -> None:
         if not channel.has_message(LEISURE_SECONDS):
             touch_ahead()
     _, payload = channel.receive()
+    if files:
+        files.begin(channel)
     while True:
         start: Mapping[str, Any] = loads(payload.decode())
         channel.allow(start["most_bytes"])
-        ending = run_program(channel, start, reserve, main)
+        ending = run_program(channel, start, reserve, main, files)
         reserve.clear()
         _tell(channel, ending)
         if not start["keep"]:
@@ -92,7 +98,11 @@ def touch_ahead(source: str = TOUCH) -> None:
 
 
 def run_program(
-    channel: Channel, start: Mapping[str, Any], reserve: list[bytes], main: types.ModuleType
+    channel: Channel,
+    start: Mapping[str, Any],
+    reserve: list[bytes],
+    main: types.ModuleType,
+    files: Files | None = None,
 ) -> dict[str, Any]:
     """Return how the program ended, ready to be sent; its names are those of *main*.
 
@@ -104,6 +114,8 @@ def run_program(
     file = _file(start)
     try:
         value = _evaluated(start, namespace)
+        if files:
+            files.flush()
         ending = _value(value) | {"magic": _magic(namespace)}
     except BaseException as error:  # noqa: BLE001 - the program's own, of any kind
         if isinstance(error, MemoryError):
@@ -112,7 +124,8 @@ def run_program(
         if isinstance(error, MemoryError):
             namespace.clear()
     prints.flush()
-    return ending | {"t": "end", "dropped": prints.dropped}
+    notes = {"notes": found} if files and (found := files.end()) else {}
+    return ending | {"t": "end", "dropped": prints.dropped} | notes
 
 
 def _file(start: Mapping[str, Any]) -> str:

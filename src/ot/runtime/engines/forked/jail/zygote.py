@@ -21,6 +21,8 @@ from typing import Any
 
 from ot.runtime.engines.forked.jail import lockdown, without_fork_hooks
 from ot.runtime.engines.forked.jail.child import serve_one, touch_ahead
+from ot.runtime.engines.forked.jail.file_functions import install
+from ot.runtime.engines.forked.jail.files import Files
 from ot.runtime.engines.forked.jail.lockdown import ChildLimits
 from ot.runtime.engines.forked.jail.seccomp import LEAST_STACK, Filter
 from ot.runtime.engines.forked.jail.self_test import probe
@@ -59,6 +61,7 @@ class Zygote:
         self._control = control
         self._jailed: bool = settings["jailed"]
         self._settings = settings
+        self._files: Files | None = None
         self._filter = Filter() if self._jailed else None
         self._most_threads: int | None = None
         self._base = 0
@@ -72,6 +75,8 @@ class Zygote:
             return {"layers": {}, "user": "", "landlock": 0}
         from ot.runtime.engines.forked.jail.landlock import version  # noqa: PLC0415 - a kernel without it is found out here
 
+        self._files = Files(lockdown.readable_paths(self._settings["read_paths"]))
+        install(self._files)
         lockdown.empty_environment()
         shared = lockdown.most_threads_beside()  # counted now: later /proc cannot be read
         found = lockdown.lock_zygote(self._settings["read_paths"], self._settings["server"])
@@ -189,7 +194,7 @@ class Zygote:
             if self._jailed:
                 lockdown.open_own_nothing()
             self._lock_child(limits)
-            serve_one(fd)
+            serve_one(fd, self._files)
         finally:
             # Whatever happened: a child never goes back to the zygote's own work.
             os._exit(1)
