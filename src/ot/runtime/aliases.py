@@ -20,7 +20,7 @@ def expand_aliases(program: Program, aliases: Mapping[str, str]) -> Program:
     return replace_ranges(program, ((node, aliases[node.id]) for node in names))
 
 
-def replace_ranges(program: Program, changes: Iterable[tuple[ast.expr, str]]) -> Program:
+def replace_ranges(program: Program, changes: Iterable[tuple[ast.expr | ast.keyword, str]]) -> Program:
     """Return *program* with the text of each node, which stands on one line, replaced."""
     lines = [line.encode() for line in program.source.split("\n")]
     for node, text in sorted(changes, key=lambda change: (change[0].lineno, -change[0].col_offset)):

@@ -12,6 +12,7 @@ from ot.registry.tool import Parameter, Tool
 from ot.runtime.run_budget import RunBudget
 
 MODULE = "ot_tools._program_files"
+ANSWERS = frozenset({"FileExistsError", "FileNotFoundError", "IsADirectoryError", "NotADirectoryError"})
 
 
 def _tool(name: str, step: str, parameters: str = "", *, destructive: bool = False) -> Tool:
@@ -66,8 +67,12 @@ class FileCalls:
         return value
 
     def _add(self, call: CallRecord) -> None:
-        """Add a call to the one record of its tool; an error stays only where all failed."""
+        """Add a call to the one record of its tool; an error stays only where all failed.
+
+        That a file is missing, or there already, is an answer like any other.
+        """
         before = self._sums.get(call.tool)
+        call = call._replace(error="") if call.error in ANSWERS else call
         if before is not None:
             error = call.error if before.error else ""
             seconds, chars = before.seconds + call.seconds, before.chars + call.chars

@@ -305,7 +305,18 @@ def only_called(program: Program, packs: list[str]) -> dict[str, list[str]]:
     return {pack: sorted(names - valued.get(pack, set())) for pack, names in called.items()}
 
 
+OPENED_IN_C = (
+    ("unable to open database file", "use db = sqlite3.connect(':memory:'); db.deserialize(open(path, 'rb').read()), "
+     "and to keep it open(path, 'wb').write(db.serialize())"),
+    ("Failed to open local file", "use io.BytesIO(open(path, 'rb').read()) in the path's place"),
+    ("fileno: this file", "for np.memmap use np.frombuffer(open(path, 'rb').read(), dtype=...)"),
+)  # fmt: skip
+"""How libraries fail that open files past Python, and what they take instead."""
+
+
 def _hint(kind: str, message: str, line: str) -> str:
+    if found := next((fix for words, fix in OPENED_IN_C if words in message), ""):
+        return f"only Python's own functions reach files: {found}"
     if kind == "MemoryError":
         return "the program used more memory than limits.memory_mb allows"
     if kind == "PermissionError" and "Operation not permitted" in message:

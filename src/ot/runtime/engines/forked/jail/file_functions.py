@@ -388,8 +388,19 @@ def install(files: Files) -> None:
     for name in ("getcwd", "getcwdb"):
         _put(name, _by_nothing(files, getattr(functions, name), getattr(posix, name)))
     _put("chdir", _by_nothing(files, functions.chdir, posix.chdir))
+    _put("system", _system)
+    builtins.input = _input
     opening = _open(files, functions)
     builtins.open = io.open = opening  # pyright: ignore[reportAttributeAccessIssue] - as said above
+
+
+def _system(command: Any) -> int:
+    """Fail aloud: the kernel's refusal would only be a number."""
+    raise PermissionError(errno.EPERM, "a program starts no processes")
+
+
+def _input(prompt: Any = "", /) -> str:
+    raise EOFError("a program cannot ask: write the value into it")
 
 
 def _put(name: str, function: Callable[..., Any]) -> None:

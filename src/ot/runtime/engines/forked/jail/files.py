@@ -201,7 +201,7 @@ class Workspace:
         """Return the error as Python's own functions would raise it, with the server's words where it refuses."""
         if kind in WORDS:
             return oserror(WORDS[kind], shown)
-        message = message.removeprefix(f"{shown!r}: ")
+        message = message.removeprefix(f"{os.fsdecode(shown)!r}: ") if shown is not None else message
         if kind == "PermissionError":
             if name in QUIET and _asked_by_program():
                 self._note(f"{os.fsdecode(shown)} was taken for missing: {message}")
