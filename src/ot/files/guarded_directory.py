@@ -237,16 +237,24 @@ class GuardedDirectory:
             raise PermissionError(why)
 
     def change(self, name: str, mode: int | None, times: tuple[int, int] | None) -> None:
-        """Change the mode and the times, in nanoseconds, of a file or directory that may be written."""
+        """Take permissions from a file or directory that may be written, or change its times, in nanoseconds.
+
+        Raises:
+            PermissionError: It may not be written, it is something else, or *mode* would give more than it has.
+        """
         self.require_changeable(name)
         fd = os.open(name, READ | NO_LINK, dir_fd=self._fd)
-        try:
-            if mode is not None:
-                os.fchmod(fd, mode)
+        with closed_if_refused(fd) as found:
+            if not stat.S_ISDIR(found.st_mode):
+                _check_regular(found)
+                _refuse("it has other names (hard links)" if found.st_nlink > 1 else "")
+            more = mode is not None and mode & 0o7777 & ~found.st_mode
+            _refuse("a program cannot give a file more permissions than it has" if more else "")
+            if mode is not None and mode & 0o7777 != stat.S_IMODE(found.st_mode):
+                os.fchmod(fd, mode & 0o7777)
             if times is not None:
                 os.utime(fd, ns=times)
-        finally:
-            os.close(fd)
+        os.close(fd)
 
     def remove(self, name: str) -> None:
         """Remove the file, the link or the empty directory *name*."""
