@@ -51,13 +51,9 @@ def _names(text: str) -> frozenset[str]:
 
 NETWORK = Reached(
     "a program has no network of its own",
-    _names("requests httpx aiohttp urllib3 urllib urllib.request http http.client socket ftplib smtplib websockets"),
-    re.compile(
-        r"\b(requests|httpx|urlopen|urlretrieve|urllib|http|socket|connect|open_connection|smtplib|ftplib)\b", re.I
-    ),
-    re.compile(
-        r"ModuleNotFoundError|URLError|gaierror|.*(name resolution|not permitted|Permission denied|Connect)", re.S
-    ),
+    _names("requests httpx aiohttp urllib3 urllib.request http.client socket ftplib smtplib websockets"),
+    re.compile(r"\b(urlopen|urlretrieve|urllib\.request|http\.client|socket|open_connection|smtplib|ftplib|request)\b"),
+    re.compile(r"URLError|gaierror|.*(name resolution|not permitted|Permission denied)", re.S),
     "fetch a web page by url, http request",
     ("http", "https", "url", "urls", "web", "fetch", "download", "webpage", "website"),
 )
