@@ -216,3 +216,19 @@ async def test_a_session_keeps_its_working_directory_and_its_open_files(tmp_path
         assert (tmp_path / "work" / "sub" / "a.txt").read_text() == "one"
         await app.run("f.write('two')\nf.close()", session="s")
         assert (tmp_path / "work" / "sub" / "a.txt").read_text() == "onetwo"
+
+
+async def test_what_a_program_wrote_before_it_failed_is_written(tmp_path: Path) -> None:
+    async with running_app(tmp_path, engine=ExactEngine()) as app:
+        assert "ValueError" in error_of(
+            await app.run("f = open('a.txt', 'w')\nf.write('so far')\nraise ValueError('x')")
+        )
+        assert (tmp_path / "work" / "a.txt").read_text() == "so far"
+
+
+async def test_descriptors_are_ours_to_the_end(tmp_path: Path) -> None:
+    async with running_app(tmp_path, engine=ExactEngine()) as app:
+        program = "import os\nfd = os.open('a.txt', os.O_RDWR | os.O_CREAT)\nos.write(fd, b'abc')\nos.lseek(fd, 1, 0)\n"
+        program += "found = [os.read(fd, 9).decode(), os.fstat(fd).st_size]\nos.close(fd)\n"
+        program += "try:\n    os.read(fd, 1)\nexcept OSError as error:\n    found.append(error.errno)\nfound"
+        assert value_of(await app.run(program)) == '["bc",3,9]'

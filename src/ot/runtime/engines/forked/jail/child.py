@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import io
 import random
 import sys
@@ -123,6 +124,9 @@ def run_program(
         ending = _failure(error, file)
         if isinstance(error, MemoryError):
             namespace.clear()
+        elif files:
+            with contextlib.suppress(Exception):  # what it had written before stays written; its own error is told
+                files.flush()
     prints.flush()
     notes = {"notes": found} if files and (found := files.end()) else {}
     return ending | {"t": "end", "dropped": prints.dropped} | notes

@@ -314,27 +314,28 @@ class Functions:
         return number
 
     def read(self, fd: int, count: int) -> bytes:
-        return self._opened[fd].read(count) or b""
+        return self.of_descriptor(fd).read(count) or b""
 
     def write(self, fd: int, data: Any) -> int:
-        return self._opened[fd].write(data)
+        return self.of_descriptor(fd).write(data)
 
     def close(self, fd: int) -> None:
-        self._opened.pop(fd).close()
+        self.of_descriptor(fd).close()
+        del self._opened[fd]
 
     def lseek(self, fd: int, position: int, how: int) -> int:
-        return self._opened[fd].seek(position, how)
+        return self.of_descriptor(fd).seek(position, how)
 
     def fstat(self, fd: int) -> os.stat_result:
-        return self._opened[fd].stat()
+        return self.of_descriptor(fd).stat()
 
     def fsync(self, fd: int) -> None:
-        self._opened[fd].send()
+        self.of_descriptor(fd).send()
 
     fdatasync = fsync
 
     def ftruncate(self, fd: int, length: int) -> None:
-        self._opened[fd].truncate(length)
+        self.of_descriptor(fd).truncate(length)
 
     def isatty(self, fd: int) -> bool:
         return False

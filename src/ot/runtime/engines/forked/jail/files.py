@@ -205,8 +205,8 @@ class Workspace:
         if kind == "PermissionError":
             if name in QUIET and _asked_by_program():
                 self._note(f"{os.fsdecode(shown)} was taken for missing: {message}")
-            # As the number of a missing file, for exists() must not fail: what it finds closed is not there.
-            return PermissionError(errno.ENOENT if name in QUIET else errno.EACCES, message, shown)
+            # With the number of a missing file Path.exists() says False, and does not fail.
+            return PermissionError(errno.ENOENT if name == "stat" else errno.EACCES, message, shown)
         if kind == "OSError":
             return OSError(NUMBERS.get(message.rpartition(": ")[2], errno.EIO), message.rpartition(": ")[2], shown)
         kinds: dict[str, type[Exception]] = {"ValueError": ValueError, "TypeError": TypeError}
