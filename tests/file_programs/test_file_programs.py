@@ -56,7 +56,7 @@ async def workspace(request: Any, tmp_path_factory: Any) -> AsyncIterator[tuple[
 async def answered(app: Workspace, top: Path, source: str) -> dict[str, Any]:
     make_tree(top)
     reply = await app.run(source)
-    error = re.match(r"\w+", reply.texts[-1]).group() if reply.is_error else ""
+    error = reply.texts[-1].partition(":")[0] if reply.is_error else ""
     texts = [file_tree.NOTHING] if reply.is_error else list(reply.texts)
     return {"texts": texts, "error": error, "tree": snapshot(top), "said": reply.texts[-1]}
 

@@ -55,8 +55,7 @@ def engine_of(name: str) -> Any:
 async def either(request: Any, tmp_path_factory: Any) -> AsyncIterator[tuple[Workspace, Path, Calls]]:
     directory, calls = tmp_path_factory.mktemp("either"), Calls()
     config = {"policy": {"allow": ["file.*"]}, "limits": {"file_calls": 50}}
-    options = {"config": config, "engine": engine_of(request.param), "observers": [calls]}
-    async with running_app(directory, **options) as app:
+    async with running_app(directory, config=config, engine=engine_of(request.param), observers=[calls]) as app:
         (directory / "work" / "notes.txt").write_text("buy milk\n")
         yield app, directory / "work", calls
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, cast
 
 import anyio.to_thread
 import orjson
@@ -73,13 +73,13 @@ def _file_request(payload: bytes) -> Request:
     step, arguments = message["f"], message["k"]
     if not _is_name(step) or type(arguments) is not dict:
         raise ValueError("no such request")
-    given: dict[str, Any] = arguments | ({"data": data} if data else {})
-    return Request(FILES, step, [], given)
+    given = cast("dict[str, Any]", arguments)
+    return Request(FILES, step, [], given | ({"data": data} if data else {}))
 
 
 def file_answer(value: Any) -> bytes:
     """Return the answer to a step on files: one line of JSON, then the data if there is any."""
-    data: bytes = value.pop("data", b"") if isinstance(value, dict) else b""
+    data = cast("dict[str, Any]", value).pop("data", b"") if isinstance(value, dict) else b""
     return orjson.dumps({"v": value}) + b"\n" + data
 
 

@@ -119,8 +119,8 @@ class PortableFiles:
         return modes.S_ISLNK(await self._mode(path, follow=False))
 
     async def stat(self, path: str) -> StatResult:
-        *first, read, written, changed = await self._step("stat", path)
-        return StatResult(*first, read / 10**9, written / 10**9, changed / 10**9)
+        numbers = await self._step("stat", path)
+        return StatResult._make([*numbers[:7], *(moment / 10**9 for moment in numbers[7:])])
 
     async def _rows(self, path: str) -> list[list[Any]]:
         rows: list[list[Any]] = []

@@ -201,10 +201,10 @@ class Workspace:
         """Return the error as Python's own functions would raise it, with the server's words where it refuses."""
         if kind in WORDS:
             return oserror(WORDS[kind], shown)
-        message = message.removeprefix(f"{os.fsdecode(shown)!r}: ") if shown is not None else message
+        message = message.removeprefix(f"{os.fsdecode(shown or '')!r}: ")
         if kind == "PermissionError":
             if name in QUIET and _asked_by_program():
-                self._note(f"{os.fsdecode(shown)} was taken for missing: {message}")
+                self._note(f"{os.fsdecode(shown or '')} was taken for missing: {message}")
             # With the number of a missing file Path.exists() says False, and does not fail.
             return PermissionError(errno.ENOENT if name == "stat" else errno.EACCES, message, shown)
         if kind == "OSError":
@@ -259,7 +259,7 @@ class Workspace:
 
     def touch(self, path: str, shown: Any, times: tuple[int, int] | None = None, mode: int | None = None) -> None:
         """Change times or mode."""
-        given = {"times": list(times)} if times else {"mode": mode}
+        given: dict[str, Any] = {"times": list(times)} if times else {"mode": mode}
         self.changing("touch", shown, path=path, **given)
 
     def truncate(self, path: str, shown: Any, size: int) -> None:
@@ -372,7 +372,7 @@ def _require_text(arguments: dict[str, Any]) -> None:
 
 def _asked_by_program() -> bool:
     """Return whether the program itself looks there, and no library on its own account."""
-    frame: Any = sys._getframe(1)
+    frame: Any = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - there is no other way to see who asks
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
         if name not in BETWEEN and not name.startswith("ot.runtime."):
