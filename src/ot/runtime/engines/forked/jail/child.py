@@ -14,7 +14,7 @@ from typing import Any
 
 from ot.runtime.engines.forked.jail import code
 from ot.runtime.engines.forked.jail.channel import Channel, MessageTooLarge, dumps, loads
-from ot.runtime.engines.forked.jail.files import Files
+from ot.runtime.engines.forked.jail.file_stubs import FileStubs
 from ot.runtime.engines.forked.jail.packs import Door, Pack, later
 from ot.runtime.engines.forked.jail.values import ResultEncoder
 from ot_sdk.errors import NotPlain
@@ -47,7 +47,7 @@ print(*found, sep=", ")
 """
 
 
-def serve_one(fd: int, files: Files | None = None) -> None:
+def serve_one(fd: int, files: FileStubs | None = None) -> None:
     """Read one program from *fd*, run it and end, or those of one session; the process is locked up already.
 
     Its own file functions mean *files*.
@@ -103,7 +103,7 @@ def run_program(
     start: Mapping[str, Any],
     reserve: list[bytes],
     main: types.ModuleType,
-    files: Files | None = None,
+    files: FileStubs | None = None,
 ) -> dict[str, Any]:
     """Return how the program ended, ready to be sent; its names are those of *main*.
 

@@ -1,13 +1,8 @@
-"""Puts functions in the place of ``open`` and those of ``os`` that take paths; ``posix`` and ``_io`` stay as they are.
-
-A zygote does so once, before any module that keeps such a function is imported. Until a program runs, and for what the
-kernel is to answer, they do what those did.
-"""
+"""What stands for ``open``, and for the functions of ``os`` that take paths and descriptors, when a program runs."""
 
 from __future__ import annotations
 
 import _io
-import builtins
 import errno
 import io
 import itertools
@@ -18,11 +13,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ot.runtime.engines.forked.jail.file_stubs import BY_DESCRIPTOR, CHANGING, FIRST_DESCRIPTOR, LOOKING, OTHERS, PAIRS
 from ot.runtime.engines.forked.jail.files import Files, Handle, Row
 from ot.runtime.engines.forked.jail.memory_files import oserror
 
-FIRST_DESCRIPTOR = 1 << 20
-"""Descriptors from here on are ours: the kernel gives no process so many."""
 NO_DESCRIPTOR = (
     "fileno: this file is reached through the server and has no descriptor; read it with .read(), and give libraries "
     "that want a file of the system io.BytesIO(open(path, 'rb').read())"
@@ -371,50 +365,19 @@ def how_to_open(flags: int) -> str:
     return "w" if flags & os.O_TRUNC else "a"
 
 
-LOOKING = ("stat", "lstat", "access", "listdir", "scandir", "readlink", "listxattr", "statvfs", "open")
-CHANGING = ("mkdir", "rmdir", "remove", "unlink", "chmod", "utime", "truncate")
-PAIRS = ("rename", "replace", "link", "symlink")
-BY_DESCRIPTOR = ("read", "write", "close", "lseek", "fstat", "fsync", "fdatasync", "ftruncate", "isatty")
-
-
-def install(files: Files) -> None:
-    """Put the functions in their places."""
-    functions = Functions(files)
-    for name in LOOKING + CHANGING:
-        _put(name, _by_path(files, getattr(functions, name), getattr(posix, name), name in CHANGING))
-    for name in PAIRS:
-        _put(name, _by_two_paths(files, getattr(functions, name), getattr(posix, name)))
-    for name in BY_DESCRIPTOR:
-        _put(name, _by_descriptor(getattr(functions, name), getattr(posix, name)))
-    for name in ("getcwd", "getcwdb"):
-        _put(name, _by_nothing(files, getattr(functions, name), getattr(posix, name)))
-    _put("chdir", _by_nothing(files, functions.chdir, posix.chdir))
-    _put("system", _system)
-    builtins.input = _input
-    opening = _open(files, functions)
-    builtins.open = io.open = opening  # pyright: ignore[reportAttributeAccessIssue] - as said above
-
-
-def _system(command: Any) -> int:
-    """Fail aloud: the kernel's refusal would only be a number."""
-    raise PermissionError(errno.EPERM, "a program starts no processes")
-
-
-def _input(prompt: Any = "", /) -> str:
-    raise EOFError("a program cannot ask: write the value into it")
-
-
-def _put(name: str, function: Callable[..., Any]) -> None:
-    function.__name__ = function.__qualname__ = name
-    follows = getattr(os, name) in os.supports_follow_symlinks
-    setattr(os, name, function)
-    if follows:
-        os.supports_follow_symlinks.add(function)
+def functions_of(files: Files) -> dict[str, Callable[..., Any]]:
+    """Return what stands for functions of ``os``, by their names, and as ``builtins`` for ``open``."""
+    ours = Functions(files)
+    found = {name: _by_path(files, getattr(ours, name), getattr(posix, name), False) for name in LOOKING}
+    found |= {name: _by_path(files, getattr(ours, name), getattr(posix, name), True) for name in CHANGING}
+    found |= {name: _by_two_paths(getattr(ours, name)) for name in PAIRS}
+    found |= {name: getattr(ours, name) for name in (*BY_DESCRIPTOR, *OTHERS)}
+    return found | {"builtins": _open(files, ours)}
 
 
 def _by_path(files: Files, ours: Callable[..., Any], kernel: Callable[..., Any], change: bool) -> Callable[..., Any]:
     def function(path: Any = ".", *args: Any, **kwargs: Any) -> Any:
-        if not files.active or isinstance(path, int):
+        if isinstance(path, int):
             return kernel(path, *args, **kwargs)
         path = "." if path is None else path
         writes = change or (ours.__name__ == "open" and args and args[0] & WRITES)
@@ -425,26 +388,9 @@ def _by_path(files: Files, ours: Callable[..., Any], kernel: Callable[..., Any],
     return function
 
 
-def _by_two_paths(files: Files, ours: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[..., Any]:
+def _by_two_paths(ours: Callable[..., Any]) -> Callable[..., Any]:
     def function(src: Any, dst: Any, *args: Any, **kwargs: Any) -> Any:
-        if not files.active:
-            return kernel(src, dst, *args, **kwargs)
         return ours(src, dst, *args, **_without_directories(kwargs))
-
-    return function
-
-
-def _by_descriptor(ours: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[..., Any]:
-    def function(fd: int, *args: Any) -> Any:
-        mine = isinstance(fd, int) and fd >= FIRST_DESCRIPTOR  # pyright: ignore[reportUnnecessaryIsInstance] - a program gives what it likes
-        return ours(fd, *args) if mine else kernel(fd, *args)
-
-    return function
-
-
-def _by_nothing(files: Files, ours: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[..., Any]:
-    def function(*args: Any) -> Any:
-        return (ours if files.active else kernel)(*args)
 
     return function
 
@@ -462,8 +408,6 @@ def _open(files: Files, functions: Functions) -> Callable[..., Any]:
         file: Any, mode: str = "r", buffering: int = -1, encoding: str | None = None, errors: str | None = None,
         newline: str | None = None, closefd: bool = True, opener: Any = None,
     ) -> Any:  # fmt: skip
-        if not files.active:
-            return _io.open(file, mode, buffering, encoding, errors, newline, closefd, opener)
         flags = _flags(mode)
         if isinstance(file, int):
             mine = file >= FIRST_DESCRIPTOR

@@ -62,7 +62,6 @@ class Files:
 
     def __init__(self, readable: Sequence[str]) -> None:
         """Leave the paths *readable*, and all below them, to the kernel."""
-        self.active = False
         self.cwd: str | None = None
         self.notes: list[str] = []
         self.memory = MemoryFiles(TEMPORARY[:2])
@@ -74,7 +73,6 @@ class Files:
         """Ask through *channel* from now on."""
         self.workspace = Workspace(channel, self.note)
         channel.before_call = self.workspace.before_call
-        self.active = True
 
     def place(self, path: Any, *, change: bool = False) -> Place | None:
         """Return where *path* leads; None is the kernel, which *change* nothing of ours."""

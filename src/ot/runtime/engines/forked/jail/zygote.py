@@ -21,8 +21,7 @@ from typing import Any
 
 from ot.runtime.engines.forked.jail import lockdown, without_fork_hooks
 from ot.runtime.engines.forked.jail.child import serve_one, touch_ahead
-from ot.runtime.engines.forked.jail.file_functions import install
-from ot.runtime.engines.forked.jail.files import Files
+from ot.runtime.engines.forked.jail.file_stubs import FileStubs
 from ot.runtime.engines.forked.jail.lockdown import ChildLimits
 from ot.runtime.engines.forked.jail.seccomp import LEAST_STACK, Filter
 from ot.runtime.engines.forked.jail.self_test import probe
@@ -61,7 +60,7 @@ class Zygote:
         self._control = control
         self._jailed: bool = settings["jailed"]
         self._settings = settings
-        self._files: Files | None = None
+        self._files: FileStubs | None = None
         self._filter = Filter() if self._jailed else None
         self._most_threads: int | None = None
         self._base = 0
@@ -75,8 +74,8 @@ class Zygote:
             return {"layers": {}, "user": "", "landlock": 0}
         from ot.runtime.engines.forked.jail.landlock import version  # noqa: PLC0415 - a kernel without it is found out here
 
-        self._files = Files(lockdown.readable_paths(self._settings["read_paths"]))
-        install(self._files)
+        self._files = FileStubs(lockdown.readable_paths(self._settings["read_paths"]))
+        self._files.install()
         lockdown.empty_environment()
         shared = lockdown.most_threads_beside()  # counted now: later /proc cannot be read
         found = lockdown.lock_zygote(self._settings["read_paths"], self._settings["server"])
@@ -155,6 +154,8 @@ class Zygote:
             return 0.0
         if self._to_load is not None:
             self._to_load = None
+            if self._files:
+                self._files.load()
             for _ in range(REHEARSALS):
                 touch_ahead()
             make_immortal()
