@@ -231,3 +231,16 @@ async def test_descriptors_are_ours_to_the_end(tmp_path: Path) -> None:
         program += "found = [os.read(fd, 9).decode(), os.fstat(fd).st_size]\nos.close(fd)\n"
         program += "try:\n    os.read(fd, 1)\nexcept OSError as error:\n    found.append(error.errno)\nfound"
         assert value_of(await app.run(program)) == '["bc",3,9]'
+
+
+async def test_a_small_border_only_makes_more_steps(tmp_path: Path) -> None:
+    config = {"limits": {"value_bytes": 4096}}
+    async with running_app(tmp_path, config=config, engine=ExactEngine()) as app:
+        program = "open('a.txt', 'w').write('0123456789' * 2000)\ntext = open('a.txt').read()\n[len(text), text[-3:]]"
+        assert value_of(await app.run(program)) == '[20000,"789"]'
+
+
+async def test_what_is_larger_than_a_message_is_written_in_parts(tmp_path: Path) -> None:
+    async with running_app(tmp_path, engine=ExactEngine()) as app:
+        await app.run("with open('a.bin', 'wb') as f:\n    f.write(bytes(3_000_000) + b'end')")
+        assert (tmp_path / "work" / "a.bin").read_bytes() == bytes(3_000_000) + b"end"

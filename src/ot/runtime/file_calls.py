@@ -46,11 +46,14 @@ STEPS: Mapping[str, Tool] = {
 class FileCalls:
     """Counts, carries out and sums up the file calls of one run."""
 
-    def __init__(self, executor: ToolExecutor, budget: RunBudget, context: Callable[[], CallContext]) -> None:
-        """Call through *executor*, on *budget*."""
+    def __init__(
+        self, executor: ToolExecutor, budget: RunBudget, context: Callable[[], CallContext], most_bytes: int
+    ) -> None:
+        """Call through *executor*, on *budget*; a value has at most *most_bytes*."""
         self._executor = executor
         self._budget = budget
         self._context = context
+        self._most_bytes = most_bytes // 2  # a value is more than its data
         self._sums: dict[str, CallRecord] = {}
 
     async def call(self, step: str, arguments: Mapping[str, Any]) -> Any:
@@ -63,6 +66,8 @@ class FileCalls:
         self._budget.spend_file_call()
         if step not in STEPS:
             raise UnknownTool("file", step, tuple(STEPS))
+        if type(size := arguments.get("size")) is int and step == "read":
+            arguments = {**arguments, "size": min(size, self._most_bytes)}
         value, _ = await self._executor.call_tool(STEPS[step], arguments, self._context(), self._add)
         return value
 

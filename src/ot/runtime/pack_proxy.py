@@ -75,7 +75,7 @@ class PackProxy:
         self.program: Program | None = None
         """The program whose calls these are, once it is parsed."""
         self._under_way: Counter[str] = Counter()
-        self._files = FileCalls(executor, budget, lambda: self._context(None))
+        self._files = FileCalls(executor, budget, lambda: self._context(None), limits.value_bytes)
 
     @property
     def registry(self) -> ToolRegistry:

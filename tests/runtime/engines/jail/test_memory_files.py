@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 
 import pytest
 
@@ -31,26 +32,27 @@ def test_a_tree_moves_with_what_it_holds(files: MemoryFiles) -> None:
     assert [name for name, _, _ in files.scan("/tmp", "t")] == ["e"]
 
 
-@pytest.mark.parametrize(
-    ("number", "what"),
-    [
-        (errno.ENOENT, lambda files: files.open("/tmp/nope", "n", "r")),
-        (errno.ENOENT, lambda files: files.open("/tmp/nope/x", "n", "w")),
-        (errno.EEXIST, lambda files: files.open("/tmp/f", "f", "x")),
-        (errno.EEXIST, lambda files: files.make("/tmp/d", "d")),
-        (errno.EISDIR, lambda files: files.open("/tmp/d", "d", "w")),
-        (errno.EISDIR, lambda files: files.remove("/tmp/d", "d", directory=False)),
-        (errno.ENOTDIR, lambda files: files.remove("/tmp/f", "f", directory=True)),
-        (errno.ENOTDIR, lambda files: files.scan("/tmp/f", "f")),
-        (errno.ENOTEMPTY, lambda files: files.remove("/tmp/d", "d", directory=True)),
-        (errno.EINVAL, lambda files: files.link("/tmp/f", "f")),
-    ],
-)
-def test_errors_have_the_numbers_of_the_system(files: MemoryFiles, number: int, what: object) -> None:
+ERRORS: dict[str, tuple[int, Callable[[MemoryFiles], object]]] = {
+    "missing": (errno.ENOENT, lambda files: files.open("/tmp/nope", "n", "r")),
+    "missing directory": (errno.ENOENT, lambda files: files.open("/tmp/nope/x", "n", "w")),
+    "exists": (errno.EEXIST, lambda files: files.open("/tmp/f", "f", "x")),
+    "directory exists": (errno.EEXIST, lambda files: files.make("/tmp/d", "d")),
+    "write a directory": (errno.EISDIR, lambda files: files.open("/tmp/d", "d", "w")),
+    "unlink a directory": (errno.EISDIR, lambda files: files.remove("/tmp/d", "d", directory=False)),
+    "rmdir a file": (errno.ENOTDIR, lambda files: files.remove("/tmp/f", "f", directory=True)),
+    "list a file": (errno.ENOTDIR, lambda files: files.scan("/tmp/f", "f")),
+    "not empty": (errno.ENOTEMPTY, lambda files: files.remove("/tmp/d", "d", directory=True)),
+    "no link": (errno.EINVAL, lambda files: files.link("/tmp/f", "f")),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_have_the_numbers_of_the_system(files: MemoryFiles, name: str) -> None:
+    number, what = ERRORS[name]
     files.stat("/tmp", "t")
     files.make("/tmp/d", "d")
     files.open("/tmp/f", "f", "w")
     files.open("/tmp/d/inner", "i", "w")
     with pytest.raises(OSError) as caught:
-        what(files)  # pyright: ignore[reportCallIssue, reportGeneralTypeIssues] - one of the above
+        what(files)
     assert caught.value.errno == number

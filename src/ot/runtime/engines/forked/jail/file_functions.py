@@ -108,12 +108,6 @@ class RawFile(io.RawIOBase):
         """Send what was taken."""
         self._handle.sync()
 
-    def flush(self) -> None:
-        """Send what was taken, as a buffer above asks for."""
-        if not self.closed:
-            self._handle.sync()
-        super().flush()
-
     def close(self) -> None:
         """Send what was taken, and take no more."""
         if not self.closed:
@@ -127,6 +121,25 @@ class RawFile(io.RawIOBase):
             raise ValueError("I/O operation on closed file.")
         if not can:
             raise io.UnsupportedOperation(why)
+
+
+class _Sends:
+    """Sends what a buffer hands on when it is flushed."""
+
+    raw: Any
+
+    def flush(self) -> None:
+        """Hand on what is held, and let it be sent."""
+        super().flush()  # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue] - of the class beside it
+        self.raw.send()
+
+
+class Writer(_Sends, io.BufferedWriter):
+    """A file that is written."""
+
+
+class Updater(_Sends, io.BufferedRandom):
+    """A file that is read and written."""
 
 
 class Entry:
@@ -477,7 +490,7 @@ def _wrapped(raw: Any, mode: str, buffering: int, encoding: Any, errors: Any, ne
     if buffering == 0:
         return raw
     size = buffering if buffering > 1 else io.DEFAULT_BUFFER_SIZE
-    kind = io.BufferedRandom if "+" in mode else io.BufferedReader if "r" in mode else io.BufferedWriter
+    kind = Updater if "+" in mode else io.BufferedReader if "r" in mode else Writer
     buffer: Any = kind(raw, size)
     if "b" in mode:
         return buffer

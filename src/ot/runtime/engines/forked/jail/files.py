@@ -23,6 +23,7 @@ from ot.runtime.engines.forked.jail.memory_files import MemoryFiles, oserror, st
 FIRST_BYTES, MORE_BYTES = 1 << 20, 4 << 20
 """What the call that opens a file brings, and what each further one does."""
 MOST_PENDING = 1 << 20
+"""What is kept before it is sent, and what one message holds."""
 FRESH_SECONDS = 1.0
 """How long what a listing told of its entries is believed, while nothing is changed and no tool called."""
 MOST_SEEN = 50_000
@@ -344,9 +345,11 @@ class WorkspaceFile:
         self._workspace.clean(self)
         if not data:
             return
-        at = {} if self._at is None else {"at": self._at}
         try:
-            self._size = self._workspace.changing("write", self._shown, data, path=self._path, **at)
+            for start in range(0, len(data), MOST_PENDING):
+                at = {} if self._at is None else {"at": self._at + start}
+                part = data[start : start + MOST_PENDING]
+                self._size = self._workspace.changing("write", self._shown, part, path=self._path, **at)
         except OSError as error:
             self._workspace.lost(self._shown, error)
             raise
