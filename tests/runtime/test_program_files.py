@@ -244,3 +244,14 @@ async def test_what_is_larger_than_a_message_is_written_in_parts(tmp_path: Path)
     async with running_app(tmp_path, engine=ExactEngine()) as app:
         await app.run("with open('a.bin', 'wb') as f:\n    f.write(bytes(3_000_000) + b'end')")
         assert (tmp_path / "work" / "a.bin").read_bytes() == bytes(3_000_000) + b"end"
+
+
+async def test_temporary_files_need_no_leave(tmp_path: Path) -> None:
+    async with running_app(tmp_path, config={"policy": {"deny": ["file.*"]}}, engine=ExactEngine()) as app:
+        program = (
+            "import os, tempfile\nwith tempfile.TemporaryDirectory() as top:\n    found = os.path.isdir(top)\nfound"
+        )
+        assert value_of(await app.run(program)) == "true"
+        reply = await app.run("import os\nos.path.exists('a.txt')")
+        assert reply.texts[0] == "false"
+        assert "file.info" in reply.texts[1]

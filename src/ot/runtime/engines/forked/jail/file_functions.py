@@ -363,7 +363,8 @@ class Functions:
 
     def _place(self, path: Any) -> tuple[Any, str]:
         found = self._files.place(path, change=True)
-        assert found  # what the kernel answers does not come here
+        if found is None:  # /dev/null, or no path at all
+            raise oserror(errno.EPERM if path else errno.ENOENT, path)
         return found
 
 

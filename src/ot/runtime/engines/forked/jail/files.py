@@ -96,7 +96,7 @@ class Files:
     def _is_temporary(self, plain: str) -> bool:
         if not any(plain == top or plain.startswith(f"{top}/") for top in TEMPORARY):
             return False
-        return not any(plain == root or plain.startswith(f"{root}/") for root in self.workspace.where()["roots"])
+        return not any(plain == root or plain.startswith(f"{root}/") for root in self.workspace.roots())
 
     def directory(self) -> str:
         """Return the working directory."""
@@ -193,8 +193,14 @@ class Workspace:
         """Return where relative paths start, and the allowed directories."""
         if not self._where:
             self._where = self.step("where", None)[0]
-            self._above = {"/", *(up for root in self._where["roots"] for up in _parents(root))}
         return self._where
+
+    def roots(self) -> list[str]:
+        """Return the allowed directories; none where a program may not even ask."""
+        try:
+            return self.where()["roots"]
+        except PermissionError:
+            return []
 
     def _failure(self, name: str, shown: Any, kind: str, message: str) -> Exception:
         """Return the error as Python's own functions would raise it, with the server's words where it refuses."""
@@ -215,11 +221,15 @@ class Workspace:
 
     def stat(self, path: str, shown: Any, *, follow: bool = True) -> os.stat_result:
         """Return the status of *path*."""
-        if path.startswith("/") and self.where() and posixpath.normpath(path) in self._above:
+        if path.startswith("/") and self._is_above(posixpath.normpath(path)):
             return status([modes.S_IFDIR | 0o755, 1, 1, 2, 0, 0, 4096, 0, 0, 0])
         if time.monotonic() - self._seen_at < FRESH_SECONDS and (seen := self._seen.get(posixpath.normpath(path))):
             return seen
         return status(self.step("stat", shown, path=path, follow=follow)[0])
+
+    def _is_above(self, path: str) -> bool:
+        """Return whether an allowed directory lies below *path*: what leads there is no secret, and asked for often."""
+        return any(root.startswith(path if path == "/" else f"{path}/") for root in self.roots())
 
     def scan(self, path: str, shown: Any) -> list[Row]:
         """Return what the directory holds, in as many pages as it takes."""
@@ -354,11 +364,6 @@ class WorkspaceFile:
             self._workspace.lost(self._shown, error)
             raise
         self._data, self._changes = b"", self._workspace.changes
-
-
-def _parents(path: str) -> list[str]:
-    parts = path.split("/")
-    return ["/".join(parts[:count]) for count in range(2, len(parts))]
 
 
 def _require_text(arguments: dict[str, Any]) -> None:

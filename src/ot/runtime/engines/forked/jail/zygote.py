@@ -74,7 +74,7 @@ class Zygote:
             return {"layers": {}, "user": "", "landlock": 0}
         from ot.runtime.engines.forked.jail.landlock import version  # noqa: PLC0415 - a kernel without it is found out here
 
-        self._files = FileStubs(lockdown.readable_paths(self._settings["read_paths"]))
+        self._files = FileStubs([*lockdown.SYSTEM_PATHS, *self._settings["read_paths"]])
         self._files.install()
         lockdown.empty_environment()
         shared = lockdown.most_threads_beside()  # counted now: later /proc cannot be read
