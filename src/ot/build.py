@@ -111,7 +111,8 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     projects = ProjectProxy(config.projects, redact)
     snippets = Snippets(config.snippets, host.renderer)
     view = _view(parts, loaded, store, servers, snippets, recorder)
-    live = {"ot": OtPack(view).functions(), project_proxy.PACK: projects.functions}
+    ot_pack = OtPack(view)
+    live = {"ot": ot_pack.functions(), project_proxy.PACK: projects.functions}
     installed = installed_packs()
     registry = ToolRegistry(
         [
@@ -153,6 +154,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         consent=partial(_consent, parts.allow_always, said.ask_calls, redact),
         observers=[recorder],
         sessions=parts.sessions,
+        find_tools=partial(ot_pack.find_tools, registry),
     )
     return Picture(loaded, registry, runner, store, workers, servers, _freshness(loaded, parts.paths, found))
 

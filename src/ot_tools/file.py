@@ -1,23 +1,25 @@
-"""Read, write, list and search files inside the allowed directories."""
+"""Read, write, list, search, copy, move and delete files inside the allowed directories."""
 
 from __future__ import annotations
 
 # ruff: noqa: E402 - a pack file opens with its name and its tools
 pack = "file"
 
-__all__ = ["glob", "info", "list", "read", "search", "write"]
+__all__ = ["copy", "delete", "glob", "info", "list", "make_directory", "move", "read", "search", "write"]
+__ot_destructive__ = ["delete", "move"]
 
 from builtins import list as List  # this module's own list() takes the name
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import islice
-from typing import NotRequired, TypedDict
+from typing import NotRequired, TypedDict, overload
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ot.execution.tool_context import current_tool_context
 from ot.files.path_guard import PathGuard
+from ot_tools import _tree_changes
 from ot_tools._glob_pattern import GlobPattern
 from ot_tools._text_pages import Page, read_page, text_to_search
 from ot_tools._text_search import Hit, compile_pattern, find_lines
@@ -61,6 +63,28 @@ class Written(TypedDict):
     created: bool
 
 
+class Made(TypedDict):
+    """What a call that makes a directory did."""
+
+    path: str
+    created: bool
+
+
+class Changed(TypedDict):
+    """What was copied or moved, by the path that it has now."""
+
+    path: str
+    files: int
+
+
+class Deleted(TypedDict):
+    """What was deleted; ``count`` counts files, links and directories."""
+
+    path: str
+    type: str
+    count: int
+
+
 class Match(TypedDict):
     """A line that matches; its neighbours when context was asked for."""
 
@@ -71,16 +95,20 @@ class Match(TypedDict):
     after: NotRequired[List[str]]
 
 
-def read(*, path: str, offset: int = 1, limit: int | None = None, encoding: str = "utf-8") -> str:
-    """Return the text of a file, or some of its lines.
+@overload
+def read(*, path: str, offset: int = 1, limit: int | None = None, encoding: str = "utf-8") -> str: ...
+@overload
+def read(*, path: str, offset: int = 1, limit: int | None = None, encoding: None) -> bytes: ...
+def read(*, path: str, offset: int = 1, limit: int | None = None, encoding: str | None = "utf-8") -> str | bytes:
+    """Return the text of a file, or some of its lines; with encoding=None its bytes.
 
     Large files are read in pages: limit=2000 with offset=1, then offset=2001, until the text is empty.
 
     Args:
         path: The file, relative to the working directory or absolute.
-        offset: The first line to return, from 1.
-        limit: How many lines to return; all when left out.
-        encoding: How the bytes are to be read, such as 'utf-8', 'utf-16' or 'latin-1'.
+        offset: The first line to return, from 1; with encoding=None the first byte.
+        limit: How many lines, or bytes, to return; all when left out.
+        encoding: How the bytes are to be read, such as 'utf-8', 'utf-16' or 'latin-1'; None returns them as they are.
 
     Returns:
         The text as it is in the file, line ends included; empty after the last line.
@@ -91,17 +119,19 @@ def read(*, path: str, offset: int = 1, limit: int | None = None, encoding: str 
     _check_number("offset", offset, 1)
     if limit is not None:
         _check_number("limit", limit, 1)
+    if encoding is None:
+        return _read_bytes(path, offset - 1, limit)
     page = Page(offset, limit, encoding, _config().max_bytes)
     with _guard().open_for_reading(path) as stream, _about(path):
         return read_page(stream, page)
 
 
-def write(*, path: str, content: str, append: bool = False) -> Written:
-    """Write text to a file, whole or not at all; missing directories are created.
+def write(*, path: str, content: str | bytes, append: bool = False) -> Written:
+    """Write text or bytes to a file, whole or not at all; missing directories are created.
 
     Args:
         path: The file, relative to the working directory or absolute.
-        content: The text, written as UTF-8 and without any change.
+        content: The text, written as UTF-8 and without any change, or bytes.
         append: Add to the end of the file instead of replacing it.
 
     Returns:
@@ -220,6 +250,78 @@ def info(*, path: str) -> Info:
     return {"path": path, "type": found.type, "size": found.size, "modified": modified}
 
 
+def make_directory(*, path: str) -> Made:
+    """Make a directory, and those above it that are missing; one that exists already is left as it is.
+
+    Args:
+        path: The directory, relative to the working directory or absolute.
+
+    Returns:
+        The path, and whether the directory is new.
+
+    Example:
+        file.make_directory(path="out/charts")
+    """
+    return {"path": path, "created": _tree_changes.make_directory(_guard(), path)}
+
+
+def copy(*, source: str, target: str, overwrite: bool = False) -> Changed:
+    """Copy a file, or a directory with all that it holds; missing directories are created.
+
+    Args:
+        source: The file or directory, relative to the working directory or absolute.
+        target: The path of the copy itself, not of the directory to put it in.
+        overwrite: Replace files that exist already.
+
+    Returns:
+        The path of the copy, and how many files were copied.
+
+    Example:
+        file.copy(source="notes.txt", target="backup/notes.txt")
+    """
+    return {
+        "path": target,
+        "files": _tree_changes.copy_tree(_guard(), source, target, _deadline(), overwrite=overwrite),
+    }
+
+
+def move(*, source: str, target: str, overwrite: bool = False) -> Changed:
+    """Move or rename a file, or a directory with all that it holds; missing directories are created.
+
+    Args:
+        source: The file or directory, relative to the working directory or absolute.
+        target: The new path itself, not the directory to put it in.
+        overwrite: Replace files that exist already.
+
+    Returns:
+        The new path, and how many files were moved.
+
+    Example:
+        file.move(source="draft.md", target="done/report.md")
+    """
+    return {
+        "path": target,
+        "files": _tree_changes.move_tree(_guard(), source, target, _deadline(), overwrite=overwrite),
+    }
+
+
+def delete(*, path: str, recursive: bool = False) -> Deleted:
+    """Delete a file, a link or a directory, for good.
+
+    Args:
+        path: What to delete, relative to the working directory or absolute; a link is deleted, not what it leads to.
+        recursive: Delete a directory with all that it holds; otherwise it must be empty.
+
+    Returns:
+        The path, what it was, and how many files, links and directories were deleted.
+
+    Example:
+        file.delete(path="out/old.txt")
+    """
+    kind, count = _tree_changes.delete_tree(_guard(), path, _deadline(), recursive=recursive)
+    return {"path": path, "type": kind, "count": count}
+
+
 def _guard() -> PathGuard:
     return current_tool_context().guard
 
@@ -239,12 +341,25 @@ def _check_number(name: str, value: int, least: int, most: int | None = None) ->
         raise ValueError(f"{name} must be {f'{least} to {most:,}' if most else f'>= {least}'}, got {value}")
 
 
-def _encoded(path: str, content: str) -> bytes:
-    if not isinstance(content, str):  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
-        raise TypeError(f"content must be text, not {type(content).__name__}: use json.dumps() or str() first")
+def _read_bytes(path: str, offset: int, limit: int | None) -> bytes:
+    most = _config().max_bytes
+    with _guard().open_for_reading(path) as stream:
+        stream.seek(offset)
+        data = stream.read(most + 1 if limit is None else min(limit, most + 1))
+    if len(data) > most:
+        raise ValueError(
+            f"{path!r} holds more than {most:,} bytes (tools.file.max_bytes): read it in parts with limit="
+        )
+    return data
+
+
+def _encoded(path: str, content: str | bytes) -> bytes:
+    if not isinstance(content, str | bytes):  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
+        kind = type(content).__name__
+        raise TypeError(f"content must be text or bytes, not {kind}: use json.dumps() or str() first")
     max_bytes = _config().max_bytes
     try:
-        data = content.encode()
+        data = content if isinstance(content, bytes) else content.encode()
     except UnicodeEncodeError:
         raise ValueError(f"content for {path!r} cannot be written: it holds half a character (a surrogate)") from None
     if len(data) > max_bytes:

@@ -53,7 +53,9 @@ def context(root: Path, **settings: Any) -> ToolContext:
 
 def test_the_pack_has_the_form_that_the_loader_reads() -> None:
     tools = read_pack_file(Path(file.__file__), pack="file", target="ot_tools.file")
-    assert [tool.name for tool in tools] == ["glob", "info", "list", "read", "search", "write"]
+    names = ["copy", "delete", "glob", "info", "list", "make_directory", "move", "read", "search", "write"]
+    assert [tool.name for tool in tools] == names
+    assert [tool.name for tool in tools if tool.destructive] == ["delete", "move"]
     for tool in tools:
         assert {"keyword"} == {parameter.kind for parameter in tool.parameters}
         assert all(parameter.annotation for parameter in tool.parameters)
@@ -200,9 +202,9 @@ def test_content_above_the_limit_is_refused_before_anything_is_touched(root: Pat
     assert not (root / "new").exists()
 
 
-@pytest.mark.parametrize("content", [b"bytes", 3, None, ["a"], {"a": 1}])
-def test_what_is_not_text_is_not_written(root: Path, content: Any) -> None:
-    with pytest.raises(TypeError, match=r"content must be text, not .*json\.dumps"):
+@pytest.mark.parametrize("content", [3, None, ["a"], {"a": 1}])
+def test_what_is_neither_text_nor_bytes_is_not_written(root: Path, content: Any) -> None:
+    with pytest.raises(TypeError, match=r"content must be text or bytes, not .*json\.dumps"):
         file.write(path="new", content=content)
     assert not (root / "new").exists()
 
@@ -543,3 +545,94 @@ def test_info_follows_a_link_that_stays_inside(root: Path) -> None:
 def test_info_of_nothing_is_an_error() -> None:
     with pytest.raises(FileNotFoundError, match="'none' does not exist"):
         file.info(path="none")
+
+
+# ---------------------------------------------------------------- bytes, and changes of the tree
+
+
+def test_bytes_are_written_and_read_as_they_are(root: Path) -> None:
+    file.write(path="image.png", content=b"\x89PNG\0\xff")
+    assert (root / "image.png").read_bytes() == b"\x89PNG\0\xff"
+    assert file.read(path="image.png", encoding=None) == b"\x89PNG\0\xff"
+    assert file.read(path="image.png", encoding=None, offset=2, limit=3) == b"PNG"
+
+
+def test_more_bytes_than_allowed_are_refused_and_can_be_read_in_parts(root: Path) -> None:
+    (root / "large").write_bytes(b"x" * 100)
+    with use(context(root, max_bytes=50)):
+        with pytest.raises(ValueError, match="limit="):
+            file.read(path="large", encoding=None)
+        assert len(file.read(path="large", encoding=None, offset=51, limit=50)) == 50
+
+
+def test_a_directory_is_copied_with_all_that_it_holds(root: Path) -> None:
+    (root / "src" / "empty").mkdir()
+    assert file.copy(source="src", target="copy/of") == {"path": "copy/of", "files": 2}
+    assert (root / "copy/of/lib/data.json").read_text() == "{}"
+    assert (root / "copy/of/empty").is_dir()
+    with pytest.raises(FileExistsError):
+        file.copy(source="src", target="copy/of")
+
+
+def test_a_directory_is_moved_with_all_that_it_holds(root: Path) -> None:
+    assert file.move(source="src", target="moved") == {"path": "moved", "files": 2}
+    assert (root / "moved/lib/data.json").read_text() == "{}"
+    assert not (root / "src").exists()
+
+
+@pytest.mark.parametrize("target", ["src/lib/deeper", "./src/lib/deeper"])
+def test_a_directory_moved_into_itself_loses_nothing(root: Path, target: str) -> None:
+    with pytest.raises((ValueError, OSError)):
+        file.move(source="src", target=target)
+    assert [path.name for path in sorted((root / "src").rglob("*.*"))] == ["app.py", "data.json"]
+
+
+def test_what_exists_is_replaced_only_on_demand(root: Path) -> None:
+    with pytest.raises(FileExistsError):
+        file.move(source="notes.txt", target="src/app.py")
+    file.move(source="notes.txt", target="src/app.py", overwrite=True)
+    assert (root / "src/app.py").read_text().startswith("buy milk")
+
+
+def test_a_link_is_deleted_and_what_it_leads_to_stays(root: Path) -> None:
+    (root / "link").symlink_to("src")
+    assert file.delete(path="link", recursive=True) == {"path": "link", "type": "link", "count": 1}
+    assert (root / "src/app.py").exists()
+
+
+@pytest.mark.parametrize("name", [".git/hooks/x", "sub/.vscode/tasks.json", ".onetool/secrets.yaml"])
+def test_a_directory_that_holds_what_must_stay_is_neither_moved_nor_deleted(root: Path, name: str) -> None:
+    (root / "top" / name).parent.mkdir(parents=True)
+    (root / "top" / name).write_text("kept")
+    (root / "top" / "a.txt").write_text("kept")
+    with pytest.raises(PermissionError):
+        file.delete(path="top", recursive=True)
+    with pytest.raises(PermissionError):
+        file.move(source="top", target="other")
+    assert (root / "top" / name).read_text() == (root / "top" / "a.txt").read_text() == "kept"
+
+
+@pytest.mark.parametrize("target", [".git/config", "x/.npmrc", "/elsewhere/x", "../x"])
+def test_nothing_is_moved_or_copied_to_where_nothing_is_written(root: Path, target: str) -> None:
+    for change in (file.copy, file.move):
+        with pytest.raises(PermissionError):
+            change(source="notes.txt", target=target)
+    assert (root / "notes.txt").exists()
+
+
+def test_no_repository_comes_about_by_moving_its_parts(root: Path) -> None:
+    for name in ("objects", "refs"):
+        (root / "bare" / name).mkdir(parents=True)
+    (root / "head").write_text("ref: refs/heads/main")
+    with pytest.raises(PermissionError):
+        file.move(source="head", target="bare/HEAD")
+    with pytest.raises(PermissionError):
+        file.copy(source="head", target="bare/HEAD")
+    assert not (root / "bare/HEAD").exists()
+
+
+def test_an_allowed_directory_itself_stays(root: Path) -> None:
+    for path in (".", str(root)):
+        with pytest.raises(PermissionError, match="allowed directory"):
+            file.delete(path=path, recursive=True)
+    assert (root / "notes.txt").exists()

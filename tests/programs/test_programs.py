@@ -15,6 +15,7 @@ import program_packs
 import pytest
 from program_packs import Shop, Web, encode
 
+from no_files import NoFiles
 from ot.config.models import Limits
 from ot.errors import InvalidSyntax, NotSupported, ProgramFailed, ToolFailed
 from ot.execution.deadline import Deadline
@@ -33,7 +34,7 @@ OWN_REFUSAL = "the portable engine cannot run this: "
 """What the portable engine's interpreter does not support, it refuses itself."""
 
 
-class Packs:
+class Packs(NoFiles):
     """A reach of the two packs."""
 
     def __init__(self) -> None:

@@ -197,6 +197,12 @@ class Limits(Settings):
         description="Time that open runs still have when the server is asked to end (SIGTERM, SIGHUP)",
     )
     calls: int = Field(default=1000, ge=1, le=1_000_000, description="Tool calls of one run")
+    file_calls: int = Field(
+        default=20_000,
+        ge=1,
+        le=10_000_000,
+        description="Steps of one run on files by Python's own functions, such as open(), counted apart from calls",
+    )
     calls_in_flight: int = Field(default=32, ge=1, le=1000, description="Tool calls of one run at the same time")
     memory_mb: int = Field(default=128, ge=16, le=65_536, description="Memory of the program")
     print_bytes: int = Field(default=1 << 20, ge=0, description="Bytes of print() output that are kept")

@@ -100,12 +100,29 @@ class ToolExecutor:
         Raises:
             ToolError: The call ended without a value; the class says why.
         """
+        return await self._told(f"{pack}.{name}", lambda: self.registry.tool(pack, name), args, kwargs, context)
+
+    async def call_tool(
+        self, tool: Tool, arguments: Mapping[str, Any], context: CallContext, note: Callable[[CallRecord], None]
+    ) -> tuple[Any, int]:
+        """Return as ``call`` for a tool that the server itself brings; *note* takes the record in observers' place."""
+        return await self._told(tool.full_name, lambda: tool, (), arguments, context, note)
+
+    async def _told(
+        self,
+        called: str,
+        find: Callable[[], Tool],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        context: CallContext,
+        note: Callable[[CallRecord], None] | None = None,
+    ) -> tuple[Any, int]:
         started = time.monotonic()
         error, message, source, chars = "", "", "", 0
         value: Any = None
         arguments: Mapping[str, Any] = kwargs
         try:
-            tool = self.registry.tool(pack, name)
+            tool = find()
             source = tool.backend
             arguments, agreed = await self._allowed(tool, args, kwargs, context)
             # The call's time begins when the tool can be called.
@@ -128,20 +145,11 @@ class ToolExecutor:
             raise
         finally:
             seconds = time.monotonic() - started
-            self._report(
-                CallRecord(
-                    f"{pack}.{name}"[:200],
-                    context.caller,
-                    context.run_id,
-                    seconds,
-                    error,
-                    chars,
-                    source,
-                ),
-                message,
-                arguments,
-                value,
-            )
+            record = CallRecord(called[:200], context.caller, context.run_id, seconds, error, chars, source)
+            if note:
+                note(record)
+            else:
+                self._report(record, message, arguments, value)
 
     async def prepare(self, tool: Tool, context: CallContext) -> None:
         """Return when *tool* can be called, without calling it; installing and starting have their own deadlines.
@@ -217,6 +225,10 @@ class ToolExecutor:
         finally:
             if not task.done():
                 await _cancel(task, tool)
+
+    def tell(self, record: CallRecord) -> None:
+        """Tell observers and the log of calls that were noted elsewhere, summed up."""
+        self._report(record, "", {}, None)
 
     def _report(self, record: CallRecord, message: str, arguments: Mapping[str, Any], value: Any) -> None:
         if record.seconds > SLOW_SECONDS:

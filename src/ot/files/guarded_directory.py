@@ -82,22 +82,25 @@ class GuardedDirectory:
         """Return the directory *name*, on the way to a root: what may be read there is for the root to say."""
         return GuardedDirectory(os.open(name, _PASS_THROUGH, dir_fd=self._fd), self._path_of(name), self._protected)
 
-    def make_child(self, name: str, below: Sequence[str]) -> None:
-        """Create the directory *name*, if what is to come *below* it may be written too."""
+    def make_child(self, name: str, below: Sequence[str] = ()) -> None:
+        """Create the directory *name*, if what is to come *below* it may be written too.
+
+        Raises:
+            FileExistsError: Something has that name.
+        """
         _refuse(self._protected.why_not_write((*self._path_of(name), *map(fold, below))))
         _refuse(self._makes_repository(name))
-        with suppress(FileExistsError):
-            os.mkdir(name, dir_fd=self._fd)
-            if why := self._makes_repository(name):
-                # Another program made the rest meanwhile.
-                os.rmdir(name, dir_fd=self._fd)
-                raise PermissionError(why)
+        os.mkdir(name, dir_fd=self._fd)
+        if why := self._makes_repository(name):
+            # Another program made the rest meanwhile.
+            os.rmdir(name, dir_fd=self._fd)
+            raise PermissionError(why)
 
     def refuse_code(self, *, environments: bool) -> None:
         """See that this is neither a repository nor one of the virtual *environments*, whatever it is called."""
-        if environments and any(map(self._has, ("pyvenv.cfg", "conda-meta"))):
+        if environments and any(map(self.has, ("pyvenv.cfg", "conda-meta"))):
             raise PermissionError(ENVIRONMENT)
-        if any(all(map(self._has, names)) for names in _REPOSITORIES):
+        if any(all(map(self.has, names)) for names in _REPOSITORIES):
             raise PermissionError("nothing is written to a git repository: its hooks and settings run commands")
 
     def link_target(self, name: str) -> str | None:
@@ -107,20 +110,47 @@ class GuardedDirectory:
         except OSError:
             return None  # also when it is missing or closed to us: opening it will say so
 
+    def stat(self, name: str) -> os.stat_result:
+        """Return all that the system tells of *name*."""
+        _refuse(self._protected.why_not_read(self._path_of(name)))
+        return self._stat(name)
+
     def status(self, name: str) -> Status:
         """Return what *name* is."""
-        _refuse(self._protected.why_not_read(self._path_of(name)))
-        found = self._stat(name)
+        found = self.stat(name)
         return Status(_TYPES.get(stat.S_IFMT(found.st_mode), "other"), found.st_size, found.st_mtime)
 
-    def entries(self) -> list[DirectoryEntry]:
-        """Return what the directory holds, by name, without what a program may not read or could not name."""
+    def entries(self, *, hidden: bool = False) -> list[DirectoryEntry]:
+        """Return what the directory holds, by name, without the *hidden*: what none may read or could name."""
         fd = os.open(".", DIRECTORY, dir_fd=self._fd)
         try:
             with os.scandir(fd) as found:
-                return sorted((_entry(item) for item in found if self._may_show(item.name)), key=lambda e: e.name)
+                shown = [_entry(item) for item in found if hidden or self._may_show(item.name)]
         finally:
             os.close(fd)
+        return sorted(shown, key=lambda entry: entry.name)
+
+    def scan(self) -> list[tuple[str, os.stat_result]]:
+        """Return the names that ``entries`` would, each with its status, by name."""
+        fd = os.open(".", DIRECTORY, dir_fd=self._fd)
+        shown: list[tuple[str, os.stat_result]] = []
+        try:
+            with os.scandir(fd) as found:
+                for item in found:
+                    with suppress(FileNotFoundError):  # it is gone meanwhile
+                        if self._may_show(item.name):
+                            shown.append((item.name, item.stat(follow_symlinks=False)))
+        finally:
+            os.close(fd)
+        return sorted(shown, key=lambda entry: entry[0])
+
+    def has(self, name: str) -> bool:
+        """Return whether anything has that name."""
+        try:
+            self._stat(name)
+        except OSError:
+            return False
+        return True
 
     def open_file(self, name: str) -> BinaryIO:
         """Return the regular file *name*, open for reading.
@@ -167,21 +197,80 @@ class GuardedDirectory:
             _refuse("it has other names (hard links); write it whole instead" if found.st_nlink > 1 else "")
         return os.fdopen(fd, "ab")
 
+    def open_in_place(self, name: str, flags: int) -> int:
+        """Return a descriptor of the file *name*, open for writing where it is, with these *flags* of ``os.open``.
+
+        Raises:
+            PermissionError: As for ``append_file``.
+        """
+        before = self._writable(name)
+        if before and before.st_nlink > 1 and flags & os.O_TRUNC:
+            with self.replace_file(name):  # its other names keep what it held
+                pass
+        fd = os.open(name, (flags & ~os.O_TRUNC) | NO_LINK | NO_WAIT, 0o666, dir_fd=self._fd)
+        with closed_if_refused(fd) as found:
+            _refuse(self._makes_repository(name) if before is None else "")
+            _check_regular(found)
+            _refuse("it has other names (hard links); write it whole instead" if found.st_nlink > 1 else "")
+            if flags & os.O_TRUNC:
+                os.ftruncate(fd, 0)
+        return fd
+
+    def require_changeable(self, name: str) -> os.stat_result:
+        """Return what *name* is, if it may be moved or removed; a directory's content is not looked at."""
+        _refuse(self._protected.why_not_write(self._path_of(name)))
+        _refuse("it is an allowed directory itself" if name == "." else "")
+        return self._stat(name)
+
+    def move_file(self, name: str, target: GuardedDirectory, new: str, *, overwrite: bool) -> None:
+        """Give the file *name* the name *new* in *target*.
+
+        Directories are never renamed: whoever has one open relies on where it lies.
+        """
+        _check_regular(self.require_changeable(name))
+        there = target._writable(new)
+        if there and not overwrite:
+            raise FileExistsError(f"{new!r} exists")
+        os.rename(name, new, src_dir_fd=self._fd, dst_dir_fd=target._fd)
+        if there is None and (why := target._makes_repository(new)):
+            os.rename(new, name, src_dir_fd=target._fd, dst_dir_fd=self._fd)
+            raise PermissionError(why)
+
+    def change(self, name: str, mode: int | None, times: tuple[int, int] | None) -> None:
+        """Take permissions from a file or directory that may be written, or change its times, in nanoseconds.
+
+        Raises:
+            PermissionError: It may not be written, it is something else, or *mode* would give more than it has.
+        """
+        self.require_changeable(name)
+        fd = os.open(name, READ | NO_LINK, dir_fd=self._fd)
+        with closed_if_refused(fd) as found:
+            if not stat.S_ISDIR(found.st_mode):
+                _check_regular(found)
+                _refuse("it has other names (hard links)" if found.st_nlink > 1 else "")
+            more = mode is not None and mode & 0o7777 & ~found.st_mode
+            _refuse("a program cannot give a file more permissions than it has" if more else "")
+            if mode is not None and mode & 0o7777 != stat.S_IMODE(found.st_mode):
+                os.fchmod(fd, mode & 0o7777)
+            if times is not None:
+                os.utime(fd, ns=times)
+        os.close(fd)
+
+    def remove(self, name: str) -> None:
+        """Remove the file, the link or the empty directory *name*."""
+        if stat.S_ISDIR(self.require_changeable(name).st_mode):
+            os.rmdir(name, dir_fd=self._fd)
+        else:
+            os.unlink(name, dir_fd=self._fd)
+
     def _path_of(self, name: str) -> tuple[str, ...]:
         return self._folded if name == "." else (*self._folded, fold(name))
-
-    def _has(self, name: str) -> bool:
-        try:
-            self._stat(name)
-        except OSError:
-            return False
-        return True
 
     def _makes_repository(self, name: str) -> str:
         """Return why *name* may not be made here: it is the last that git wants to see."""
         new = fold(name)
         wanted = [names for names in _REPOSITORIES if new in map(fold, names)]
-        made = any(all(fold(other) == new or self._has(other) for other in names) for names in wanted)
+        made = any(all(fold(other) == new or self.has(other) for other in names) for names in wanted)
         return _WHY_GIT if made else ""
 
     def _stat(self, name: str) -> os.stat_result:

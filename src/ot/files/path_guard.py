@@ -6,7 +6,7 @@ import errno
 import os
 from collections import deque
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Self
@@ -20,7 +20,7 @@ MAX_LINKS = 40
 MAX_DEPTH = 128
 """Directories below a root that a path may go through: a walk keeps them open, and open files are few."""
 
-_KINDS = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+_KINDS = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
 @dataclass(frozen=True)
@@ -82,18 +82,41 @@ class PathGuard:
             return directory.status(name)
 
     @contextmanager
-    def _place(
-        self, path: str | os.PathLike[str], *, file: bool = False, write: bool = False
+    def place_to_look(self, path: str, *, follow: bool = True) -> Generator[tuple[GuardedDirectory, str]]:
+        """Give the open directory that holds *path*, and the last name in it; *follow* a last link, or stop at it."""
+        with self._place(path, follow=follow) as place:
+            yield place
+
+    @contextmanager
+    def place_to_change(
+        self, path: str, *, file: bool = False, make: bool = False
     ) -> Generator[tuple[GuardedDirectory, str]]:
-        """Give the open directory that holds *path*, and the path's last name in it."""
+        """Give as above for what is changed there; with *make* missing directories are created on the way."""
+        with self._place(path, file=file, write=True, make=make) as place:
+            yield place
+
+    @contextmanager
+    def _place(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        file: bool = False,
+        write: bool = False,
+        make: bool = True,
+        follow: bool = True,
+    ) -> Generator[tuple[GuardedDirectory, str]]:
         text = _checked_text(path)
         try:
             if file and text.endswith(("/", "/.", "/..")):
                 raise IsADirectoryError("a path that ends so names a directory")
             with _Walk(self._bounds) as walk:
-                yield walk.to(text, write=write)
+                yield walk.to(text, write=write, make=write and make, follow=follow and not write)
         except OSError as error:
-            raise _explained(error, text, self.roots) from None
+            if hasattr(error, "explained"):  # as another path's, inside this block
+                raise
+            explained = _explained(error, text, self.roots)
+            setattr(explained, "explained", True)  # noqa: B010 - no exception declares it
+            raise explained from None
 
 
 @dataclass(frozen=True)
@@ -141,8 +164,8 @@ class _Walk:
     def __exit__(self, *_: object) -> None:
         self._leave()
 
-    def to(self, text: str, *, write: bool) -> tuple[GuardedDirectory, str]:
-        """Return the directory that holds the path, and the last name; a last link is followed only for reading."""
+    def to(self, text: str, *, write: bool, make: bool, follow: bool) -> tuple[GuardedDirectory, str]:
+        """Return the directory that holds the path, and the last name; a last link is followed if asked for."""
         todo = deque(self._start(_absolute(text, self._bounds.roots[0].given)))
         while todo:
             name = todo.popleft()
@@ -151,8 +174,8 @@ class _Walk:
                 if len(self._way) == 1:
                     raise PermissionError("it is outside the allowed directories")
                 self._way.pop().close()
-            elif last and write:
-                for depth, directory in enumerate(self._way):
+            elif last and not follow:
+                for depth, directory in enumerate(self._way if write else ()):
                     # A working directory that is itself an environment must stay usable.
                     directory.refuse_code(environments=depth > 0)
                 return self._way[-1], name
@@ -161,7 +184,7 @@ class _Walk:
             elif last:
                 return self._way[-1], name
             else:
-                self._enter(name, todo, make=write)
+                self._enter(name, todo, make=make)
         return self._way[-1], "."
 
     def _start(self, parts: tuple[str, ...]) -> tuple[str, ...]:
@@ -189,7 +212,8 @@ class _Walk:
         except FileNotFoundError:
             if not make or ".." in below:
                 raise
-            self._way[-1].make_child(name, tuple(below))
+            with suppress(FileExistsError):
+                self._way[-1].make_child(name, tuple(below))
             self._way.append(self._way[-1].child(name))
 
     def _leave(self) -> None:

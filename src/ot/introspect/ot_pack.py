@@ -21,11 +21,15 @@ from ot.introspect.notify import notify
 from ot.introspect.search import Catalogue, Hits, Kind
 from ot.introspect.snippets import Expand, list_snippets
 from ot.introspect.statistics import Statistics, show_stats
+from ot.registry.tool import Tool
 from ot.registry.tool_registry import ToolRegistry
 from ot.servers.definition_pins import Change, changed_words
 from ot.version import installed_version
 
 UNUSED = "a server without a problem is connected by its first call"
+
+MOST_TOOLS = 10
+"""Of those that are looked at for what a program cannot do by itself."""
 
 
 @dataclass(frozen=True)
@@ -148,8 +152,15 @@ class OtPack:
         page = partial(show_help, _registry(), view.config, self._find, query, info)
         return await anyio.to_thread.run_sync(page, abandon_on_cancel=True)
 
+    def find_tools(self, registry: ToolRegistry, query: str) -> list[Tool]:
+        """Return the tools of *registry* that fit *query* best; the first search reads every definition."""
+        names = self._find_in(registry, query, {"tools": MOST_TOOLS}).names.get("tools", ())
+        return [registry.tool(*name.split(".", 1)) for name in names]
+
     def _find(self, query: Query, most: Mapping[Kind, int]) -> Hits:
-        registry = _registry()
+        return self._find_in(_registry(), query, most)
+
+    def _find_in(self, registry: ToolRegistry, query: Query, most: Mapping[Kind, int]) -> Hits:
         with self._lock:
             if self._catalogue is None or self._catalogue[0] is not registry:
                 self._catalogue = (registry, Catalogue(registry, self._view.config))

@@ -20,6 +20,7 @@ from ot.nearest_names import MAX_NAME
 from ot.registry.tool_registry import ToolRegistry
 from ot.runtime import project_proxy
 from ot.runtime.engines.engine import Constant, Function, Missing, PrintCapture
+from ot.runtime.file_calls import FileCalls
 from ot.runtime.foreseen_calls import foreseen_calls
 from ot.runtime.program import Program
 from ot.runtime.project_proxy import ProjectProxy
@@ -81,6 +82,7 @@ class PackProxy:
         self.program: Program | None = None
         """The program whose calls these are, once it is parsed."""
         self._under_way: Counter[str] = Counter()
+        self._files = FileCalls(executor, budget, lambda: self._context(None), limits.value_bytes)
 
     @property
     def registry(self) -> ToolRegistry:
@@ -129,6 +131,22 @@ class PackProxy:
                 return await self._checked_call(pack, name, args, kwargs, line)
         finally:
             self._under_way[f"{pack}.{name}"] -= 1
+
+    async def file(self, step: str, arguments: Mapping[str, Any]) -> Any:
+        """Return what one step of Python's own file functions comes to.
+
+        Raises:
+            ToolError: It failed, as above.
+            LimitExceeded: The run has used up its file calls.
+        """
+        async with self._in_flight:
+            return await self._files.call(step, arguments)
+
+    def end(self) -> None:
+        """Take the sums of the file calls into the run's own, and tell of them."""
+        for record in self._files.end():
+            self.calls += 1
+            self.tool_chars += record.chars
 
     async def _checked_call(
         self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], line: int | None = None

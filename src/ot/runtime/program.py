@@ -121,7 +121,7 @@ class Program:
             return frozenset()
         return frozenset(self.span(call) for awaited in awaits for call in awaited_calls(awaited))
 
-    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+    def span(self, node: ast.expr | ast.stmt | ast.keyword) -> tuple[int, int]:
         """Return the range of bytes of the source that *node* takes."""
         starts = self._line_starts
         last = starts[(node.end_lineno or node.lineno) - 1]

@@ -21,8 +21,8 @@ class RunBudget:
         self.deadline = outer.deadline if outer else Deadline.after(limits.run_seconds)
         self.consent: RunConsent | None = outer.consent if outer else None
         """What the user of the outermost run has said: a run inside it has nobody else to ask."""
-        self.calls = 0
-        self._most_calls = limits.calls
+        self.calls = self.file_calls = 0
+        self._most_calls, self._most_file_calls = limits.calls, limits.file_calls
         self._root = outer._root if outer else self
 
     def spend_call(self) -> None:
@@ -35,6 +35,18 @@ class RunBudget:
         root.calls += 1
         if root.calls > root._most_calls:
             raise LimitExceeded("calls", f"the run made more than {root._most_calls:,} tool calls")
+
+    def spend_file_call(self) -> None:
+        """Count one step of Python's own file functions, as above.
+
+        Raises:
+            LimitExceeded: There are none left.
+        """
+        root = self._root
+        root.file_calls += 1
+        if root.file_calls > root._most_file_calls:
+            used = f"the run used files more than {root._most_file_calls:,} times"
+            raise LimitExceeded("file_calls", f"{used}: take less, or use file.search")
 
 
 current_budget: ContextVar[RunBudget | None] = ContextVar("ot_run_budget", default=None)

@@ -23,11 +23,13 @@ from ot.log_span import log_span
 from ot.logs import current_run
 from ot.output.finish import Asked, Finish
 from ot.output.result_pages import is_page
+from ot.registry.tool import Tool
 from ot.registry.tool_loader import loaded_tool
 from ot.runtime.aliases import expand_aliases
 from ot.runtime.engines.engine import NO_VALUE, Engine, Outcome
 from ot.runtime.failure_text import failure_text
 from ot.runtime.fence_processor import strip_fences
+from ot.runtime.out_of_reach import out_of_reach
 from ot.runtime.pack_proxy import PackProxy, TellProgress
 from ot.runtime.program import Program, Reading, parse_program
 from ot.runtime.project_proxy import ProjectProxy
@@ -100,8 +102,12 @@ class Runner:
         consent: Callable[[Caller, Deadline], RunConsent] = lambda caller, deadline: RunConsent(caller.ask, deadline),
         observers: Sequence[RunObserver] = (),
         sessions: Sessions | None = None,
+        find_tools: Callable[[str], Sequence[Tool]] = lambda query: (),
     ) -> None:
-        """Put together what one run needs; *redact* takes secrets out of every text that leaves."""
+        """Put together what one run needs; *redact* takes secrets out of every text that leaves.
+
+        *find_tools* returns the tools that fit some words best; it may take its time.
+        """
         self.executor = executor
         self.engine = engine
         self._finish = finish
@@ -114,6 +120,7 @@ class Runner:
         self._consent = consent
         self._observers = tuple(observers)
         self._sessions = sessions
+        self._find_tools = find_tools
 
     async def read(self, command: str, *, session: str = "") -> Reading:
         """Return *command* as read once and for all: fences off, snippet and aliases written out, parsed."""
@@ -201,6 +208,8 @@ class Runner:
         seconds, packs = time.monotonic() - trail.started, trail.packs
         if self._sessions and trail.program and not trail.session:
             self._sessions.earlier.note(trail.caller.seat, trail.program)
+        if packs:
+            packs.end()
         error: str = reply.meta.get("error", "") if reply else "Cancelled"
         chars = sum(map(len, reply.texts)) if reply else 0
         calls, given, own = (packs.calls, packs.tool_chars, packs.ot_chars) if packs else (0, 0, 0)
@@ -267,7 +276,7 @@ class Runner:
                 failed = ProgramFailed("ValueError", f"the result cannot be returned: {error}")
                 failed.printed = outcome.printed
                 return await self._failure(failed, trail)
-        return await self._reply(texts, trail, asked)
+        return await self._reply([*texts, *outcome.notes], trail, asked)
 
     async def _reply(self, texts: list[str], trail: _Trail, asked: Asked, error: str = "") -> Reply:
         """Put together texts, and what tools gave that is no text, without secrets."""
@@ -313,6 +322,9 @@ class Runner:
         return self._security.sanitize == "always"
 
     async def _failure(self, error: OneToolError, trail: _Trail) -> Reply:
+        instead = await self._instead(error, trail.program)
+        if isinstance(error, ProgramFailed):
+            error.hint = instead or error.hint
         returned = trail.packs.returned if trail.packs else None
         explain = partial(
             failure_text,
@@ -325,12 +337,21 @@ class Runner:
         # What exists, for a name that does not, is told after a look at every pack: not on the event loop.
         looks = isinstance(error, ProgramFailed) and error.kind == "NameError"
         text = await anyio.to_thread.run_sync(explain, abandon_on_cancel=True) if looks else explain()
+        text = text if isinstance(error, ProgramFailed) or not instead else f"{text}\n{instead}"
         text = text if len(text) <= MAX_ERROR_TEXT else text[:MAX_ERROR_TEXT] + "… [cut]"
         sanitize = self._must_sanitize(trail) or bool(trail.program and trail.program.asks_to_sanitize)
         asked = Asked(sanitize=sanitize, tools=tuple(trail.tools), owner=trail.caller.principal)
         printed = error.printed if isinstance(error, RunError) else ""
         texts = [*await self._printed(printed, trail, asked), await self._finish.text(text, asked)]
         return await self._reply(texts, trail, asked, type(error).__name__)
+
+    async def _instead(self, error: OneToolError, program: Program | None) -> str:
+        """Return what to use for what a program tried to reach and cannot; nothing for any other failure."""
+        reached = out_of_reach(error, program)
+        if reached is None:
+            return ""
+        tools = await anyio.to_thread.run_sync(self._find_tools, reached.query, abandon_on_cancel=True)
+        return reached.instead(tools)
 
     def _was_assigned(self, trail: _Trail, name: str) -> bool:
         """Return whether an earlier run of this caller, which named no session, had a variable of that name."""

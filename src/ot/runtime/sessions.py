@@ -247,6 +247,8 @@ class Nothing:
         """
         raise SessionError("variables are read without tools")
 
+    file = call
+
 
 def _row(kept: Kept) -> dict[str, Any]:
     idle = 0.0 if kept.busy else time.monotonic() - kept.used

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from types import TracebackType
 from typing import Any, cast
 
 from mcp.shared.message import SessionMessage
@@ -94,7 +95,9 @@ class MendedMessages:
     async def __aenter__(self) -> MendedMessages:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> None:
         await self.aclose()
 
 

@@ -10,6 +10,7 @@ import pytest
 from differential import answer
 from differential.compare import _cpython, read_cases
 
+from no_files import NoFiles
 from ot.config.models import Limits
 from ot.errors import InvalidSyntax, ProgramFailed, ToolFailed, UnknownTool
 from ot.execution.deadline import Deadline
@@ -20,7 +21,7 @@ from ot.runtime.program import parse_program
 pytestmark = pytest.mark.anyio
 
 
-class PackReach:
+class PackReach(NoFiles):
     """A reach of one pack, whose calls are written down as on the other side."""
 
     def __init__(self) -> None:

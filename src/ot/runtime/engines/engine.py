@@ -34,6 +34,8 @@ class Outcome:
     describe: Describe = describe_type
     tolerated: tuple[str, ...] = ()
     """The rows of the table of tolerances that the engine used."""
+    notes: tuple[str, ...] = ()
+    """What whoever reads the reply must know beside it."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,10 @@ class Reach(Protocol):
 
         *line* is where the call stands in the program, if the engine knows it.
         """
+        ...
+
+    async def file(self, step: str, arguments: Mapping[str, Any]) -> Any:
+        """Return what one step of Python's own file functions comes to; raise as ``call``."""
         ...
 
 

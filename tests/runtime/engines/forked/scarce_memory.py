@@ -11,7 +11,7 @@ from typing import Any
 
 from ot.cli.terminal.event_loop import run_async
 from ot.config.models import Limits
-from ot.errors import RunError
+from ot.errors import RunError, ToolFailed
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import Function
 from ot.runtime.engines.forked.exact import ExactEngine
@@ -35,6 +35,10 @@ class Taker:
     def member(self, pack: str, name: str) -> Function:
         """Return that everything can be called."""
         return Function()
+
+    async def file(self, step: str, arguments: Mapping[str, Any]) -> Any:
+        """Refuse: there are none."""
+        raise ToolFailed(f"file.{step}", "PermissionError", "there are no files here")
 
     async def call(
         self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, line: int | None = None

@@ -18,6 +18,7 @@ import pytest
 import scarce_memory
 
 from mcp_wire import process_stat
+from no_files import NoFiles
 from ot.cli.terminal.event_loop import new_runner
 from ot.config.models import Limits
 from ot.errors import EngineCrashed, RunError
@@ -39,7 +40,7 @@ SECONDS = 20.0
 """Far less than a run may take: who waits for the clock fails."""
 
 
-class Calls:
+class Calls(NoFiles):
     """A pack ``t`` whose one tool tells that it was called, and never answers."""
 
     def __init__(self) -> None:

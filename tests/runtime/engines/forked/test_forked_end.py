@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from no_files import NoFiles
 from ot.cli.terminal.event_loop import new_runner
 from ot.config.models import Limits
 from ot.errors import ProgramFailed, ToolFailed
@@ -27,7 +28,7 @@ time.sleep(0.05)
 BUSY_SECONDS = 0.2
 
 
-class Late:
+class Late(NoFiles):
     """A pack whose ``late`` holds the server's loop, so that its answer goes out when the program is long over."""
 
     def has_pack(self, name: str) -> bool:

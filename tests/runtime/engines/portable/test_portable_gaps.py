@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from no_files import NoFiles
 from ot.config.models import Limits
 from ot.errors import Gap, ProgramFailed, ToolFailed
 from ot.runtime.engines.engine import Function
@@ -27,7 +28,7 @@ from ot.runtime.program import parse_program
 PACKS = frozenset({"web", "deepl"})
 
 
-class Packs:
+class Packs(NoFiles):
     """A reach of packs whose tools all fail with the message that they are given."""
 
     def has_pack(self, name: str) -> bool:

@@ -23,9 +23,11 @@ from ot.runtime.engines.failures import await_hint, builtin_exception
 from ot.runtime.engines.forked.child_process import Child, Death
 from ot.runtime.engines.forked.jail.channel import NOTICE, largest_message
 from ot.runtime.engines.forked.messages import (
+    FILES,
     MALFORMED,
     QUICK_BYTES,
     failure_answer,
+    file_answer,
     read_anywhere,
     read_notice,
     read_request,
@@ -40,6 +42,7 @@ logger = logging.getLogger(__name__)
 PATIENCE_SECONDS = 0.05
 """A program that has computed for longer yields to those that have not."""
 MAX_MESSAGE = 4000
+MAX_NOTES, MAX_NOTE = 5, 500
 MAX_HELD_BYTES = 8 << 20
 """Of calls under way; above that no more is taken from the child."""
 ANSWERS_A_TURN = 16
@@ -144,7 +147,7 @@ class ForkedRun:
         self._asked = True
         self._requests += 1
         self._held += len(payload)
-        if self._requests > REQUESTS_PER_CALL * self.limits.calls + MAX_MEMBERS:
+        if self._requests > REQUESTS_PER_CALL * self.limits.calls + MAX_MEMBERS + self.limits.file_calls:
             return self._end(LimitExceeded("calls", "the run asked for too much"))
         if len(self._calls) + len(self._waiting) >= self.limits.calls + self.limits.calls_in_flight:
             return self._end(LimitExceeded("calls", "the run made too many calls at the same time"))
@@ -209,6 +212,7 @@ class ForkedRun:
             magic.get("format"),
             magic.get("sanitize"),
             tolerated=tuple(row for row in TABLE if row in message.get("tolerated", ())),
+            notes=tuple(str(note)[:MAX_NOTE] for note in message.get("notes", [])[:MAX_NOTES]),
         )
         return None if self._ended.done() else self._ended.set_result(outcome)
 
@@ -277,6 +281,8 @@ class ForkedRun:
             self._child.pause(False)
 
     async def _answered(self, pack: str, name: str, args: list[Any] | None, kwargs: dict[str, Any]) -> bytes:
+        if pack == FILES:
+            return file_answer(await self.reach.file(name, kwargs))
         if args is not None:
             return await value_answer(await self.reach.call(pack, name, args, kwargs))
         match self.reach.member(pack, name):
@@ -326,7 +332,18 @@ def only_called(program: Program, packs: list[str]) -> dict[str, list[str]]:
     return {pack: sorted(names - valued.get(pack, set())) for pack, names in called.items()}
 
 
+OPENED_IN_C = (
+    ("unable to open database file", "use db = sqlite3.connect(':memory:'); db.deserialize(open(path, 'rb').read()), "
+     "and to keep it open(path, 'wb').write(db.serialize())"),
+    ("Failed to open local file", "use io.BytesIO(open(path, 'rb').read()) in the path's place"),
+    ("fileno: this file", "for np.memmap use np.frombuffer(open(path, 'rb').read(), dtype=...)"),
+)  # fmt: skip
+"""How libraries fail that open files past Python, and what they take instead."""
+
+
 def _hint(kind: str, message: str, line: str) -> str:
+    if found := next((fix for words, fix in OPENED_IN_C if words in message), ""):
+        return f"only Python's own functions reach files: {found}"
     if kind == "MemoryError":
         return "the program used more memory than limits.memory_mb allows"
     if kind == "PermissionError" and "Operation not permitted" in message:

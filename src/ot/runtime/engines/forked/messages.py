@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, cast
 
 import anyio.to_thread
 import orjson
@@ -27,6 +27,12 @@ MALFORMED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 """What reading a message raises that is none."""
 
 
+FILES = "<files>"
+"""Stands for the pack of a step of Python's own file functions; no pack can have that name."""
+FILE_FIRST = b'{"t":"file",'
+"""How the child writes such a message; what follows its first line is data."""
+
+
 class Request(NamedTuple):
     """What a program asks for: a call, or without arguments what a member of a pack is."""
 
@@ -43,6 +49,8 @@ def read_request(payload: bytes, most_parts: int) -> Request:
         DataTooLarge: It holds more than *most_parts*.
         ValueError: It holds none; so do the other errors of ``MALFORMED``.
     """
+    if payload.startswith(FILE_FIRST):
+        return _file_request(payload)
     if has_many_parts(payload, most_parts):
         raise DataTooLarge("a call", f"its arguments hold more than {most_parts:,} parts (limits.value_parts)")
     message = _message(payload)
@@ -55,6 +63,24 @@ def read_request(payload: bytes, most_parts: int) -> Request:
     if message["t"] != "call" or not all(map(_is_name, names)):
         raise ValueError("no such request")
     return Request(pack, name, [decode(value) for value in message["a"]], dict(zip(names, values, strict=True)))
+
+
+def _file_request(payload: bytes) -> Request:
+    head, _, data = payload.partition(b"\n")
+    if len(head) > QUICK_BYTES:
+        raise ValueError("a path that is none")
+    message = _message(head)
+    step, arguments = message["f"], message["k"]
+    if not _is_name(step) or type(arguments) is not dict:
+        raise ValueError("no such request")
+    given = cast("dict[str, Any]", arguments)
+    return Request(FILES, step, [], given | ({"data": data} if data else {}))
+
+
+def file_answer(value: Any) -> bytes:
+    """Return the answer to a step on files: one line of JSON, then the data if there is any."""
+    data = cast("dict[str, Any]", value).pop("data", b"") if isinstance(value, dict) else b""
+    return orjson.dumps({"v": value}) + b"\n" + data
 
 
 def _is_name(name: Any) -> bool:

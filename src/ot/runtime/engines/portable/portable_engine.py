@@ -87,7 +87,7 @@ def _monty_limits(limits: Limits) -> dict[str, Any]:
     return {
         "max_feed_duration_secs": limits.cpu_seconds,
         "max_memory": limits.memory_mb << 20,
-        "max_suspensions": limits.calls * SUSPENSIONS_PER_CALL + 100,
+        "max_suspensions": limits.calls * SUSPENSIONS_PER_CALL + limits.file_calls + 100,
         "max_recursion_depth": 1000,
     }
 

@@ -8,7 +8,7 @@ import contextlib
 import re
 import secrets
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from ot.runtime.engines.engine import NO_VALUE, Constant, Function, Missing, Out
 from ot.runtime.engines.failures import await_hint, builtin_exception
 from ot.runtime.engines.portable.finished_values import with_finished_values
 from ot.runtime.engines.portable.gaps import find_gaps
+from ot.runtime.engines.portable.portable_files import PortableFiles, without_default_encoding
 from ot.runtime.engines.portable.refusals import OTHERWISE, REFUSED, refusal
 from ot.runtime.program import Program
 
@@ -72,13 +73,14 @@ class PortableRun:
         self._source = ""
         self._in_session = memory is not None
         packs = [name for name in program.loads if reach.has_pack(name)]
-        ready = with_finished_values(program, packs)
+        ready = with_finished_values(without_default_encoding(program), packs)
         self._rows = ready.tolerated[len(program.tolerated) :]
         self.program = calls_for_missing_members(ready, reach, self._memory.binds)
         self.reach = reach
         self.limits = limits
         self.deadline = deadline
         self.printed = PrintCapture(limits.print_bytes)
+        self._files = PortableFiles(reach, program, limits.value_bytes)
         self._calls: dict[int, asyncio.Task[Answer]] = {}
         self._failures: set[str] = set()
         """What tools said when they failed: none of it is the engine's own refusal."""
@@ -109,8 +111,10 @@ class PortableRun:
             if self.program.awaited:
                 self._memory.awaited[self._source] = self.program.awaited
             self._memory.binds |= self.program.assigns
+            # A session keeps the directory that an earlier program has gone to.
+            cwd = await self._files.start() if self._memory.feeds == 1 else None
             snapshot = await session.feed_start(
-                self.program.source + mark.source, inputs=inputs, print_callback=self.printed
+                self.program.source + mark.source, inputs=inputs, print_callback=self.printed, cwd=cwd
             )
             while not isinstance(snapshot, monty.MontyComplete):
                 snapshot = await self._step(snapshot)
@@ -130,7 +134,8 @@ class PortableRun:
             magic.get("__format__"),
             magic.get("__sanitize__"),
             describe_foreign,
-            (*self._rows, *([LAST_ASSIGNMENT] if answered else [])),
+            tolerated=(*self._rows, *([LAST_ASSIGNMENT] if answered else [])),
+            notes=tuple(self._files.notes),
         )
 
     async def _define(self, session: monty.AsyncMontySession) -> None:
@@ -208,6 +213,8 @@ class PortableRun:
 
     async def _answer_system(self, snapshot: monty.AsyncFunctionSnapshot) -> Any:
         name = snapshot.function_name
+        if self._files.knows(name):
+            return await self._resume(snapshot, self._file(name, snapshot.args, snapshot.kwargs))
         if name not in ("system.sleep", "system.async_sleep"):
             return await snapshot.resume_not_handled() if snapshot.is_os_function else await snapshot.resume_auto()
         seconds = float(snapshot.args[0]) if snapshot.args else 0.0
@@ -218,6 +225,16 @@ class PortableRun:
             return await self._resume(snapshot, self._sleep(seconds))
         self._calls[snapshot.call_id] = asyncio.create_task(self._sleep(seconds))
         return await snapshot.resume({"future": ...})
+
+    async def _file(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Answer:
+        try:
+            return {"return_value": await self._files.answer(name, args, kwargs)}
+        except RunError as end:
+            self._end = end
+            return {"exception": RuntimeError("the run has ended")}
+        except (OSError, ValueError, TypeError, RuntimeError, MemoryError) as error:
+            self._failures.add(_text(error))
+            return {"exception": error}
 
     @staticmethod
     async def _sleep(seconds: float) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import io
 import re
 import types
 from collections.abc import Callable
@@ -59,6 +60,16 @@ RAISED: Final = (
         r"the pattern cannot be read: \g<0>", r"write the characters out: \x00, [a-zA-Z0-9_]")),
     (r".*exceptions can only be called with zero or one string argument", "", Rule(
         "an exception takes at most one text", "use one f-string: ValueError(f'...')")),
+    (r"'(encoding|errors)' argument is not yet supported", "", Rule(
+        r"open() takes no \1=", "read bytes and decode them: open(path, 'rb').read().decode('latin-1')")),
+    (r"update modes \('\+'\) are not yet supported", "", Rule(
+        "open() has no '+' in its mode", "read the whole file, change the text, and write it with mode 'w'")),
+    (r"exclusive creation mode is not supported", "", Rule(
+        "open() has no mode 'x'", "ask os.path.exists(path) first, and use mode 'w'")),
+    (r"(read_text|write_text)\(\) takes .*", "", Rule(
+        r"\1() takes no encoding but UTF-8", "use .read_bytes().decode('latin-1'), .write_bytes(data)")),
+    (r"print\(\) 'file' argument must be .*", "", Rule("print() writes to no file", "use f.write(f'{text}\\n')")),
+    (r"iterating an unread .*", "", Rule("a file is only read by for, next() and its methods", "use f.readlines()")),
     (r"'([\w.]+)' is not supported in this environment", "", Rule(r"there is no \1", ANY_NAME)),
 )  # fmt: skip
 _MISSING: Final = re.compile(
@@ -73,6 +84,9 @@ _TYPES: Final[dict[str, Any]] = {
     ),
     "PosixPath": next(kind for kind in TYPES if kind.__name__ == "Path"),
     "function": types.FunctionType,
+    "_io.TextIOWrapper": io.TextIOWrapper,
+    "_io.BufferedReader": io.BufferedReader,
+    "_io.BufferedWriter": io.BufferedWriter,
 }
 
 

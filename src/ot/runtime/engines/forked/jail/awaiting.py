@@ -60,8 +60,7 @@ def accept_values() -> None:
 
 
 def _can_wait(value: Any) -> bool:
-    kind: type[Any] = type(value)
-    return hasattr(kind, "__await__")
+    return hasattr(type(value), "__await__")
 
 
 def _is_list(value: Any) -> bool:

@@ -68,6 +68,8 @@ class Channel:
         self._sending = threading.Lock()
         self._changed = threading.Condition()
         self._reading = False
+        self.before_call: Callable[[], None] = _do_nothing
+        """What has to be done before a tool is called."""
         # Bound now: a program may change what the modules hold.
         self._read, self._write, self._exit, self._select = os.read, os.write, os._exit, select.select
 
@@ -81,14 +83,20 @@ class Channel:
 
     def ask(self, message: Any) -> bytes:
         """Return the answer to *message*, waiting for it."""
+        self.before_call()
+        return self.ask_file(message)
+
+    def ask_file(self, message: Any, data: bytes = b"") -> bytes:
+        """Return the answer to *message* and the *data* behind it, waiting for it."""
         number = next(self._numbers)
-        self._send(number, message)
+        self._send(number, message, data)
         return self._wait(number)
 
     def ask_later(self, message: Any) -> asyncio.Future[bytes]:
         """Return a future of the answer, for the event loop that runs in this thread."""
         import asyncio  # noqa: PLC0415 - it is half of a zygote's start; the program that awaits has loaded it
 
+        self.before_call()
         number = next(self._numbers)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[bytes] = loop.create_future()
@@ -124,14 +132,14 @@ class Channel:
 
     # ---------------------------------------------------------------- sending
 
-    def _send(self, number: int, message: Any) -> None:
-        payload = dumps(message).encode("utf-8", "replace")
+    def _send(self, number: int, message: Any, data: bytes = b"") -> None:
+        payload = dumps(message).encode("utf-8", "replace") + data
         if len(payload) > self._most:
             raise MessageTooLarge(f"a message of {len(payload):,} bytes is too large (limits.value_bytes)")
-        data = memoryview(frame(number, payload))
+        rest = memoryview(frame(number, payload))
         with self._sending:
-            while data:
-                data = data[self._write(self._fd, data) :]
+            while rest:
+                rest = rest[self._write(self._fd, rest) :]
 
     # ---------------------------------------------------------------- receiving
 
@@ -197,6 +205,10 @@ class Channel:
         payload = bytes(memoryview(self._buffer)[HEADER.size : HEADER.size + size])
         del self._buffer[: HEADER.size + size]
         return number, payload
+
+
+def _do_nothing() -> None:
+    pass
 
 
 def _settle(future: asyncio.Future[bytes], payload: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import io
 import random
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 from ot.runtime.engines.forked.jail import awaiting, code
 from ot.runtime.engines.forked.jail.channel import Channel, MessageTooLarge, dumps, loads
+from ot.runtime.engines.forked.jail.file_stubs import FileStubs
 from ot.runtime.engines.forked.jail.packs import Door, Pack, later
 from ot.runtime.engines.forked.jail.values import ResultEncoder
 from ot_sdk.errors import NotPlain
@@ -55,8 +57,11 @@ print(*found, sep=", ")
 """
 
 
-def serve_one(fd: int) -> None:
-    """Read one program from *fd*, run it and end, or those of one session; the process is locked up already."""
+def serve_one(fd: int, files: FileStubs | None = None) -> None:
+    """Read one program from *fd*, run it and end, or those of one session; the process is locked up already.
+
+    Its own file functions mean *files*.
+    """
     channel = Channel(fd)
     _seed()
     main = types.ModuleType("__main__")
@@ -66,10 +71,12 @@ def serve_one(fd: int) -> None:
         if not channel.has_message(LEISURE_SECONDS):
             touch_ahead()
     _, payload = channel.receive()
+    if files:
+        files.begin(channel)
     while True:
         start: Mapping[str, Any] = loads(payload.decode())
         channel.allow(start["most_bytes"])
-        ending = run_program(channel, start, reserve, main)
+        ending = run_program(channel, start, reserve, main, files)
         reserve.clear()
         _tell(channel, ending)
         if not start["keep"]:
@@ -103,7 +110,11 @@ def touch_ahead(source: str = TOUCH) -> None:
 
 
 def run_program(
-    channel: Channel, start: Mapping[str, Any], reserve: list[bytes], main: types.ModuleType
+    channel: Channel,
+    start: Mapping[str, Any],
+    reserve: list[bytes],
+    main: types.ModuleType,
+    files: FileStubs | None = None,
 ) -> dict[str, Any]:
     """Return how the program ended, ready to be sent; its names are those of *main*.
 
@@ -115,6 +126,8 @@ def run_program(
     file = _file(start)
     try:
         value = _evaluated(start, namespace)
+        if files:
+            files.flush()
         told = _value(value) or (_answers(start, namespace) if prints.is_unused else {})
         ending = told | {"magic": _magic(namespace)} | _tolerated(told if value is NO_VALUE else {})
     except BaseException as error:  # noqa: BLE001 - the program's own, of any kind
@@ -123,8 +136,12 @@ def run_program(
         ending = _failure(error, file)
         if isinstance(error, MemoryError):
             namespace.clear()
+        elif files:
+            with contextlib.suppress(Exception):  # what it had written before stays written; its own error is told
+                files.flush()
     prints.flush()
-    return ending | {"t": "end", "dropped": prints.dropped}
+    notes = {"notes": found} if files and (found := files.end()) else {}
+    return ending | {"t": "end", "dropped": prints.dropped} | notes
 
 
 def _file(start: Mapping[str, Any]) -> str:
@@ -222,7 +239,8 @@ def _causes(error: BaseException, file: str, depth: int = 3) -> str:
     if not isinstance(error, BaseExceptionGroup) or not depth:
         return ""
     shown: list[str] = []
-    for cause in error.exceptions[:MAX_CAUSES]:
+    causes: tuple[BaseException, ...] = error.exceptions  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - of any type
+    for cause in causes[:MAX_CAUSES]:
         line = _line(cause, file)
         place = f" (line {line})" if line else ""
         shown.append(f"\n- {type(cause).__name__}: {cause}{place}{_causes(cause, file, depth - 1)}")

@@ -31,6 +31,7 @@ MAX_THREADS = 512
 MAX_THREADS_BESIDE = 4096
 """Of all children together, beyond what the user has already, where they share it with other programs."""
 SYSTEM_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/usr/share/zoneinfo")
+SYSTEM_PATHS = (sysconfig.get_path("stdlib"), *SYSTEM_LIBRARIES)
 NOT_STANDARD = frozenset({"site-packages", "dist-packages"})
 
 

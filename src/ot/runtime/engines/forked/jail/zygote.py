@@ -22,6 +22,7 @@ from typing import Any
 from ot.runtime.engines.forked.jail import awaiting, lockdown, without_fork_hooks
 from ot.runtime.engines.forked.jail.channel import Room
 from ot.runtime.engines.forked.jail.child import serve_one, touch_ahead
+from ot.runtime.engines.forked.jail.file_stubs import FileStubs
 from ot.runtime.engines.forked.jail.seccomp import LEAST_STACK, Filter
 from ot.runtime.engines.forked.jail.self_test import probe
 
@@ -59,6 +60,7 @@ class Zygote:
         self._control = control
         self._jailed: bool = settings["jailed"]
         self._settings = settings
+        self._files: FileStubs | None = None
         self._filter = Filter() if self._jailed else None
         self._most_threads: int | None = None
         self._base = 0
@@ -72,6 +74,8 @@ class Zygote:
             return {"layers": {}, "user": "", "landlock": 0}
         from ot.runtime.engines.forked.jail.landlock import version  # noqa: PLC0415 - a kernel without it is found out here
 
+        self._files = FileStubs([*lockdown.SYSTEM_PATHS, *self._settings["read_paths"]])
+        self._files.install()
         lockdown.empty_environment()
         shared = lockdown.most_threads_beside()  # counted now: later /proc cannot be read
         user = lockdown.lock_zygote(self._settings["read_paths"], self._settings["server"])
@@ -151,6 +155,8 @@ class Zygote:
         if self._to_load is not None:
             self._to_load = None
             awaiting.accept_values()
+            if self._files:
+                self._files.load()
             for _ in range(REHEARSALS):
                 touch_ahead()
             make_immortal()
@@ -190,7 +196,7 @@ class Zygote:
             if self._jailed:
                 lockdown.open_own_nothing()
             self._lock_child(limits)
-            serve_one(fd)
+            serve_one(fd, self._files)
         finally:
             # Whatever happened: a child never goes back to the zygote's own work.
             os._exit(1)

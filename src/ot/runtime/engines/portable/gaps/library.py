@@ -71,6 +71,7 @@ INSTEAD_OF_MODULE: Final = table(
     fnmatch: use re, or str.startswith() and str.endswith()
     fractions: use decimal, or keep numerator and denominator as ints
     heapq: use sorted(xs)[:n]
+    glob: use pathlib: sorted(str(path) for path in Path('.').glob('*.txt'))
     html: use str.replace(): text.replace('&', '&amp;').replace('<', '&lt;')
     inspect: pack functions are described by ot.help()
     io: read with csv.reader(text.splitlines()); build text with '\n'.join(lines)
@@ -80,8 +81,10 @@ INSTEAD_OF_MODULE: Final = table(
     pandas: use lists of dicts
     pprint: use json.dumps(x, indent=2)
     queue: use a list
+    shutil: use file.copy(), file.move() and file.delete()
     statistics: use sum(xs) / len(xs) for the mean, sorted(xs)[len(xs) // 2] for the median
     string: write the characters out: 'abcdefghijklmnopqrstuvwxyz', '0123456789'
+    tempfile: keep the data in a variable
     textwrap: work on text.splitlines()
     traceback: use str(error) and type(error).__name__
     types: use a class or a dict
@@ -92,7 +95,7 @@ INSTEAD_OF_MODULE: Final = table(
     zoneinfo: use datetime.timezone(timedelta(hours=2))
     collections.abc: use typing, or isinstance(x, (list, tuple))
     concurrent multiprocessing threading: use await asyncio.gather(...)
-    ctypes glob http httpx requests shutil socket subprocess tempfile: a program is contained: use a tool
+    ctypes http httpx requests socket subprocess: a program is contained: use a tool
     logging warnings: use print()
     secrets uuid: use random.randbytes(16).hex()
     """

@@ -1,0 +1,165 @@
+"""What Python's own file functions come to when a program uses them: small steps on one path, by the same guard.
+
+Each is called as the tool of the pack ``file`` that does the same, so that one policy speaks of both.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat as modes
+from contextlib import suppress
+from itertools import islice
+from typing import Any
+
+from ot.execution.tool_context import current_tool_context
+from ot.files.guarded_directory import GuardedDirectory
+from ot.files.path_guard import PathGuard
+from ot_tools._tree_changes import move_tree
+from ot_tools._tree_walk import WalkDeadline
+
+PAGE = 10_000
+MOVE_SECONDS = 10.0
+OPENED = {
+    "w": os.O_WRONLY | os.O_CREAT | os.O_TRUNC,
+    "x": os.O_WRONLY | os.O_CREAT | os.O_EXCL,
+    "a": os.O_WRONLY | os.O_CREAT,
+    "+": os.O_WRONLY,
+}
+
+
+def where() -> dict[str, Any]:
+    """Return where relative paths start, and the allowed directories."""
+    context = current_tool_context()
+    roots = [str(root.absolute()) for root in context.guard.roots]
+    return {"cwd": roots[0], "roots": [*dict.fromkeys([*roots, *map(os.path.realpath, roots)])]}
+
+
+def stat(*, path: str, follow: bool = True) -> list[int]:
+    """Return what the system tells of a path."""
+    with _guard().place_to_look(path, follow=follow) as (directory, name):
+        return _numbers(directory.stat(name))
+
+
+def link(*, path: str) -> str:
+    """Return what a symbolic link says."""
+    with _guard().place_to_look(path, follow=False) as (directory, name):
+        directory.stat(name)
+        target = directory.link_target(name)
+    if target is None:
+        raise OSError(os.strerror(errno.EINVAL))
+    return target
+
+
+def scan(*, path: str, after: str = "") -> dict[str, Any]:
+    """Return a page of what a directory holds, each with its status, and of a link with the mode of its target."""
+    guard = _guard()
+    with guard.open_directory(path) as directory:
+        rows = (entry for entry in directory.scan() if entry[0] > after)
+        page = [[name, *_numbers(found), _target(guard, path, name, found)] for name, found in islice(rows, PAGE)]
+    return {"more": len(page) == PAGE, "data": json.dumps(page, separators=(",", ":")).encode()}
+
+
+def read(*, path: str, offset: int = 0, size: int = 1 << 20) -> dict[str, Any]:
+    """Return the status of a file, and some of its bytes."""
+    with _guard().open_for_reading(path) as stream:
+        found = os.fstat(stream.fileno())
+        stream.seek(offset)
+        return {"stat": _numbers(found), "data": stream.read(size)}
+
+
+def begin(*, path: str, mode: str) -> list[int]:
+    """Open a file for writing as ``open`` does in this mode, close it again and return its status."""
+    with _guard().place_to_change(path, file=True) as (directory, name):
+        fd = directory.open_in_place(name, OPENED[mode])
+        try:
+            return _numbers(os.fstat(fd))
+        finally:
+            os.close(fd)
+
+
+def write(*, path: str, data: bytes, at: int | None = None) -> int:
+    """Write bytes into a file that exists, at a place or at its end; return its size."""
+    with _guard().place_to_change(path, file=True) as (directory, name):
+        fd = directory.open_in_place(name, os.O_WRONLY | (os.O_APPEND if at is None else 0))
+        with os.fdopen(fd, "wb") as stream:
+            if at is not None:
+                stream.seek(at)
+            stream.write(data)
+            stream.flush()
+            return os.fstat(fd).st_size
+
+
+def truncate(*, path: str, size: int) -> int:
+    """Cut a file, or make it longer."""
+    with _guard().place_to_change(path, file=True) as (directory, name):
+        fd = directory.open_in_place(name, os.O_WRONLY)
+        try:
+            os.ftruncate(fd, size)
+        finally:
+            os.close(fd)
+    return size
+
+
+def touch(*, path: str, times: list[int] | None = None, mode: int | None = None) -> None:
+    """Change the times of a file, in nanoseconds, or take permissions from it; none are ever given."""
+    with _guard().place_to_change(path) as (directory, name):
+        directory.change(name, mode, (times[0], times[1]) if times else None)
+
+
+def make(*, path: str) -> None:
+    """Make one directory."""
+    with _guard().place_to_change(path) as (directory, name):
+        if name == ".":
+            raise FileExistsError("it exists")
+        directory.make_child(name)
+
+
+def remove(*, path: str, directory: bool = False) -> None:
+    """Remove a file or link, or an empty directory."""
+    with _guard().place_to_change(path) as (parent, name):
+        is_directory = modes.S_ISDIR(parent.require_changeable(name).st_mode)
+        if is_directory and not directory:
+            raise IsADirectoryError("it is a directory")
+        if directory and not is_directory:
+            raise NotADirectoryError("it is no directory")
+        parent.remove(name)
+
+
+def rename(*, source: str, target: str) -> None:
+    """Give a file or directory another path; a file that has it already is replaced, as is an empty directory."""
+    guard = _guard()
+    with guard.place_to_change(target) as (there, new):
+        # Its parent must be there: what follows would make it.
+        taken = there.require_changeable(new).st_mode if there.has(new) else 0
+        with guard.place_to_change(source) as (here, name):
+            moved = here.require_changeable(name).st_mode
+        if taken and modes.S_ISDIR(taken) != modes.S_ISDIR(moved):
+            raise IsADirectoryError("it is a directory") if modes.S_ISDIR(taken) else NotADirectoryError("it is none")
+        if taken and modes.S_ISDIR(taken):
+            _require_empty(there, new)
+    move_tree(guard, source, target, WalkDeadline.after(MOVE_SECONDS), overwrite=True)
+
+
+def _guard() -> PathGuard:
+    return current_tool_context().guard
+
+
+def _numbers(found: os.stat_result) -> list[int]:
+    return [*found[:7], found.st_atime_ns, found.st_mtime_ns, found.st_ctime_ns]
+
+
+def _target(guard: PathGuard, path: str, name: str, found: os.stat_result) -> int | None:
+    """Return the mode of what a link leads to; 0 when a program may not look there."""
+    if not modes.S_ISLNK(found.st_mode):
+        return None
+    with suppress(OSError, ValueError), guard.place_to_look(f"{path}/{name}") as (directory, last):
+        return directory.stat(last).st_mode
+    return 0
+
+
+def _require_empty(directory: GuardedDirectory, name: str) -> None:
+    with directory.child(name) as inner:
+        if inner.entries(hidden=True):
+            raise OSError(os.strerror(errno.ENOTEMPTY))

@@ -1,0 +1,257 @@
+"""Files by Python's own functions, the whole way of a run: guard, policy, budget, statistics and notes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ot.runtime.engines.forked.exact import ExactEngine
+from ot.runtime.engines.portable.portable_engine import PortableEngine
+from ot.workspace import Workspace
+from run_app import Calls, error_of, running_app, value_of
+
+pytestmark = pytest.mark.anyio
+
+OTHER_FILE = '''
+    """Another pack of that name."""
+
+    pack = "file"
+
+
+    def read(*, path: str) -> str:
+        """Read something else."""
+        return "not the file"
+'''
+CHANGES = {
+    "open for writing": "open({path!r}, 'w').write('x')",
+    "open for appending": "open({path!r}, 'a').write('x')",
+    "Path.write_text": "from pathlib import Path\nPath({path!r}).write_text('x')",
+    "os.mkdir": "import os\nos.mkdir({path!r})",
+    "os.rename": "import os\nos.rename('notes.txt', {path!r})",
+}
+BY_EXACT_ONLY = {
+    "shutil.copy": "import shutil\nshutil.copy('notes.txt', {path!r})",
+    "os.open": "import os\nos.open({path!r}, os.O_WRONLY | os.O_CREAT)",
+    "shutil.move": "import shutil\nshutil.move('notes.txt', {path!r})",
+}
+CLOSED = (".git/config", ".vscode/tasks.json", ".npmrc", "../outside", "/etc/cron.d/x", "node_modules/x.js", "link")
+REFUSED = ("PermissionError", "FileNotFoundError", "FileExistsError", "NotADirectoryError", "SameFileError")
+READS = {
+    "open": "open({path!r}).read()",
+    "Path.read_text": "from pathlib import Path\nPath({path!r}).read_text()",
+    "os.listdir": "import os\nos.listdir({path!r})",
+}
+
+
+def engine_of(name: str) -> Any:
+    return ExactEngine() if name == "exact" else PortableEngine()
+
+
+@pytest.fixture(scope="module", params=["exact", "portable"])
+async def either(request: Any, tmp_path_factory: Any) -> AsyncIterator[tuple[Workspace, Path, Calls]]:
+    directory, calls = tmp_path_factory.mktemp("either"), Calls()
+    config = {"policy": {"allow": ["file.*"]}, "limits": {"file_calls": 50}}
+    async with running_app(directory, config=config, engine=engine_of(request.param), observers=[calls]) as app:
+        (directory / "work" / "notes.txt").write_text("buy milk\n")
+        yield app, directory / "work", calls
+
+
+async def test_what_the_pack_refuses_to_write_is_refused_to_pythons_own_functions(
+    either: tuple[Workspace, Path, Calls],
+) -> None:
+    app, work, _ = either
+    programs = CHANGES | (BY_EXACT_ONLY if app.engine.name == "exact" else {})
+    (work / "link").symlink_to("notes.txt")
+    for path in (
+        ".git/config",
+        ".vscode/tasks.json",
+        ".npmrc",
+        "../outside",
+        "/etc/cron.d/x",
+        "node_modules/x.js",
+        "link",
+    ):
+        for name, program in programs.items():
+            reply = await app.run(program.format(path=path))
+            if reply.is_error:
+                kinds = (
+                    "PermissionError",
+                    "FileNotFoundError",
+                    "FileExistsError",
+                    "NotADirectoryError",
+                    "SameFileError",
+                )
+                assert error_of(reply).startswith(kinds), (name, path, reply.texts)
+            assert not (work / ".git").exists()
+            assert not (work / ".npmrc").exists()
+            assert (work / "link").is_symlink()
+            assert (work / "notes.txt").read_text() == "buy milk\n", (name, path)
+    (work / "link").unlink()
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "/etc", "/proc/self/environ", "../user/onetool.yaml"])
+async def test_what_lies_outside_is_refused_with_what_is_allowed(
+    either: tuple[Workspace, Path, Calls], path: str
+) -> None:
+    app, work, _ = either
+    for program in READS.values():
+        said = error_of(await app.run(program.format(path=path)))
+        assert said.startswith("PermissionError"), said
+        assert f"allowed: below {work}" in said, said
+
+
+async def test_what_lies_outside_does_not_exist_and_the_reply_says_why(either: tuple[Workspace, Path, Calls]) -> None:
+    app, work, _ = either
+    reply = await app.run("import os\nfrom pathlib import Path\n[os.path.exists('/etc/passwd'), Path('/etc').is_dir()]")
+    assert reply.texts[0] == "[false,false]"
+    assert "note: /etc/passwd was taken for missing" in reply.texts[1]
+    assert str(work) in reply.texts[1]
+
+
+async def test_a_library_that_looks_outside_on_its_own_account_is_not_told_of(tmp_path: Path) -> None:
+    async with running_app(tmp_path, engine=ExactEngine()) as app:
+        assert value_of(await app.run("import mimetypes\nmimetypes.guess_type('a.html')[0]")) == "text/html"
+        program = (
+            "import zoneinfo, datetime\nstr(datetime.datetime(2026, 7, 1, tzinfo=zoneinfo.ZoneInfo('Europe/Paris')))"
+        )
+        assert value_of(await app.run(program)) == "2026-07-01 00:00:00+02:00"
+        assert value_of(await app.run("import wave, plistlib, sched, colorsys\n'loaded'")) == "loaded"
+
+
+async def test_one_record_tells_of_all_calls_of_a_tool(either: tuple[Workspace, Path, Calls]) -> None:
+    app, _, calls = either
+    calls.records.clear()
+    await app.run("for _ in range(5):\n    text = open('notes.txt').read()\ntext")
+    reads = [record for record in calls.records if record.tool == "file.read"]
+    assert len(reads) == 1
+    assert reads[0].chars >= 5 * len("buy milk\n")
+    assert not reads[0].error
+
+
+async def test_files_have_a_budget_of_their_own(either: tuple[Workspace, Path, Calls]) -> None:
+    app, _, _ = either
+    said = error_of(
+        await app.run("while True:\n    try:\n        open('notes.txt').read()\n    except Exception:\n        pass")
+    )
+    assert "limits.file_calls" in said
+
+
+async def test_a_pack_that_is_called_file_is_not_what_open_means(tmp_path: Path) -> None:
+    async with running_app(tmp_path, {"file": OTHER_FILE}, engine=ExactEngine()) as app:
+        (tmp_path / "work" / "a.txt").write_text("the file")
+        assert (
+            value_of(await app.run("[file.read(path='a.txt'), open('a.txt').read()]")) == '["not the file","the file"]'
+        )
+
+
+@pytest.mark.parametrize("engine", ["exact", "portable"])
+async def test_the_policy_for_the_pack_is_that_for_pythons_own_functions(tmp_path: Path, engine: str) -> None:
+    config = {"policy": {"deny": ["file.write"]}}
+    async with running_app(tmp_path, config=config, engine=engine_of(engine)) as app:
+        (tmp_path / "work" / "a.txt").write_text("kept")
+        for mode in ("w", "a"):
+            assert "file.write" in error_of(await app.run(f"open('a.txt', {mode!r}).write('x')"))
+        assert "file.delete" in error_of(await app.run("import os\nos.remove('a.txt')"))  # it asks, and nobody answers
+        assert "file.move" in error_of(await app.run("import os\nos.rename('a.txt', 'b.txt')"))
+        assert value_of(await app.run("open('a.txt').read()")) == "kept"
+
+
+async def test_what_is_written_is_there_for_a_tool_that_is_called_next(tmp_path: Path) -> None:
+    async with running_app(tmp_path, engine=ExactEngine()) as app:
+        program = "f = open('a.txt', 'w', buffering=1)\nf.write('one\\n')\nfile.read(path='a.txt')"
+        assert value_of(await app.run(program)) == "one\n"
+        program = "f = open('a.txt')\nf.read()\nfile.write(path='a.txt', content='two', append=True)\nf.read()"
+        assert value_of(await app.run(program)) == "two"
+
+
+async def test_what_is_buffered_is_not_seen_before_it_is_flushed(tmp_path: Path) -> None:
+    async with running_app(tmp_path, engine=ExactEngine()) as app:
+        look = "before = os.path.getsize('a')\nf.flush()\n[before, os.path.getsize('a')]"
+        assert value_of(await app.run(f"import os\nf = open('a', 'w')\nf.write('x')\n{look}")) == "[0,1]"
+
+
+async def test_large_files_come_in_ranges(tmp_path: Path) -> None:
+    async with running_app(tmp_path, engine=ExactEngine()) as app:
+        data = bytes(range(256)) * 40_000
+        (tmp_path / "work" / "large").write_bytes(data)
+        program = "import hashlib\nf = open('large', 'rb')\nf.seek(-3, 2)\nlast = f.read()\nf.seek(5_000_000)\n"
+        program += "middle = f.read(4)\nf.seek(0)\n[last.hex(), middle.hex(), len(f.read())]"
+        assert value_of(await app.run(program)) == f'["fdfeff","{data[5_000_000:5_000_004].hex()}",{len(data)}]'
+        program = "with open('copy', 'wb') as f:\n    for _ in range(300):\n        f.write(bytes(10_000))\n"
+        await app.run(program)
+        assert (tmp_path / "work" / "copy").stat().st_size == 3_000_000
+
+
+async def test_temporary_files_are_in_memory_and_the_reply_says_so(tmp_path: Path) -> None:
+    async with running_app(tmp_path, engine=ExactEngine()) as app:
+        path = "/var/tmp/report-of-a-test.txt"
+        reply = await app.run(f"open({path!r}, 'w').write('x')\nopen({path!r}).read()")
+        assert reply.texts[0] == "x"
+        assert f"{path}: what a program writes there is in its own memory" in reply.texts[1]
+    assert not os.path.exists(path)  # noqa: PTH110, ASYNC240 - one look, at the end
+
+
+@pytest.mark.parametrize(
+    ("program", "fix"),
+    [
+        ("import sqlite3\nsqlite3.connect('a.db').execute('create table t(x)')", "deserialize"),
+        ("import mmap\nmmap.mmap(open('a.txt', 'rb').fileno(), 0)", "io.BytesIO"),
+    ],
+)
+async def test_what_opens_files_past_python_is_told_what_to_do(tmp_path: Path, program: str, fix: str) -> None:
+    async with running_app(tmp_path, engine=ExactEngine()) as app:
+        (tmp_path / "work" / "a.txt").write_text("x")
+        assert fix in error_of(await app.run(program))
+
+
+async def test_a_session_keeps_its_working_directory_and_its_open_files(tmp_path: Path) -> None:
+    async with running_app(tmp_path, engine=ExactEngine()) as app:
+        (tmp_path / "work" / "sub").mkdir()
+        await app.run("import os\nos.chdir('sub')\nf = open('a.txt', 'w')\nf.write('one')", session="s")
+        assert (tmp_path / "work" / "sub" / "a.txt").read_text() == "one"
+        await app.run("f.write('two')\nf.close()", session="s")
+        assert (tmp_path / "work" / "sub" / "a.txt").read_text() == "onetwo"
+
+
+async def test_what_a_program_wrote_before_it_failed_is_written(tmp_path: Path) -> None:
+    async with running_app(tmp_path, engine=ExactEngine()) as app:
+        assert "ValueError" in error_of(
+            await app.run("f = open('a.txt', 'w')\nf.write('so far')\nraise ValueError('x')")
+        )
+        assert (tmp_path / "work" / "a.txt").read_text() == "so far"
+
+
+async def test_descriptors_are_ours_to_the_end(tmp_path: Path) -> None:
+    async with running_app(tmp_path, engine=ExactEngine()) as app:
+        program = "import os\nfd = os.open('a.txt', os.O_RDWR | os.O_CREAT)\nos.write(fd, b'abc')\nos.lseek(fd, 1, 0)\n"
+        program += "found = [os.read(fd, 9).decode(), os.fstat(fd).st_size]\nos.close(fd)\n"
+        program += "try:\n    os.read(fd, 1)\nexcept OSError as error:\n    found.append(error.errno)\nfound"
+        assert value_of(await app.run(program)) == '["bc",3,9]'
+
+
+async def test_a_small_border_only_makes_more_steps(tmp_path: Path) -> None:
+    config = {"limits": {"value_bytes": 4096}}
+    async with running_app(tmp_path, config=config, engine=ExactEngine()) as app:
+        program = "open('a.txt', 'w').write('0123456789' * 2000)\ntext = open('a.txt').read()\n[len(text), text[-3:]]"
+        assert value_of(await app.run(program)) == '[20000,"789"]'
+
+
+async def test_what_is_larger_than_a_message_is_written_in_parts(tmp_path: Path) -> None:
+    async with running_app(tmp_path, engine=ExactEngine()) as app:
+        await app.run("with open('a.bin', 'wb') as f:\n    f.write(bytes(3_000_000) + b'end')")
+        assert (tmp_path / "work" / "a.bin").read_bytes() == bytes(3_000_000) + b"end"
+
+
+async def test_temporary_files_need_no_leave(tmp_path: Path) -> None:
+    async with running_app(tmp_path, config={"policy": {"deny": ["file.*"]}}, engine=ExactEngine()) as app:
+        program = (
+            "import os, tempfile\nwith tempfile.TemporaryDirectory() as top:\n    found = os.path.isdir(top)\nfound"
+        )
+        assert value_of(await app.run(program)) == "true"
+        reply = await app.run("import os\nos.path.exists('a.txt')")
+        assert reply.texts[0] == "false"
+        assert "file.info" in reply.texts[1]
