@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import re
 import stat
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
@@ -23,6 +24,7 @@ MAX_MESSAGE_BYTES = 16 << 20
 MAX_DROPPED_BYTES = 128 << 20
 """A message over the first size is dropped and refused; one that is still not over at this size ends the connection."""
 CHUNK = 1 << 16
+BLANK_LINES = re.compile(rb"\n{2,}+")
 
 PARSE_ERROR, INVALID_REQUEST, INTERNAL_ERROR = -32700, -32600, -32603
 
@@ -116,6 +118,12 @@ class Wire:
         async with self._to_server:
             buffer, dropped = bytearray(), 0
             while chunk := await self._reader.read(CHUNK):
+                if len(chunk) == CHUNK:
+                    await asyncio.sleep(
+                        0
+                    )  # more is there already: reading it would not wait, and nobody else had a turn
+                if b"\n\n" in chunk:
+                    chunk = BLANK_LINES.sub(b"\n", chunk)
                 start = 0
                 while (end := chunk.find(b"\n", start)) >= 0:
                     line = bytes(buffer) + chunk[start:end] if buffer else chunk[start:end]
