@@ -188,7 +188,8 @@ def _causes(error: BaseException, file: str, depth: int = 3) -> str:
     if not isinstance(error, BaseExceptionGroup) or not depth:
         return ""
     shown: list[str] = []
-    for cause in error.exceptions[:MAX_CAUSES]:
+    causes: tuple[BaseException, ...] = error.exceptions  # pyright: ignore[reportUnknownMemberType] - of any kind
+    for cause in causes[:MAX_CAUSES]:
         line = _line(cause, file)
         place = f" (line {line})" if line else ""
         shown.append(f"\n- {type(cause).__name__}: {cause}{place}{_causes(cause, file, depth - 1)}")
