@@ -53,7 +53,7 @@ async def test_errors_that_say_what_to_do_stay_as_they_are(tmp_path: Path) -> No
 @pytest.mark.anyio
 async def test_a_variable_of_an_earlier_run_is_answered_with_the_session(tmp_path: Path) -> None:
     async with running_app(tmp_path, {"shop": PACK}) as app:
-        assert value_of(await app.run("rows = shop.rows()\nlen(rows)")) == 1
+        assert value_of(await app.run("rows = shop.rows()\nlen(rows)")) == "1"
         text = error_of(await app.run("rows[0]"))
         assert 'session="work"' in text
         assert "'rows' is from an earlier run" in text

@@ -235,7 +235,7 @@ async def test_blocks_reach_the_client_with_all_that_they_carry(tmp_path: Path, 
         running_app(tmp_path, config=config(fake=fake())) as app,
         Client(build_server(app, "1"), mode=mode) as client,
     ):
-        result = await client.call_tool("run", {"command": "len(fake.picture())"})
+        result = await client.call_tool("run", {"command": "fake.picture()"})
         kinds = [block.type for block in result.content]
         assert kinds == ["text", "image", "audio", "resource", "resource_link"]
         image: Any = result.content[1]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, cast
 
+from anyio.abc import AsyncResource
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCMessage, JSONRPCResponse
 from mcp_types.methods import validate_server_result
@@ -65,7 +65,7 @@ class ToolLists:
         return tool
 
 
-class MendedMessages:
+class MendedMessages(AsyncResource):
     """The messages of a connection, with their lists of tools mended."""
 
     def __init__(self, messages: Any, lists: ToolLists) -> None:
@@ -91,14 +91,6 @@ class MendedMessages:
     async def aclose(self) -> None:
         """Close the stream."""
         await self._messages.aclose()
-
-    async def __aenter__(self) -> MendedMessages:
-        return self
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
 
 def mended(tool: Mapping[str, Any]) -> dict[str, Any]:

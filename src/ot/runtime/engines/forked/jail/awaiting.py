@@ -60,7 +60,7 @@ def accept_values() -> None:
 
 
 def _can_wait(value: Any) -> bool:
-    return hasattr(type(value), "__await__")
+    return hasattr(type(value), "__await__")  # pyright: ignore[reportUnknownArgumentType] - of any type
 
 
 def _is_list(value: Any) -> bool:

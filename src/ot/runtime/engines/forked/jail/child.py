@@ -239,7 +239,7 @@ def _causes(error: BaseException, file: str, depth: int = 3) -> str:
     if not isinstance(error, BaseExceptionGroup) or not depth:
         return ""
     shown: list[str] = []
-    causes: tuple[BaseException, ...] = error.exceptions  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - of any type
+    causes: tuple[BaseException, ...] = getattr(error, "exceptions", ())
     for cause in causes[:MAX_CAUSES]:
         line = _line(cause, file)
         place = f" (line {line})" if line else ""
