@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ot.runtime.engines.forked.jail.file_functions import functions_of
-from ot.runtime.engines.forked.jail.files import Files
+from ot.runtime.engines.forked.jail.files import ProgramFiles
 
 STAT = [stat.S_IFREG | 0o644, 1, 1, 1, 0, 0, 0, 0, 0, 0]
 
@@ -45,7 +45,7 @@ class Server:
 
 
 def opened(server: Server) -> dict[str, Callable[..., Any]]:
-    files = Files(["/usr/lib"])
+    files = ProgramFiles(["/usr/lib"])
     files.begin(server)  # pyright: ignore[reportArgumentType] - it has what is used of a channel
     return functions_of(files)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ot.runtime.engines.forked.jail.file_stubs import BY_DESCRIPTOR, CHANGING, FIRST_DESCRIPTOR, LOOKING, OTHERS, PAIRS
-from ot.runtime.engines.forked.jail.files import Files, Handle, Row
+from ot.runtime.engines.forked.jail.files import Handle, ProgramFiles, Row
 from ot.runtime.engines.forked.jail.memory_files import oserror
 
 NO_DESCRIPTOR = (
@@ -212,7 +212,7 @@ class Scan:
 class Functions:
     """The functions by the names that they have in ``os``, and ``open``."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: ProgramFiles) -> None:
         """Mean the paths of *files*."""
         self._files = files
         self._numbers = itertools.count(FIRST_DESCRIPTOR)
@@ -369,7 +369,7 @@ class Functions:
 
 
 def how_to_open(flags: int) -> str:
-    """Return the letter of ``Workspace.open`` for *flags* of ``os.open``."""
+    """Return the letter of ``ServerFiles.open`` for *flags* of ``os.open``."""
     if not flags & WRITES:
         return "r"
     if not flags & os.O_CREAT:
@@ -379,7 +379,7 @@ def how_to_open(flags: int) -> str:
     return "w" if flags & os.O_TRUNC else "a"
 
 
-def functions_of(files: Files) -> dict[str, Callable[..., Any]]:
+def functions_of(files: ProgramFiles) -> dict[str, Callable[..., Any]]:
     """Return what stands for functions of ``os``, by their names, and as ``builtins`` for ``open``."""
     ours = Functions(files)
     found = {name: _by_path(files, getattr(ours, name), getattr(posix, name), False) for name in LOOKING}
@@ -389,7 +389,9 @@ def functions_of(files: Files) -> dict[str, Callable[..., Any]]:
     return found | {"builtins": _open(files, ours)}
 
 
-def _by_path(files: Files, ours: Callable[..., Any], kernel: Callable[..., Any], change: bool) -> Callable[..., Any]:
+def _by_path(
+    files: ProgramFiles, ours: Callable[..., Any], kernel: Callable[..., Any], change: bool
+) -> Callable[..., Any]:
     def function(path: Any = ".", *args: Any, **kwargs: Any) -> Any:
         if isinstance(path, int):
             return kernel(path, *args, **kwargs)
@@ -415,7 +417,7 @@ def _without_directories(kwargs: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in kwargs.items() if name not in DIRECTORY_ARGUMENTS}
 
 
-def _open(files: Files, functions: Functions) -> Callable[..., Any]:
+def _open(files: ProgramFiles, functions: Functions) -> Callable[..., Any]:
     """Return what stands for ``open``."""
 
     def open(

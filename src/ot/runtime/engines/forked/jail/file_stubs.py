@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ot.runtime.engines.forked.jail.channel import Channel
-    from ot.runtime.engines.forked.jail.files import Files
+    from ot.runtime.engines.forked.jail.files import ProgramFiles
 
 FIRST_DESCRIPTOR = 1 << 20
 """Descriptors from here on are ours: the kernel gives no process so many."""
@@ -43,7 +43,7 @@ class FileStubs:
         self._texts = {f"{PACKAGE}.{name}": _read(f"{directory}/{name}.py") for name in LATE}
         self._own = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in ("ot", "ot_sdk")}
         self._channel: Channel | None = None
-        self._files: Files | None = None
+        self._files: ProgramFiles | None = None
         self._functions: dict[str, Callable[..., Any]] = {}
         self._begun = False
 
@@ -60,7 +60,7 @@ class FileStubs:
         """Return what whoever reads the reply must know."""
         return self._files.end() if self._begun and self._files else []
 
-    def load(self) -> Files:
+    def load(self) -> ProgramFiles:
         """Return the files, with their modules compiled; programs find none of these among theirs."""
         if self._files is None:
             before = {name: module for name, module in sys.modules.items() if name in {**self._own, **self._texts}}
@@ -70,7 +70,7 @@ class FileStubs:
                     sys.modules[name] = module = types.ModuleType(name)
                     exec(compile(text, f"<{name}>", "exec", dont_inherit=True), vars(module))
                 late: Any = sys.modules
-                self._files = late[f"{PACKAGE}.files"].Files(self._readable)
+                self._files = late[f"{PACKAGE}.files"].ProgramFiles(self._readable)
                 self._functions = late[f"{PACKAGE}.file_functions"].functions_of(self._files)
             finally:
                 for name in {**self._own, **self._texts}:

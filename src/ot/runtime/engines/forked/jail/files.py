@@ -1,4 +1,4 @@
-"""Files: what the paths of a program in the jail mean.
+"""ProgramFiles: what the paths of a program in the jail mean.
 
 What the jail lets the interpreter read comes from the kernel, what lies in /tmp is in this process's memory, and all
 else is the workspace: each step there is asked of the server, which guards, counts and refuses it. This is a
@@ -58,7 +58,7 @@ Place = tuple[Any, str]
 """Where a path leads: the workspace or the memory, and the path as that one takes it."""
 
 
-class Files:
+class ProgramFiles:
     """Tells where each path of a program leads, and keeps what its files still have to send."""
 
     def __init__(self, readable: Sequence[str]) -> None:
@@ -72,7 +72,7 @@ class Files:
 
     def begin(self, channel: Channel) -> None:
         """Ask through *channel* from now on."""
-        self.workspace = Workspace(channel, self.note)
+        self.workspace = ServerFiles(channel, self.note)
         channel.before_call = self.workspace.before_call
 
     def place(self, path: Any, *, change: bool = False) -> Place | None:
@@ -87,9 +87,10 @@ class Files:
                 return self.workspace, f"./{text}" if text.startswith("~") else text
             text = f"{self.cwd}/{text}"
         plain = posixpath.normpath(text)
-        if plain == os.devnull or (not change and (plain in self._exact or plain.startswith(self._below))):
+        readable = plain in self._exact or plain.startswith(self._below)
+        if plain == os.devnull or (readable and not change):
             return None
-        if self._is_temporary(plain):
+        if not readable and self._is_temporary(plain):
             return self.memory, plain
         return self.workspace, text
 
@@ -127,7 +128,7 @@ class Files:
             self.notes.append(f"note: {text}")
 
 
-class Workspace:
+class ServerFiles:
     """The server's files, step by step."""
 
     def __init__(self, channel: Channel, note: Callable[[str], None]) -> None:
@@ -286,7 +287,7 @@ class Workspace:
 class WorkspaceFile:
     """The content of one file of the server's that is open here."""
 
-    def __init__(self, workspace: Workspace, path: str, shown: Any, numbers: list[int], data: bytes = b"") -> None:
+    def __init__(self, workspace: ServerFiles, path: str, shown: Any, numbers: list[int], data: bytes = b"") -> None:
         """Begin with its status, and the first of its *data*."""
         # Absolute from now on: the program may change its working directory.
         self._workspace, self._path, self._shown = workspace, path, shown

@@ -30,7 +30,7 @@ def status(numbers: Sequence[int]) -> os.stat_result:
     return os.stat_result((*first, read // SECOND, written // SECOND, changed // SECOND), more)
 
 
-class Node:
+class MemoryNode:
     """A file or a directory; an open file keeps it when its name is gone."""
 
     numbers = itertools.count(1)
@@ -83,11 +83,11 @@ class MemoryFiles:
     def __init__(self, tops: Sequence[str]) -> None:
         """Begin with the empty directories *tops*."""
         self._tops = tops
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, MemoryNode] = {}
 
-    def _found(self, path: str, shown: Any) -> Node:
+    def _found(self, path: str, shown: Any) -> MemoryNode:
         if not self._nodes:
-            self._nodes = {top: Node(directory=True) for top in self._tops}
+            self._nodes = {top: MemoryNode(directory=True) for top in self._tops}
         if node := self._nodes.get(path):
             return node
         parent = self._nodes.get(posixpath.dirname(path))
@@ -124,7 +124,7 @@ class MemoryFiles:
         self._parent(path, shown)
         if path in self._nodes:
             raise oserror(errno.EEXIST, shown)
-        self._nodes[path] = Node(directory=True)
+        self._nodes[path] = MemoryNode(directory=True)
 
     def remove(self, path: str, shown: Any, *, directory: bool) -> None:
         """Remove a file, or an empty directory."""
@@ -158,8 +158,8 @@ class MemoryFiles:
         """Cut a file, or make it longer."""
         self._found(path, shown).truncate(size)
 
-    def open(self, path: str, shown: Any, how: str) -> Node:
-        """Return the content of a file, as ``Workspace.open``."""
+    def open(self, path: str, shown: Any, how: str) -> MemoryNode:
+        """Return the content of a file, as ``ServerFiles.open``."""
         self._parent(path, shown)
         node = self._nodes.get(path)
         if node and (node.is_directory or how == "x"):
@@ -167,7 +167,7 @@ class MemoryFiles:
         if node is None:
             if how in ("r", "+"):
                 raise oserror(errno.ENOENT, shown)
-            node = self._nodes[path] = Node(directory=False)
+            node = self._nodes[path] = MemoryNode(directory=False)
         if how == "w":
             node.truncate(0)
         return node
