@@ -86,14 +86,13 @@ async def test_a_new_pack_is_named_and_the_client_is_told(app: Workspace, mode: 
 async def test_its_examples_run_one_after_the_other(engine: str, tmp_path: Path) -> None:
     if engine == "exact" and ExactEngine.missing_here():
         pytest.skip(ExactEngine.missing_here())
-    assert len(EXAMPLES) == 5
+    assert len(EXAMPLES) == 3
     async with running_app(tmp_path, engine=ENGINES[engine](), config={"output": {"max_inline_size": 1000}}) as app:
         (app.paths.cwd / "notes.txt").write_text("TODO: rest\nother\n", encoding="utf-8")
-        find, call, gather, whole, page = EXAMPLES
+        find, whole, page = EXAMPLES
         for query in find.splitlines():
             assert value_of(await app.run(query))
-        assert value_of(await app.run(f"{call}\nnotes")) == "TODO: rest\nother\n"
-        assert value_of(await app.run(gather + whole)) == '["TODO: rest"]'
+        assert value_of(await app.run(whole)) == '["TODO: rest"]'
         stored = await app.run("'x regex\\n' * 1000")
         handle = re.search(r"handle='?\"?([\w-]+)", stored.texts[0])
         assert handle, stored.texts

@@ -17,7 +17,7 @@ there these this those to up us use using via want was we were what when where w
 """
 SMALL = frozenset(TEXT.split())
 """Words that say nothing of what is sought."""
-BETWEEN = re.compile(r"[,;:.!?\n]+\s|\b(?:and|then|after that|afterwards)\b", re.IGNORECASE)
+BETWEEN = re.compile(r"[,;:.!?\n]\s|\b(?:and|then|after that|afterwards)\b", re.IGNORECASE)
 WHOLE = re.compile(r"[^\W_]+")
 MAX_TEXT = 1_000
 """Characters of a text that are looked at: beyond them stand examples and small print."""

@@ -55,11 +55,7 @@ STATE_SECONDS = 7 * 24 * 3600.0
 """The seal around a token; the token itself is good for policy.ask_seconds."""
 NOT_PARKED = "no run waits for this answer: it was answered already, or given up. Run the program again"
 
-INSTRUCTIONS = (
-    "One tool, run, executes a Python program that calls packs of tools. "
-    """Start with run('ot.help(query="words of the task")'); """
-    "then do the whole task in one program and return only what matters."
-)
+INSTRUCTIONS = """Programs call packs of tools. Start with run('ot.help(query="words of the task")')."""
 
 Command = Annotated[str, Field(description=COMMAND)]
 SessionName = Annotated[str, Field(description=SESSION)]

@@ -10,27 +10,23 @@ MAX_NAMES = 40
 FIRST_NAMES = 8
 """So many packs of each source are named when there are more than can be."""
 
-COMMAND = "The Python program. Not fenced, no prose around it."
-SESSION = "A name of your choice: runs that give the same one share their variables. Empty: nothing is kept."
+COMMAND = "The program, unfenced."
+SESSION = "Runs with the same name share variables."
 
 DESCRIPTION = """\
-Run a Python program that calls tools. Its last expression, or return, is the result; print() is returned too.
+Run a Python program that calls tools. The last expression, or return, is the result, beside what is printed.
 Packs: {packs}
-Find tools by words, or read a pack's signatures:
+Find tools, or a pack's signatures:
   ot.help(query="words of the task")
   ot.help(query="file")
-Call by keyword; a plain call blocks and gives plain data (dict, list, str):
-  notes = file.read(path="notes.txt")
-In parallel:
+Call by keyword for plain data, gather in parallel, return little:
   import asyncio
   texts = await asyncio.gather(*[file.read(path=p) for p in file.glob(pattern="*.txt")])
-Do the whole task in one program: loop, filter and join in code, and return little:
   return [line for text in texts for line in text.splitlines() if "TODO" in line]
-A large result is stored; page it:
+A large result is stored:
   ot.result(handle="...", offset=1, limit=100, search="regex")
-PermissionError: the user, the user's policy or the bounds of the workspace say no: tell the user, seek no way round.
-An image that a tool returns is shown when it is returned, or by ot.show(value=x).
-__format__ = "json"|"json_h"|"yml"|"yml_h"|"raw" sets the output.
+PermissionError: the user or the workspace forbids it; tell the user.
+ot.show(x) shows an image. __format__ = "json"|"json_h"|"yml"|"yml_h"|"raw" sets the output.
 """
 SANDBOX = {
     "portable": """\
@@ -38,7 +34,7 @@ Sandboxed: files, network and environment only through tools. Modules: asyncio b
 dataclasses datetime decimal functools hashlib itertools json math random re time.
 Not available: yield, del, inheritance, other modules.""",
     "exact": """\
-Full Python with its standard library. Sandboxed: no network, processes or environment; these only through tools.""",
+Full Python and its standard library. Sandboxed: network, processes and environment only through tools.""",
     "trusted": "Full Python with its standard library, not sandboxed.",
 }
 """What is true of each engine."""
