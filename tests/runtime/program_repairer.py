@@ -59,10 +59,10 @@ def _rules() -> Iterator[Rule]:
     yield r"'(\w+)' is not in pack '\w+', did you mean '(\w+)'", _replaced
     yield r"there is no pack '(\w+)', did you mean '(\w+)'", _replaced
     yield r"name '(\w+)' is not defined.*did you mean ([\w.]+)\?", _replaced
-    yield r"unexpected keyword argument '(\w+)'\. Expected: [\w.]+\((.*?)\)", _other_keyword
+    yield r"unexpected keyword argument '(\w+)'[^.]*\. Expected: [\w.]+\((.*?)\)", _other_keyword
     yield r"asyncio\.gather\(\*", _starred
     yield r"Missing parentheses in call to 'print'.*line \d+: (print .*)$", _with_parentheses
-    yield r"'dict' object has no attribute '(\w+)'\n  line \d+: (.*)", _as_key
+    yield r"'dict' object has no attribute '(\w+)'\n  line \d+: ([^\n]*)", _as_key
 
 
 RULES = tuple(_rules())

@@ -25,7 +25,7 @@ VERSION = 1
 """The newest ``version:`` of a configuration file that this release reads."""
 
 NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*\Z")
-TOOL_NAME = re.compile(r"[a-zA-Z]\w*+\.[a-zA-Z]\w*+")
+TOOL_NAME = re.compile(r"\A[a-zA-Z]\w*+\.[a-zA-Z]\w*+\Z")
 RESERVED = frozenset({"ot", "proj"}) | frozenset(dir(builtins)) | frozenset(keyword.kwlist)
 """Names that an alias may not take: a program would silently mean something else."""
 

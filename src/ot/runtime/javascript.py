@@ -16,7 +16,8 @@ ADVICE: Final = (
     "this is JavaScript, and run() takes Python: x = 1 without const, pack.tool(key=value), for x in xs:, "
     "print(x), True, False, None, and, or, not"
 )
-TEXT: Final = re.compile(r"""("(?:[^"\\]|\\.){0,2000}+"|'(?:[^'\\]|\\.){0,2000}+'|`[^`]{0,2000}+`)""")
+# One that does not end is a text to the end of its line, so that no part is looked at twice.
+TEXT: Final = re.compile(r"""("(?:[^"\\\n]|\\.)*+"?|'(?:[^'\\\n]|\\.)*+'?|`[^`]*+`?)""")
 LINES: Final = tuple(
     (re.compile(pattern), meaning)
     for pattern, meaning in (

@@ -53,7 +53,7 @@ NETWORK = Reached(
     "a program has no network of its own",
     _names("requests httpx aiohttp urllib3 urllib.request http.client socket ftplib smtplib websockets"),
     re.compile(r"\b(urlopen|urlretrieve|urllib\.request|http\.client|socket|open_connection|smtplib|ftplib|request)\b"),
-    re.compile(r"URLError|gaierror|.*(name resolution|not permitted|Permission denied)", re.S),
+    re.compile(r"\AURLError|\Agaierror|name resolution|not permitted|Permission denied"),
     "fetch a web page by url, http request",
     ("http", "https", "url", "urls", "web", "fetch", "download", "webpage", "website"),
 )
@@ -61,7 +61,7 @@ PROCESSES = Reached(
     "a program starts no processes",
     _names("subprocess multiprocessing pexpect sh"),
     re.compile(r"\b(subprocess|Popen|check_output|check_call|system|popen|fork|exec\w*|spawn\w*|Process)\b"),
-    re.compile(r".*(not permitted|Permission denied|unavailable|starts no processes)", re.S),
+    re.compile(r"not permitted|Permission denied|unavailable|starts no processes"),
     "run a shell command in a terminal",
     ("shell", "command", "commands", "terminal", "bash", "execute", "executes"),
 )
@@ -69,7 +69,7 @@ INPUT = Reached(
     "a program cannot ask: write the value into it",
     frozenset(),
     re.compile(r"\binput\s*\(|\bstdin\b"),
-    re.compile(r"EOFError"),
+    re.compile(r"\AEOFError"),
     "ask the user a question",
     ("ask", "asks", "elicit", "prompt", "prompts"),
 )
@@ -89,7 +89,7 @@ def out_of_reach(error: OneToolError, program: Program | None) -> Reached | None
     if missing := MISSING.search(error.message):
         return next((place for place in PLACES if place.has(missing[1])), _package(missing[1]))
     line, text = program.line(error.line) if program else "", f"{error.kind}: {error.message}"
-    return next((place for place in PLACES if place.failures.match(text) and place.names.search(line)), None)
+    return next((place for place in PLACES if place.failures.search(text) and place.names.search(line)), None)
 
 
 def _top(module: str) -> str:
