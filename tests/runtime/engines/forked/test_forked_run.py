@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
+from no_files import NoFiles
 from ot.config.models import Limits
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import Constant, Function, Missing
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.anyio
 CALL = orjson.dumps({"t": "call", "p": "t", "f": "f", "a": [], "k": [], "w": []})
 
 
-class Counted:
+class Counted(NoFiles):
     """A pack ``t`` whose tools answer at once."""
 
     def __init__(self) -> None:

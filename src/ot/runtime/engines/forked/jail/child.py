@@ -236,10 +236,8 @@ def _failure(error: BaseException, file: str) -> dict[str, Any]:
 
 def _causes(error: BaseException, file: str, depth: int = 3) -> str:
     """Return what the exceptions of a group are: by itself it only says how many."""
-    if not isinstance(error, BaseExceptionGroup) or not depth:
-        return ""
+    causes: Any = getattr(error, "exceptions", ()) if isinstance(error, BaseExceptionGroup) and depth else ()  # pyright: ignore[reportUnknownArgumentType] - of any type
     shown: list[str] = []
-    causes: tuple[BaseException, ...] = getattr(error, "exceptions", ())
     for cause in causes[:MAX_CAUSES]:
         line = _line(cause, file)
         place = f" (line {line})" if line else ""
