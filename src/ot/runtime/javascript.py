@@ -16,7 +16,8 @@ ADVICE: Final = (
     "this is JavaScript, and run() takes Python: x = 1 without const, pack.tool(key=value), for x in xs:, "
     "print(x), True, False, None, and, or, not"
 )
-TEXT: Final = re.compile(r"""("(?:[^"\\]|\\.){0,2000}+"|'(?:[^'\\]|\\.){0,2000}+'|`[^`]{0,2000}+`)""")
+TEXT: Final = re.compile(r"""("(?:[^"\\]|\\.)*+"?+|'(?:[^'\\]|\\.)*+'?+|`[^`]*+`?+)""")
+"""One that nobody closes goes on to the end."""
 LINES: Final = tuple(
     (re.compile(pattern), meaning)
     for pattern, meaning in (
@@ -91,7 +92,7 @@ def _statement(text: str, declared: frozenset[str]) -> str:
 
 
 def _string(text: str) -> str:
-    return f'f"{text[1:-1]}"'.replace("${", "{") if text.startswith("`") and "\n" not in text else text
+    return f'f"{text.strip("`")}"'.replace("${", "{") if text.startswith("`") else text
 
 
 def _words(text: str, declared: frozenset[str]) -> str:

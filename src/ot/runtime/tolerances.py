@@ -110,7 +110,7 @@ def _command_in(text: str) -> str | None:
         case [(key, str(command))] if key in COMMANDS:
             return command
         case [(tool, str(name)), (key, arguments)] if tool in TOOLS and key in ARGUMENTS:
-            return _written_call(name, arguments) if isinstance(arguments, dict) else None
+            return _written_call(name, cast("dict[str, Any]", arguments)) if isinstance(arguments, dict) else None
         case _:
             return None
 
