@@ -286,7 +286,7 @@ def copy(*, source: str, target: str, overwrite: bool = False) -> Changed:
 
 
 def move(*, source: str, target: str, overwrite: bool = False) -> Changed:
-    """Move or rename a file, or a directory with all that it holds; missing directories are created.
+    """Move a file, or a directory with all that it holds, or give it another name; missing directories are created.
 
     Args:
         source: The file or directory, relative to the working directory or absolute.

@@ -12,7 +12,7 @@ NOTHING = ["OK: the program ran and returned no value"]
 
 VALUES: dict[str, list[str]] = {
     **{f"run_syntax-{n:02}": NOTHING for n in (1, 2, 3, 4, 5, 17, 18, 22)},
-    **{f"run_syntax-{n:02}": ["1"] for n in (8, 12, 13, 14, 16, 21, 23, 26, 27, 32, 42, 43, 44, 45)},
+    **{f"run_syntax-{n:02}": ["1"] for n in (8, 9, 10, 12, 13, 14, 16, 21, 23, 26, 27, 32, 42, 43, 44, 45)},
     **{f"run_syntax-{n:02}": ["None"] for n in (19, 20, 36)},
     "run_syntax-11": ["```"],
     "run_syntax-24": ["\nmulti\n"],

@@ -92,7 +92,7 @@ def _statement(text: str, declared: frozenset[str]) -> str:
 
 
 def _string(text: str) -> str:
-    return f'f"{text[1:-1]}"'.replace("${", "{") if text.startswith("`") and "\n" not in text else text
+    return f'f"{text.strip("`")}"'.replace("${", "{") if text.startswith("`") else text
 
 
 def _words(text: str, declared: frozenset[str]) -> str:

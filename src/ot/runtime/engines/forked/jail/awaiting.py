@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from functools import wraps
 from types import GeneratorType
-from typing import Any
+from typing import Any, cast
 
 ROW = "finished-value"
 """The name of this in the table of tolerances."""
@@ -60,7 +60,7 @@ def accept_values() -> None:
 
 
 def _can_wait(value: Any) -> bool:
-    return hasattr(type(value), "__await__")  # pyright: ignore[reportUnknownArgumentType] - of any type
+    return hasattr(cast("object", type(value)), "__await__")
 
 
 def _is_list(value: Any) -> bool:
