@@ -15,9 +15,9 @@ VERSIONS = ("2025-06-18", "2025-11-25")
 
 def listed(*tools: Any, version: str = "2025-06-18") -> list[Any]:
     lists = ToolLists("server")
-    lists.mend(JSONRPCResponse(jsonrpc="2.0", id=1, result={"protocolVersion": version}))
+    lists.repair(JSONRPCResponse(jsonrpc="2.0", id=1, result={"protocolVersion": version}))
     message = JSONRPCResponse(jsonrpc="2.0", id=2, result={"tools": [dict(tool) for tool in tools]})
-    lists.mend(message)
+    lists.repair(message)
     return message.result["tools"]
 
 
@@ -56,10 +56,10 @@ def test_what_can_be_mended_is(bad: dict[str, Any]) -> None:
 
 def test_what_cannot_be_mended_is_left_out_alone(caplog: pytest.LogCaptureFixture) -> None:
     message = JSONRPCResponse(jsonrpc="2.0", id=2, result={"tools": [{"inputSchema": {}}, 5, {"name": []}, dict(GOOD)]})
-    ToolLists("server").mend(message)
+    ToolLists("server").repair(message)
     lists = ToolLists("server")
-    lists.mend(JSONRPCResponse(jsonrpc="2.0", id=1, result={"protocolVersion": "2025-06-18"}))
+    lists.repair(JSONRPCResponse(jsonrpc="2.0", id=1, result={"protocolVersion": "2025-06-18"}))
     message = JSONRPCResponse(jsonrpc="2.0", id=2, result={"tools": [{"inputSchema": {}}, 5, {"name": []}, dict(GOOD)]})
-    lists.mend(message)
+    lists.repair(message)
     assert message.result["tools"] == [GOOD | {"inputSchema": GOOD["inputSchema"]}]
     assert "is left out" in caplog.text

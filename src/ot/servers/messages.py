@@ -283,7 +283,7 @@ class MessageReader(_Stream):
         if isinstance(message, JSONRPCNotification | JSONRPCRequest) and not self._allowance.takes():
             return None
         if self._lists:
-            self._lists.mend(message)
+            self._lists.repair(message)
         return SessionMessage(message)
 
 

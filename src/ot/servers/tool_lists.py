@@ -1,4 +1,4 @@
-"""ToolLists: lists of tools as real servers write them, mended so that one bad tool does not lose a server."""
+"""ToolLists: lists of tools as real servers write them, repaired so that one bad tool does not lose a server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ToolLists:
         self._server = server
         self._version = LATEST_MODERN_VERSION
 
-    def mend(self, message: JSONRPCMessage) -> None:
+    def repair(self, message: JSONRPCMessage) -> None:
         """Change a list of tools that the protocol's library would refuse whole into one that it takes."""
         if not isinstance(message, JSONRPCResponse):
             return
@@ -54,7 +54,7 @@ class ToolLists:
         if not isinstance(part, dict):
             logger.warning("%s: an entry of its list that is no tool is left out", self._server)
             return None
-        tool = mended(cast("dict[str, Any]", part))
+        tool = repaired(cast("dict[str, Any]", part))
         why = self._wrong({**result, "tools": [tool]})
         if why and "outputSchema" in tool:
             del tool["outputSchema"]
@@ -65,27 +65,27 @@ class ToolLists:
         return tool
 
 
-class MendedMessages(AsyncResource):
-    """The messages of a connection, with their lists of tools mended."""
+class RepairedMessages(AsyncResource):
+    """The messages of a connection, with their lists of tools repaired."""
 
     def __init__(self, messages: Any, lists: ToolLists) -> None:
         """Give those of *messages*."""
         self._messages = messages
         self._lists = lists
 
-    def __aiter__(self) -> MendedMessages:
+    def __aiter__(self) -> RepairedMessages:
         return self
 
     async def __anext__(self) -> Any:
-        return self._mended(await anext(self._messages))
+        return self._repaired(await anext(self._messages))
 
     async def receive(self) -> Any:
         """Return the next message."""
-        return self._mended(await self._messages.receive())
+        return self._repaired(await self._messages.receive())
 
-    def _mended(self, item: Any) -> Any:
+    def _repaired(self, item: Any) -> Any:
         if isinstance(item, SessionMessage):
-            self._lists.mend(item.message)
+            self._lists.repair(item.message)
         return item
 
     async def aclose(self) -> None:
@@ -93,7 +93,7 @@ class MendedMessages(AsyncResource):
         await self._messages.aclose()
 
 
-def mended(tool: Mapping[str, Any]) -> dict[str, Any]:
+def repaired(tool: Mapping[str, Any]) -> dict[str, Any]:
     """Return a definition without what is not of its kind, and with a schema that says that it is of an object."""
     kept = {key: value for key, value in tool.items() if not _unkind(key, value)}
     return kept | {"inputSchema": _of_object(tool.get("inputSchema"))}

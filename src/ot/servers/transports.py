@@ -23,7 +23,7 @@ from ot.servers.call import current_trace
 from ot.servers.messages import MAX_BYTES, MAX_PARTS, MessageReader, MessageWriter, OutputLines, StrayOutput
 from ot.servers.place import ADVICE, changed_files, find_program, make_home
 from ot.servers.spec import ServerSpec
-from ot.servers.tool_lists import MendedMessages, ToolLists
+from ot.servers.tool_lists import RepairedMessages, ToolLists
 from ot.values.parts import MARKS, has_many_parts
 
 PROCESSES = 512
@@ -144,7 +144,7 @@ class HttpTransport(ClientTransport):
             self._client() as client,
             # The library's own bound is 1 MiB an event: a picture is larger.
             streamable_http_client(self._spec.url, http_client=client, max_sse_event_size=MAX_REPLY_BYTES) as streams,
-            PassingSession(MendedMessages(streams[0], ToolLists(self._spec.name)), *streams[1:], **kwargs) as session,
+            PassingSession(RepairedMessages(streams[0], ToolLists(self._spec.name)), *streams[1:], **kwargs) as session,
         ):
             yield session
 

@@ -68,7 +68,7 @@ def read_request(payload: bytes, most_parts: int) -> Request:
 def _file_request(payload: bytes) -> Request:
     head, _, data = payload.partition(b"\n")
     if len(head) > QUICK_BYTES:
-        raise ValueError("a path that is none")
+        raise ValueError("a malformed path")
     message = _message(head)
     step, arguments = message["f"], message["k"]
     if not _is_name(step) or type(arguments) is not dict:

@@ -25,7 +25,7 @@ FIRST_BYTES, MORE_BYTES = 1 << 20, 4 << 20
 MOST_PENDING = 1 << 20
 """What is kept before it is sent, and what one message holds."""
 FRESH_SECONDS = 1.0
-"""How long what a listing told of its entries is believed, while nothing is changed and no tool called."""
+"""Seconds for which the status of listed entries is cached; a change, or a call of a tool, ends that at once."""
 MOST_SEEN = 50_000
 TEMPORARY = ("/tmp", "/var/tmp", "/usr/tmp")
 WORDS = {
