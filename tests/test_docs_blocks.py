@@ -9,8 +9,8 @@ import shlex
 import sqlite3
 import tomllib
 from pathlib import Path
+from typing import Any
 
-import click
 import pytest
 import typer
 import yaml
@@ -70,9 +70,9 @@ def test_a_command_that_is_shown_to_be_typed_is_one_that_exists(block: Block) ->
 
 def parsed(words: list[str]) -> None:
     """Read a command line as onetool would, without carrying it out."""
-    command: click.Command = typer.main.get_command(app)
-    context = click.Context(command)
-    while isinstance(command, click.Group) and words:
+    command: Any = typer.main.get_command(app)
+    context = command.make_context("onetool", words[:1], resilient_parsing=True)
+    while words and hasattr(command, "get_command"):
         name, *words = words
         found = command.get_command(context, name)
         assert found is not None, f"there is no command {name}"
