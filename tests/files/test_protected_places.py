@@ -19,7 +19,7 @@ from ot.files.protected_paths import TABLE, NameRule
 from ot.servers.executed_files import executed_by
 from ot.servers.spec import ServerSpec
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "security.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "protected-files.md"
 
 
 @pytest.fixture
