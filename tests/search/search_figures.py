@@ -78,9 +78,7 @@ def task_lines(known: ToolRegistry) -> list[str]:
     catalogue = Catalogue(known, Config())
     lacking = {task.words: lacks(catalogue, task) for task in tasks()}
     whole = sum(not lack for lack in lacking.values())
-    lines = [
-        f"Of {len(lacking)} whole tasks, each asked in one query, {whole} find every tool they need. The others:"
-    ]
+    lines = [f"Of {len(lacking)} whole tasks, each asked in one query, {whole} find every tool they need. The others:"]
     return [*lines, "", *(f"- {words}: misses {', '.join(lack)}" for words, lack in lacking.items() if lack)]
 
 
