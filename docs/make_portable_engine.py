@@ -60,8 +60,8 @@ An import whose failure the program handles (`try: import numpy` with `except Im
 WAITING = """
 ### Where a tool cannot be called
 
-The interpreter runs these itself and cannot wait inside them: the function passed to {callbacks} or `list.sort`, and the
-special methods of your classes other than {methods}. Tools can be called everywhere else: in comprehensions, loops,
+The interpreter runs these itself and cannot wait inside them: the function passed to {callbacks} or `list.sort`, and
+the special methods of your classes other than {methods}. Tools can be called everywhere else: in comprehensions, loops,
 functions, methods, `functools.reduce` and cached functions.
 """
 
@@ -101,12 +101,15 @@ DIFFERENCES = {
         "use a for loop where the order of effects matters",
     ),
     "sum of floats": Rule("sum() adds floats naively; CPython 3.12 and later corrects the error", "use math.fsum(...)"),
-    "float text": Rule("a float of 15 or more digits that ends in a tie may be written with a different last digit", ""),
+    "float text": Rule(
+        "a float of 15 or more digits that ends in a tie may be written with a different last digit", ""
+    ),
     "huge round": Rule("round(x, -n) of floats above 1e16 may differ in the last digit", "use ints"),
     "math": Rule("math.cbrt and math.lgamma may differ in the last digit", "round the result"),
     "dollar": Rule("$ matches only at the very end of a text, not before a final newline", "strip the text first"),
     "classes of characters": Rule(
-        r"\w matches combining marks and joiners but not superscripts and fractions, \s not \x1c to \x1f, İ is not i", ""
+        r"\w matches combining marks and joiners but not superscripts and fractions, \s not \x1c to \x1f, İ is not i",
+        "",
     ),
     "groups": Rule("a group inside a repetition that ends with an empty match keeps its last text", ""),
     "variable look-behind": Rule("a look-behind of variable width and (?i) in the middle are accepted", ""),

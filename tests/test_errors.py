@@ -85,8 +85,8 @@ def test_texts_are_made_of_the_fields() -> None:
         "the value of web.get is too large for a program (40 MB); it is stored: ot.result(handle='r1')",
         "KeyError",
         f"result '{'x' * 64}' not found",
-        "git.push is not as it was approved (its description) and was not called: "
-        "its user can look at it and approve it with 'onetool approve git'",
+        "git.push has changed since it was approved (its description) and was not called: "
+        "the user can look at the change and approve it with 'onetool approve git'",
     ]
 
 

@@ -212,8 +212,8 @@ class DefinitionChanged(ToolError):
     what: Sequence[str]
 
     def __str__(self) -> str:
-        how = f"its user can look at it and approve it with 'onetool approve {self.server}'"
-        return f"{self.tool} is not as it was approved ({', '.join(self.what)}) and was not called: {how}"
+        how = f"the user can look at the change and approve it with 'onetool approve {self.server}'"
+        return f"{self.tool} has changed since it was approved ({', '.join(self.what)}) and was not called: {how}"
 
 
 @error("{tool} was not called: {why}")
@@ -343,7 +343,7 @@ class Overloaded(RunError):
 
 @error(
     "session '{name}' has ended and its variables are gone: {why}. "
-    "Nothing has run; run again to start it anew, without variables"
+    "Nothing has run; run again to start a new one, without variables"
 )
 class SessionLost(RunError):
     """The session that a run names has ended, and its variables with it; nothing has run."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def listen(
     file: Annotated[Path | None, typer.Argument(help="A WAV file; without it, the microphone.")] = None,
     orders: Annotated[
-        str, typer.Option(help="Sentences to recognise offline, divided by |; without them, free speech by Whisper.")
+        str, typer.Option(help="Sentences to recognise offline, separated by |; without them, free speech by Whisper.")
     ] = "",
     whisper: Annotated[str, typer.Option(help="The Whisper model for free speech.")] = "base.en",
     provider: Provider = None,

@@ -14,7 +14,7 @@ from ot.registry.tool import Tool
 Action = Literal["deny", "ask", "allow"]
 STRICTEST: tuple[Action, ...] = ("deny", "ask", "allow")
 DEFAULT = (
-    "tools that say that they are read-only run; others of proxied servers ask; tools of other packs run, "
+    "tools marked as read-only run; other tools of proxied servers ask; tools of other packs run, "
     "unless they say that they are destructive: those ask"
 )
 """What happens to a tool that no pattern names, in words."""

@@ -113,7 +113,7 @@ class ReadyChildren:
         await zygote.aclose()
         self._drop_ready()
         if len(self._starts) == MAX_STARTS and time.monotonic() - self._starts[0] < 60:
-            raise EngineCrashed("the engine's zygote dies again and again; see the server's log")
+            raise EngineCrashed("the engine's zygote keeps dying; see the server's log")
         logger.warning("the engine's zygote had died and is started again")
 
     async def prepare(self, room: Room) -> None:
