@@ -74,7 +74,7 @@ async def test_the_question_shows_the_line_of_the_program_and_how_many_calls_wai
             "import asyncio\nids = bin.gone() + 3\n" + GATHER.replace("range(50)", "range(ids)"), asking(user)
         )
     assert "Line 4: await asyncio.gather(*[bin.delete(item=i) for i in range(ids)])" in user.questions[0].message
-    assert "3 calls of it wait for the answer" in user.questions[0].message
+    assert "3 calls of it are waiting for the answer" in user.questions[0].message
 
 
 @pytest.mark.parametrize(("said", "made"), [(3, 3), (10.0, 10), (1, 1), (50, 50), (10**9, 50)])

@@ -81,7 +81,7 @@ def test_a_loop_of_fifty_deletions_asks_once_and_stops_at_ten(talk: AskedTalk, p
     assert "up to 50 times" in question["message"]
     assert list(question["requestedSchema"]["properties"]) == ["decision", "up_to"]
     if program == GATHER:
-        assert "50 calls of it wait for the answer" in question["message"]
+        assert "50 calls of it are waiting for the answer" in question["message"]
 
 
 def test_a_no_is_a_no_and_a_read_only_tool_is_not_asked_about(talk: AskedTalk) -> None:
