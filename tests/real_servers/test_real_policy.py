@@ -46,7 +46,7 @@ def test_a_loop_of_deletions_asks_once_and_stops_at_what_was_allowed(talk: Asked
     assert not talk.run(FILL).is_error
     reply = talk.run(DELETE, YES)
     assert reply.is_error
-    assert "the user allowed 10 calls of it in this run, and 10 were let through" in reply.text
+    assert "the user allowed 10 calls of it in this run, and 10 have been made" in reply.text
     asked = question_of(talk)
     assert "memory.delete_entities of the server 'memory', marked as destructive" in asked
     assert f"up to {COUNT} times" in asked
