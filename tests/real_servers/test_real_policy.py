@@ -94,7 +94,7 @@ def test_at_a_terminal_too_it_asks_once_and_stops(onetool: OneTool) -> None:
     with at_terminal(onetool, "run", DELETE) as terminal:
         terminal.wait_for(PROMPT, 60)
         terminal.type("y")
-        terminal.wait_for("10 were let through", 60)
+        terminal.wait_for("10 have been made", 60)
         code, _ = terminal.end()
     assert code == 1
     assert terminal.shown.count(PROMPT) == 1

@@ -28,7 +28,7 @@ KEY = "answer"
 """Under which the one question of a reply stands, and its answer in the next request."""
 UNSENT = (ValueError, TypeError, RuntimeError, OSError, anyio.ClosedResourceError, anyio.BrokenResourceError)
 """What making and sending a request raises when it cannot be written, or when the connection has ended."""
-NO_ELICITATION = " the client cannot put questions (it offers no elicitation)"
+NO_ELICITATION = "the client cannot put questions to its user (it offers no elicitation)"
 
 
 @dataclass(frozen=True)

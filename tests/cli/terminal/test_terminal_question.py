@@ -105,7 +105,7 @@ def test_a_loop_of_fifty_deletions_asks_once_and_stops_at_ten(onetool: OneTool, 
         terminal.type("what?")
         terminal.wait_for("what?")
         terminal.type("y")
-        terminal.wait_for("10 were let through")
+        terminal.wait_for("10 have been made")
         assert terminal.shown.count("A program wants") == 1
         assert terminal.end() == (1, "")
     assert deleted(log) == list(range(10))
