@@ -169,7 +169,7 @@ def parse_call(pack: str, text: str) -> DevCall:
     try:
         return _call(pack, ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        raise typer.BadParameter(f"'{text[:80]}' is not such a call:  {HOW}") from None
+        raise typer.BadParameter(f"'{text[:80]}' is not such a call: {HOW}") from None
 
 
 def _call(pack: str, node: ast.expr) -> DevCall:

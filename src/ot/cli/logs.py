@@ -31,7 +31,7 @@ def logs(
 ) -> None:
     """Show the server's log."""
     if level.upper() not in LEVELS:
-        raise typer.BadParameter(f"'{level}' is not a level:  {', '.join(LEVELS)}")
+        raise typer.BadParameter(f"'{level}' is not a level: {', '.join(LEVELS)}")
     path, oldest = _path(), _oldest(since)
     for line in _lines(path, follow):
         entry = _entry(line)

@@ -15,7 +15,7 @@ Action = Literal["deny", "ask", "allow"]
 STRICTEST: tuple[Action, ...] = ("deny", "ask", "allow")
 DEFAULT = (
     "tools marked as read-only run; other tools of proxied servers ask; tools of other packs run, "
-    "unless they say that they are destructive: those ask"
+    "unless they are marked as destructive: those ask"
 )
 """What happens to a tool that no pattern names, in words."""
 MAX_NAMES = 10_000

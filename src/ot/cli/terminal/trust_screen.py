@@ -125,7 +125,7 @@ def _pack(inventory: Inventory, name: str, file: str, known: Known) -> dict[str,
     elif metadata.dependencies:
         words["installs"] = list(metadata.dependencies)
     if metadata and metadata.needs_consent:
-        words["installs from"] = "from elsewhere than your own package index: see its file"
+        words["installs from"] = "sources other than your own package index: see its file"
     return words | _replaces(name in known.packs, f"{known.packs.get(name, '')} '{name}'")
 
 
