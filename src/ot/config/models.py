@@ -231,10 +231,10 @@ class Security(Settings):
 
 
 class Policy(Settings):
-    """Which tools may be called, as ``pack.tool`` patterns: the narrower pattern goes first, then deny, ask, allow.
+    """Which tools may be called, as ``pack.tool`` patterns: the narrower pattern wins, then deny, ask, allow.
 
-    A tool that no pattern names runs when it says that it is read-only. One of a proxied server that says otherwise,
-    or nothing, asks; other packs run unless they say that they are destructive.
+    A tool that no pattern matches runs if it is marked as read-only. Other tools of proxied servers ask; tools of
+    other packs run unless they are marked as destructive.
     """
 
     allow: ToolPatterns = Field(
