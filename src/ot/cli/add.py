@@ -56,7 +56,7 @@ def add(
     ] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Add an MCP server whose tools become a pack; options stand before the command."""
+    """Add an MCP server whose tools become a pack; options go before the command."""
     from ot.config.clients.server_secrets import with_own_secrets
     from ot.config.edit_config import kept_secrets
     from ot.config.paths import Paths

@@ -20,7 +20,7 @@ def doctor(
     fix: Annotated[bool, typer.Option("--fix", help="Fix what is safe: modes of secrets, orphans, leftovers.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Look at engines, secrets and leftovers, start every pack and server, and say what to do about what is wrong."""
+    """Check engines, secrets and leftovers, start every pack and server, and say how to fix what is wrong."""
     from ot.cli.terminal.event_loop import run_async
 
     found = [

@@ -28,7 +28,7 @@ def listen(
     packs: Packs = "",
     trust_project: TrustProject = False,
 ) -> None:
-    """Answer what is said, in a file or into the microphone, with your tools."""
+    """Answer speech, from a file or the microphone, with your tools."""
     from ot.chat.audio import microphone_chunks, require_wav, wav_chunks
     from ot.chat.transcribers import SphinxTranscriber, WhisperTranscriber
     from ot.cli.terminal.chat_room import open_room
