@@ -41,7 +41,7 @@ MAX_ANCESTORS = 100
 
 @dataclass(frozen=True)
 class Orphan:
-    """A process of ours whose server, as it was told at its start, is none of its ancestors."""
+    """A process of ours whose server, as named at its start, is not one of its ancestors."""
 
     pid: int
     kind: str

@@ -88,7 +88,7 @@ class ForkedRun:
         """Return the outcome, within the run's clocks.
 
         Raises:
-            RunError: There is none.
+            RunError: The program ended without one.
         """
         self._child = child
         self._cpu_before = child.cpu_seconds()

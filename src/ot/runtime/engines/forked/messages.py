@@ -24,7 +24,7 @@ TAG = b'"$ot"'
 VALUE_FIRST, AFTER_VALUE = b'{"v":', b',"magic":'
 """How the child writes the message that its value is in."""
 MALFORMED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
-"""What reading a message raises that is none."""
+"""What reading a malformed message raises."""
 
 
 FILES = "<files>"

@@ -129,7 +129,7 @@ class ReadyChildren:
 
         Raises:
             TimeoutError: None became free in time.
-            EngineCrashed: There is none to be had.
+            EngineCrashed: None is available.
         """
         async with asyncio.timeout(min(self._queue_seconds, deadline - time.monotonic())):
             await self._places.acquire()
@@ -174,7 +174,7 @@ class ReadyChildren:
         """Return a child that whoever asks keeps and kills; it takes no run's place.
 
         Raises:
-            EngineCrashed: There is none to be had.
+            EngineCrashed: None is available.
         """
         why = ""
         for _ in range(2):
