@@ -1,6 +1,6 @@
 """Measures OneTool against bare FastMCP, and ten thousand tools against ten, each pair interleaved in one run.
 
-python benchmarks/compare.py            prints the tables of docs/explanation/performance.md
+python benchmarks/compare.py            prints the tables of docs/reference/benchmarks.md
 python benchmarks/compare.py --json     prints the figures
 python benchmarks/compare.py --quick    fewer rounds, to see that it works
 """

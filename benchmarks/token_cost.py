@@ -1,6 +1,6 @@
 """Measures what real servers' tools cost a model before its first word: listed flat, and behind OneTool.
 
-    python benchmarks/token_cost.py            prints the table of docs/explanation/performance.md
+    python benchmarks/token_cost.py            prints the table of docs/reference/benchmarks.md
     python benchmarks/token_cost.py --write    puts it into the page
 
 Every server of tests/real_servers/server_table.py is installed, started and asked for tools/list; OneTool is started
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "explanation" / "performance.md"
+PAGE = ROOT / "docs" / "reference" / "benchmarks.md"
 START, END = "<!-- tokens -->\n", "<!-- end of tokens -->\n"
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]
 

@@ -20,18 +20,16 @@ START = """\
 
 <!-- Written by docs/make_portable_engine.py from the engine's tables. Change those, then run it. -->
 
-OneTool runs a program in one of its engines. The *portable* engine is a small Python in a process of its own: it works
-on every platform, starts in well under a millisecond, and reaches nothing but the tools. It is not all of Python. This
+OneTool runs a program in one of its engines. The *portable* engine is a small Python in a separate process: it works on
+every platform, starts in well under a millisecond, and can access only the tools. It supports a subset of Python. This
 page says what it runs, what it refuses, and what to write instead.
 
-Four promises hold:
-
 1. What the engine is known to answer differently from CPython is **refused before anything runs**, by name and line,
-   with what to write instead. So are the names below that it lacks.
-2. Whatever else it lacks, it refuses itself: syntax before anything runs, the rest when it is reached.
-3. What cannot be seen in a program's text is listed below under [Differences](#differences).
-4. These lists are checked against CPython with more than two thousand programs. A new release of the engine that moves
-   one of them fails that test.
+   with what to write instead. So are the missing names listed below.
+2. The engine itself refuses anything else it lacks: syntax before anything runs, the rest when it is reached.
+3. Differences that cannot be seen in a program's text are listed under [Differences](#differences).
+4. These lists are checked against CPython with more than two thousand programs. If a new release of the engine changes
+   one of them, that test fails.
 
 A name that the program defines itself, or that is a pack, is never refused: `def next(...)` is yours.
 
@@ -43,41 +41,41 @@ any size, floats, `Decimal`, text, bytes, lists, dicts, sets; and these modules:
 
 {modules}
 
-The value of the last expression is the value of the program; `return` works at the top, too.
+The value of the last expression is the value of the program; `return` works at the top level too.
 """
 
 REFUSALS = """
 ## What it refuses before anything runs
 
-A refusal looks like this, and nothing of the program has run:
+A refusal looks like this; nothing of the program has run:
 
 ```text
 the portable engine cannot run this; nothing was run
 line 1: there is no module statistics; use sum(xs) / len(xs) for the mean, sorted(xs)[len(xs) // 2] for the median
 ```
 
-An import whose failure the program handles itself (`try: import numpy` with `except ImportError`) is not refused.
+An import whose failure the program handles (`try: import numpy` with `except ImportError`) is not refused.
 """
 
 WAITING = """
 ### Where a tool cannot be called
 
-The interpreter runs these itself and cannot wait inside them: the function given to {callbacks} or `list.sort`, and the
-special methods of your classes other than {methods}. A tool can be called everywhere else: in comprehensions, loops,
+The interpreter runs these itself and cannot wait inside them: the function passed to {callbacks} or `list.sort`, and
+the special methods of your classes other than {methods}. Tools can be called everywhere else: in comprehensions, loops,
 functions, methods, `functools.reduce` and cached functions.
 """
 
 SYNTAX = """
 ### Syntax
 
-The engine's parser refuses these, one at a time; nothing of the program has run.
+The engine's parser refuses these one at a time; nothing of the program has run.
 
 """
 
 REACHED = """
 ## What it refuses when it is reached
 
-Tools that were called before have been called. The reply names the line, what is lacking and what to write instead:
+Earlier tool calls have already been made. The reply names the line, what is missing and what to write instead:
 
 ```text
 NotImplementedError: the portable engine cannot run this: there is no encoding latin-1
@@ -85,55 +83,58 @@ NotImplementedError: the portable engine cannot run this: there is no encoding l
 use utf-8, utf-16, utf-32 or ascii
 ```
 
-So it is with attributes and names of modules that are not listed above, and with these:
+The same goes for attributes and names of modules that are not listed above, and for these:
 
 """
 
 DIFFERENT = """
 ## Differences
 
-These cannot be seen in a program's text, so nothing is refused. In the portable engine:
+These cannot be seen in a program's text, so they are not refused. In the portable engine:
 """
 
 DIFFERENCES = {
     "sets": Rule("the order of a set differs from CPython's", "use sorted(...)"),
     "lists for iterators": Rule(
-        "(... for ...), map, filter, zip, enumerate, reversed and re.finditer work at once and are lists: prints and "
+        "(... for ...), map, filter, zip, enumerate, reversed and re.finditer run at once and return lists: prints and "
         "errors inside them come earlier, any() and all() run every item, later changes to the source are not seen",
         "use a for loop where the order of effects matters",
     ),
-    "sum of floats": Rule("sum() adds floats plainly, CPython 3.12 and later corrects the error", "use math.fsum(...)"),
-    "float text": Rule("a float of 15 or more digits that ends in a tie may be written with another last digit", ""),
+    "sum of floats": Rule("sum() adds floats naively; CPython 3.12 and later corrects the error", "use math.fsum(...)"),
+    "float text": Rule(
+        "a float of 15 or more digits that ends in a tie may be written with a different last digit", ""
+    ),
     "huge round": Rule("round(x, -n) of floats above 1e16 may differ in the last digit", "use ints"),
     "math": Rule("math.cbrt and math.lgamma may differ in the last digit", "round the result"),
-    "dollar": Rule("$ matches only at the very end of a text, not before a last newline", "strip the text first"),
+    "dollar": Rule("$ matches only at the very end of a text, not before a final newline", "strip the text first"),
     "classes of characters": Rule(
-        r"\w takes combining marks and joiners and not superscripts and fractions, \s not \x1c to \x1f, İ is not i", ""
+        r"\w matches combining marks and joiners but not superscripts and fractions, \s not \x1c to \x1f, İ is not i",
+        "",
     ),
-    "groups": Rule("a group inside a repetition that ends with an empty turn keeps its last text", ""),
+    "groups": Rule("a group inside a repetition that ends with an empty match keeps its last text", ""),
     "variable look-behind": Rule("a look-behind of variable width and (?i) in the middle are accepted", ""),
-    "flags": Rule("pattern.flags is without re.UNICODE", ""),
+    "flags": Rule("pattern.flags does not include re.UNICODE", ""),
     "equal keys": Rule("d[True] = x renames the key 1 to True", "use one type of key"),
     "nan": Rule(
-        "nan is found in a list or dict by its value, also where the text does not show that it is one",
+        "nan is found in a list or dict by its value, even where the text does not show that it is nan",
         "use math.isnan()",
     ),
-    "hash": Rule("hash() gives other numbers", "use hashlib"),
-    "is": Rule("is tells equal constants apart that CPython shares", "use =="),
+    "hash": Rule("hash() returns different numbers", "use hashlib"),
+    "is": Rule("is distinguishes equal constants that CPython shares", "use =="),
     "messages": Rule("some messages of built-in exceptions are worded differently", "catch by type"),
     "object text": Rule("str() of an object without __str__ is '<P object at ...>'", "write __str__"),
     "format": Rule("a width is accepted for None, lists and dicts: f'{None:5}'", "use str(x)"),
     "hints": Rule("type hints are not evaluated", ""),
-    "gather": Rule("gathered coroutines take no turns at asyncio.sleep(0), and may wake in another order", ""),
+    "gather": Rule("gathered coroutines do not take turns at asyncio.sleep(0), and may wake in another order", ""),
     "dates": Rule(
-        "strptime() ignores leading spaces, is strict about upper and lower case, and reads %y 69 as 2069; "
-        "strftime('%Y') has four digits for any year, and directives outside of C's standard differ",
+        "strptime() ignores leading spaces, is case-sensitive, and reads %y 69 as 2069; "
+        "strftime('%Y') has four digits for any year, and directives outside the C standard differ",
         "",
     ),
     "find": Rule("'abc'.find('', 10) is 3", ""),
     "unicode": Rule("Unicode tables are those of version 16", ""),
     "values": Rule(
-        "a value that is no plain data (a view, a range, a match, a function, an object of your own class) leaves the "
+        "a value that is not plain data (a view, a range, a match, a function, an object of your own class) leaves the "
         "program as a text that names it",
         "return a dict, a list or str(x)",
     ),
@@ -155,9 +156,9 @@ def page() -> str:
         "\n### Iterators, tools, calls and values\n\n",
         table(every),
         WAITING.format(callbacks=code(sorted(rules.CALLBACKS)), methods=code(sorted(rules.SPECIAL_METHODS_THAT_WAIT))),
-        "\n### Special methods of your own classes\n\nThese would be ignored; all others work.\n\n",
+        "\n### Special methods of your own classes\n\nThe engine would ignore these; all others work.\n\n",
         names_table(rules.SPECIAL_METHODS_LACKING),
-        "\n### Regular expressions that are written out\n\n",
+        "\n### Literal regular expressions\n\n",
         table(rules.PATTERNS.values()),
         "\n### Arguments\n\n",
         names_table(library.KEYWORDS),
@@ -165,7 +166,7 @@ def page() -> str:
         names_table(library.BUILTINS),
         "\n### Modules\n\nEvery module that is not listed above is missing. Instead of the common ones:\n\n",
         names_table(library.INSTEAD_OF_MODULE),
-        "\n### Names in modules\n\nThe modules have less in them than CPython's. Instead of what is missed most:\n\n",
+        "\n### Names in modules\n\nThe modules contain less than CPython's. Instead of what is missed most:\n\n",
         names_table(library.INSTEAD_OF_NAME),
         "\n### Attributes and methods\n\n",
         names_table({f".{name}": text for name, text in library.LACKING_ATTRIBUTES.items()}),

@@ -10,6 +10,8 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
+MOST_WORDS = 1500
+"""Of a page outside the reference, with its tables and code blocks."""
 
 
 def pages_in(nav: Any) -> Iterator[str]:
@@ -27,24 +29,49 @@ def listed_pages() -> list[str]:
     return list(pages_in(project["nav"]))
 
 
-def test_the_navigation_lists_every_page_once_and_no_other() -> None:
-    written, listed = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}, listed_pages()
-    unlisted, missing = sorted(written - set(listed)), sorted(set(listed) - written)
+def records() -> list[Path]:
+    """Return the decisions, by their number."""
+    return sorted(DOCS.glob("decisions/[0-9]*.md"))
+
+
+def title_of(page: Path) -> str:
+    """Return the text of a page's first heading."""
+    return page.read_text(encoding="utf-8").split("\n", 1)[0].removeprefix("# ")
+
+
+def test_the_navigation_lists_every_page_but_decisions_once_and_no_other() -> None:
+    pages = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md") if page not in records()}
+    listed = listed_pages()
+    unlisted, missing = sorted(pages - set(listed)), sorted(set(listed) - pages)
     assert not unlisted, "zensical.toml must list these pages"
-    assert not missing, "zensical.toml lists pages that do not exist"
+    assert not missing, "zensical.toml lists pages that do not exist, or decisions, which decisions/index.md lists"
     assert len(set(listed)) == len(listed)
 
 
+def test_the_index_of_decisions_lists_each_by_its_own_title() -> None:
+    index = (DOCS / "decisions" / "index.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^(\d+\. )\[(.+)\]\((.+)\)$", index, re.MULTILINE)
+    assert [f"{number}{title} {file}" for number, title, file in listed] == [
+        f"{title_of(record)} {record.name}" for record in records()
+    ]
+
+
+def test_a_page_outside_the_reference_is_short() -> None:
+    pages = [page for page in DOCS.rglob("*.md") if not page.is_relative_to(DOCS / "reference")]
+    words = {page.relative_to(DOCS).as_posix(): len(page.read_text(encoding="utf-8").split()) for page in pages}
+    too_long = {page: count for page, count in words.items() if count > MOST_WORDS}
+    assert pages
+    assert not too_long, "shorten these pages, or move their tables to the reference"
+
+
 def test_decisions_are_numbered_without_gaps_and_titled_by_their_number() -> None:
-    records = sorted(DOCS.glob("decisions/[0-9]*.md"))
-    titles = [record.read_text(encoding="utf-8").split("\n", 1)[0] for record in records]
-    numbers = range(1, len(records) + 1)
-    assert records
-    assert [f"{number:04d}" for number in numbers] == [record.name[:4] for record in records]
-    assert [f"# {number}. " for number in numbers] == [re.sub(r"(?<=\. ).*", "", title) for title in titles]
+    numbers = range(1, len(records()) + 1)
+    assert records()
+    assert [f"{number:04d}" for number in numbers] == [record.name[:4] for record in records()]
+    assert [f"{number}. " for number in numbers] == [re.sub(r"(?<=\. ).*", "", title_of(each)) for each in records()]
 
 
 def test_a_decision_says_why_what_and_at_what_price() -> None:
-    for record in DOCS.glob("decisions/[0-9]*.md"):
+    for record in records():
         headings = re.findall(r"^## (.+)$", record.read_text(encoding="utf-8"), re.MULTILINE)
         assert headings == ["Context", "Decision", "Consequence"], record.name

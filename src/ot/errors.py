@@ -11,7 +11,7 @@ from ot.nearest_names import MAX_NAME, available
 
 
 class OneToolError(Exception):
-    """The root of everything that OneTool raises on purpose."""
+    """The base of all of OneTool's own errors."""
 
     __match_args__: tuple[str, ...] = ()
 
@@ -53,7 +53,7 @@ class ConfigError(OneToolError):
 
 
 class TrustError(OneToolError):
-    """A project's files may not be used as asked."""
+    """A project's files may not be used as requested."""
 
 
 @error(
@@ -61,7 +61,7 @@ class TrustError(OneToolError):
     "Without these settings the server uses the strongest engine available"
 )
 class EngineUnavailable(OneToolError):
-    """The settings ask for an engine, or a layer of its jail, that this machine does not have."""
+    """The settings require an engine, or a layer of its jail, that is unavailable on this machine."""
 
     engine: str
     why: str
@@ -97,7 +97,7 @@ class InvalidSyntax(CommandError):
 
 @dataclass(frozen=True)
 class Gap:
-    """One place of a program that an engine cannot answer as CPython would."""
+    """One place in a program that an engine cannot run as CPython would."""
 
     line: int
     what: str
@@ -153,7 +153,7 @@ class UnknownTool(ToolError):
 
 @error()
 class NotOffered(ToolError):
-    """A chat model asked for a tool that it was not given, whether or not there is one."""
+    """A chat model asked for a tool that it was not given, whether or not it exists."""
 
     name: str
     offered: Sequence[str]
@@ -185,14 +185,14 @@ class AmbiguousArgument(InvalidArguments):
 
 @error("{where}: {what}")
 class NotPlainData(ToolError):
-    """A value that is not plain data was about to cross between a program and a tool."""
+    """A value that is not plain data cannot cross between a program and a tool."""
 
     where: str
     what: str
 
 
 class DataTooLarge(NotPlainData):
-    """A value is plain data, but too much of it."""
+    """A value is plain data, but too large."""
 
 
 @error("{tool} is denied by the policy (policy.deny: {pattern!r})")
@@ -205,20 +205,20 @@ class ToolDenied(ToolError):
 
 @error()
 class DefinitionChanged(ToolError):
-    """A proxied tool is not as its user approved it, and ``policy.changed_definitions`` is ``block``."""
+    """A proxied tool has changed since its user approved it, and ``policy.changed_definitions`` is ``block``."""
 
     tool: str
     server: str
     what: Sequence[str]
 
     def __str__(self) -> str:
-        how = f"its user can look at it and approve it with 'onetool approve {self.server}'"
-        return f"{self.tool} is not as it was approved ({', '.join(self.what)}) and was not called: {how}"
+        how = f"the user can look at the change and approve it with 'onetool approve {self.server}'"
+        return f"{self.tool} has changed since it was approved ({', '.join(self.what)}) and was not called: {how}"
 
 
 @error("{tool} was not called: {why}")
 class NotApproved(ToolDenied):
-    """The tool asks first, and the user did not say yes to this call."""
+    """The tool asks first, and the user did not agree to this call."""
 
     pattern: str = field(default="", init=False)
     why: str
@@ -226,7 +226,7 @@ class NotApproved(ToolDenied):
 
 @error("the user could not be asked: {why}")
 class CannotAsk(ToolError):
-    """The user would have to be asked, and cannot be: nobody is there, or nobody answered."""
+    """The user would have to be asked, but cannot be: nobody is there, or nobody answered."""
 
     why: str
 
@@ -234,7 +234,7 @@ class CannotAsk(ToolError):
 @error(
     "the server '{server}' is not available: {why}",
     retry_seconds="; it is tried again in {retry_seconds:.1f} s",
-    unknown="; whether the call took effect is not known, and it was not repeated",
+    unknown="; whether the call took effect is unknown, and it was not repeated",
 )
 class ServerUnavailable(ToolError):
     """A proxied server is not connected, or the connection was lost during the call.
@@ -267,7 +267,7 @@ class ToolBusy(ToolError):
 
 @error("pack '{pack}' cannot be loaded: {why}")
 class ToolUnavailable(ToolError):
-    """The pack of the tool cannot be loaded."""
+    """The tool's pack cannot be loaded."""
 
     pack: str
     why: str
@@ -284,7 +284,7 @@ class ToolFailed(ToolError):
 
 @error()
 class WorkerDied(ToolError):
-    """The process of a pack ended before it answered; whether the call took effect is not known."""
+    """A pack's process ended before it answered; whether the call took effect is unknown."""
 
     pack: str
     how: str
@@ -334,7 +334,7 @@ class LimitExceeded(RunError):
 
 
 class EngineCrashed(RunError):
-    """The engine's process died under the program."""
+    """The engine's process died while running the program."""
 
 
 class Overloaded(RunError):
@@ -343,7 +343,7 @@ class Overloaded(RunError):
 
 @error(
     "session '{name}' has ended and its variables are gone: {why}. "
-    "Nothing has run; run again to start it anew, without variables"
+    "Nothing has run; run again to start a new one, without variables"
 )
 class SessionLost(RunError):
     """The session that a run names has ended, and its variables with it; nothing has run."""
@@ -353,7 +353,7 @@ class SessionLost(RunError):
 
 
 class SessionError(OneToolError):
-    """A session cannot be opened, listed or saved as asked."""
+    """A session cannot be opened, listed or saved as requested."""
 
 
 class ResultError(OneToolError):
@@ -384,7 +384,7 @@ class ChatError(OneToolError):
 
 @error()
 class MissingExtra(ChatError):
-    """A library that is not part of the plain installation is needed."""
+    """A library from an optional extra is needed."""
 
     what: str
     extra: str
@@ -445,6 +445,6 @@ class ChatTimeout(ChatError):
 
 @error("the model still asked for tools after {turns} turns (chat.turns); its last calls were not made")
 class TooManyTurns(ChatError):
-    """The model asked for tools again and again."""
+    """The model kept asking for tools."""
 
     turns: int

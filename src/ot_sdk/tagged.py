@@ -82,7 +82,7 @@ def is_unicode(text: str) -> bool:
 
 
 def is_listable(value: Any) -> bool:
-    """True when *value* crosses as a list though it is none."""
+    """Whether *value* crosses as a list although it is not one."""
     # An open file is an iterator too; returning one is a slip, and reading it whole would hide that.
     return isinstance(value, LISTED) and not isinstance(value, IOBase)
 

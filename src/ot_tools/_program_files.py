@@ -123,7 +123,7 @@ def remove(*, path: str, directory: bool = False) -> None:
         if is_directory and not directory:
             raise IsADirectoryError("it is a directory")
         if directory and not is_directory:
-            raise NotADirectoryError("it is no directory")
+            raise NotADirectoryError("it is not a directory")
         parent.remove(name)
 
 
@@ -136,7 +136,11 @@ def rename(*, source: str, target: str) -> None:
         with guard.place_to_change(source) as (here, name):
             moved = here.require_changeable(name).st_mode
         if taken and modes.S_ISDIR(taken) != modes.S_ISDIR(moved):
-            raise IsADirectoryError("it is a directory") if modes.S_ISDIR(taken) else NotADirectoryError("it is none")
+            raise (
+                IsADirectoryError("it is a directory")
+                if modes.S_ISDIR(taken)
+                else NotADirectoryError("it is not a directory")
+            )
         if taken and modes.S_ISDIR(taken):
             _require_empty(there, new)
     move_tree(guard, source, target, WalkDeadline.after(MOVE_SECONDS), overwrite=True)

@@ -70,7 +70,7 @@ def _newline_is_a_byte(encoding: str) -> bool:
     except (LookupError, ValueError):
         pass
     raise ValueError(
-        f"cannot be read as {encoding!r}, which is no text encoding; common are 'utf-8', 'utf-16', 'latin-1'"
+        f"cannot be read as {encoding!r}, which is not a text encoding; common ones are 'utf-8', 'utf-16', 'latin-1'"
     )
 
 

@@ -61,7 +61,7 @@ async def test_a_model_is_told_of_what_is_no_text_and_does_not_reach_it() -> Non
             raise NotImplementedError
 
     answer = await ChatTools(House(), run="Run it").execute("run", {"command": "x"})
-    assert answer.text == "a cat\nnote: 1 of the answer's parts are no text (image) and left out here"
+    assert answer.text == "a cat\nnote: 1 of the answer's parts are not text (image) and are left out here"
 
 
 @pytest.mark.parametrize("given", [None, 3, "text", ["a"], [{"text": "a"}]])

@@ -125,7 +125,7 @@ async def test_a_cancelled_question_leaves_a_history_that_can_go_on(provider: st
         await desk.talk.ask("what happened?")
     done, cancelled = (result["content"] for result in results(provider, desk.wire.requests[1]))
     assert done == '{"room":"hall","on":true}'
-    assert "cancelled; whether it took effect is not known" in cancelled
+    assert "cancelled; whether it took effect is unknown" in cancelled
 
 
 async def test_questions_that_come_together_are_answered_one_after_the_other(provider: str, tmp_path: Path) -> None:

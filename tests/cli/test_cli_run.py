@@ -94,7 +94,7 @@ def test_programs_work_in_the_directory_that_is_asked_for(onetool: OneTool, tmp_
     onetool.monkeypatch.setenv("OT_CWD", str(tmp_path / "nowhere"))
     ended = onetool("run", "1")
     assert ended.code == 1
-    assert "OT_CWD names no directory" in ended.err
+    assert "OT_CWD does not name a directory" in ended.err
 
 
 def test_a_process_keeps_value_and_failure_apart(onetool: OneTool) -> None:

@@ -85,14 +85,14 @@ def test_add_of_a_program_below_the_directory_where_one_stands_says_that_it_is_n
     ended = onetool("add", "here", "./server", "--flag")
     assert ended.code == 5
     assert "'./server' is a relative path" in ended.out
-    assert "write it in full" in ended.out
+    assert "write the full path" in ended.out
 
 
 def test_a_name_is_given_once(onetool: OneTool) -> None:
     assert onetool("add", "--no-connect", "uvx", "mcp-server-time").code == 0
     ended = onetool("add", "--no-connect", "time", "uvx", "other")
     assert ended.code == 1
-    assert "there is a server 'time' already (onetool remove time, or give another name)" in ended.err
+    assert "there is already a server 'time' (onetool remove time, or give another name)" in ended.err
 
 
 def test_a_secret_of_the_same_name_is_kept_apart(onetool: OneTool) -> None:

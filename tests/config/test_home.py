@@ -19,5 +19,5 @@ def test_an_empty_home_is_none_and_the_list_of_users_is_asked(monkeypatch: pytes
 
 def test_a_home_that_is_no_absolute_path_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "somewhere")
-    with pytest.raises(ConfigError, match="HOME is no absolute path"):
+    with pytest.raises(ConfigError, match="HOME is not an absolute path"):
         Paths.find()

@@ -144,7 +144,7 @@ def test_a_circle_of_includes_is_an_error_that_shows_it(desk: Desk) -> None:
 
 def test_a_file_that_includes_itself_is_a_circle(desk: Desk) -> None:
     desk.write_user("include: [./onetool.yaml]\n")
-    assert "circle" in str(refusal(desk))
+    assert "circular" in str(refusal(desk))
 
 
 def test_includes_that_double_at_every_step_are_bounded(desk: Desk) -> None:

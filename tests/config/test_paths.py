@@ -26,7 +26,7 @@ def test_the_users_directory_is_in_the_home_directory(home: Path) -> None:
 
 
 def test_a_working_directory_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="OT_CWD names no directory"):
+    with pytest.raises(ConfigError, match="OT_CWD does not name a directory"):
         Paths.find({"OT_CWD": str(tmp_path / "gone")})
 
 

@@ -50,7 +50,7 @@ async def test_fifty_deletions_ask_once_with_a_count_and_stop_at_the_cap(tmp_pat
     async with running_app(tmp_path, {"bin": BIN}) as app:
         text = error_of(await app.run(program, asking(user)))
         assert "PermissionError: bin.delete was not called: the user allowed 10 calls of it in this run" in text
-        assert "10 were let through" in text
+        assert "10 have been made" in text
         # One that is refused ends a gather, and with it the run, which cuts off those that were let through.
         assert await gone(app) == 10 if program == LOOP else await gone(app) <= 10
     (question,) = user.questions
@@ -74,7 +74,7 @@ async def test_the_question_shows_the_line_of_the_program_and_how_many_calls_wai
             "import asyncio\nids = bin.gone() + 3\n" + GATHER.replace("range(50)", "range(ids)"), asking(user)
         )
     assert "Line 4: await asyncio.gather(*[bin.delete(item=i) for i in range(ids)])" in user.questions[0].message
-    assert "3 calls of it wait for the answer" in user.questions[0].message
+    assert "3 calls of it are waiting for the answer" in user.questions[0].message
 
 
 @pytest.mark.parametrize(("said", "made"), [(3, 3), (10.0, 10), (1, 1), (50, 50), (10**9, 50)])

@@ -96,13 +96,13 @@ async def test_what_does_not_fit_is_told_by_argument(arguments: dict[str, Any], 
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (b"x", "argument 'a' is bytes, which JSON does not have: give text, such as base64.b64encode(data).decode()"),
-        ({1}, "argument 'a' is set, which JSON does not have: give a list, such as sorted(values)"),
+        (b"x", "argument 'a' is bytes, which JSON lacks: give text, such as base64.b64encode(data).decode()"),
+        ({1}, "argument 'a' is set, which JSON lacks: give a list, such as sorted(values)"),
         (
             [{"when": datetime.date(2024, 1, 2)}],
-            "argument 'a[0]['when']' is date, which JSON does not have: give text, such as value.isoformat()",
+            "argument 'a[0]['when']' is date, which JSON lacks: give text, such as value.isoformat()",
         ),
-        (Decimal(1), "argument 'a' is Decimal, which JSON does not have: give float(value) or str(value)"),
+        (Decimal(1), "argument 'a' is Decimal, which JSON lacks: give float(value) or str(value)"),
         (float("nan"), "argument 'a' is nan, which JSON has no number for: give a finite number or None"),
         ({1: 2}, "argument 'a' has the key 1, and keys are text in JSON: give str(key)"),
     ],

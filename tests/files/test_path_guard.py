@@ -502,7 +502,7 @@ def test_private_entries_are_not_listed(guard: PathGuard, root: Path) -> None:
         (root / ".onetool" / name).write_text("x: 1")
     (root / ".onetool" / "tmp").mkdir()
     assert names(guard, ".onetool") == ["onetool.yaml"]
-    with pytest.raises(PermissionError, match="by handle"):
+    with pytest.raises(PermissionError, match="use the handle"):
         names(guard, ".onetool/tmp")
 
 

@@ -19,7 +19,7 @@ from ot.files.protected_paths import TABLE, NameRule
 from ot.servers.executed_files import executed_by
 from ot.servers.spec import ServerSpec
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "security.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "protected-files.md"
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_a_working_directory_inside_such_a_directory_stays_usable(root: Path, na
     inner.mkdir(parents=True)
     (root / name / "pyvenv.cfg").touch()
     write(PathGuard((inner,)), "x")
-    refused(PathGuard((inner,)), "node_modules/x", "npx and node run")
+    refused(PathGuard((inner,)), "node_modules/x", "npx and node prefer")
     write(PathGuard((root / name,)), "x")
 
 

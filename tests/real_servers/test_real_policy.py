@@ -46,7 +46,7 @@ def test_a_loop_of_deletions_asks_once_and_stops_at_what_was_allowed(talk: Asked
     assert not talk.run(FILL).is_error
     reply = talk.run(DELETE, YES)
     assert reply.is_error
-    assert "the user allowed 10 calls of it in this run, and 10 were let through" in reply.text
+    assert "the user allowed 10 calls of it in this run, and 10 have been made" in reply.text
     asked = question_of(talk)
     assert "memory.delete_entities of the server 'memory', marked as destructive" in asked
     assert f"up to {COUNT} times" in asked
@@ -94,7 +94,7 @@ def test_at_a_terminal_too_it_asks_once_and_stops(onetool: OneTool) -> None:
     with at_terminal(onetool, "run", DELETE) as terminal:
         terminal.wait_for(PROMPT, 60)
         terminal.type("y")
-        terminal.wait_for("10 were let through", 60)
+        terminal.wait_for("10 have been made", 60)
         code, _ = terminal.end()
     assert code == 1
     assert terminal.shown.count(PROMPT) == 1

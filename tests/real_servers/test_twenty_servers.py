@@ -39,7 +39,7 @@ WORDS = {
     "hangs": "it did not start within 4 s",
     "deaf": "it did not start within 4 s. It said: still loading",
     "crashes": "exit code 1. Its last words: no database at port 5432",
-    "junk": "that are no JSON-RPC, such as 'Welcome!",
+    "junk": "that are not JSON-RPC, such as 'Welcome!",
     "missing": "no-such-program-anywhere",
 }
 

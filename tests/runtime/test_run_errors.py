@@ -195,7 +195,7 @@ async def test_a_module_that_hides_a_pack_of_its_name_is_answered_with_how_to_re
     async with running_app(tmp_path, packs) as app:
         text = error_of(await app.run(f"import time\ntime.{member}"))
         assert text.startswith("AttributeError: module 'time' has no attribute ")
-        assert f"{hint}leave the import out, or name the module otherwise: import time as time_module" in text
+        assert f"{hint}leave the import out, or rename the module: import time as time_module" in text
         followed = "import time as time_module\ntime.get_current_time(timezone='x')"
         assert value_of(await app.run(followed)) == "x"
         assert "hides" not in error_of(await app.run("import math\nmath.nothing()"))

@@ -266,7 +266,7 @@ async def test_what_is_saved_is_a_value_to_read_by_path_and_holds_no_secret(tmp_
 async def test_a_session_is_not_cleared_or_saved_from_inside_one_of_its_own_runs(app: Workspace) -> None:
     await ask(app, "x = 1")
     for action in ("clear", "save"):
-        assert "a run is under way in session 's'" in await fails(app, f"ot.session(name='s', action='{action}')")
+        assert "a run is in progress in session 's'" in await fails(app, f"ot.session(name='s', action='{action}')")
     assert await ask(app, "x") == "1"
 
 

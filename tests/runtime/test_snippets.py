@@ -88,7 +88,7 @@ def test_no_value_adds_or_takes_a_line(first: str, second: str) -> None:
 @pytest.mark.parametrize("body", ["f@", "rb@", "x@", "@x", "@@", "else@", "x.y@()"])
 @pytest.mark.parametrize("value", ["{1 + 1}", "-5", "name"])
 def test_a_value_glued_to_a_name_is_refused(body: str, value: str) -> None:
-    with pytest.raises(SnippetError, match="glues a value to a name"):
+    with pytest.raises(SnippetError, match="joins a value to a name"):
         placed(body, value)
 
 

@@ -18,7 +18,7 @@ from run_app import running_app
 from search.search_quality import Answer, Quality, lacks, quality, queries, real_registry, tasks, with_written
 
 TITLES = {"tuning": "tuned with", "held_out": "not tuned with"}
-FRESH_TITLES = {"fresh_tuning": "tuned with", "fresh_held_out": "not tuned with, asked for totals alone"}
+FRESH_TITLES = {"fresh_tuning": "tuned with", "fresh_held_out": "not tuned with; only totals were looked at"}
 
 
 async def whole_registry() -> ToolRegistry:
@@ -78,10 +78,8 @@ def task_lines(known: ToolRegistry) -> list[str]:
     catalogue = Catalogue(known, Config())
     lacking = {task.words: lacks(catalogue, task) for task in tasks()}
     whole = sum(not lack for lack in lacking.values())
-    lines = [
-        f"Of {len(lacking)} whole tasks, asked in one query each, {whole} find every tool that they need. The others:"
-    ]
-    return [*lines, "", *(f"- {words}: lacks {', '.join(lack)}" for words, lack in lacking.items() if lack)]
+    lines = [f"Of {len(lacking)} whole tasks, each asked in one query, {whole} find every tool they need. The others:"]
+    return [*lines, "", *(f"- {words}: misses {', '.join(lack)}" for words, lack in lacking.items() if lack)]
 
 
 def figures(known: ToolRegistry) -> str:
@@ -94,15 +92,15 @@ def figures(known: ToolRegistry) -> str:
     fresh = {part: quality(wider, part) for part in FRESH_TITLES}
     servers = ", ".join(f"`{server.requirement}`" for server in REAL_SERVERS.values())
     lines = [
-        f"{len(known.tools())} tools: those of {servers}, and our own.",
+        f"{len(known.tools())} tools, from {servers}, and our own.",
         "",
         "| queries | number | first | among five | among ten | mean reciprocal rank |",
         "|---|---|---|---|---|---|",
         *(row(TITLES[part], found) for part, found in parts.items()),
         row("all", every),
         "",
-        f"Queries that were written before the last tuning, over {len(wider.tools())} tools: those, and the ones of",
-        "`tests/search/other_servers.yaml`, which stand for servers that want an account.",
+        f"Queries written before the last tuning, over {len(wider.tools())} tools: the same, and those of",
+        "`tests/search/other_servers.yaml`, which stand in for servers that need an account.",
         "",
         "| queries | number | first | among five | among ten | mean reciprocal rank |",
         "|---|---|---|---|---|---|",
@@ -111,9 +109,9 @@ def figures(known: ToolRegistry) -> str:
         *task_lines(wider),
         "",
         f"A hit costs {hit:.0f} tokens on average, a whole reply {reply:.0f} (characters / 4).",
-        f"Of 10,000 tools, the index takes {built:.1f} s of one core, once, and a search {searched:.0f} ms.",
+        f"With 10,000 tools, building the index takes {built:.1f} s of one core, once, and a search {searched:.0f} ms.",
         "",
-        "These queries do not have their tool among the first five:",
+        "These queries do not find their tool among the first five:",
         "",
         "| query | wanted | place | first hit |",
         "|---|---|---|---|",

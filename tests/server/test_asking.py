@@ -74,14 +74,14 @@ def yes_to(token: str, answer: Any = YES) -> dict[str, Any]:
 def test_a_loop_of_fifty_deletions_asks_once_and_stops_at_ten(talk: AskedTalk, program: str) -> None:
     reply = talk.run(program.replace("{log}", str(talk.where.cwd / "deleted.txt")), YES)
     assert reply.is_error
-    assert "the user allowed 10 calls of it in this run, and 10 were let through" in reply.text
+    assert "the user allowed 10 calls of it in this run, and 10 have been made" in reply.text
     assert sorted(talk.deleted) == list(range(10))
     (question,) = talk.questions
     assert question["message"].startswith("A program wants to call ")
     assert "up to 50 times" in question["message"]
     assert list(question["requestedSchema"]["properties"]) == ["decision", "up_to"]
     if program == GATHER:
-        assert "50 calls of it wait for the answer" in question["message"]
+        assert "50 calls of it are waiting for the answer" in question["message"]
 
 
 def test_a_no_is_a_no_and_a_read_only_tool_is_not_asked_about(talk: AskedTalk) -> None:

@@ -185,8 +185,8 @@ def test_only_tools_that_changed_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DefinitionChanged) as caught:
         pins.require_approved(tool_named("search_issues", poisoned, CLOSE))
     assert str(caught.value) == (
-        "gh.search_issues is not as it was approved (description changed) and was not called: "
-        "its user can look at it and approve it with 'onetool approve github'"
+        "gh.search_issues has changed since it was approved (description changed) and was not called: "
+        "the user can look at the change and approve it with 'onetool approve github'"
     )
 
 

@@ -65,7 +65,7 @@ async def test_a_program_can_catch_what_a_server_does(tmp_path: Path):
     async with running_app(tmp_path, config=config(fake=fake())) as app:
         reply = await app.run("try:\n    fake.die()\nexcept Exception as e:\n    print(str(e))\nfake.echo(text='on')")
         assert reply.texts[-1] == "on"
-        assert "whether the call took effect is not known" in reply.texts[0]
+        assert "whether the call took effect is unknown" in reply.texts[0]
 
 
 async def test_the_deadline_of_a_servers_settings_cuts_its_calls(tmp_path: Path):

@@ -111,7 +111,7 @@ def test_package_runners_keep_where_packages_come_from_and_no_credential() -> No
 def test_what_can_be_known_without_starting_is_said(tmp_path: Path) -> None:
     assert why_not_startable(ServerSpec("s", "s", command="sh", cwd=str(tmp_path))) == ""
     assert "no program 'no-such-program'" in why_not_startable(ServerSpec("s", "s", command="no-such-program"))
-    assert "cwd is no directory" in why_not_startable(ServerSpec("s", "s", command="sh", cwd=str(tmp_path / "gone")))
+    assert "cwd is not a directory" in why_not_startable(ServerSpec("s", "s", command="sh", cwd=str(tmp_path / "gone")))
     assert "no program './sh'" in why_not_startable(ServerSpec("s", "s", command="./sh", cwd=str(tmp_path)))
     assert why_not_startable(ServerSpec("s", "s", problem="why")) == "why"
     assert why_not_startable(ServerSpec("s", "s", url="https://h/")) == ""
@@ -161,4 +161,4 @@ def test_a_projects_server_takes_nothing_from_yours_of_the_same_name(desk: Desk)
     loaded = desk.load()
     made = resolve_specs(loaded, desk.paths)["gh"]
     assert (made.url, made.headers) == ("https://evil/", {})
-    assert "the project's server 'gh' stands in for yours of that name" in loaded.warnings
+    assert "the project's server 'gh' replaces yours of that name" in loaded.warnings

@@ -249,8 +249,7 @@ def test_a_file_too_large_to_be_looked_at_is_not_covered(desk: Desk, monkeypatch
 def test_a_script_of_the_workspace_runs_only_where_that_is_trusted(desk: Desk, command: str) -> None:
     script: dict[str, Any] = {"command": command, "args": ["${workspace}/server.x"]}
     assert (
-        "is a program of the workspace, which has to be trusted: add 'cwd: ${workspace}'"
-        in spec(desk, **script).problem
+        "is a program of the workspace, which must be trusted: add 'cwd: ${workspace}'" in spec(desk, **script).problem
     )
     assert "is not trusted for this server" in spec(desk, **script, cwd="${workspace}").problem
     write(desk.cwd / "server.x", "1")

@@ -244,7 +244,7 @@ async def test_a_uv_that_names_another_interpreter_is_not_believed(state: Path, 
     ("files", "problem"),
     [
         (pack("dependencies = ["), "not valid TOML"),
-        (pack('dependencies = ["six @ https://files.example/six.whl"]'), "nobody has agreed"),
+        (pack('dependencies = ["six @ https://files.example/six.whl"]'), "which is not allowed"),
         ({MAIN: b"\xff"}, "can't decode byte 0xff"),
         ({"other.py": b""}, f"'{MAIN}' is not among its files"),
         ({MAIN: b"", "../other.py": b""}, "'../other.py' does not stay"),

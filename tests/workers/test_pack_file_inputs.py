@@ -81,7 +81,7 @@ async def test_a_package_from_anywhere_but_the_index_is_not_fetched_without_cons
     app = Workspace.alone(paths)
     try:
         reply = await app.run("x.f()")
-        assert reply.is_error and "nobody has agreed" in reply.texts[-1]
+        assert reply.is_error and "which is not allowed" in reply.texts[-1]
         assert not list((paths.global_dir / "packs").rglob("*.lock"))
     finally:
         await app.aclose()

@@ -26,7 +26,7 @@ DELTAS = {
 """For each kind of news: what it is called there, and which part of the block it continues."""
 TWICE = "the call was not made: its id stands for another call of this conversation; make it again"
 UNREADABLE = "the call was not made: its arguments are not a whole JSON object; make it again"
-CUT = "the call was not made: the reply was cut at its longest (chat.max_tokens); make it again with less"
+CUT = "the call was not made: the reply was cut off at chat.max_tokens; make it again with less"
 
 
 class AnthropicClient:
@@ -65,7 +65,7 @@ class AnthropicClient:
         except self._errors.APIConnectionError as error:
             raise ChatUnavailable(SERVICE, f"no connection: {error.__cause__ or error}") from None
         except json.JSONDecodeError as error:
-            raise BadReply(SERVICE, f"an event is no JSON: {error.doc[:100]!r}") from None
+            raise BadReply(SERVICE, f"an event is not JSON: {error.doc[:100]!r}") from None
         except self._errors.AnthropicError as error:
             raise BadReply(SERVICE, str(error)[:300]) from None
 
@@ -80,10 +80,10 @@ class AnthropicClient:
         try:
             async for event in events:
                 if not hasattr(event, "to_dict"):
-                    raise BadReply(SERVICE, f"an event is no object but {type(event).__name__}")
+                    raise BadReply(SERVICE, f"an event is not an object but {type(event).__name__}")
                 stream.take(event.to_dict(exclude_unset=True, warnings=False))
         except (httpx2.HTTPError, httpx2.StreamError, EOFError) as error:
-            raise BadReply(SERVICE, f"it was cut: {error or type(error).__name__}") from None
+            raise BadReply(SERVICE, f"it was cut off: {error or type(error).__name__}") from None
         finally:
             await events.close()
         return stream.turn(history)
@@ -202,7 +202,7 @@ class AnthropicStream:
             BadReply: It has not come to its end.
         """
         if not self._ended or self._open:
-            raise BadReply(SERVICE, "it ended before its end")
+            raise BadReply(SERVICE, "it ended early")
         used = _ids(history)
         calls: list[ToolCall] = []
         content: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""ChatClient: what the service of one provider does for a conversation."""
+"""ChatClient: a provider's service, as a conversation uses it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ot.chat.chat_tools import ToolAnswer
 from ot.registry.tool_definitions import ToolDefinition
 
 Message = Mapping[str, Any]
-"""One entry of a conversation, as the provider's API has it."""
+"""One entry of a conversation, in the form of the provider's API."""
 Say = Callable[[str], None]
-"""Takes a piece of the answer as soon as it is there."""
+"""Receives each piece of the answer as it arrives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One whole reply of a model; *message* is how it stands in the conversation, None when it said nothing."""
+    """One whole reply of a model; *message* is its entry in the conversation, None if it said nothing."""
 
     text: str
     calls: tuple[ToolCall, ...] = ()
@@ -49,7 +49,7 @@ class Turn:
 
 
 class ChatClient(Protocol):
-    """The API of one provider; nothing of it is tried twice here."""
+    """The API of one provider, without retries."""
 
     @property
     def model(self) -> str:
@@ -60,12 +60,12 @@ class ChatClient(Protocol):
         """Return the model's whole reply to *history*.
 
         Raises:
-            ChatError: There is none; a call in a reply that was cut is never returned.
+            ChatError: There is no reply; calls of a reply that was cut off are never returned.
         """
         ...
 
     def results(self, answers: Sequence[tuple[ToolCall, ToolAnswer]]) -> list[Message]:
-        """Return the messages that hand the answers to the calls of one turn back to the model."""
+        """Return the messages that give the model the answers to the calls of one turn."""
         ...
 
     async def aclose(self) -> None:

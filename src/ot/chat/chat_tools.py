@@ -87,7 +87,11 @@ class ChatTools:
 def _left_out(reply: Reply) -> list[str]:
     """Say what is no text and cannot be handed on: a model must not take the rest for the whole."""
     kinds = ", ".join(sorted({str(block.get("type", "unknown")) for block in reply.blocks}))
-    return [f"note: {len(reply.blocks)} of the answer's parts are no text ({kinds}) and left out here"] if kinds else []
+    return (
+        [f"note: {len(reply.blocks)} of the answer's parts are not text ({kinds}) and are left out here"]
+        if kinds
+        else []
+    )
 
 
 def _in_turn(ask: AskUser) -> AskUser:

@@ -15,7 +15,7 @@ from ot.errors import ChatTimeout, TooManyTurns
 
 logger = logging.getLogger(__name__)
 
-CANCELLED = "the call was cancelled; whether it took effect is not known"
+CANCELLED = "the call was cancelled; whether it took effect is unknown"
 NOT_MADE = "the call was not made: the question has used up its turns"
 
 

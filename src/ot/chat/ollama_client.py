@@ -54,9 +54,9 @@ class OllamaClient:
                 SERVICE, f"no connection to {self._url}: is it running? ({error})", again=False
             ) from None
         except self._http_error as error:
-            raise BadReply(SERVICE, f"it was cut: {error or type(error).__name__}") from None
+            raise BadReply(SERVICE, f"it was cut off: {error or type(error).__name__}") from None
         except json.JSONDecodeError as error:
-            raise BadReply(SERVICE, f"a line is no JSON: {error.doc[:100]!r}") from None
+            raise BadReply(SERVICE, f"a line is not JSON: {error.doc[:100]!r}") from None
         except (ValueError, TypeError, AttributeError) as error:
             raise BadReply(SERVICE, f"a line is malformed: {str(error)[:300]}") from None
 
@@ -76,7 +76,7 @@ class OllamaClient:
                 say(last.message.content)
             functions += [call.function for call in last.message.tool_calls or ()]
         if last is None or not last.done:
-            raise BadReply(SERVICE, "it ended before its end")
+            raise BadReply(SERVICE, "it ended early")
         called = [{"function": {"name": one.name, "arguments": dict(one.arguments)}} for one in functions]
         first = 1 + sum(len(message.get("tool_calls") or ()) for message in history)
         calls = [ToolCall(f"call_{n}", one.name, dict(one.arguments)) for n, one in enumerate(functions, first)]

@@ -26,7 +26,7 @@ def key_for(chat: Chat, secrets: Secrets) -> str:
     if not key and chat.provider == "anthropic":
         raise ChatError(
             "there is no key for Anthropic's models: put ANTHROPIC_API_KEY into the environment or into "
-            "~/.onetool/secrets.yaml, or take a model of your own with chat.provider: ollama (--provider ollama)"
+            "~/.onetool/secrets.yaml, or use a local model with chat.provider: ollama (--provider ollama)"
         )
     return key
 

@@ -39,20 +39,24 @@ def add(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="COMMAND", help="A name perhaps, then a command line, an address, npx:PACKAGE or uvx:PACKAGE."
+            metavar="COMMAND", help="Optionally a name, then a command line, an address, npx:PACKAGE or uvx:PACKAGE."
         ),
     ],
     env: Annotated[
         list[str] | None,
         typer.Option("--env", "-e", help="NAME=VALUE for its environment; NAME alone takes a secret or a variable."),
     ] = None,
-    header: Annotated[list[str] | None, typer.Option("--header", help="'NAME: VALUE' of every request.")] = None,
-    pack: Annotated[str, typer.Option("--pack", help="The pack's name, if it should be another.")] = "",
+    header: Annotated[
+        list[str] | None, typer.Option("--header", help="'NAME: VALUE', sent with every request.")
+    ] = None,
+    pack: Annotated[str, typer.Option("--pack", help="The pack's name, if it differs.")] = "",
     use_global: Annotated[bool, typer.Option("--global/--project", help="Write ~/.onetool/ or ./.onetool/.")] = True,
-    connect: Annotated[bool, typer.Option("--connect/--no-connect", help="Whether to start it and look.")] = True,
+    connect: Annotated[
+        bool, typer.Option("--connect/--no-connect", help="Whether to start it and list its tools.")
+    ] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Add an MCP server whose tools become a pack; options stand before the command."""
+    """Add an MCP server whose tools become a pack; options go before the command."""
     from ot.config.clients.server_secrets import with_own_secrets
     from ot.config.edit_config import kept_secrets
     from ot.config.paths import Paths
@@ -76,7 +80,7 @@ def _write(paths: Paths, name: str, entry: dict[str, Any], secrets: dict[str, st
     def change(text: YamlText) -> YamlText:
         if name in (text.get("servers") or {}):
             hint = f"onetool remove {name}, or give another name"
-            raise ConfigError(f"there is a server '{name}' already", file=text.file, hint=hint)
+            raise ConfigError(f"there is already a server '{name}'", file=text.file, hint=hint)
         return text.put(("servers", name), entry)
 
     return edit_config(paths, change, use_global=use_global, secrets=secrets)
@@ -152,7 +156,7 @@ def _lines(told: dict[str, Any], edited: Edited, entry: dict[str, Any]) -> list[
     if edited.trusted is False:
         lines.append("The project is not trusted and will not be used: run onetool trust.")
     if error := told.get("error"):
-        return [*lines, f"But it cannot be used yet: {error}", f"Next: put that right, or onetool remove {name}"]
+        return [*lines, f"But it cannot be used yet: {error}", f"Next: fix that, or onetool remove {name}"]
     if "tools" in told:
         cost = f"listed flat they would take about {told['tokens']:,} tokens (estimate)"
         tools = "1 tool" if told["tools"] == 1 else f"{told['tools']} tools"

@@ -19,7 +19,7 @@ LEAVE = ("exit", "quit", "/exit", "/quit")
 
 def chat(
     question: Annotated[
-        str | None, typer.Argument(help="Ask this and end; without it: a conversation, or all of standard input.")
+        str | None, typer.Argument(help="Ask this and exit; without it: a conversation, or standard input.")
     ] = None,
     provider: Provider = None,
     model: Model = "",
@@ -27,7 +27,7 @@ def chat(
     trust_project: TrustProject = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer, calls and tokens as JSON.")] = False,
 ) -> None:
-    """Talk to a model that can use your tools; Ctrl-C stops an answer, twice leaves."""
+    """Talk to a model that can use your tools; Ctrl-C stops an answer, twice exits."""
     from ot.cli.terminal.chat_room import open_room
 
     talks = question is None and sys.stdin.isatty() and not as_json

@@ -17,12 +17,10 @@ MARKS = {"ok": ("✓", typer.colors.GREEN), "note": ("!", typer.colors.YELLOW), 
 
 
 def doctor(
-    fix: Annotated[
-        bool, typer.Option("--fix", help="Mend what is safe to: modes of secrets, orphans, leftovers.")
-    ] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Fix what is safe: modes of secrets, orphans, leftovers.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Look at engines, secrets and leftovers, start every pack and server, and say what to do about what is wrong."""
+    """Check engines, secrets and leftovers, start every pack and server, and say how to fix what is wrong."""
     from ot.cli.terminal.event_loop import run_async
 
     found = [
@@ -82,7 +80,7 @@ def _fixed(fix: Callable[[], str]) -> tuple[str, str]:
     try:
         return fix(), ""
     except OSError as error:
-        return "", f"could not be mended: {error}"
+        return "", f"could not be fixed: {error}"
 
 
 def _row(finding: Finding, done: str, why_not: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def listen(
     file: Annotated[Path | None, typer.Argument(help="A WAV file; without it, the microphone.")] = None,
     orders: Annotated[
-        str, typer.Option(help="Sentences to recognise offline, divided by |; without them, free speech by Whisper.")
+        str, typer.Option(help="Sentences to recognise offline, separated by |; without them, free speech by Whisper.")
     ] = "",
     whisper: Annotated[str, typer.Option(help="The Whisper model for free speech.")] = "base.en",
     provider: Provider = None,
@@ -28,7 +28,7 @@ def listen(
     packs: Packs = "",
     trust_project: TrustProject = False,
 ) -> None:
-    """Answer what is said, in a file or into the microphone, with your tools."""
+    """Answer speech, from a file or the microphone, with your tools."""
     from ot.chat.audio import microphone_chunks, require_wav, wav_chunks
     from ot.chat.transcribers import SphinxTranscriber, WhisperTranscriber
     from ot.cli.terminal.chat_room import open_room

@@ -23,15 +23,15 @@ OWN = ("ts", "level", "logger", "message", "span", "status", "duration", "trace"
 
 
 def logs(
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on and show what comes.")] = False,
-    since: Annotated[str, typer.Option("--since", help="Only what is younger: 90s, 15m, 2h, 7d.")] = "",
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep following the log.")] = False,
+    since: Annotated[str, typer.Option("--since", help="Only newer entries: 90s, 15m, 2h, 7d.")] = "",
     level: Annotated[str, typer.Option("--level", help="Only this level and above.")] = "DEBUG",
-    run: Annotated[str, typer.Option("--run", help="Only what belongs to the run of this id.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the lines as they are, JSON.")] = False,
+    run: Annotated[str, typer.Option("--run", help="Only entries of the run with this id.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the lines unchanged, as JSON.")] = False,
 ) -> None:
     """Show the server's log."""
     if level.upper() not in LEVELS:
-        raise typer.BadParameter(f"'{level}' is no level: {', '.join(LEVELS)}")
+        raise typer.BadParameter(f"'{level}' is not a level: {', '.join(LEVELS)}")
     path, oldest = _path(), _oldest(since)
     for line in _lines(path, follow):
         entry = _entry(line)
@@ -64,7 +64,7 @@ def _oldest(since: str) -> float:
         return 0.0
     number, unit = since[:-1], since[-1:]
     if unit not in UNITS or not number.isdigit():
-        raise typer.BadParameter(f"'{since}' is no time: write 90s, 15m, 2h or 7d")
+        raise typer.BadParameter(f"'{since}' is not a time: write 90s, 15m, 2h or 7d")
     return time.time() - int(number) * UNITS[unit]
 
 

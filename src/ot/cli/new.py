@@ -60,7 +60,7 @@ def pack(
     use_global: Annotated[bool, typer.Option("--global", help="Write to ~/.onetool/ instead of ./.onetool/.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a pack with one tool, which works as it is."""
+    """Write a working pack with one tool."""
     from ot.config.paths import FOLDER, Paths
     from ot.config.trust import Trust
     from ot.errors import ConfigError

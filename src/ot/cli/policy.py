@@ -21,17 +21,17 @@ Pattern = Annotated[
 
 
 def allow(pattern: Pattern, as_json: AsJson = False) -> None:
-    """Let tools run without a question."""
+    """Let tools run without asking."""
     _put("allow", pattern, as_json)
 
 
 def ask(pattern: Pattern, as_json: AsJson = False) -> None:
-    """Have a question asked before tools run."""
+    """Ask before tools run."""
     _put("ask", pattern, as_json)
 
 
 def deny(pattern: Pattern, as_json: AsJson = False) -> None:
-    """Let no program call tools."""
+    """Forbid tools to all programs."""
     _put("deny", pattern, as_json)
 
 

@@ -105,17 +105,17 @@ def _tools(row: dict[str, Any]) -> str:
 
 
 def remove(name: Name, as_json: AsJson = False) -> None:
-    """Take a server out of the configuration."""
+    """Remove a server from the configuration."""
     _edit(name, "removed", lambda text: text.remove(("servers", name)), as_json)
 
 
 def enable(name: Name, as_json: AsJson = False) -> None:
-    """Use a server that was disabled."""
+    """Use a disabled server again."""
     _edit(name, "enabled", lambda text: _enabled(text, name, True), as_json)
 
 
 def disable(name: Name, as_json: AsJson = False) -> None:
-    """Keep a server in the configuration, and do not use it."""
+    """Stop using a server, but keep it in the configuration."""
     _edit(name, "disabled", lambda text: _enabled(text, name, False), as_json)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ot.config.trust import ServerHere, Trust
 
 
-Directory = Annotated[Path | None, typer.Argument(help="The project's directory; the current one when left out.")]
+Directory = Annotated[Path | None, typer.Argument(help="The project's directory; the current one by default.")]
 
 
 def trust(

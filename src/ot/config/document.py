@@ -141,7 +141,7 @@ def _decode(data: bytes, file: Path) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ConfigError("the file is not UTF-8 text", file=file, line=line) from None
-    _refuse_match(NOT_TEXT, text, file, "the control character {!a} cannot stand here")
+    _refuse_match(NOT_TEXT, text, file, "the control character {!a} is not allowed here")
     _refuse_match(DIRECTIVE, text, file, "YAML directives ({}) are not used here")
     return text
 
@@ -227,7 +227,7 @@ class _Builder:
 
     def _words(self, error: yaml.MarkedYAMLError, index: int) -> str:
         if self._text[index : index + 1] == "\t":
-            return "a tab cannot stand here: indent with spaces"
+            return "a tab is not allowed here: indent with spaces"
         return f"not valid YAML: {error.problem or error.context}"
 
     def _place(self, event: Any) -> Location:

@@ -113,7 +113,7 @@ class _Reading:
     def _included(self, include: Node, chain: tuple[str, ...]) -> Node:
         name = _resolved(include, chain[-1])
         if name in chain:
-            raise _error(include, f"this include goes in a circle: {' -> '.join([*chain, name])}")
+            raise _error(include, f"this include is circular: {' -> '.join([*chain, name])}")
         if len(self._read) >= MAX_FILES:
             raise _error(include, f"more than {MAX_FILES} files are included")
         data = self._files.read(name)

@@ -71,7 +71,7 @@ def load_config(paths: Paths, trust: Trust, *, trust_project: bool = False) -> L
     refuse(clashing_packs(merged))
     known = paths.project_dir if verdict and verdict.state != "untrusted" else None
     both = sorted(user.servers.keys() & project.servers.keys())
-    replaced = tuple(f"the project's server '{name}' stands in for yours of that name" for name in both)
+    replaced = tuple(f"the project's server '{name}' replaces yours of that name" for name in both)
     return Loaded(
         config=config,
         # What a server is given of the environment is a secret from now on, in every text that leaves.

@@ -129,12 +129,10 @@ class SnippetParam(Settings):
     """One parameter of a snippet."""
 
     type: Literal["str", "int", "float", "bool"] | None = Field(
-        default=None, description="What a given value must be; without it a value that looks like a number is one"
+        default=None, description="The type of a given value; without it, a value that looks like a number is one"
     )
-    required: bool = Field(default=True, description="Whether an expansion must give it")
-    default: Any = Field(
-        default=None, description="The value of one that is not given; it makes the parameter optional"
-    )
+    required: bool = Field(default=True, description="Whether it must be given")
+    default: Any = Field(default=None, description="The value if none is given; it makes the parameter optional")
     description: str = Field(default="", description="What it is for")
     example: Any = Field(default=None, description="A value for the example that ot.snippets() shows")
 
@@ -157,7 +155,7 @@ class Project(Settings):
 
     path: Path = Field(strict=False, description="The directory; ~ is the home directory")
     attrs: Mapping[str, Any] = Field(
-        default_factory=dict, repr=False, description="Values that go with it; ${NAME} takes a secret"
+        default_factory=dict, repr=False, description="Its values; ${NAME} inserts a secret"
     )
 
 
@@ -165,47 +163,47 @@ class Output(Settings):
     """How results are returned, and when they are stored instead."""
 
     max_inline_size: int = Field(
-        default=50_000, ge=0, description="Bytes of a reply above which it is stored; 0 never stores"
+        default=50_000, ge=0, description="Replies above this many bytes are stored; 0 never stores"
     )
     result_ttl: float = Field(
         default=3600,
         ge=0,
         le=31_536_000,
         allow_inf_nan=False,
-        description="Seconds that a stored result is kept; 0 keeps it",
+        description="How long a stored result is kept, in seconds; 0 keeps it forever",
     )
-    preview_lines: int = Field(default=10, ge=0, le=1000, description="Lines of a stored result that its summary shows")
+    preview_lines: int = Field(default=10, ge=0, le=1000, description="Lines of a stored result shown in its summary")
     result_store_dir: InsidePath = Field(
         default="tmp", description="Where results are stored, relative to the .onetool directory"
     )
     max_total_bytes: int = Field(
-        default=2_000_000_000, ge=1, description="Bytes of stored results above which the oldest are removed"
+        default=2_000_000_000, ge=1, description="Total bytes of stored results; above it the oldest are removed"
     )
 
 
 class Limits(Settings):
     """What one run may use."""
 
-    run_seconds: Seconds = Field(default=120.0, description="Wall time of a run, its tools included")
-    cpu_seconds: Seconds = Field(default=5.0, description="Time that the program itself may compute")
+    run_seconds: Seconds = Field(default=120.0, description="Wall time of a run, including its tools")
+    cpu_seconds: Seconds = Field(default=5.0, description="CPU time of the program itself")
     call_seconds: Seconds = Field(default=30.0, description="Wall time of one tool call")
     drain_seconds: float = Field(
         default=5.0,
         ge=0,
         le=86_400,
         allow_inf_nan=False,
-        description="Time that open runs still have when the server is asked to end (SIGTERM, SIGHUP)",
+        description="Time for open runs to finish when the server is asked to end (SIGTERM, SIGHUP)",
     )
     calls: int = Field(default=1000, ge=1, le=1_000_000, description="Tool calls of one run")
     file_calls: int = Field(
         default=20_000,
         ge=1,
         le=10_000_000,
-        description="Steps of one run on files by Python's own functions, such as open(), counted apart from calls",
+        description="File operations of one run by Python's own functions, such as open(); separate from calls",
     )
-    calls_in_flight: int = Field(default=32, ge=1, le=1000, description="Tool calls of one run at the same time")
+    calls_in_flight: int = Field(default=32, ge=1, le=1000, description="Concurrent tool calls of one run")
     memory_mb: int = Field(default=128, ge=16, le=65_536, description="Memory of the program")
-    print_bytes: int = Field(default=1 << 20, ge=0, description="Bytes of print() output that are kept")
+    print_bytes: int = Field(default=1 << 20, ge=0, description="Bytes of print() output to keep")
     command_bytes: int = Field(default=1 << 20, ge=1, description="Size of a command")
     value_bytes: int = Field(
         default=32 << 20, ge=1024, description="Size of one value that crosses between a program and a tool"
@@ -214,7 +212,7 @@ class Limits(Settings):
         default=150_000,
         ge=100,
         le=10_000_000,
-        description="Elements, entries and containers of one value; what holds more is stored without being read",
+        description="Elements, entries and containers of one value; a larger one is stored unread",
     )
 
 
@@ -226,32 +224,34 @@ class Security(Settings):
         description="opt-in: when the program asks; untrusted: results of proxied tools too; always: every reply",
     )
     roots: Texts = Field(
-        default=(), description="Directories that tools may use beside the working directory", examples=[["~/notes"]]
+        default=(),
+        description="Directories that tools may use in addition to the working directory",
+        examples=[["~/notes"]],
     )
 
 
 class Policy(Settings):
-    """Which tools may be called, as ``pack.tool`` patterns: the narrower pattern goes first, then deny, ask, allow.
+    """Which tools may be called, as ``pack.tool`` patterns: the narrower pattern wins, then deny, ask, allow.
 
-    A tool that no pattern names runs when it says that it is read-only. One of a proxied server that says otherwise,
-    or nothing, asks; other packs run unless they say that they are destructive.
+    A tool that no pattern matches runs if it is marked as read-only. Other tools of proxied servers ask; tools of
+    other packs run unless they are marked as destructive.
     """
 
     allow: ToolPatterns = Field(
-        default=(), description="Patterns of tools that run without a question", examples=[["github.*"]]
+        default=(), description="Patterns of tools that run without asking", examples=[["github.*"]]
     )
     ask: ToolPatterns = Field(default=(), description="Patterns of tools that ask first", examples=[["*.delete_*"]])
-    ask_calls: int = Field(default=10, ge=1, le=10_000, description="Calls of a tool in one run that a yes is good for")
-    ask_seconds: Seconds = Field(default=300.0, description="How long a question waits for its answer")
+    ask_calls: int = Field(default=10, ge=1, le=10_000, description="How many calls of a tool in one run a yes allows")
+    ask_seconds: Seconds = Field(default=300.0, description="How long a question waits for an answer")
     changed_definitions: Literal["flag", "block"] = Field(
         default="flag",
-        description="A tool of a server whose definition changed: flag: say so; block: refuse it until onetool approve",
+        description="If a server's tool has changed: flag: report it; block: refuse it until onetool approve",
     )
     deny: ToolPatterns = Field(
         default=(), description="Patterns of tools that no program may call", examples=[["vault.*"]]
     )
     exact_names: bool = Field(
-        default=False, description="Whether tools that say they are destructive take only whole parameter names"
+        default=False, description="Whether tools marked as destructive accept only full parameter names"
     )
 
 
@@ -266,17 +266,17 @@ class ExactEngineSettings(Settings):
     """The processes of the exact engine, and of the trusted one."""
 
     processes: int = Field(default=64, ge=1, le=1024, description="Programs that may run at the same time")
-    ready: int = Field(default=6, ge=0, le=64, description="Processes that wait, locked up, for the next programs")
+    ready: int = Field(default=6, ge=0, le=64, description="Locked-down processes that wait for the next programs")
     queue_seconds: Seconds = Field(default=10.0, description="How long a run waits for a free process")
     require_layers: tuple[Literal["namespaces", "cgroup"], ...] = Field(
         default=(),
         strict=False,
-        description="Layers of the jail without which the server does not start, beside those that are always there",
+        description="Optional layers of the jail without which the server refuses to start",
         examples=[["namespaces", "cgroup"]],
     )
     packages: Texts = Field(
         default=(),
-        description="Packages that programs may import, as pip writes them; installed once by uv and imported ahead",
+        description="Packages that programs may import, as pip requirements; uv installs them once",
         examples=[["numpy", "pandas>=2"]],
     )
 
@@ -286,7 +286,7 @@ class Engines(Settings):
 
     use: Literal["auto", "exact", "portable", "trusted"] = Field(
         default="auto",
-        description="auto: the exact engine where its self-test passes, else the portable one; trusted: no sandbox",
+        description="auto: the exact engine if its self-test passes, otherwise the portable one; trusted: no sandbox",
     )
     exact: ExactEngineSettings = Field(
         default_factory=ExactEngineSettings, description="The processes of the exact engine"
@@ -299,31 +299,31 @@ class Engines(Settings):
 class SessionSettings(Settings):
     """Variables that runs with the same ``session`` share; limits.memory_mb bounds what one of them holds."""
 
-    most: int = Field(default=8, ge=0, le=256, description="Sessions at the same time; 0 allows none")
-    idle_seconds: Seconds = Field(default=1800.0, description="How long one is kept without a run")
+    most: int = Field(default=8, ge=0, le=256, description="Sessions at a time; 0 allows none")
+    idle_seconds: Seconds = Field(default=1800.0, description="How long an idle session is kept")
 
 
 class PackWorker(Settings):
     """How the workers of one pack are run, and which of the user's secrets it may have."""
 
-    processes: int = Field(default=1, ge=1, le=16, description="Workers at the same time")
+    processes: int = Field(default=1, ge=1, le=16, description="Workers at a time")
     idle_seconds: Seconds | None = Field(default=None, description="As workers.idle_seconds, for this pack")
-    memory_mb: int = Field(default=0, ge=0, le=1_048_576, description="Address space of a worker; 0 is no limit")
-    serial: bool = Field(default=False, description="Whether calls are carried out one at a time")
+    memory_mb: int = Field(default=0, ge=0, le=1_048_576, description="Address space of a worker; 0 means no limit")
+    serial: bool = Field(default=False, description="Whether calls run one at a time")
     secrets: Texts = Field(
         default=(),
-        description="Secrets of yours that a project's pack or server of this name may have, if it asks for them",
+        description="Your secrets that a project's pack or server of this name gets if it asks for them",
     )
 
 
 class Workers(Settings):
-    """The processes of the packs that users write."""
+    """The processes of users' own packs."""
 
-    idle_seconds: Seconds = Field(default=600.0, description="How long a worker without calls is kept")
-    start_seconds: Seconds = Field(default=20.0, description="How long a pack may take to be imported")
-    install_seconds: Seconds = Field(default=120.0, description="How long its dependencies may take to be installed")
+    idle_seconds: Seconds = Field(default=600.0, description="How long an idle worker is kept")
+    start_seconds: Seconds = Field(default=20.0, description="How long importing a pack may take")
+    install_seconds: Seconds = Field(default=120.0, description="How long installing its dependencies may take")
     packs: Mapping[str, PackWorker] = Field(
-        default_factory=dict, description="Settings of single packs", examples=[{"weather": {"memory_mb": 512}}]
+        default_factory=dict, description="Settings of individual packs", examples=[{"weather": {"memory_mb": 512}}]
     )
 
 
@@ -331,30 +331,30 @@ class Server(Settings):
     """An MCP server whose tools are a pack: started by a command, or reached at an address."""
 
     type: Literal["stdio", "http"] | None = Field(
-        default=None, description="stdio with a command, http with a url; found out when not given"
+        default=None, description="stdio with a command, http with a url; by default inferred from these"
     )
-    command: str = Field(default="", description="The program to start; ${NAME} takes a secret")
-    args: Texts = Field(default=(), repr=False, description="Its arguments; as command, and ${workspace}")
+    command: str = Field(default="", description="The program to start; ${NAME} inserts a secret")
+    args: Texts = Field(default=(), repr=False, description="Its arguments; like command, and ${workspace}")
     env: Mapping[str, str] = Field(
         default_factory=dict,
         repr=False,
-        description="Its environment beside the few variables every child has; ${NAME} takes a secret or a variable, "
+        description="Its environment, added to what every child has; ${NAME} inserts a secret or a variable, "
         "${workspace} is the working directory",
     )
     cwd: str = Field(
-        default="", description="Where it is started; empty is a private directory, ${workspace} has to be trusted"
+        default="", description="Where it starts; empty means a private directory, ${workspace} must be trusted"
     )
     url: WebAddress = Field(default="", description="The address of a streamable HTTP server, used as written")
     headers: Mapping[str, str] = Field(
-        default_factory=dict, repr=False, description="Headers of every request; ${NAME} takes a secret"
+        default_factory=dict, repr=False, description="Headers of every request; ${NAME} inserts a secret"
     )
-    pack: PackName = Field(default="", description="The pack's name; empty makes one of the server's name")
+    pack: PackName = Field(default="", description="The pack's name; empty derives it from the server's name")
     enabled: bool = Field(default=True, description="Whether it is used")
-    tools: Texts = Field(default=(), description="Patterns of its tools that are offered; ! before one leaves it out")
+    tools: Texts = Field(default=(), description="Patterns of its tools to offer; a leading ! leaves them out")
     timeout: Seconds | None = Field(default=None, description="As limits.call_seconds, for its tools")
-    start_seconds: Seconds = Field(default=30.0, description="How long it may take to start and be connected")
-    idle_seconds: Seconds = Field(default=600.0, description="How long it is kept without calls")
-    concurrency: int = Field(default=16, ge=1, le=1000, description="Calls at the same time")
+    start_seconds: Seconds = Field(default=30.0, description="How long starting and connecting may take")
+    idle_seconds: Seconds = Field(default=600.0, description="How long an idle one is kept")
+    concurrency: int = Field(default=16, ge=1, le=1000, description="Concurrent calls")
 
     @model_validator(mode="after")
     def _one_way_in(self) -> Self:
@@ -379,49 +379,53 @@ class Chat(Settings):
     """``onetool chat``: which model, where it is, and how long it may take."""
 
     provider: Literal["anthropic", "ollama"] = Field(default="anthropic", description="Whose model answers")
-    model: str = Field(default="", description="The model's name; empty takes the provider's usual one")
-    anthropic_url: WebAddress = Field(default="", description="Where Anthropic's API is; empty is its own address")
+    model: str = Field(default="", description="The model's name; empty means the provider's default")
+    anthropic_url: WebAddress = Field(
+        default="", description="The address of Anthropic's API; empty means the official one"
+    )
     ollama_url: WebAddress = Field(
-        default="", description="Where Ollama is; empty is what OLLAMA_HOST says, or http://127.0.0.1:11434"
+        default="", description="The address of Ollama; empty means OLLAMA_HOST, or http://127.0.0.1:11434"
     )
     max_tokens: int = Field(default=8192, ge=1, le=1_000_000, description="The longest reply, in tokens")
-    turns: int = Field(default=25, ge=1, le=1000, description="How often a question may lead to tool calls")
-    seconds: Seconds = Field(default=600.0, description="Wall time of a question, its tools included")
+    turns: int = Field(default=25, ge=1, le=1000, description="How many turns of tool calls a question may take")
+    seconds: Seconds = Field(default=600.0, description="Wall time of a question, including its tools")
     gap_seconds: Seconds = Field(default=60.0, description="How long a reply may pause")
-    system: str = Field(default="", description="What the model is told before the conversation")
+    system: str = Field(default="", description="The system prompt")
 
 
 class Logs(Settings):
-    """What is written about the server's own work: on standard error, and to a file that ``onetool logs`` shows."""
+    """The server's log: on standard error, and to a file that ``onetool logs`` shows."""
 
     level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        default="INFO", description="The least that is written; INFO writes every run and every tool call"
+        default="INFO", description="The lowest level to write; INFO writes every run and every tool call"
     )
     format: Literal["text", "json"] = Field(
-        default="text", description="How lines on standard error are written; the file always holds lines of JSON"
+        default="text", description="The format on standard error; the file always contains lines of JSON"
     )
     file: bool = Field(
-        default=True, description="Whether a file is written, logs/onetool.log below the user's .onetool directory"
+        default=True, description="Whether to write the file logs/onetool.log below the user's .onetool directory"
     )
     max_bytes: int = Field(
-        default=5_000_000, ge=10_000, le=1_000_000_000, description="Size at which a new file begins"
+        default=5_000_000, ge=10_000, le=1_000_000_000, description="Size at which a new file is started"
     )
-    files: int = Field(default=3, ge=1, le=100, description="Files that are kept, the newest included")
+    files: int = Field(default=3, ge=1, le=100, description="Number of files to keep, including the newest")
 
 
 class Stats(Settings):
-    """What is counted of runs and tool calls; never arguments, values or texts."""
+    """Statistics of runs and tool calls; never arguments, values or texts."""
 
     enabled: bool = Field(default=True, description="Whether anything is counted")
     detail_days: int = Field(
-        default=30, ge=0, le=36_500, description="Days that single runs and calls are kept; 0 keeps them"
+        default=30, ge=0, le=36_500, description="Days to keep single runs and calls; 0 keeps them forever"
     )
-    retention_days: int = Field(default=400, ge=0, le=36_500, description="Days that daily sums are kept; 0 keeps them")
+    retention_days: int = Field(
+        default=400, ge=0, le=36_500, description="Days to keep daily sums; 0 keeps them forever"
+    )
     round_trip_ms: int = Field(
         default=2000,
         ge=0,
         le=600_000,
-        description="What one more round trip to the model would have taken, for time_saved_ms",
+        description="Assumed duration of a round trip to the model, for time_saved_ms",
     )
 
 
@@ -429,7 +433,7 @@ class Topic(Settings):
     """Where messages of some topics go."""
 
     pattern: str = Field(min_length=1, max_length=200, description="The topics: * stops at a colon, ** does not")
-    file: str = Field(min_length=1, description="The file that they are appended to; relative to .onetool")
+    file: str = Field(min_length=1, description="The file to append them to, relative to .onetool")
 
 
 class Topics(Settings):
@@ -458,7 +462,7 @@ class Config(Settings):
 
     version: int = Field(default=VERSION, ge=1, description="Version of this file's format")
     include: Texts = Field(
-        default=(), description="Files laid under this one, left to right", examples=[["more/team.yaml"]]
+        default=(), description="Files to merge below this one, from left to right", examples=[["more/team.yaml"]]
     )
     aliases: Mapping[AliasName, ToolName] = Field(
         default_factory=dict,
@@ -477,13 +481,13 @@ class Config(Settings):
     secrets_file: str = Field(default="secrets.yaml", description="File with secrets, relative to this one")
     output: Output = Field(default_factory=Output, description="How results are returned, and when they are stored")
     limits: Limits = Field(default_factory=Limits, description="What one run may use")
-    security: Security = Field(default_factory=Security, description="What is done to text from outside")
+    security: Security = Field(default_factory=Security, description="How text from outside is treated")
     policy: Policy = Field(default_factory=Policy, description="Which tools may be called")
     engines: Engines = Field(default_factory=Engines, description="Where programs run")
     sessions: SessionSettings = Field(
-        default_factory=SessionSettings, description="Variables that are kept between runs, when a run asks for it"
+        default_factory=SessionSettings, description="Variables kept between runs, if a run asks for it"
     )
-    workers: Workers = Field(default_factory=Workers, description="The processes of the packs that users write")
+    workers: Workers = Field(default_factory=Workers, description="The processes of users' own packs")
     servers: Mapping[ServerName, Server] = Field(
         default_factory=dict,
         description="MCP servers whose tools are packs",
@@ -493,7 +497,7 @@ class Config(Settings):
     tools: Mapping[str, Mapping[str, Any]] = Field(
         default_factory=dict,
         repr=False,
-        description="Settings of packs, by pack; ${NAME} takes a secret",
+        description="Settings of packs, by pack; ${NAME} inserts a secret",
         examples=[{"file": {"max_bytes": 1000000}}],
     )
     prompts: Prompts = Field(default_factory=Prompts, description="What models are told")
@@ -501,8 +505,8 @@ class Config(Settings):
         default="https://onetool.beycom.online/reference/tools/{doc_slug}/",
         description="Address of a bundled pack's documentation, as help shows it; empty shows none",
     )
-    stats: Stats = Field(default_factory=Stats, description="What is counted of runs and tool calls")
-    logs: Logs = Field(default_factory=Logs, description="What is written about the server's own work")
+    stats: Stats = Field(default_factory=Stats, description="Statistics of runs and tool calls")
+    logs: Logs = Field(default_factory=Logs, description="The server's log")
 
     @field_validator("version")
     @classmethod

@@ -18,8 +18,8 @@ SCHEMA_FILE = "onetool.schema.json"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 HEAD = f"""\
 # yaml-language-server: $schema=./{SCHEMA_FILE}
-# Settings of OneTool. A line that starts with '#' and no space shows a default: take the '#' away to change it,
-# and also that of the section above it.
+# Settings of OneTool. A line that starts with '#' and no space shows a default: remove the '#' to change it,
+# and the one of the section above it.
 version: {VERSION}
 """
 IGNORED = "tmp/\nlogs/\nstats/\nsessions/\nsecrets*.yaml\n"
@@ -90,7 +90,11 @@ def json_schema() -> dict[str, Any]:
     schema = Config.model_json_schema(mode="validation")
     properties = schema["properties"]
     aliases = properties["aliases"]
-    properties["alias"] = {**aliases, "title": "Alias", "description": "The same as aliases; a file gives one of both"}
+    properties["alias"] = {
+        **aliases,
+        "title": "Alias",
+        "description": "The same as aliases; a file has one or the other",
+    }
     short = {"type": "string", "description": Project.model_fields["path"].description}
     projects = properties["projects"]
     projects["additionalProperties"] = {"anyOf": [short, projects["additionalProperties"]]}

@@ -63,7 +63,7 @@ def _working_directory(environ: Mapping[str, str]) -> Path:
     except (OSError, RuntimeError) as error:
         raise ConfigError(f"the working directory is not known: {error}", hint="set OT_CWD") from None
     if not cwd.is_dir():
-        raise ConfigError(f"OT_CWD names no directory: {given}")
+        raise ConfigError(f"OT_CWD does not name a directory: {given}")
     return cwd
 
 
@@ -74,7 +74,7 @@ def _home() -> Path:
     except (RuntimeError, KeyError):
         raise ConfigError("the home directory is not known", hint="set HOME") from None
     if not home.is_absolute():
-        raise ConfigError(f"HOME is no absolute path: {home}", hint="set HOME")
+        raise ConfigError(f"HOME is not an absolute path: {home}", hint="set HOME")
     return home
 
 

@@ -81,7 +81,7 @@ def project_rule(path: tuple[str, ...]) -> str:
     rules: dict[tuple[str, ...], str] = {
         **dict.fromkeys(STRICTNESS, "a project may only make it stricter"),
         **{("policy", name): "a project adds to the user's" for name in ADDED_UP},
-        ("servers",): "a project's stands in for yours of the same name, as a whole",
+        ("servers",): "a project's replaces yours of the same name entirely",
         ("output", "result_store_dir"): f"in a project, below {FOLDERS}",
         ("secrets_file",): "in a project, inside its .onetool directory",
     }

@@ -160,7 +160,7 @@ def json_value(value: Any) -> Any:
     if isinstance(value, PurePath):
         return str(value)
     kind = type(cast("object", value))
-    raise NotJsonValue(f"is {kind.__name__}, which JSON does not have", HINTS.get(kind, "give plain data"))
+    raise NotJsonValue(f"is {kind.__name__}, which JSON lacks", HINTS.get(kind, "give plain data"))
 
 
 def _below(step: str, part: Any) -> Any:

@@ -48,7 +48,7 @@ class _Said:
             raise NotApproved(tool.full_name, self.no)
         if self.made >= self.most:
             calls = "1 call" if self.most == 1 else f"{self.most} calls"
-            why = f"the user allowed {calls} of it in this run, and {self.made} were let through, no more"
+            why = f"the user allowed {calls} of it in this run, and {self.made} have been made"
             raise NotApproved(tool.full_name, why)
         self.made += 1
 
@@ -112,7 +112,7 @@ class RunConsent:
         try:
             await always(tool.full_name)
         except ConfigError as error:
-            logger.warning("%s could not be allowed for good: %s", tool.full_name, error)
+            logger.warning("%s could not be allowed permanently: %s", tool.full_name, error)
         return _Said(most=MAX_CALLS)
 
 
@@ -185,9 +185,9 @@ def _kind(tool: Tool) -> str:
 
 
 def _how_many(foreseen: CallForecast) -> str:
-    waiting = f"{foreseen.waiting} calls of it wait for the answer." if foreseen.waiting > 1 else ""
+    waiting = f"{foreseen.waiting} calls of it are waiting for the answer." if foreseen.waiting > 1 else ""
     if foreseen.most is None:
-        return f"{waiting} It may be called again and again in this run: how often cannot be foreseen.".strip()
+        return f"{waiting} It may be called any number of times in this run.".strip()
     most = max(foreseen.most, foreseen.waiting)
     return f"{waiting} The program would call it up to {most} times.".strip() if most > 1 else ""
 

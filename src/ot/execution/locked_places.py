@@ -16,7 +16,7 @@ from ot.files.protected_paths import LockedPath, fold
 OWN = "the server's own code lives there"
 STARTED = "programs are started from there"
 SETTINGS = "programs read their settings there, and many run what those name"
-ABOVE = "npx, uv and their kin look there for a project to obey, above the servers' own directories"
+ABOVE = "npx, uv and similar launchers look there for a project to obey, above the servers' own directories"
 
 
 def locked_places(paths: Paths, roots: Iterable[Path], code: Iterable[Path]) -> list[LockedPath]:

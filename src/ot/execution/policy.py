@@ -14,8 +14,8 @@ from ot.registry.tool import Tool
 Action = Literal["deny", "ask", "allow"]
 STRICTEST: tuple[Action, ...] = ("deny", "ask", "allow")
 DEFAULT = (
-    "tools that say that they are read-only run; others of proxied servers ask; tools of other packs run, "
-    "unless they say that they are destructive: those ask"
+    "tools marked as read-only run; other tools of proxied servers ask; tools of other packs run, "
+    "unless they are marked as destructive: those ask"
 )
 """What happens to a tool that no pattern names, in words."""
 MAX_NAMES = 10_000

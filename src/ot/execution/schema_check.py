@@ -121,7 +121,7 @@ def build_validators(name: str, schema: Mapping[str, Any]) -> Validators | None:
     named = {key: value for key, value in schema.items() if key not in ("$schema", "$id")}
     counter = _Unfolding(named)
     if counter.size(named) > MAX_UNFOLDED:
-        problem = f"it unfolds to more than {MAX_UNFOLDED:,} parts"
+        problem = f"it expands to more than {MAX_UNFOLDED:,} parts"
     else:
         lax = linear_schema(named, patterns=False)
         plain = linear_schema(named) if 0 < counter.patterns <= MAX_PATTERNS else lax

@@ -272,4 +272,4 @@ async def _cancel(task: asyncio.Task[Any], tool: Tool) -> None:
     with anyio.CancelScope(shield=True):
         await asyncio.wait((task,), timeout=CANCEL_GRACE_SECONDS)
     if not task.done():
-        logger.warning("%s ignored its cancellation and was left behind", tool.full_name)
+        logger.warning("%s ignored its cancellation and was abandoned", tool.full_name)

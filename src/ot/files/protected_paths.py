@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 
 CLIENTS = "it is part of a client's configuration, which no program may change"
-ENVIRONMENT = "it is a virtual environment, whose programs and packages run as they are"
+ENVIRONMENT = "it is a virtual environment, whose programs and packages run unreviewed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,9 @@ TABLE = (
     NameRule(
         "",
         "git takes it for a repository, whose settings run commands",
-        "what makes a directory one with `HEAD`, `objects` and `refs`, or `HEAD` and `commondir`; anything below one",
+        "what completes a directory with `HEAD`, `objects` and `refs`, or `HEAD` and `commondir`; anything below one",
     ),
-    NameRule(".husky/ .githooks/", "git runs what lies there with the next commit"),
+    NameRule(".husky/ .githooks/", "git runs what is there with the next commit"),
     NameRule(
         ".amazonq/ .claude/ .codeium/ .codex/ .continue/ .copilot/ .cursor/ .gemini/ .junie/ .kiro/ .opencode/ .roo/"
         " .vscode/ .windsurf/ .zed/ .mcp.json mcp.json mcp_config.json mcp-config.json .claude.json"
@@ -69,10 +69,10 @@ TABLE = (
         " .bundle/ .mvn/",
         "a package manager runs what it names with any command",
     ),
-    NameRule("node_modules/", "npx and node run what lies there before anything that is installed elsewhere"),
+    NameRule("node_modules/", "npx and node prefer what is there to anything installed elsewhere"),
     NameRule(".venv/ venv/ pyvenv.cfg conda-meta/", ENVIRONMENT),
     NameRule("", ENVIRONMENT, "anything below a directory with `pyvenv.cfg` or `conda-meta`"),
-    NameRule("sitecustomize.py usercustomize.py *.pth .pdbrc", "every python runs it that finds it"),
+    NameRule("sitecustomize.py usercustomize.py *.pth .pdbrc", "every Python that finds it runs it"),
     NameRule("", "the server's own code lives there", "OneTool's own code, and what it imports from"),
     NameRule("", "programs are started from there", "the directories of the `PATH`"),
     NameRule(
@@ -82,16 +82,16 @@ TABLE = (
     ),
     NameRule(
         "",
-        "npx, uv and their kin look there for a project to obey, above the servers' own directories",
+        "npx, uv and similar launchers look there for a project to obey, above the servers' own directories",
         "`package.json`, `pyproject.toml` and other files of launchers, in each directory above `~/.onetool/homes/`",
     ),
     NameRule(
         "",
-        "the server that is named executes it",
+        "a configured server executes it",
         "files that a server's command, arguments or environment name; modules beside such a script, or in a directory "
         "that the command runs",
     ),
-    NameRule("", "the pack that is named is executed from there", "files of packs, also behind links"),
+    NameRule("", "a pack is executed from there", "files of packs, also behind links"),
     NameRule("", "it belongs to a server", "the servers' private directories"),
 )
 """What is refused, in the order in which it is looked at.
@@ -202,7 +202,7 @@ class ProtectedPaths:
         # "secret", without its s, also meets the short form SECRET~1.
         if any(name.startswith("secret") for name in below):
             return "secrets never reach a program"
-        return "it belongs to single callers: ask by handle" if PRIVATE_STATE.intersection(below[:1]) else ""
+        return "it belongs to individual callers: use the handle" if PRIVATE_STATE.intersection(below[:1]) else ""
 
     def is_hidden_file(self, status: os.stat_result) -> bool:
         """Return whether this file is a hidden one under another name, which only a hard link can be."""

@@ -154,7 +154,11 @@ def _what_to_do(pack: Pack) -> dict[str, str]:
         return {"do": f'ot.help(query="{pack.name}") asks it for its tools'}
     if not pack.broken:
         return {}
-    how = "ot.health() tells how its server is" if pack.source == "proxy" else "tell the user, who can repair its file"
+    how = (
+        "ot.health() shows the state of its server"
+        if pack.source == "proxy"
+        else "tell the user, who can repair its file"
+    )
     return {"do": f"{how}; do without it for now"}
 
 

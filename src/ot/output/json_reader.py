@@ -29,7 +29,7 @@ class NotJson(ValueError):
         self.at = at
 
     def __str__(self) -> str:
-        return f"the stored result is no JSON at byte {self.at + 1:,}: read it by lines, with offset, limit or search"
+        return f"the stored result is not JSON at byte {self.at + 1:,}: read it by lines, with offset, limit or search"
 
 
 class TooFar(ValueError):

@@ -1,4 +1,4 @@
-"""The seam for where stored results live, files now, an object store later; and what is known about each."""
+"""The seam for where results are stored, files now, an object store later; and the data about each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Form = Literal["text", "json", "tagged"]
 
 
 class ResultMeta(BaseModel):
-    """What is known about a stored result, as it is written beside it."""
+    """The data about a stored result, written beside it."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
@@ -34,9 +34,9 @@ class ResultMeta(BaseModel):
 
 
 def is_older(since: datetime, now: datetime, ttl: timedelta) -> bool:
-    """Tell whether something is older than *ttl*: at exactly that age it still lives.
+    """Tell whether something is older than *ttl*; at exactly that age it is not.
 
-    When the clock was set back, what seems to come from the future is new.
+    If the clock was set back, what seems to come from the future counts as new.
     """
     return max(now - since, timedelta()) > ttl
 
@@ -47,7 +47,7 @@ class HandleTaken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """What is known of a result once all of it has come."""
+    """What is known about a result once all of it has arrived."""
 
     meta: ResultMeta
     index: bytes
@@ -56,28 +56,28 @@ class Sealed:
 class ResultBlobs(Protocol):
     """Keeps the contents of results under their handles.
 
-    Every method blocks and is called in a thread, several at the same time; several servers may share one place.
-    Who may read what, and what has expired, is the store's to say: a place only keeps and returns.
+    Every method blocks and is called in threads, concurrently; several servers may share one place.
+    The store decides who may read what and what has expired; a place only keeps and returns.
     """
 
     def put(self, handle: str, chunks: Iterable[bytes | bytearray], seal: Callable[[], Sealed]) -> ResultMeta:
         """Keep *chunks* as they come, then what *seal* returns; nobody sees a part of a result.
 
-        When anything fails, nothing is left, and errors of *chunks* come through.
+        If anything fails, nothing is left, and errors of *chunks* propagate.
 
         Raises:
-            HandleTaken: Another result has this handle; no chunk was asked for.
+            HandleTaken: Another result has this handle; no chunk was requested.
             StorageFull: There is no room.
             ResultError: It cannot be kept for another reason.
         """
         ...
 
     def meta(self, handle: str) -> ResultMeta | None:
-        """Return what *seal* returned, or nothing when it is damaged.
+        """Return what *seal* returned, or nothing if it is damaged.
 
         Raises:
-            FileNotFoundError: There is no such result, or no longer.
-            ResultNotFound: What is there is none of ours.
+            FileNotFoundError: The result does not exist, or no longer does.
+            ResultNotFound: What is there is not one of our results.
             OSError: The place cannot be read.
         """
         ...
@@ -87,12 +87,12 @@ class ResultBlobs(Protocol):
         ...
 
     def open(self, meta: ResultMeta) -> BinaryIO:
-        """Return the content, to be read from anywhere and closed: all of it, even when it is removed meanwhile.
+        """Return the content as a seekable file to close; it stays complete even if the result is removed meanwhile.
 
         It raises as *meta* does.
         """
         ...
 
     def has_expired(self, handle: str, owner: str) -> bool:
-        """Tell whether this owner's result is known to have been removed because of its age."""
+        """Return whether this owner's result is known to have been removed because of its age."""
         ...

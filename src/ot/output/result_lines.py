@@ -100,13 +100,13 @@ class LineReader:
 
     def __init__(self, content: BinaryIO, index: bytes, size: int, total_lines: int) -> None:
         if len(index) != index_size(size):
-            raise ValueError("the index is not that of the content")
+            raise ValueError("the index does not match the content")
         self._content = content
         self._newlines = _little_endian(array("Q", index))
         self.size = size
         self.total_lines = total_lines
         if not 0 <= total_lines - (self._newlines[-1] if self._newlines else 0) <= (size > 0):
-            raise ValueError("the number of lines is not that of the content")
+            raise ValueError("the number of lines does not match the content")
 
     def read(self, start: int, length: int) -> bytes:
         """Return *length* bytes of the content, fewer at its end."""

@@ -104,7 +104,7 @@ def _wrong(extension: Extension) -> str:
     if name in RESERVED:
         return f"'{name}' is a pack of OneTool itself"
     if extension.main not in extension.files:
-        return f"{extension.main} is missing, is no plain file, or is larger than 1 MiB"
+        return f"{extension.main} is missing, is not a plain file, or is larger than 1 MiB"
     return ""
 
 

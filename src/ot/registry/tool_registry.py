@@ -75,7 +75,7 @@ class ToolRegistry:
         """Return the pack of that name.
 
         Raises:
-            UnknownPack: There is none.
+            UnknownPack: There is no such pack.
         """
         try:
             return self._packs[name]

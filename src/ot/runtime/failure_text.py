@@ -25,7 +25,7 @@ NETWORK = re.compile(
 """The names of the exceptions with which libraries say that they could not reach somebody."""
 HIDDEN = re.compile(r"module '(?P<pack>\w{1,200})' has no attribute '(?P<name>\w{1,200})'")
 EARLIER = (
-    "'{name}' is from an earlier run, and each run begins anew: assign it again in this program, "
+    "'{name}' is from an earlier run, and each run starts without variables: assign it again in this program, "
     'or give run the argument session="work" both times'
 )
 NO_MODULE = re.compile(r"No module named '(?P<pack>\w{1,200})'")
@@ -97,7 +97,7 @@ def _hidden_hint(error: ProgramFailed, program: Program | None, registry: ToolRe
         return ""
     pack, name = found["pack"], found.groupdict().get("name", "")
     hides = f"'import {pack}' hides the pack '{pack}'{_which_has(registry, pack, name)}"
-    return f"{hides}: leave the import out, or name the module otherwise: import {pack} as {pack}_module"
+    return f"{hides}: leave the import out, or rename the module: import {pack} as {pack}_module"
 
 
 def _hidden_by_variable(pack: str, name: str, program: Program | None, registry: ToolRegistry) -> str:

@@ -30,7 +30,9 @@ def strip_fences(command: str) -> str:
             break
         command = stripped
     else:
-        raise InvalidSyntax(f"SyntaxError: the program is wrapped in more than {MAX_LAYERS} fences, give it alone", 1)
+        raise InvalidSyntax(
+            f"SyntaxError: the program is wrapped in more than {MAX_LAYERS} fences; give only the program", 1
+        )
     if command.lstrip().startswith("!onetool"):
         raise InvalidSyntax(
             "SyntaxError: invalid syntax: '!onetool' is not a command, give the Python program itself, e.g. ot.help()",

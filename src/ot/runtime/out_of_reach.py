@@ -50,7 +50,7 @@ def _names(text: str) -> frozenset[str]:
 
 
 NETWORK = Reached(
-    "a program has no network of its own",
+    "a program has no network access",
     _names("requests httpx aiohttp urllib3 urllib.request http.client socket ftplib smtplib websockets"),
     re.compile(r"\b(urlopen|urlretrieve|urllib\.request|http\.client|socket|open_connection|smtplib|ftplib|request)\b"),
     re.compile(r"\AURLError|\Agaierror|name resolution|not permitted|Permission denied"),
@@ -98,6 +98,6 @@ def _top(module: str) -> str:
 
 def _package(module: str) -> Reached:
     top = _top(module)
-    what = f"the package '{top}' is not there; the user can let programs import it (engines.exact.packages)"
+    what = f"the package '{top}' is not installed; the user can let programs import it (engines.exact.packages)"
     nothing = re.compile(r"(?!)")
     return Reached(what, frozenset(), nothing, nothing, top.replace("_", " "), (top.lower(),))

@@ -46,7 +46,7 @@ class RunBudget:
         root.file_calls += 1
         if root.file_calls > root._most_file_calls:
             used = f"the run used files more than {root._most_file_calls:,} times"
-            raise LimitExceeded("file_calls", f"{used}: take less, or use file.search")
+            raise LimitExceeded("file_calls", f"{used}: use fewer, or use file.search")
 
 
 current_budget: ContextVar[RunBudget | None] = ContextVar("ot_run_budget", default=None)

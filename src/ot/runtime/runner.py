@@ -258,7 +258,7 @@ class Runner:
             async with asyncio.timeout(max(budget.deadline.seconds_left, WRITE_SECONDS)):
                 return await writing
         except TimeoutError:
-            late = LimitExceeded("run_seconds", "the result took too long to be written out: return less of it")
+            late = LimitExceeded("run_seconds", "the result took too long to format: return less of it")
             late.printed = outcome.printed
             raise late from None
 

@@ -187,7 +187,7 @@ class Sessions:
             SessionError: There is no such session, or a run is under way in it.
         """
         if not name:
-            raise SessionError("say which session: ot.session(name=..., action='save')")
+            raise SessionError("name the session: ot.session(name=..., action='save')")
         ((_, kept),) = self._named(caller, name)
         self._not_busy(name, kept)
         plain: dict[str, Any] = {}
@@ -219,7 +219,7 @@ class Sessions:
 
     def _not_busy(self, name: str, kept: Kept) -> None:
         if kept.busy:
-            raise SessionError(f"a run is under way in session '{name}': ask in a run without session")
+            raise SessionError(f"a run is in progress in session '{name}': ask in a run without session")
 
     async def aclose(self) -> None:
         """End every session."""

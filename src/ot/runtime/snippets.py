@@ -84,7 +84,7 @@ def parse_invocation(command: str) -> Invocation:
     head, _, lines = found["rest"].partition("\n")
     arguments = _arguments_in_line(head) if head.strip() else _arguments_in_lines(lines)
     if head.strip() and lines.strip():
-        raise SnippetError("nothing may follow a snippet's line: put it into the snippet, or write the code out")
+        raise SnippetError("nothing may follow a snippet's line: put it into the snippet, or write the code yourself")
     return Invocation(found["name"], arguments)
 
 
@@ -100,7 +100,9 @@ def _arguments_in_line(text: str) -> dict[str, str]:
 def _arguments_in_lines(text: str) -> dict[str, str]:
     block, _, after = text.strip("\n").partition("\n\n")
     if after.strip():
-        raise SnippetError("nothing may follow a snippet's arguments: put it into the snippet, or write the code out")
+        raise SnippetError(
+            "nothing may follow a snippet's arguments: put it into the snippet, or write the code yourself"
+        )
     _require_few(block.count("\n"))
     pairs: list[tuple[str, str]] = []
     for line in block.split("\n") if block.strip() else []:
@@ -187,7 +189,7 @@ def place_values(text: str, values: list[Any], marker: str, name: str, texts: Co
     for token in reversed(_marked_tokens(text, marker, name)):
         if token.type == tokenize.NAME and not found.fullmatch(token.string):
             # Glued to a name, a quoted value could become an f-string and a negative number a subtraction.
-            raise SnippetError(f"snippet '${name}' glues a value to a name: set it off, or write {{{{ … | code }}}}")
+            raise SnippetError(f"snippet '${name}' joins a value to a name: separate them, or write {{{{ … | code }}}}")
         write = partial(_literal, texts=texts) if token.type == tokenize.NAME else _escaped
         _replace(lines, token, found.sub(lambda m, write=write: write(values[int(m[1])]), token.string))
     return "\n".join(lines)

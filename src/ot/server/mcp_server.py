@@ -60,7 +60,7 @@ INSTRUCTIONS = """Programs call packs of tools. Start with run('ot.help(query="w
 Command = Annotated[str, Field(description=COMMAND)]
 SessionName = Annotated[str, Field(description=SESSION)]
 Work = Callable[..., Awaitable[Reply]]
-"""A run, or one call of a tool, that still wants to know who asks, and whom it tells of progress."""
+"""A run, or one call of a tool, that still needs its caller and a place for its progress."""
 
 
 def build_server(

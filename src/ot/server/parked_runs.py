@@ -114,7 +114,7 @@ class ParkedRuns:
         """Return the run that waits under *token*, which is thereby used up.
 
         Raises:
-            NotParked: There is none of this caller.
+            NotParked: This caller has no such run.
         """
         run, timer = self._waiting.get(token, (None, None))
         if run is None or timer is None or not hmac.compare_digest(run.caller.encode(), caller.encode()):

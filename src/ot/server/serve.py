@@ -26,7 +26,7 @@ START_SECONDS = 3.0
 """How long an end waits for a start that is still under way."""
 CUT_OFF_SECONDS = 2.0
 """How long the replies of runs that were cut off may take."""
-ENDING = "ServerEnding: the server is ending and starts nothing new; nothing has run. Connect again and repeat it"
+ENDING = "ServerEnding: the server is shutting down and starts nothing new; nothing has run. Reconnect and try again"
 CUT_OFF = (
     "ServerEnding: the server was asked to end, and the run was not over after limits.drain_seconds ({seconds:g} s). "
     "It was stopped; calls of tools that it had made by then have taken effect"

@@ -169,7 +169,7 @@ def tool_value(tool: str, result: Mapping[str, Any], output_schema: Mapping[str,
     blocks: Sequence[Block] = result.get("content") or ()
     structured = result.get("structuredContent")
     if result.get("isError"):
-        why = _words(blocks) or _written(structured) or "the server says that it failed, and not why"
+        why = _words(blocks) or _written(structured) or "the server says that it failed, but not why"
         raise ToolFailed(tool, "RuntimeError", why)
     if structured is not None:
         return _unwrapped(structured, result, output_schema)

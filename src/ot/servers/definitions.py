@@ -98,7 +98,7 @@ def _slow_size(definition: Any) -> tuple[int, str]:
     try:
         size = len(json.dumps(definition))
     except (TypeError, ValueError):
-        return 0, "it is not what JSON has"
+        return 0, "it is not valid JSON data"
     return size, f"it is larger than {MAX_BYTES >> 20} MiB" if size > MAX_BYTES else ""
 
 

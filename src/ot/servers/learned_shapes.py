@@ -154,5 +154,5 @@ def _read(path: Path) -> dict[str, Observed]:
         for tool, found in tools.items():
             known[tool] = Observed(str(found["hash"]), int(found["count"]), shape_of_json(found["shape"]))
     except (AttributeError, KeyError, TypeError, ValueError):
-        logger.warning("%s is damaged: what it held is learned anew", path)
+        logger.warning("%s is damaged: what it held will be learned again", path)
     return known

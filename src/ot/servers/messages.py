@@ -69,7 +69,7 @@ class StrayOutput:
         shown = repr(line[:SHOWN_CHARACTERS].decode(errors="backslashreplace")) + (f" ({why})" if why else "")
         self._last.append(shown)
         level = logging.WARNING if self.count <= WARNED_LINES else logging.DEBUG
-        logger.log(level, "the server %s wrote a line that is no JSON-RPC: %s", self._server, shown)
+        logger.log(level, "the server %s wrote a line that is not JSON-RPC: %s", self._server, shown)
 
     def say(self, line: str) -> None:
         """Keep a line of standard error, where it may say what it likes."""
@@ -87,7 +87,7 @@ class StrayOutput:
         if not self.count:
             return ""
         lines = "1 line" if self.count == 1 else f"{self.count:,} lines"
-        return f"it wrote {lines} on standard output that are no JSON-RPC, such as {self._last[-1]}"
+        return f"it wrote {lines} on standard output that are not JSON-RPC, such as {self._last[-1]}"
 
 
 class Readable(Protocol):

@@ -169,7 +169,7 @@ def why_not_startable(spec: ServerSpec) -> str:
     if spec.problem or not spec.command:
         return spec.problem
     if spec.cwd and not spec.private and not Path(spec.cwd).is_dir():
-        return f"servers.{spec.name}.cwd is no directory: {spec.cwd}"
+        return f"servers.{spec.name}.cwd is not a directory: {spec.cwd}"
     try:
         find_program(spec.command, spec.env, Path(spec.cwd or "."))
     except FileNotFoundError:
@@ -197,7 +197,9 @@ def _wrong_command(command: str, place: ServerPlace, project: Path | None) -> st
     is_path = bool(os.path.dirname(command)) and not expand_home(command).is_absolute()  # noqa: PTH120 - pathlib takes ./program for a bare name
     if not is_path or not (place.private or (place.in_workspace and project is None)):
         return ""
-    return f"command: '{command}' is a relative path, and the server does not start where you stand: write it in full"
+    return (
+        f"command: '{command}' is a relative path, and the server does not start in your directory: write the full path"
+    )
 
 
 def _wrong_script(server: Server, place: ServerPlace) -> str:
@@ -205,7 +207,7 @@ def _wrong_script(server: Server, place: ServerPlace) -> str:
     script = script_of(server)
     if place.in_workspace or WORKSPACE not in names_in(script):
         return ""
-    return f"args: {script} is a program of the workspace, which has to be trusted: add 'cwd: ${{{WORKSPACE}}}'"
+    return f"args: {script} is a program of the workspace, which must be trusted: add 'cwd: ${{{WORKSPACE}}}'"
 
 
 def _with_address_checked(spec: ServerSpec) -> ServerSpec:

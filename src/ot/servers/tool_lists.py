@@ -52,7 +52,7 @@ class ToolLists:
 
     def _tool(self, part: Any, result: Mapping[str, Any]) -> dict[str, Any] | None:
         if not isinstance(part, dict):
-            logger.warning("%s: an entry of its list that is no tool is left out", self._server)
+            logger.warning("%s: a malformed entry of its list is left out", self._server)
             return None
         tool = repaired(cast("dict[str, Any]", part))
         why = self._wrong({**result, "tools": [tool]})

@@ -1,15 +1,15 @@
-"""Rows: what statistics keep of a run, a call and a connection; never arguments, values or texts."""
+"""Rows: what statistics record about a run, a call and a connection; never arguments, values or texts."""
 
 from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
 CLI = "cli"
-"""The client's name of ``onetool run``."""
+"""The client name of ``onetool run``."""
 
 
 class RunRow(NamedTuple):
-    """One run: sizes in characters, time in milliseconds, the class of its error or nothing.
+    """One run: sizes in characters, time in milliseconds, the class of its error, if any.
 
     ``tool_chars`` is what tools returned into the program, ``ot_chars`` what the ``ot`` pack did. ``tolerated`` names
     the rows of the table of tolerances by which the program was read.
@@ -31,7 +31,7 @@ class RunRow(NamedTuple):
 
     @property
     def kept_out(self) -> int:
-        """Characters that this run kept out of the model's context; below zero when it only put some there."""
+        """Characters that this run kept out of the model's context; negative if it only added some."""
         # What the ot pack says is the price of finding tools and of paging: it counts against the gain.
         return max(0, self.tool_chars - self.chars_out) - min(self.ot_chars, self.chars_out)
 
@@ -68,5 +68,5 @@ class RunObserver(Protocol):
     """Watches runs."""
 
     def run_finished(self, run: RunRow) -> None:
-        """Take note of a run that has ended; must be quick and must not raise."""
+        """Record a run that has ended; must be quick and must not raise."""
         ...

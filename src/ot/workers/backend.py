@@ -70,7 +70,7 @@ class WorkerBackend:
             found = file.lstat()
             # A link, or anything but a plain file, would have other content than the worker was able to write.
             if not stat.S_ISREG(found.st_mode):
-                raise OSError("it is no plain file")
+                raise OSError("it is not a plain file")
             return found.st_size, self._store(file, tool=tool, owner=owner)
         finally:
             with suppress(OSError):  # a directory in its place stays; it goes with the day

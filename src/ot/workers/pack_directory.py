@@ -25,7 +25,7 @@ class PackDirectory:
         """Give *files*, by relative names, a directory below *packs*.
 
         Raises:
-            ValueError: A name leads out of the directory, or *main* is none of the files.
+            ValueError: A name leads out of the directory, or *main* is not among the files.
         """
         for name in files:
             check_name(name)

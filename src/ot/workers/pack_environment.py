@@ -191,7 +191,7 @@ def usable_metadata(pack: str, text: str) -> ScriptMetadata:
     if metadata is None:
         raise ToolUnavailable(pack, script_problem(text))
     if metadata.needs_consent:
-        raise ToolUnavailable(pack, "it wants packages from other places than the index, and nobody has agreed to that")
+        raise ToolUnavailable(pack, "it wants packages from sources other than the index, which is not allowed")
     return metadata
 
 

@@ -95,7 +95,7 @@ def test_what_stands_in_for_something_says_so(onetool: OneTool) -> None:
         assert words in lines
     health = json.loads(onetool("run", "--json", "ot.health()['warnings']").out)["content"]
     assert "the project's pack 'file' replaces the bundled pack 'file'" in health[0]
-    assert "the project's server 'hub' stands in for yours of that name" in health[-1]
+    assert "the project's server 'hub' replaces yours of that name" in health[-1]
 
 
 def test_secrets_are_named_and_never_shown(onetool: OneTool) -> None:

@@ -141,7 +141,7 @@ def test_a_variable_that_no_variable_can_be_called_is_left_out(around: Surroundi
     server = cursor(around, {"command": "x", "env": {name: "abcdefgh", "OK_KEY": "abcdefgh"}})
     assert server.entry["env"] == {"OK_KEY": "${OK_KEY}"}
     assert server.secrets == {"OK_KEY": "abcdefgh"}
-    assert any("no variable can be called so" in note for note in server.notes)
+    assert any("not a valid variable name" in note for note in server.notes)
 
 
 @pytest.mark.parametrize("link", [".cursor", ".cursor/mcp.json"])

@@ -56,7 +56,7 @@ async def _health(settings: Engines) -> dict[str, Any]:
 
 def _layers(exact: Mapping[str, Any]) -> Iterator[Finding]:
     if "missing" in exact:
-        yield Finding(AREA, "note", f"the exact engine cannot be had here: {exact['missing']}")
+        yield Finding(AREA, "note", f"the exact engine is unavailable here: {exact['missing']}")
         return
     advice: Mapping[str, str] = exact.get("to_enable", {})
     for layer, state in exact["layers"].items():
@@ -76,7 +76,7 @@ def kernel_findings() -> Iterator[Finding]:
     if bwrap := shutil.which("bwrap"):
         yield Finding("system", "ok", f"bubblewrap: {bwrap}")
     else:
-        missing = "bubblewrap is not installed: programs are held without namespaces"
+        missing = "bubblewrap is not installed: programs run without namespaces"
         yield Finding("system", "note", missing, "install the package 'bubblewrap'")
     for name, bad in SWITCHES.items():
         if _switch(name) == bad:

@@ -41,7 +41,7 @@ MAX_ANCESTORS = 100
 
 @dataclass(frozen=True)
 class Orphan:
-    """A process of ours whose server, as it was told at its start, is none of its ancestors."""
+    """A process of ours whose server, as named at its start, is not one of its ancestors."""
 
     pid: int
     kind: str
@@ -58,7 +58,7 @@ def orphan_findings() -> Iterator[Finding]:
         text = f"{orphan.kind} {orphan.pid} has outlived its server {orphan.server}"
         yield Finding("processes", "problem", text, f"kill {orphan.pid}", partial(_end, orphan))
     if not found:
-        yield Finding("processes", "ok", "no process of an ended server is left")
+        yield Finding("processes", "ok", "no processes of ended servers are left")
 
 
 def orphans() -> Iterator[Orphan]:
@@ -132,7 +132,7 @@ def leftover_findings(app: Workspace) -> Iterator[Finding]:
     kinds = {
         f"copies of packs, not used for {PACK_DAYS} days": _old_packs(app.paths.global_dir / PACKS),
         "half-written files": [*_half_written(app.paths.global_dir), *_half_written(app.paths.global_dir / PACKS)],
-        "stored results whose time is over": _expired(loaded.results_dir, loaded.below, output.result_ttl),
+        "expired stored results": _expired(loaded.results_dir, loaded.below, output.result_ttl),
     }
     for kind, found in kinds.items():
         if found:

@@ -55,7 +55,7 @@ def uv_findings(needed: bool) -> Iterator[Finding]:
     uv = find_uv(os.environ)
     if uv is None:
         state = "problem" if needed else "note"
-        yield Finding("uv", state, "uv is not found: packs cannot get their dependencies", "pip install uv")
+        yield Finding("uv", state, "uv was not found: packs cannot get their dependencies", "pip install uv")
         return
     try:
         asked = subprocess.run([uv, "--version"], capture_output=True, text=True, timeout=UV_SECONDS, check=True)

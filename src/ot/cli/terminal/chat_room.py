@@ -116,7 +116,7 @@ class ChatScreen(ChatWatcher):
     def greet(self, model: str, tools: int) -> None:
         """Say who is there."""
         offered = f"{tools} tools" if tools else "the tool run"
-        self._print(f"{model} with {offered}. Ctrl-C stops an answer, twice leaves.", "dim")
+        self._print(f"{model} with {offered}. Ctrl-C stops an answer, twice exits.", "dim")
 
     def said(self, text: str) -> None:
         """Show a piece of the answer."""
@@ -137,7 +137,7 @@ class ChatScreen(ChatWatcher):
 
     def end(self, answer: ChatAnswer) -> None:
         """Show what the answer cost."""
-        cut = ", cut at its longest (chat.max_tokens)" if answer.stop in ("max_tokens", "length") else ""
+        cut = ", cut off at chat.max_tokens" if answer.stop in ("max_tokens", "length") else ""
         self._print(f"{answer.usage.input:,} tokens read, {answer.usage.output:,} written{cut}", "dim")
 
     def fail(self, why: str) -> None:

@@ -125,7 +125,7 @@ def _pack(inventory: Inventory, name: str, file: str, known: Known) -> dict[str,
     elif metadata.dependencies:
         words["installs"] = list(metadata.dependencies)
     if metadata and metadata.needs_consent:
-        words["installs from"] = "elsewhere than your own package index: see its file"
+        words["installs from"] = "sources other than your own package index: see its file"
     return words | _replaces(name in known.packs, f"{known.packs.get(name, '')} '{name}'")
 
 
@@ -199,5 +199,5 @@ def _diff(old: bytes | None, new: bytes | None) -> list[str]:
 
 def _difference(old: Sequence[str], new: Sequence[str]) -> list[str]:
     lines = [line.rstrip("\n") for line in difflib.unified_diff(old, new, n=1, lineterm="")][2:]
-    rest = [f"and {len(lines) - MAX_DIFF:,} lines more: look at the file"] if len(lines) > MAX_DIFF else []
+    rest = [f"and {len(lines) - MAX_DIFF:,} more lines: look at the file"] if len(lines) > MAX_DIFF else []
     return [*map(shown, lines[:MAX_DIFF]), *rest]

@@ -126,7 +126,7 @@ class _Taking:
         entry = self._over_http(given) if not given.get("command") else self._as_process(given)
         if given.get("disabled") is True or given.get("enabled") is False:
             entry["enabled"] = False
-            self._notes.append("disabled there, and here too")
+            self._notes.append("disabled there, so disabled here too")
         return entry
 
     def _over_http(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -182,7 +182,7 @@ class _Taking:
     def _texts(self, key: str, given: Any, *, of_environment: bool = False) -> dict[str, str]:
         found = {name: _scalar(value) for name, value in table(given).items()}
         if key == "env" and (odd := [name for name in found if not NAME.fullmatch(name)]):
-            self._notes.append(f"env without {', '.join(map(repr, odd))}: no variable can be called so")
+            self._notes.append(f"env without {', '.join(map(repr, odd))}: not a valid variable name")
             found = {name: value for name, value in found.items() if name not in odd}
         return {
             name: self._text(f"{key}.{name}", text, of_environment=of_environment)
@@ -216,7 +216,7 @@ class _Taking:
         if kind in plain:
             return plain[kind]
         if rest is not None and not rest.startswith("-"):
-            self._notes.append(f"{key}: {found[0]} is not known here, put it right")
+            self._notes.append(f"{key}: {found[0]} is not known here; correct it")
         return found[0]
 
     def _note_reference(self, key: str, name: str, default: str | None, *, of_environment: bool) -> None:

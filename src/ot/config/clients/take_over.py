@@ -92,7 +92,7 @@ def _unless_off(server: FoundServer, off: Collection[tuple[str, bool]]) -> Found
     is_off = (server.name, False) in off or (server.place.repository and (server.name, True) in off)
     if not is_off or not server.entry:
         return server
-    notes = (*server.notes, "disabled there, and here too")
+    notes = (*server.notes, "disabled there, so disabled here too")
     return replace(server, entry={**server.entry, "enabled": False}, notes=notes)
 
 
@@ -124,7 +124,7 @@ def _read(place: ClientFile, around: Surroundings) -> tuple[bytes | None, str]:
         return read_regular(place.file, MAX_BYTES, follow=True).data, ""
     except (FileNotFoundError, NotADirectoryError):
         linked = place.repository and os.path.lexists(place.file)
-        return None, f"{place.file} lies behind a link and was not read" if linked else ""
+        return None, f"{place.file} is behind a link and was not read" if linked else ""
     except OSError as error:
         return None, f"{place.file} cannot be read: {error.strerror or error}"
 

@@ -1,4 +1,4 @@
-"""Backend: the seam between the door and whatever carries a call out."""
+"""Backend: the seam between the door and whatever carries out a call."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["Backend", "CallContext"]
 
 
 class Backend(Protocol):
-    """Carries calls out; knows nothing of who asked."""
+    """Carries out calls; knows nothing about who asked."""
 
     async def prepare(self, tool: Tool, context: CallContext) -> None:
-        """Return when *tool* can be called; what has to be installed or started first has deadlines of its own."""
+        """Return when *tool* can be called; installing or starting something first has separate deadlines."""
         ...
 
     async def call(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:

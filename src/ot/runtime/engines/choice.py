@@ -106,7 +106,7 @@ class EngineChoice:
 
     def _fall_back(self, error: EngineCrashed) -> None:
         self._why_not = str(error)
-        logger.warning("programs run in the portable engine, the exact one cannot be used: %s", error)
+        logger.warning("programs run in the portable engine, the exact one is unavailable: %s", error)
         if not ExactEngine.missing_here():
             self._news = f"note: programs run in the portable engine: {FELL_BACK}: {error}. ot.reload() tries it again"
 

@@ -25,7 +25,7 @@ NO_VALUE = NoValue()
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a program came to: its value, what it printed, and what it asked of the reply."""
+    """The result of a program: its value, what it printed, and its wishes for the reply."""
 
     value: Any = NO_VALUE
     printed: str = ""
@@ -35,7 +35,7 @@ class Outcome:
     tolerated: tuple[str, ...] = ()
     """The rows of the table of tolerances that the engine used."""
     notes: tuple[str, ...] = ()
-    """What whoever reads the reply must know beside it."""
+    """Notes for the reader of the reply."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Missing:
 
 
 class Reach(Protocol):
-    """All that a program can reach: packs by name, their members, and calls through the door."""
+    """Everything a program can reach: packs by name, their members, and calls through the door."""
 
     def has_pack(self, name: str) -> bool:
         """Return whether *name* is a pack."""
@@ -71,18 +71,18 @@ class Reach(Protocol):
     ) -> Any:
         """Return the value of a tool call; raise ToolError, or RunError when the run itself must end.
 
-        *line* is where the call stands in the program, if the engine knows it.
+        *line* is the call's line in the program, if the engine knows it.
         """
         ...
 
     async def file(self, step: str, arguments: Mapping[str, Any]) -> Any:
-        """Return what one step of Python's own file functions comes to; raise as ``call``."""
+        """Return the result of one operation of Python's own file functions; raise as ``call`` does."""
         ...
 
 
 @dataclass(frozen=True)
 class EngineHealth:
-    """How an engine is."""
+    """The state of an engine."""
 
     name: str
     status: str = "ok"
@@ -90,7 +90,7 @@ class EngineHealth:
 
 
 class EngineSession(Protocol):
-    """Variables that one program leaves to the next; its programs run one at a time."""
+    """Variables that one program leaves for the next; its programs run one at a time."""
 
     @property
     def lost(self) -> str:
@@ -111,7 +111,7 @@ class EngineSession(Protocol):
 
 
 class StillbornRun(EngineCrashed):
-    """The process died before it had begun with the program: another can run it."""
+    """The process died before it had started the program: another can run it."""
 
 
 class Engine(Protocol):
@@ -119,7 +119,7 @@ class Engine(Protocol):
 
     @property
     def name(self) -> str:
-        """The engine's name, as replies and health tell it."""
+        """The engine's name, as replies and health show it."""
         ...
 
     def refuse(self, program: Program, reach: Reach) -> None:
@@ -131,7 +131,7 @@ class Engine(Protocol):
         ...
 
     async def run(self, program: Program, reach: Reach, limits: Limits, deadline: Deadline) -> Outcome:
-        """Return the outcome, by *deadline*, which moves on while the user is asked something.
+        """Return the outcome, by *deadline*, which is extended while the user is asked something.
 
         Raises:
             RunError: The program ended without one; what it printed is in ``printed`` of the error.
@@ -143,7 +143,7 @@ class Engine(Protocol):
         ...
 
     async def health(self) -> EngineHealth:
-        """Return how the engine is, at once."""
+        """Return the engine's state, at once."""
         ...
 
     async def aclose(self) -> None:

@@ -1,6 +1,6 @@
 """What a jailed program asks of Linux and must not get: data, a program that tries it, and the table for the page.
 
-``PYTHONPATH=src python tests/runtime/engines/forked/linux_probes.py`` prints the table of docs/explanation/security.md.
+``PYTHONPATH=src python tests/runtime/engines/forked/linux_probes.py`` prints the table of docs/reference/jail.md.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ def places() -> Places:
     """Return where groups can be made here."""
     found = own_places()
     if not found.found:
-        pytest.skip(f"no control group can be had here: {found.why_not}")
+        pytest.skip(f"no control group is available here: {found.why_not}")
     return found
 
 

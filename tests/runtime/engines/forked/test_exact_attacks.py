@@ -19,7 +19,7 @@ from ot.runtime.engines.forked.exact import ALWAYS
 from ot.runtime.engines.forked.jail.syscalls import ALLOWED, AUDIT_ARCH, CHECKED, number
 from system_package import require_programs
 
-PAGE = Path(__file__).parents[4] / "docs" / "explanation" / "security.md"
+PAGE = Path(__file__).parents[4] / "docs" / "reference" / "jail.md"
 ENDS = {"value", "ProgramFailed", "LimitExceeded", "EngineCrashed"}
 MAX_PAUSE_SECONDS = 1.5
 """0.1 to 0.3 s were measured; time in which others had the processors does not count."""

@@ -86,8 +86,8 @@ REFUSED = {
     "dict(**x, a=1)": "k=v after ** comes first",
     "type(e) == ValueError": "type(error) is never equal to an exception's class",
     "ValueError('a', 1)": "an exception takes at most one text",
-    "import re\nre.sub('(a)', r'\\1b', x)": "the replacement must be written out, and a backslash in it is only safe",
-    "import re\nre.sub('a', lambda m: 'b', x)": "the replacement must be written out",
+    "import re\nre.sub('(a)', r'\\1b', x)": "the replacement must be a literal, and a backslash in it is only safe",
+    "import re\nre.sub('a', lambda m: 'b', x)": "the replacement must be a literal",
     "import re\nre.findall('a*', x)": "a pattern that can match nothing finds fewer matches",
     "import re\np = re.compile('a*')\np.split(x)": "a pattern that can match nothing finds fewer matches",
     "import re\nre.match(r'a\\Z', x)": "\\Z also matches before a last newline",
@@ -100,7 +100,7 @@ REFUSED = {
     "return range(3)": "range() leaves the program as text, not as a list",
     "d = {}\n{'names': d.keys()}": ".keys(), .values() or .items() leaves the program as text, not as a list",
     "web.find(ids=range(3))": "range() leaves the program as text, not as a list",
-    "web.find(key=lambda x: x)": "a function cannot be given to a tool",
+    "web.find(key=lambda x: x)": "a function cannot be passed to a tool",
     "try: assert x > 1, 'm'\nexcept AssertionError as e: str(e)": "a caught assert has more text than its message",
 }
 
@@ -157,7 +157,7 @@ WHEN_REACHED = {
     "d = {'a': 1}\nsorted(d, key=d.get if d else web)": "there is no dict.get",
     "try: int('x')\nexcept ValueError as e: e.__reduce__()": "there is no ValueError.__reduce__",
     "import json\ntry: json.loads('{')\nexcept json.JSONDecodeError as e: e.pos": "there is no json.JSONDecodeError",
-    "object()": "object() cannot be made",
+    "object()": "object() cannot be created",
     "'é'.encode('latin-1')": "there is no encoding latin-1",
     "def f(): pass\nf.__name__": "there is no function.__name__",
     "def f(): pass\nf.calls = 1": "there is no function.calls",

@@ -56,7 +56,7 @@ class GroupReport:
 
 
 class JailGroup:
-    """Groups in every hierarchy where they can be had; a zygote joins them before it starts."""
+    """Groups in every hierarchy where they are available; a zygote joins them before it starts."""
 
     def __init__(self, places_for_programs: int, places: Places | None = None) -> None:
         """Make the groups, for so many processes at a time, and remove those of servers that are gone."""

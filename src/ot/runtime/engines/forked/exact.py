@@ -49,7 +49,7 @@ class ExactEngine(ForkedEngine):
     ) -> None:
         """Use bubblewrap's namespaces where they work, unless *namespaces* is off; programs may import *packages*.
 
-        A control group bounds all processes together, those of *sessions* too, where it can be had and *cgroup* is on.
+        A control group bounds all processes together, those of *sessions* too, where available and *cgroup* is on.
         Every zygote must show that the layers that are always there hold, and *require_layers*; for *options* see
         ForkedEngine.
         """

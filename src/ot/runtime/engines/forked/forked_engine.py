@@ -125,7 +125,7 @@ class ForkedSession:
     def lost(self) -> str:
         """Why the variables are gone; empty while they are kept."""
         if not self._why and self._child is not None and not self._child.is_alive():
-            self._why = "its process ended, or a thread of an earlier program went on by itself"
+            self._why = "its process ended, or a thread of an earlier program kept running"
             self._child.kill()
         return self._why
 

@@ -88,7 +88,7 @@ class ForkedRun:
         """Return the outcome, within the run's clocks.
 
         Raises:
-            RunError: There is none.
+            RunError: The program ended without one.
         """
         self._child = child
         self._cpu_before = child.cpu_seconds()
@@ -201,7 +201,7 @@ class ForkedRun:
         if message["t"] != "end":
             raise ValueError("no such notice")
         if type(dropped := message.get("dropped", 0)) is not int or dropped < 0:
-            raise ValueError("a count that is none")
+            raise ValueError("a malformed count")
         self.printed.drop(dropped)
         if "error" in message:
             return self._end(self._explained(*message["error"]))
@@ -225,12 +225,12 @@ class ForkedRun:
     def _print(self, text: Any) -> None:
         # The child itself sends nothing empty, and nothing beyond the cap: whatever does is no print of ours.
         if type(text) is not str or not text or self._characters > self.limits.print_bytes:
-            raise ValueError("a print that is none")
+            raise ValueError("a malformed print")
         self._characters += len(text)
         self.printed("stdout", text)
 
     def _malformed(self, error: Exception) -> None:
-        self._end(EngineCrashed(f"the process that ran the program sent a message that is none: {error}"[:200]))
+        self._end(EngineCrashed(f"the process that ran the program sent a malformed message: {error}"[:200]))
 
     def _lost(self, death: Death) -> None:
         self._gone = death

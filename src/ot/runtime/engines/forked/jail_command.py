@@ -1,4 +1,4 @@
-"""The commands that start a zygote: in namespaces of its own where they can be had, and without."""
+"""The commands that start a zygote: in its own namespaces where they are available, and without."""
 
 from __future__ import annotations
 

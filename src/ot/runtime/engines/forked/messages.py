@@ -24,7 +24,7 @@ TAG = b'"$ot"'
 VALUE_FIRST, AFTER_VALUE = b'{"v":', b',"magic":'
 """How the child writes the message that its value is in."""
 MALFORMED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
-"""What reading a message raises that is none."""
+"""What reading a malformed message raises."""
 
 
 FILES = "<files>"
@@ -113,7 +113,7 @@ def _large_notice(payload: bytes) -> tuple[dict[str, Any], Unread]:
 def _message(payload: bytes) -> dict[str, Any]:
     message = _loaded(payload)
     if type(message) is not dict:
-        raise ValueError("a message is no object")
+        raise ValueError("a message is not an object")
     return message  # pyright: ignore[reportUnknownVariableType] - of JSON types
 
 

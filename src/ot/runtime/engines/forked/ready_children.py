@@ -113,7 +113,7 @@ class ReadyChildren:
         await zygote.aclose()
         self._drop_ready()
         if len(self._starts) == MAX_STARTS and time.monotonic() - self._starts[0] < 60:
-            raise EngineCrashed("the engine's zygote dies again and again; see the server's log")
+            raise EngineCrashed("the engine's zygote keeps dying; see the server's log")
         logger.warning("the engine's zygote had died and is started again")
 
     async def prepare(self, room: Room) -> None:
@@ -129,7 +129,7 @@ class ReadyChildren:
 
         Raises:
             TimeoutError: None became free in time.
-            EngineCrashed: There is none to be had.
+            EngineCrashed: None is available.
         """
         async with asyncio.timeout(min(self._queue_seconds, deadline - time.monotonic())):
             await self._places.acquire()
@@ -174,7 +174,7 @@ class ReadyChildren:
         """Return a child that whoever asks keeps and kills; it takes no run's place.
 
         Raises:
-            EngineCrashed: There is none to be had.
+            EngineCrashed: None is available.
         """
         why = ""
         for _ in range(2):

@@ -166,7 +166,7 @@ class ZygoteProcess:
         """Return a new child under these limits, which has yet to lock itself up.
 
         Raises:
-            EngineCrashed: There is none to be had.
+            EngineCrashed: None is available.
         """
         await self._turns.acquire()  # given back by the answer, also when nobody waits for it any more
         if self._loop is None:

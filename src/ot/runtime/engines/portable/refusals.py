@@ -27,7 +27,7 @@ SYNTAX: Final = {
     "exception groups": "use except",
     "type aliases": "leave the alias out",
     "class inheritance": "repeat what you need; raise ValueError('...')",
-    "method decorators": "write a plain method, or a function outside of the class",
+    "method decorators": "write a plain method, or a function outside the class",
     "class bodies": "move the rest out of the class",
     "complex class variable": "write one name = value for each",
     "wildcard imports": "name what you import",
@@ -48,7 +48,7 @@ RAISED: Final = (
     (r"'float' object cannot be interpreted as an integer", r"\btimedelta\(", Rule(
         "timedelta() takes whole numbers", "use a smaller unit: timedelta(minutes=90)")),
     (r"cannot create 'object' instances", "", Rule(
-        "object() cannot be made", "use a value that cannot occur, such as a list of its own: MISSING = []")),
+        "object() cannot be created", "use a value that cannot occur, such as a list of its own: MISSING = []")),
     (r"no such group", r"\.(?:start|end|span)\(['\"]", Rule(
         ".start(), .end() and .span() take no name", "use .group('name'), or the number of the group")),
     (r"re\.Match\.groups\(\) takes no .*", "", Rule(".groups() takes no default", "use .groups() and a check")),
