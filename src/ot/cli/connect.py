@@ -16,6 +16,7 @@ from ot.cli.terminal import confirm, echo, echo_either, fail
 from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
+    from ot.cli.connecting.client_screen import ClientPlan
     from ot.config.clients.connection import ClientChange, EntryWanted
     from ot.config.clients.connection_notes import ConnectionNotes
     from ot.config.clients.known_clients import Client
@@ -52,7 +53,7 @@ def connect(
     CLIENT is claude-code, claude-desktop, cursor, vscode, codex, windsurf, zed or gemini-cli. Comments, order and all
     other settings stay as they are; onetool disconnect restores the file.
     """
-    from ot.cli.terminal.client_screen import cost_rows, show_costs, show_pasted
+    from ot.cli.connecting.client_screen import cost_rows, show_costs, show_pasted
 
     desk = _Desk.here(clients, all_clients, wanted := _wanted(cwd, name))
     if show_block or show_link:
@@ -161,23 +162,12 @@ def _wanted(cwd: str, name: str) -> EntryWanted:
 # ---------------------------------------------------------------- planning, showing, writing
 
 
-@dataclass(frozen=True)
-class ClientPlan:
-    """The change of one client's file, and what was in it."""
-
-    change: ClientChange
-    servers: tuple[str, ...]
-    """Those in the file, OneTool aside."""
-    held: Mapping[str, str]
-    """Those that OneTool has too, with their names there."""
-    was_entered: bool
-
-
 def _plan(desk: _Desk, client: Client, take_out: bool | None, *, asks: bool) -> ClientPlan | None:
     return desk.attempt(lambda: _planned(desk, client, take_out, asks=asks))
 
 
 def _planned(desk: _Desk, client: Client, take_out: bool | None, *, asks: bool) -> ClientPlan:
+    from ot.cli.connecting.client_screen import ClientPlan
     from ot.config.clients.client_file import read_from_disk, server_list
     from ot.config.clients.connection import own_name_in, plan_connect
     from ot.config.clients.held_servers import held_servers
@@ -205,7 +195,7 @@ def _carry_out(
     desk: _Desk, changes: Sequence[ClientChange], done: str, *, dry_run: bool, yes: bool, as_json: bool
 ) -> list[dict[str, Any]]:
     """Show *changes*, ask, write them, and return what was done."""
-    from ot.cli.terminal.client_screen import sentence, told_of
+    from ot.cli.connecting.client_screen import sentence, told_of
     from ot.config.clients.connection import write_change
 
     diffs = [_diff(desk, change) for change in changes]

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ot.cli.terminal import Screen, echo, echo_json, fail
 
 if TYPE_CHECKING:
-    from ot.cli.connect import ClientPlan
     from ot.config.clients.connection import ClientChange, EntryWanted
     from ot.config.clients.known_clients import Client
     from ot.config.clients.server_entry import Surroundings
     from ot.config.paths import Paths
+
+
+@dataclass(frozen=True)
+class ClientPlan:
+    """The change of one client's file, and what was in it."""
+
+    change: ClientChange
+    servers: tuple[str, ...]
+    """Those in the file, OneTool aside."""
+    held: Mapping[str, str]
+    """Those that OneTool has too, with their names there."""
+    was_entered: bool
 
 
 def told_of(change: ClientChange, done: str, backup: Path | None, diff: list[str], *, written: bool) -> dict[str, Any]:
@@ -86,7 +98,7 @@ def _pasted(client: Client, around: Surroundings, wanted: EntryWanted) -> dict[s
 
 def cost_rows(plans: Sequence[ClientPlan], paths: Paths) -> list[dict[str, Any]]:
     """Return what the servers of each client put before its model, before the change and after it."""
-    from ot.cli.diagnosis.client_cost import ContextCost, cost_of_servers, own_cost
+    from ot.cli.connecting.client_cost import ContextCost, cost_of_servers, own_cost
 
     own = own_cost(paths) if plans else ContextCost()
     rows: list[dict[str, Any]] = []
