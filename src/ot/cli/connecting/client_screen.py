@@ -30,7 +30,7 @@ class ClientPlan:
 
 
 def told_of(change: ClientChange, done: str, backup: Path | None, diff: list[str], *, written: bool) -> dict[str, Any]:
-    """Return what was *done* for a program, or would be."""
+    """Return what was *done*, for a program."""
     return {
         "client": change.client.name,
         "file": str(change.file.path),
@@ -53,18 +53,22 @@ def sentence(told: Mapping[str, Any], client: Client) -> str:
     if told["done"] == "nothing":
         return f"{client.title}: nothing was written to {place}."
     backup = f"; as it was: {told['backup']}" if told["backup"] else ""
-    more = f" Next: {client.afterwards}." if told["done"] == "connected" else ""
-    return f"{client.title}: {told['done']} in {place}{backup}.{more}"
+    if told["done"] == "disconnected":
+        return f"{client.title}: disconnected in {place}{backup}."
+    elsewhere = "" if client.has_project else f" {client.title} starts it in no project: --cwd gives it a directory."
+    return f"{client.title}: connected in {place}{backup}. Next: {client.afterwards}.{elsewhere}"
 
 
 # ---------------------------------------------------------------- what to paste
 
 
 def show_pasted(
-    clients: Sequence[Client], around: Surroundings, wanted: EntryWanted, *, as_json: bool, only_link: bool
+    names: Sequence[str], around: Surroundings, wanted: EntryWanted, *, as_json: bool, only_link: bool
 ) -> None:
     """Print the block of each client, or the link that enters it, on standard output; where it goes beside that."""
-    blocks = [_pasted(client, around, wanted) for client in clients]
+    from ot.config.clients.known_clients import CLIENTS
+
+    blocks = [_pasted(CLIENTS[name], around, wanted) for name in names]
     if only_link and (without := [block["client"] for block in blocks if not block["link"]]):
         fail(f"there is no link for {', '.join(without)}: use onetool connect, or --print", 2)
     if as_json:
