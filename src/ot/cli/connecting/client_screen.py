@@ -125,11 +125,16 @@ def show_costs(rows: Sequence[Mapping[str, Any]]) -> None:
     lines: list[Sequence[str]] = []
     for row in rows:
         for when in ("before", "after"):
-            cost = row[when]
-            more = "+" if cost["unknown"] else ""
-            figures = (f"{cost['tools']}{more}", f"{cost['estimated_tokens']:,}{more}")
-            lines.append((f"{row['client']} {when}", str(cost["servers"]), *figures))
+            lines.append((f"{row['client']} {when}", str(row[when]["servers"]), *_figures(row[when])))
     Screen().table(columns, lines)
     echo("Tokens are estimated at 4 characters each, for definitions sent in full; some clients defer them.", err=True)
     if unknown := sorted({name for row in rows for name in (*row["before"]["unknown"], *row["after"]["unknown"])}):
-        echo(f"Not counted, for OneTool has never listed their tools: {json.dumps(unknown)[1:-1]}.", err=True)
+        echo(f"Not counted, for OneTool has not listed their tools yet: {json.dumps(unknown)[1:-1]}.", err=True)
+
+
+def _figures(cost: Mapping[str, Any]) -> tuple[str, str]:
+    """Return tools and tokens; a plus stands for the servers that are not counted."""
+    if cost["unknown"] and not cost["tools"]:
+        return "unknown", "unknown"
+    more = "+" if cost["unknown"] else ""
+    return f"{cost['tools']}{more}", f"{cost['estimated_tokens']:,}{more}"
