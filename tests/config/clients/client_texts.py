@@ -14,12 +14,13 @@ COMMENTS = ("// a note, } ]", '// "onetool": {', "//", "/* one */", '/* "x": { *
 OTHER_KEYS = ("theme", "numStartups", "projects", "x", "mcpServer", "Servers")
 
 
-@st.composite
-def json_gaps(draw: st.DrawFn, newline: str) -> str:
+def json_gaps(newline: str) -> st.SearchStrategy[str]:
     """Return blanks and comments, as they may stand between any two tokens."""
-    parts = draw(st.lists(st.sampled_from(("", " ", "\t", "    ", newline, *COMMENTS)), max_size=3))
     # A comment to the end of its line needs one.
-    return "".join(part.replace("\n", newline) + (newline if part.startswith("//") else "") for part in parts)
+    notes = [comment + "\n" if comment.startswith("//") else comment for comment in COMMENTS]
+    pieces = ["", " ", "\t", "\n", "\n    ", *notes]
+    gaps = [one + other for one in pieces for other in pieces]
+    return st.sampled_from([gap.replace("\n", newline) for gap in gaps])
 
 
 @st.composite
