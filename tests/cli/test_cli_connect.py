@@ -54,6 +54,15 @@ def test_no_secret_of_a_neighbour_is_shown(onetool: OneTool) -> None:
     assert TOKEN not in ended.out + ended.err
 
 
+def test_a_file_of_one_long_line_is_not_shown_whole(onetool: OneTool) -> None:
+    long = json.dumps({"history": ["x" * 500], "apiKey": "abcdefgh", "mcpServers": {"a": {"command": "b"}}})
+    write(onetool.home / ".claude.json", long)
+    ended = onetool("connect", "claude-code", "--yes")
+    assert f'+onetool: {{"type": "stdio", "command": "{LAUNCHER}", "args": ["serve"]}}' in ended.out
+    assert "xxx" not in ended.out
+    assert "abcdefgh" not in ended.out
+
+
 def test_a_dry_run_writes_nothing(onetool: OneTool) -> None:
     file = write(cursor_file(onetool), CURSOR)
     ended = onetool("connect", "cursor", "--dry-run")
@@ -123,6 +132,13 @@ def test_all_means_those_that_are_here(onetool: OneTool, monkeypatch: pytest.Mon
     assert [(each["client"], each["done"]) for each in told["clients"]] == [
         ("cursor", "connected"), ("gemini-cli", "connected")
     ]  # fmt: skip
+
+
+def test_a_configuration_that_cannot_be_used_keeps_nobody_from_connecting(onetool: OneTool) -> None:
+    write(onetool.project / "onetool.yaml", "limits: nonsense\n")
+    ended = onetool("connect", "cursor", "--yes")
+    assert ended.code == 0, ended.err
+    assert cursor_file(onetool).exists()
 
 
 def test_a_client_has_to_be_named_and_known(onetool: OneTool) -> None:
