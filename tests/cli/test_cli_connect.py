@@ -150,7 +150,9 @@ def test_a_client_has_to_be_named_and_known(onetool: OneTool) -> None:
 
 
 def test_the_directory_to_work_in_can_be_given(onetool: OneTool) -> None:
-    onetool("connect", "claude-desktop", "--cwd", ".", "--yes")
+    hint = "Claude Desktop starts it in no project: --cwd gives it a directory."
+    assert hint in onetool("connect", "claude-desktop", "--yes").out
+    assert hint not in onetool("connect", "claude-desktop", "--cwd", ".", "--yes").out
     file = CLIENTS["claude-desktop"]
     (written,) = onetool.home.rglob(next(iter(file.files)).rpartition("/")[2])
     assert json.loads(written.read_text())["mcpServers"]["onetool"]["env"] == {"OT_CWD": str(onetool.cwd)}
