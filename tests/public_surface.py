@@ -7,6 +7,7 @@ Names and signatures are read from source, so that the list is the same on every
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import re
 import sys
@@ -19,7 +20,7 @@ from typing import Any
 import griffe
 import typer.main
 from fastmcp import Client
-from griffe import Alias, Attribute, Class, Function, GriffeLoader, Module
+from griffe import Alias, Attribute, Class, Function, GriffeLoader, Module, ModulesCollection
 
 from ot.cli.commands import app
 from ot.config import trust
@@ -40,6 +41,8 @@ SRC = ROOT / "src"
 FILE = ROOT / "tests" / "public_surface.json"
 PACKAGES = ("mcp_core", "onetool_run", "ot_sdk", "ot_sdk.testing")
 SPECIAL = ("__aenter__", "__aexit__", "__call__", "__enter__", "__exit__", "__init__", "__str__")
+OPTIONAL = re.compile(r"Optional\[(\w+)\]")
+"""Newer Pythons write it otherwise."""
 NOTES = ("title", "description", "examples")
 """What a schema tells people, and no program."""
 
@@ -50,17 +53,18 @@ def collect() -> Surface:
     """Return everything public, by kind and name."""
     with tempfile.TemporaryDirectory() as directory:
         run, packs = asyncio.run(_run_and_packs(Path(directory)))
+    modules = _modules()
     return {
         "commands": dict(sorted(_commands(typer.main.get_command(app), "onetool"))),
         "configuration": dict(_settings()),
         "distribution": _distribution(),
         "environment variables": dict.fromkeys(sorted(_variables()), "read"),
-        "errors": dict(_members("ot.errors", everything=True)),
+        "errors": {name: text for name, text in _members(modules, "ot.errors") if text.startswith("class(")},
         "formats": _formats(),
         "packs": packs,
-        "python": {name: text for package in PACKAGES for name, text in _members(package)},
+        "python": {name: text for package in PACKAGES for name, text in _members(modules, package)},
         "run": run,
-        "seams": {name: text for seam in _seams() for name, text in _members(seam, everything=True)},
+        "seams": {name: text for seam in _seams() for name, text in _members(modules, seam)},
     }
 
 
@@ -92,31 +96,40 @@ def _seams() -> list[str]:
     return re.findall(r"^::: (\S+)", (ROOT / "docs/reference/seams.md").read_text(encoding="utf-8"), re.MULTILINE)
 
 
-def _members(path: str, *, everything: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield the names that the module or object at *path* offers: its ``__all__``, or *everything* defined there."""
-    if not (SRC / path.partition(".")[0]).is_dir():
-        return
+def _modules() -> ModulesCollection:
+    """Return the packages with public names, of those that are there, parsed and not imported."""
     loader = GriffeLoader(search_paths=[SRC])
-    loader.load(path.partition(".")[0])
+    for name in sorted({"ot", *(package.partition(".")[0] for package in PACKAGES)}):
+        if (SRC / name).is_dir():
+            loader.load(name)
     loader.resolve_aliases(implicit=False)
-    found = loader.modules_collection[path]
+    return loader.modules_collection
+
+
+def _members(modules: ModulesCollection, path: str) -> Iterator[tuple[str, str]]:
+    """Yield what the module or object at *path* offers: the names of its ``__all__``, or all that it defines."""
+    if path.partition(".")[0] not in modules.members:
+        return
+    found = modules[path]
     if not isinstance(found, Module):
         yield from _described(path, found)
         return
-    exported = [str(name) for name in found.exports or ()]
-    names = exported or [name for name, member in found.members.items() if everything or not member.is_alias]
+    defined = (name for name, member in found.members.items() if not (member.is_alias or member.is_module))
+    names = [str(name) for name in found.exports or ()] or [name for name in defined if not name.startswith("_")]
     for name in sorted(names):
-        member = found.members[name]
-        if exported or not (name.startswith("_") or member.is_alias or member.is_module):
-            yield from _described(f"{path}.{name}", member)
+        yield from _described(f"{path}.{name}", found.members[name])
 
 
 def _described(name: str, found: griffe.Object | Alias) -> Iterator[tuple[str, str]]:
-    target = found.final_target if isinstance(found, Alias) else found
+    try:
+        target = found.final_target if isinstance(found, Alias) else found
+    except griffe.AliasResolutionError:
+        yield name, f"from {found.path}"  # another distribution's
+        return
     if isinstance(target, Function):
         yield name, f"{'async ' * ('async' in target.labels)}{target.signature()}"
     elif isinstance(target, Attribute):
-        yield name, f"{target.annotation or ''} = {target.value}" if target.is_module_attribute else _field(target)
+        yield name, _value(target)
     elif isinstance(target, Class):
         yield name, f"class({', '.join(map(str, target.bases))})"
         for member_name, member in target.members.items():
@@ -126,9 +139,11 @@ def _described(name: str, found: griffe.Object | Alias) -> Iterator[tuple[str, s
         yield name, str(getattr(target, "kind", "")).rpartition(".")[2].lower()
 
 
-def _field(attribute: Attribute) -> str:
-    optional = " (has a default)" if attribute.value is not None else ""
-    return f"{attribute.annotation or 'property'}{optional}"
+def _value(attribute: Attribute) -> str:
+    if "property" in attribute.labels:
+        return f"property -> {attribute.annotation}"
+    default = "" if attribute.value is None else f" = {attribute.value}"
+    return f"{attribute.annotation or 'value'}{default}"
 
 
 def _variables() -> set[str]:
@@ -149,9 +164,9 @@ def _commands(command: Any, name: str) -> Iterator[tuple[str, list[str]]]:
 def _parameter(parameter: Any) -> str:
     is_argument = parameter.param_type_name == "argument"
     names = parameter.name.upper() if is_argument else "/".join([*parameter.opts, *parameter.secondary_opts])
-    choices = f" {'|'.join(map(str, parameter.type.choices))}" if hasattr(parameter.type, "choices") else ""
-    many = " ..." if parameter.nargs == -1 or getattr(parameter, "multiple", False) else ""
-    return f"{names}: {parameter.type.name}{choices}{many}{' required' * bool(parameter.required)}"
+    kind = inspect.formatannotation(parameter.type_descriptor.annotation)
+    default = "" if parameter.default in (None, False) else f" = {parameter.default!r}"
+    return f"{names}: {kind}{' ...' * (parameter.nargs == -1)}{' required' * bool(parameter.required)}{default}"
 
 
 def _settings() -> Iterator[tuple[str, Any]]:
@@ -206,7 +221,7 @@ async def _run_and_packs(directory: Path) -> tuple[dict[str, Any], dict[str, Any
             run["resources"] = sorted([*resources, *(one.uri_template for one in templates)])
         packs = workspace.picture.registry.packs
         shown = {
-            tool.full_name: f"{signature_text(tool)}{' -> ' * bool(tool.returns)}{tool.returns}"
+            tool.full_name: OPTIONAL.sub(r"\1 | None", signature_text(tool))
             for pack in packs.values()
             for tool in pack.tools.values()
         }

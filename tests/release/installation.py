@@ -42,15 +42,13 @@ class Installation:
         """Where its packages are."""
         return next(self.environment.glob("lib/python*/site-packages"))
 
-    def run(self, *command: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a program of the environment in an empty directory, as a user without this checkout would."""
         work = self.environment / "work"
         work.mkdir(exist_ok=True)
         environ = {"HOME": str(work), "PATH": f"{self.environment / 'bin'}:{os.environ['PATH']}"}
         program = [str(self.environment / "bin" / command[0]), *command[1:]]
-        return subprocess.run(
-            program, cwd=work, env=environ, input=stdin, capture_output=True, text=True, timeout=SECONDS
-        )
+        return subprocess.run(program, cwd=work, env=environ, capture_output=True, text=True, timeout=SECONDS)
 
     def answers(self, *command: str) -> str:
         """Return what a command prints that must succeed."""
@@ -92,8 +90,8 @@ def ready_for_pip(environment: Path) -> Installation:
 
     uv puts the dependencies there: pip would download each of them, which takes longer than all checks together may.
     """
-    _checked([sys.executable, "-m", "venv", str(environment)], dict(OUTSIDE))
-    _install(environment, *BACKEND, "--requirements", str(ROOT / "pyproject.toml"))
+    uv("venv", "--quiet", "--python", sys.executable, str(environment))
+    _install(environment, "pip", *BACKEND, "--requirements", str(ROOT / "pyproject.toml"))
     return Installation(environment)
 
 

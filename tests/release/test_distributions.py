@@ -37,12 +37,6 @@ except SystemExit:
 tops = lambda names: sorted({name.partition(".")[0] for name in names} - set(sys.stdlib_module_names))
 sys.stderr.write(repr({"import": tops(before), "command": tops(sys.modules)}))
 """
-PROGRAM_MEETS_CLIENT = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
-}
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -99,12 +93,6 @@ def test_the_wheel_installed_by_uv_works(by_uv: Installation) -> None:
     assert by_uv.answers("onetool", "run", "1+1") == "2"
 
 
-def test_the_installed_server_answers_a_client(by_uv: Installation) -> None:
-    ended = by_uv.run("onetool", "serve", stdin=json.dumps(PROGRAM_MEETS_CLIENT) + "\n")
-    assert ended.returncode == 0, ended.stderr
-    assert json.loads(ended.stdout.splitlines()[0])["result"]["serverInfo"]["version"] == installed_version()
-
-
 def test_the_sdist_installed_by_uv_gives_the_same_files_as_the_wheel(
     built: Distributions, by_uv: Installation, tmp_path: Path
 ) -> None:
@@ -117,12 +105,11 @@ def test_wheel_and_sdist_installed_by_pip_work_and_pip_misses_nothing(
     built: Distributions, by_uv: Installation, tmp_path: Path
 ) -> None:
     environment = ready_for_pip(tmp_path / "env")
-    for distribution in (built.wheel, built.sdist):
-        local = ("--no-deps", "--no-index", "--no-build-isolation", "--force-reinstall")
+    local = ("--no-deps", "--no-index", "--no-build-isolation", "--no-compile", "--force-reinstall")
+    for distribution in (built.sdist, built.wheel):
         environment.answers("pip", "--disable-pip-version-check", "install", *local, str(distribution))
-        assert environment.answers("pip", "check") == "No broken requirements found."
-        assert environment.answers("onetool", "--version") == installed_version()
         assert environment.files_of_ours() == by_uv.files_of_ours()
+    assert environment.answers("pip", "check") == "No broken requirements found."
     assert environment.answers("onetool", "run", "1+1") == "2"
 
 

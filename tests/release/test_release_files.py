@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -89,9 +90,11 @@ def release_version(root: Path, *arguments: str) -> tuple[int, str]:
 @pytest.fixture
 def ready(tmp_path: Path) -> Path:
     """A copy of the files that name the version, as they are when a release is made."""
-    for name in ("pyproject.toml", "server.json", "CHANGELOG.md", ".ci/release_version"):
+    for name in ("pyproject.toml", "server.json", ".ci/release_version"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8").replace("(unreleased)", "(2026-12-01)"))
+        shutil.copy(ROOT / name, tmp_path / name)
+    notes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    (tmp_path / "CHANGELOG.md").write_text(notes.replace("(unreleased)", "(2026-12-01)"), encoding="utf-8")
     (tmp_path / "changelog.d").mkdir()
     return tmp_path
 
