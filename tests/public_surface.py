@@ -20,7 +20,7 @@ from typing import Any
 import griffe
 import typer.main
 from fastmcp import Client
-from griffe import Alias, Attribute, Class, Function, GriffeLoader, Module, ModulesCollection
+from griffe import Alias, Attribute, Class, Function, GriffeLoader, Module, ModulesCollection, TypeAlias
 
 from ot.cli.commands import app
 from ot.config import trust
@@ -135,8 +135,8 @@ def _described(name: str, found: griffe.Object | Alias) -> Iterator[tuple[str, s
         for member_name, member in target.members.items():
             if not member_name.startswith("_") or member_name in SPECIAL:
                 yield from _described(f"{name}.{member_name}", member)
-    else:
-        yield name, str(getattr(target, "kind", "")).rpartition(".")[2].lower()
+    elif isinstance(target, TypeAlias):
+        yield name, f"type {target.value}"
 
 
 def _value(attribute: Attribute) -> str:
