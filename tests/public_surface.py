@@ -117,7 +117,9 @@ def _members(modules: ModulesCollection, path: str) -> Iterator[tuple[str, str]]
     defined = (name for name, member in found.members.items() if not (member.is_alias or member.is_module))
     names = [str(name) for name in found.exports or ()] or [name for name in defined if not name.startswith("_")]
     for name in sorted(names):
-        yield from _described(f"{path}.{name}", found.members[name])
+        member = found.members[name]
+        # A function whose file is called as it is hides that file, and not the other way round.
+        yield from _described(f"{path}.{name}", member.members[name] if member.is_module else member)
 
 
 def _described(name: str, found: griffe.Object | Alias) -> Iterator[tuple[str, str]]:

@@ -36,6 +36,7 @@ def test_nothing_public_changed_unannounced(surface: Surface) -> None:
         ("packs", "file.read"),
         ("packs", "ot.help"),
         ("python", "mcp_core.Result.ok"),
+        ("python", "mcp_core.program_function"),
         ("python", "ot_sdk.call_tool"),
         ("python", "ot_sdk.testing.use"),
         ("run", "description, exact engine"),
