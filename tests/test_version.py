@@ -21,6 +21,7 @@ CLONE = "file:///home/me/one%20tool"
         ({"url": CLONE, "dir_info": {"editable": True}}, "--editable '/home/me/one tool[chat]'"),
         ({"url": "https://h/o.git", "vcs_info": {"vcs": "git"}}, "'onetool-run[chat] @ git+https://h/o.git'"),
         ({"url": "https://h/o.whl", "archive_info": {}}, "'onetool-run[chat] @ https://h/o.whl'"),
+        ({"url": "file:///o.whl", "archive_info": {}}, "'onetool-run[chat] @ file:///o.whl'"),
         ({}, "'onetool-run[chat]'"),
     ],
 )

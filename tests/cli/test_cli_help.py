@@ -32,7 +32,7 @@ def test_all_commands_are_known() -> None:
     expected = ["serve", "run", "init", "check", "trust", "untrust", "approve", "new", "dev", "stats", "logs", "config"]
     expected += ["chat", "listen", "doctor", "connect", "disconnect"]
     expected += ["add", "servers", "remove", "enable", "disable", "allow", "ask", "deny"]
-    assert {"", *expected, "new pack", "config schema"} == names
+    assert {"", *expected, "new pack", "config schema", "config migrate"} == names
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "onetool")

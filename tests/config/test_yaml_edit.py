@@ -220,3 +220,12 @@ def test_what_is_written_is_what_is_read(value: Any) -> None:
 
 def test_the_properties_own_eye_sees_comments() -> None:
     assert sorted(comments("# a\nb: 'x # y' # c\nd: |\n  # e\nf: g#h\n")) == ["# a", "# c"]
+
+
+# ---------------------------------------------------------------- keys
+
+
+def test_a_renamed_key_keeps_its_value_its_place_and_its_comments() -> None:
+    text = "# top\na: # why\n  b: 1 # one\n  # below\nc: [2]\n"
+    assert of(text).rename(("a",), "new").text == text.replace("a: # why", "new: # why")
+    assert of(text).rename(("a", "b"), "on").text == text.replace("b: 1", '"on": 1')

@@ -16,6 +16,7 @@ from ot.cli.doctor import doctor
 from ot.cli.init import init, schema
 from ot.cli.listen import listen
 from ot.cli.logs import logs
+from ot.cli.migrate import migrate
 from ot.cli.new import pack
 from ot.cli.policy import allow, ask, deny
 from ot.cli.run import run
@@ -82,8 +83,9 @@ new_group = typer.Typer(
 )
 new_group.command(epilog="Example: onetool new pack weather")(pack)
 app.add_typer(new_group, name="new")
-config_group = typer.Typer(help="Show things about the configuration.", no_args_is_help=True)
+config_group = typer.Typer(help="Show the configuration's schema, or bring it up to date.", no_args_is_help=True)
 config_group.command(epilog="Example: onetool config schema > onetool.schema.json")(schema)
+config_group.command(epilog="Example: onetool config migrate --dry-run")(migrate)
 app.add_typer(config_group, name="config")
 
 

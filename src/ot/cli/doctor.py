@@ -61,6 +61,7 @@ async def _examine() -> list[Finding]:
         return [
             Finding("configuration", "ok", files),
             *(Finding("configuration", "note", text) for text in loaded.warnings if "onetool trust" not in text),
+            *setup.migration_findings(paths),
             *setup.secrets_findings({*setup.default_secrets(paths), *loaded.secret_files}, paths.project_dir),
             *setup.trust_findings(paths),
             *await engine_findings(loaded.config.engines),

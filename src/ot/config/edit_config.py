@@ -56,14 +56,14 @@ def files_of(paths: Paths, *, use_global: bool) -> Directory:
     return Directory(directory, directory)
 
 
-def config_text(files: Directory) -> YamlText:
-    """Return the configuration file among *files*, or the template where there is none yet.
+def config_text(files: Directory, name: str = CONFIG_FILE) -> YamlText:
+    """Return the file *name* among *files*, or the template where there is none yet.
 
     Raises:
         ConfigError: It cannot be read.
     """
-    data = files.read(CONFIG_FILE)
-    file = files.root / CONFIG_FILE
+    data = files.read(name)
+    file = files.root / name
     if data is None:
         return YamlText(template(), file)
     parse(data, file)
@@ -77,10 +77,11 @@ def edit_config(
     use_global: bool,
     secrets: Mapping[str, str] | None = None,
     from_repository: bool = False,
+    name: str = CONFIG_FILE,
 ) -> Edited:
     """Apply *change* to the user's or the project's file, and add *secrets* to the file of secrets beside it.
 
-    What comes *from_repository* is never trusted by being written.
+    What comes *from_repository* is never trusted by being written. Another *name* is that of an included file.
 
     Raises:
         ConfigError: It cannot be read or written, or would not be usable afterwards; then nothing was changed.
@@ -88,7 +89,7 @@ def edit_config(
     files = files_of(paths, use_global=use_global)
     # The lock lies in the user's directory: another file in a project's would end its trust.
     with locked(paths.global_dir / "edit"):
-        return _Edit(paths, files, from_repository=from_repository).carry_out(change, secrets or {})
+        return _Edit(paths, files, name, from_repository=from_repository).carry_out(change, secrets or {})
 
 
 def kept_secrets(paths: Paths, *, use_global: bool) -> Mapping[str, str]:
@@ -98,7 +99,7 @@ def kept_secrets(paths: Paths, *, use_global: bool) -> Mapping[str, str]:
         ConfigError: They cannot be read.
     """
     files = files_of(paths, use_global=use_global)
-    layer = read_layer(_Overlaid(files, config_text(files).text.encode()))
+    layer = read_layer(_Overlaid(files, CONFIG_FILE, config_text(files).text.encode()))
     if files.below and not_for_projects(layer, files.root):
         return {}  # what such settings name is not read, and nothing can be written before they are put right
     return read_secrets(secrets_file_of(layer, files.root), below=files.below)[0]
@@ -114,17 +115,19 @@ def with_pattern(text: YamlText, rule: PolicyRule, pattern: str) -> YamlText:
 
 
 class _Edit:
-    def __init__(self, paths: Paths, files: Directory, *, from_repository: bool) -> None:
+    def __init__(self, paths: Paths, files: Directory, name: str, *, from_repository: bool) -> None:
         self._paths = paths
         self._files = files
+        self._name = name
         self._directory = files.root
-        self._file = files.root / CONFIG_FILE
+        self._file = files.root / name
         self._of_user = files.below is None
         self._from_repository = from_repository
         self._trust = Trust(paths.global_dir)
 
     def carry_out(self, change: Change, secrets: Mapping[str, str]) -> Edited:
-        before, old = None if self._of_user else self._trust.hashes(self._directory), config_text(self._files)
+        before = None if self._of_user else self._trust.hashes(self._directory)
+        old = config_text(self._files, self._name)
         new = change(old)
         layer = self._checked(new, secrets)
         is_new = not self._file.exists()
@@ -143,7 +146,7 @@ class _Edit:
         return Edited(self._file, changed, backup, kept.file if kept else None, trusted)
 
     def _checked(self, new: YamlText, secrets: Mapping[str, str]) -> Layer:
-        layer = read_layer(_Overlaid(self._files, new.text.encode()))
+        layer = read_layer(_Overlaid(self._files, self._name, new.text.encode()))
         refuse([*clashing_packs(layer.node), *([] if self._of_user else not_for_projects(layer, self._directory))])
         for name in secrets:
             if not NAME.fullmatch(name):
@@ -206,17 +209,18 @@ class _Edit:
 
 @dataclass(frozen=True, slots=True)
 class _Overlaid:
-    """A directory as it would be with another configuration file."""
+    """A directory as it would be with one file changed."""
 
     files: Directory
-    config: bytes
+    name: str
+    data: bytes
 
     @property
     def root(self) -> Path:
         return self.files.root
 
     def read(self, name: str) -> bytes | None:
-        return self.config if name == CONFIG_FILE else self.files.read(name)
+        return self.data if name == self.name else self.files.read(name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,18 @@ class YamlText:
         emptied = wanted if left or len(path) == 1 else _put(self.plain, path[:-1], None)
         return self._first(self._ways_to_remove(path), wanted, [f"remove {'.'.join(path)}"], emptied)
 
+    def rename(self, path: Keys, name: str) -> YamlText:
+        """Return it with the key at *path* called *name*; its value and the comments in it stay as they are.
+
+        Raises:
+            ConfigError: As for ``put``.
+        """
+        entries: dict[str, Any] = self.get(*path[:-1])
+        wanted = _put(self.plain, path[:-1], {name if key == path[-1] else key: entries[key] for key in entries})
+        key = _Nodes(self.text).key(path)
+        text = f"{self.text[: key.start_mark.index]}{flow(name)}{self.text[key.end_mark.index :]}"
+        return self._first(iter([text]), wanted, [f"rename {'.'.join(path)} to {name}"])
+
     def add_item(self, path: Keys, item: str) -> YamlText:
         """Return it with *item* at the end of the list at *path*.
 

@@ -10,8 +10,10 @@ from pathlib import Path
 
 from ot.cli.diagnosis import Finding
 from ot.cli.diagnosis.starts import StartOutcome
+from ot.config.migrations import outdated_files
 from ot.config.paths import SECRETS_FILE, Paths
 from ot.config.trust import Trust
+from ot.errors import ConfigError
 from ot.files.no_links import READ, open_file
 from ot.files.private_file import read_regular
 from ot.workers.pack_environment import find_uv
@@ -48,6 +50,17 @@ def _make_private(file: Path, below: Path | None) -> str:
 def default_secrets(paths: Paths) -> set[Path]:
     """Return where secrets are looked for unless the configuration says otherwise."""
     return {place / SECRETS_FILE for place in (paths.global_dir, paths.project_dir) if place is not None}
+
+
+def migration_findings(paths: Paths) -> Iterator[Finding]:
+    """Return which files hold settings in an older form."""
+    try:
+        outdated = outdated_files(paths)
+    except ConfigError:
+        return  # loading it has said so already, or it is an untrusted project's
+    for file in outdated:
+        text = f"{file.file} holds an older form: {'; '.join(file.steps)}"
+        yield Finding("configuration", "note", text, "onetool config migrate")
 
 
 def uv_findings(needed: bool) -> Iterator[Finding]:

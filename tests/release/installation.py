@@ -1,0 +1,105 @@
+"""Distributions of the project, built and installed for tests: what a user gets, not the checkout."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from uv_outside import OUTSIDE, uv_cache_dir
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 240
+BACKEND: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
+"""Put into the environment beforehand: pip would download it anew for every build."""
+
+
+@dataclass(frozen=True)
+class Distributions:
+    """What ``uv build`` made: the sdist, and the wheel made from that sdist."""
+
+    wheel: Path
+    sdist: Path
+
+
+@dataclass(frozen=True)
+class Installation:
+    """An environment of its own, and a home that nobody has used."""
+
+    environment: Path
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.environment / "bin" / "python"
+
+    @property
+    def site(self) -> Path:
+        """Where its packages are."""
+        return next(self.environment.glob("lib/python*/site-packages"))
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """Run a program of the environment in an empty directory, as a user without this checkout would."""
+        work = self.environment / "work"
+        work.mkdir(exist_ok=True)
+        environ = {"HOME": str(work), "PATH": f"{self.environment / 'bin'}:{os.environ['PATH']}"}
+        program = [str(self.environment / "bin" / command[0]), *command[1:]]
+        return subprocess.run(program, cwd=work, env=environ, capture_output=True, text=True, timeout=SECONDS)
+
+    def answers(self, *command: str) -> str:
+        """Return what a command prints that must succeed."""
+        done = self.run(*command)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def files_of_ours(self) -> set[str]:
+        """Return every module and data file that was installed of the project."""
+        ours = ("mcp_core", "mcp_guide", "onetool_run", "ot", "ot_sdk", "ot_tools")
+        files = (file for name in ours for file in (self.site / name).rglob("*") if file.is_file())
+        return {file.relative_to(self.site).as_posix() for file in files if "__pycache__" not in file.parts}
+
+
+def uv(*arguments: str) -> None:
+    """Run uv with the machine's own cache: what .ci/setup has downloaded is there."""
+    found = subprocess.run([str(ROOT / ".ci/find-uv")], env=OUTSIDE, capture_output=True, text=True, check=True)
+    environ = {**OUTSIDE, "UV_CACHE_DIR": OUTSIDE.get("UV_CACHE_DIR") or uv_cache_dir()}
+    environ.pop("VIRTUAL_ENV", None)
+    _checked([found.stdout.strip(), *arguments], environ)
+
+
+def build(directory: Path) -> Distributions:
+    """Build both distributions into *directory*."""
+    uv("build", "--quiet", "--out-dir", str(directory), str(ROOT))
+    (wheel,), (sdist,) = directory.glob("*.whl"), directory.glob("*.tar.gz")
+    return Distributions(wheel, sdist)
+
+
+def installed_by_uv(environment: Path, distribution: Path) -> Installation:
+    """Install *distribution* and all that it needs into an empty environment."""
+    uv("venv", "--quiet", "--python", sys.executable, str(environment))
+    _install(environment, str(distribution))
+    return Installation(environment)
+
+
+def ready_for_pip(environment: Path) -> Installation:
+    """Return an environment with pip and what the project needs at the locked versions, without the project.
+
+    uv puts the dependencies there: pip would download each of them, which takes longer than all checks together may.
+    """
+    uv("venv", "--quiet", "--python", sys.executable, str(environment))
+    _install(environment, "pip", *BACKEND, "--requirements", str(ROOT / "pyproject.toml"))
+    return Installation(environment)
+
+
+def _install(environment: Path, *what: str) -> None:
+    where = ("--python", str(environment / "bin" / "python"))
+    uv("pip", "install", "--quiet", *where, "--constraints", str(ROOT / "requirements.lock"), *what)
+
+
+def _checked(command: Sequence[str], environ: dict[str, str]) -> None:
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
