@@ -139,6 +139,8 @@ async def play(servers: ServerSet, *, timed: bool = False) -> Played:
 
 # ---------------------------------------------------------------- the page
 
+COLUMNS = ("way", "definitions", "results", "written", "read in all", "round trips", "time")
+
 
 def tables(played: Played) -> list[str]:
     """Return the tables of one set: each task in each way, and what each way comes to."""
@@ -148,11 +150,7 @@ def tables(played: Played) -> list[str]:
     lines = [f"### {played.servers.name.capitalize()}: {played.tools}", "", f"{used}{more}.", ""]
     lines += [f"| task | {' | '.join(WAYS)} |", "|---" * (len(WAYS) + 1) + "|"]
     lines += [_task_line(played, task) for task in played.tasks]
-    lines += [
-        "",
-        "| way | definitions | results | written | read in all | round trips | time |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    lines += ["", f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
     return lines + [_way_line(played, way) for way in WAYS] + [""]
 
 

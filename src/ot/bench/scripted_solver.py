@@ -6,10 +6,11 @@ are all listed, then uses them, then answers:
 - flat: the calls of one turn of the task are made together, turn after turn.
 - search: a turn with one search for each of the task's queries; a tool that none of them found is searched for by its
   name in a turn of its own; then as flat, by ``call_tool``.
-- codemode: the same searches; a turn that asks for the schemas of the tools; a turn that executes the program.
-- onetool: a turn with ``ot.help`` for each query, a tool that none found by its name; a turn that runs the program.
+- codemode: the same searches; a turn that asks for the schemas of the tools; a turn for each of the task's programs.
+- onetool: a turn with ``ot.help`` for each query, a tool that none found by its name; a turn for each program.
 
-Nothing is guessed, nothing goes wrong on the way and is tried again, and nothing is looked up that is not needed.
+Where no definition says what a result looks like, a task has two programs: the first one looks. Nothing goes wrong on
+the way and is tried again, and nothing is looked up that is not needed.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SCRIPTS = {"flat": "calls", "search": "calls", "codemode": "code_mode", "onetool
 """What a task must say to be solved in each way."""
 
 
-class NotSolved(Exception):  # noqa: N818 - the way ends here; nothing is broken
+class NotSolved(Exception):
     """The script did not lead to the answer."""
 
 
@@ -80,15 +81,20 @@ class _Dialogue:
         if lost := [tool for tool in missing if written(tool) not in seen]:
             raise NotSolved(f"the search does not find {', '.join(lost)}")
 
+    async def run(self, task: BenchTask, programs: Sequence[WayCall]) -> None:
+        """Run *programs*, one a turn.
+
+        Raises:
+            NotSolved: One of them failed, or the last one does not return the answer.
+        """
+        returned = [await self.turn([program]) for program in programs][-1]
+        if not task.is_answered_by(returned):
+            raise NotSolved(f"the program's result does not fit {task.answer!r}: {returned[:500]}")
+
 
 def _require(answer: ToolAnswer, name: str) -> None:
     if answer.is_error:
         raise NotSolved(f"{name}: {answer.text[:500]}")
-
-
-def _require_answer(task: BenchTask, text: str) -> None:
-    if not task.is_answered_by(text):
-        raise NotSolved(f"the program's result does not fit {task.answer!r}: {text[:500]}")
 
 
 def _listed_name(tool: str) -> str:
@@ -113,9 +119,9 @@ def _through_call_tool(call: Call) -> WayCall:
 async def _codemode(task: BenchTask, dialogue: _Dialogue) -> None:
     await dialogue.find(task, lambda words: ("search", {"query": words}), lambda tool: f"- {_listed_name(tool)}")
     await dialogue.turn([("get_schema", {"tools": [_listed_name(tool) for tool in task.tools]})])
-    _require_answer(task, await dialogue.turn([("execute", {"code": task.code_mode})]))
+    await dialogue.run(task, [("execute", {"code": program}) for program in task.code_mode])
 
 
 async def _onetool(task: BenchTask, dialogue: _Dialogue) -> None:
     await dialogue.find(task, lambda words: ("run", {"command": f"ot.help(query={words!r})"}), lambda tool: tool)
-    _require_answer(task, await dialogue.turn([("run", {"command": task.program})]))
+    await dialogue.run(task, [("run", {"command": program}) for program in task.program])

@@ -9,7 +9,7 @@ from string import Template
 from typing import Annotated, Any
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from ot.errors import ConfigError
 
@@ -25,6 +25,14 @@ def _pattern(text: str) -> str:
     return text
 
 
+def _one_or_several(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+Programs = Annotated[tuple[str, ...], BeforeValidator(_one_or_several)]
+"""Programs that are run one after the other, each in a turn of its own; the last one returns the answer."""
+
+
 class BenchTask(BaseModel):
     """One task: the question, how its answer is recognised, and how a competent model would solve it."""
 
@@ -35,8 +43,8 @@ class BenchTask(BaseModel):
     answer: Annotated[str, AfterValidator(_pattern)]
     find: tuple[str, ...] = ()
     calls: tuple[tuple[dict[str, dict[str, Any]], ...], ...] = ()
-    program: str = ""
-    code_mode: str = ""
+    program: Programs = ()
+    code_mode: Programs = ()
 
     @property
     def queries(self) -> tuple[str, ...]:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Annotated, Any, Literal, cast, get_args
+
+# As for the server itself, before the import: else an error of a tool fills the terminal with a picture of itself.
+os.environ.setdefault("FASTMCP_ENABLE_RICH_LOGGING", "false")
+os.environ.setdefault("FASTMCP_ENV_FILE", os.devnull)
 
 from fastmcp import Client, FastMCP
 from fastmcp.experimental.transforms.code_mode import CodeMode

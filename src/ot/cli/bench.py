@@ -70,14 +70,16 @@ async def _measured(
     chosen = [way for way in WAYS if way in ways.split(",")]
     if unknown := set(ways.split(",")) - {*WAYS}:
         raise typer.BadParameter(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(WAYS)}")
-    async with own_workspace(terminal_level="ERROR", trust_project=trust_project) as app:
-        async with open_bench(app, chosen) as opened:
-            found = _definitions(opened)
-            if suite and models:
-                found |= await _by_models(opened, app, suite, _settings(app, provider, models), repeat)
-            elif suite:
-                found["tasks"] = await opened.play(suite)
-            return found
+    async with (
+        own_workspace(terminal_level="ERROR", trust_project=trust_project) as app,
+        open_bench(app, chosen) as opened,
+    ):
+        found = _definitions(opened)
+        if suite and models:
+            found |= await _by_models(opened, app, suite, _settings(app, provider, models), repeat)
+        elif suite:
+            found["tasks"] = await opened.play(suite)
+        return found
 
 
 def _definitions(opened: Bench) -> dict[str, Any]:
