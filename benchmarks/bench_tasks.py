@@ -54,6 +54,7 @@ class ServerSet:
 
 
 SETS = (
+    ServerSet("time alone", ("time",)),
     ServerSet("time and memory", ("time", "memory")),
     ServerSet("files and git", ("filesystem", "git")),
     ServerSet("a hundred tools", USED, ("playwright", "github")),
@@ -128,9 +129,10 @@ def _solvable(tasks: Iterable[BenchTask], servers: Sequence[str]) -> tuple[Bench
     return tuple(task for task in tasks if {tool.partition(".")[0] for tool in task.tools} <= set(servers))
 
 
-async def play(servers: ServerSet, *, timed: bool = False) -> Played:
-    """Return what the tasks come to over *servers*; *timed* plays them again, warm, for the times."""
-    async with opened(servers) as (bench, suite):
+async def play(servers: ServerSet, *, timed: bool = False, only: Sequence[str] = ()) -> Played:
+    """Return what the tasks, or *only* some, come to over *servers*; *timed* plays them again, warm, for the times."""
+    async with opened(servers) as (bench, all_tasks):
+        suite = BenchSuite(tasks=tuple(task for task in all_tasks.tasks if not only or task.name in only))
         rows = await bench.play(suite)
         again = await bench.play(suite) if timed else rows
         rows = [row | {"seconds": warm["seconds"]} for row, warm in zip(rows, again, strict=True)]
@@ -156,10 +158,13 @@ def tables(played: Played) -> list[str]:
 
 def _task_line(played: Played, task: str) -> str:
     rows = [played.row(task, way) for way in WAYS]
-    least = min(row["input"] for row in rows)
-    cells = [f"{row['input']:,} in {row['round_trips']}" for row in rows]
-    marked = [f"**{cell}**" if row["input"] == least else cell for cell, row in zip(cells, rows, strict=True)]
-    return f"| {task} | {' | '.join(marked)} |"
+    cells = [f"{_marked(row, rows, 'input')} in {_marked(row, rows, 'round_trips')}" for row in rows]
+    return f"| {task} | {' | '.join(cells)} |"
+
+
+def _marked(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], key: str) -> str:
+    """Return a figure, in bold where it is the least of all ways."""
+    return f"**{row[key]:,}**" if row[key] == min(other[key] for other in rows) else f"{row[key]:,}"
 
 
 def _way_line(played: Played, way: str) -> str:

@@ -27,7 +27,7 @@ def test_without_tasks_the_definitions_are_counted_four_ways(onetool: OneTool, s
     ended = onetool("bench")
     assert ended.code == 0
     first, _, head, *lines = ended.out.splitlines()
-    assert first == "3 tools of 1 servers; tokens are bytes / 4"
+    assert first == "3 tools of 1 server; tokens are bytes / 4"
     assert head.split() == ["way", "listed", "definitions"]
     assert [line.split()[:2] for line in lines] == [
         ["flat", "3"], ["search", "2"], ["codemode", "3"], ["onetool", "1"]

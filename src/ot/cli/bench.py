@@ -123,7 +123,8 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
         echo(f"left out: {pack}: {why}", err=True)
     if not found["servers"]:
         echo("There are no servers to compare. Next: onetool init --from all, or onetool add", err=True)
-    yield f"{found['tools']} tools of {len(found['servers'])} servers; tokens are bytes / 4"
+    servers = "1 server" if len(found["servers"]) == 1 else f"{len(found['servers'])} servers"
+    yield f"{found['tools']} tools of {servers}; tokens are bytes / 4"
     yield ""
     yield from _table(("way", "listed", "definitions"), found["definitions"])
     if tasks := found.get("tasks"):
