@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import replace
 from typing import Annotated, Any, Literal, cast, get_args
 
 # As for the server itself, before the import: else an error of a tool fills the terminal with a picture of itself.
@@ -17,6 +19,7 @@ from fastmcp.experimental.transforms.code_mode import CodeMode
 from fastmcp.server.transforms.search import BM25SearchTransform
 from fastmcp.tools import Tool as McpTool
 from fastmcp.tools import ToolResult
+from mcp_types import Implementation
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
@@ -34,6 +37,8 @@ from ot.workspace import Workspace
 
 WayName = Literal["flat", "search", "codemode", "onetool"]
 WAYS: tuple[WayName, ...] = get_args(WayName)
+CLIENT = "bench"
+"""How statistics and logs name it."""
 Door = Callable[[Mapping[str, Any]], Awaitable[Any]]
 """Calls one tool through the door and returns its value."""
 
@@ -69,16 +74,30 @@ async def open_ways(
 ) -> AsyncGenerator[list[Way]]:
     """Yield the ways of *names* over *tools* of *workspace*: all of them share its servers and its policy."""
     async with AsyncExitStack() as stack:
+        stack.enter_context(_without_tracebacks())
         ways: list[Way] = []
         for name in names:
             server = await _onetool(workspace) if name == "onetool" else _front(name, workspace, tools)
-            client: Client[Any] = await stack.enter_async_context(Client(server))
+            told = Implementation(name=CLIENT, version=installed_version())
+            client: Client[Any] = await stack.enter_async_context(Client(server, client_info=told))
             listed = [
                 ToolDefinition(tool.name, tool.description or "", tool.input_schema)
                 for tool in await client.list_tools()
             ]
             ways.append(Way(name, client, listed))
         yield ways
+
+
+@contextmanager
+def _without_tracebacks() -> Generator[None]:
+    """Keep what a model's program did wrong in its answer: FastMCP would also log it with a traceback."""
+    logger = logging.getLogger("fastmcp")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 async def _onetool(workspace: Workspace) -> FastMCP:
@@ -111,9 +130,11 @@ class DoorTool(McpTool):
 
 
 def _door_tool(workspace: Workspace, tool: Tool, output: dict[str, Any] | None) -> DoorTool:
+    caller = replace(workspace.own_caller, client=CLIENT)
+
     async def door(arguments: Mapping[str, Any]) -> Any:
         # Without a user to ask: a tool that asks first is refused.
-        context = CallContext(workspace.own_caller, "bench", 0, float("inf"))
+        context = CallContext(caller, CLIENT, 0, float("inf"))
         value, _ = await workspace.picture.runner.executor.call(tool.pack, tool.name, (), arguments, context)
         return value
 
