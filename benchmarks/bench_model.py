@@ -65,7 +65,8 @@ class CompletionsClient:
 
 def _turn(reply: dict[str, Any]) -> Turn:
     try:
-        choice, used = reply["choices"][0], reply.get("usage") or {}
+        choice: dict[str, Any] = reply["choices"][0]
+        used: dict[str, int] = reply.get("usage") or {}
         message = {key: value for key, value in choice["message"].items() if value and key != "function_call"}
         calls = [_call(call) for call in message.get("tool_calls") or ()]
     except (KeyError, IndexError, TypeError) as error:

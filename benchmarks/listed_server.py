@@ -17,7 +17,7 @@ def answer(method: str, params: dict[str, Any], tools: list[Any]) -> dict[str, A
     """Return the body of the reply to a request."""
     match method:
         case "initialize":
-            told = {"capabilities": {"tools": {}}, "serverInfo": {"name": "listed", "version": "1"}}
+            told: dict[str, Any] = {"capabilities": {"tools": {}}, "serverInfo": {"name": "listed", "version": "1"}}
             return {"result": {"protocolVersion": params["protocolVersion"], **told}}
         case "tools/list":
             return {"result": {"tools": tools}}

@@ -9,27 +9,7 @@ from pathlib import Path
 from ot.bench.suite import BenchSuite, BenchTask
 from ot.config.paths import Paths
 
-SHOP = '''
-from fastmcp import FastMCP
-mcp = FastMCP("shop")
-
-@mcp.tool(annotations={"readOnlyHint": True})
-def price(item: str) -> int:
-    """Return the price of an item of the shop."""
-    return {"tea": 3, "salt": 1, "saffron": 90}[item]
-
-@mcp.tool(annotations={"readOnlyHint": True})
-def items() -> list[str]:
-    """List the items of the shop."""
-    return ["tea", "salt", "saffron"]
-
-@mcp.tool
-def buy(item: str) -> str:
-    """Buy an item."""
-    return f"bought {item}"
-
-mcp.run(show_banner=False)
-'''
+SERVER = Path(__file__).with_name("shop_server.py")
 ALL_PRICES = BenchTask(
     name="dearest",
     ask="Which item of the shop is dearest?",
@@ -56,9 +36,8 @@ SUITE = BenchSuite(tasks=(ALL_PRICES,))
 
 def shop(place: Path) -> Paths:
     """Write a configuration with the shop, and return where it is."""
-    server, home = place / "shop.py", place / ".onetool"
-    server.write_text(SHOP)
+    home = place / ".onetool"
     home.mkdir()
-    settings = {"servers": {"shop": {"command": sys.executable, "args": [str(server)]}}}
+    settings = {"servers": {"shop": {"command": sys.executable, "args": ["-IS", str(SERVER)]}}}
     (home / "onetool.yaml").write_text(json.dumps(settings | {"logs": {"level": "WARNING"}}))
     return Paths.of(place, home)

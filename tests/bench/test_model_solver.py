@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
 from bench.suites import ALL_PRICES, SUITE, shop
 from chat.chat_desk import PROVIDERS, calls, client_of, text
 from chat.wire_server import Scripted, WireServer, serving
-from ot.bench.measure import open_bench
+from ot.bench.measure import Bench, open_bench
 from ot.bench.model_solver import Attempt, ModelSolver, summary
 from ot.bench.ways import WayName
 from ot.config.models import Chat
@@ -20,20 +21,28 @@ pytestmark = pytest.mark.anyio
 PROGRAM = {"command": ALL_PRICES.program[0]}
 
 
-async def attempted(place: Path, provider: str, way: WayName, *script: Scripted) -> tuple[Attempt, WireServer]:
-    """Return how a scripted model of *provider* did, and what its service was sent."""
-    workspace = Workspace.alone(shop(place))
-    async with serving(*script) as wire, open_bench(workspace, [way]) as bench:
-        solver = ModelSolver(lambda system: client_of(provider, wire.url, system=system), Chat(turns=3))
-        (attempt,) = await bench.ask(SUITE, solver)
+@pytest.fixture(scope="module")
+async def bench(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bench]:
+    """The bench of a shop."""
+    workspace = Workspace.alone(shop(tmp_path_factory.mktemp("shop")))
+    async with open_bench(workspace, ["flat", "onetool"]) as opened:
+        yield opened
     await workspace.aclose()
-    return attempt, wire
+
+
+async def attempted(bench: Bench, provider: str, way: WayName, *script: Scripted) -> tuple[Attempt, WireServer]:
+    """Return how a scripted model of *provider* did, and what its service was sent."""
+    async with serving(*script) as wire:
+        solver = ModelSolver(lambda system: client_of(provider, wire.url, system=system), Chat(turns=3))
+        only = replace(bench, ways=[one for one in bench.ways if one.name == way])
+        (attempt,) = await only.ask(SUITE, solver)
+        return attempt, wire
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_a_model_that_answers_rightly_passes(tmp_path: Path, provider: str) -> None:
+async def test_a_model_that_answers_rightly_passes(bench: Bench, provider: str) -> None:
     script = calls(provider, ("run", PROGRAM)), text(provider, "Saffron, that is: saffron.")
-    attempt, wire = await attempted(tmp_path, provider, "onetool", *script)
+    attempt, wire = await attempted(bench, provider, "onetool", *script)
     assert (attempt.passed, attempt.problem) == (True, "")
     assert (attempt.turns, attempt.calls, attempt.failed_calls) == (2, 1, 0)
     assert attempt.input > 0
@@ -43,14 +52,14 @@ async def test_a_model_that_answers_rightly_passes(tmp_path: Path, provider: str
     assert "saffron" in json.dumps(wire.requests[1])
 
 
-async def test_a_wrong_answer_a_failed_call_and_no_end_are_results(tmp_path: Path) -> None:
+async def test_a_wrong_answer_a_failed_call_and_no_end_are_results(bench: Bench) -> None:
     wrong = text("ollama", "Tea.")
-    attempt, _ = await attempted(tmp_path, "ollama", "flat", calls("ollama", ("shop_price", {"item": 1})), wrong)
+    attempt, _ = await attempted(bench, "ollama", "flat", calls("ollama", ("shop_price", {"item": 1})), wrong)
     assert (attempt.passed, attempt.failed_calls, attempt.problem) == (False, 1, "answered: Tea.")
 
 
-async def test_a_model_that_never_answers_has_failed(tmp_path: Path) -> None:
-    attempt, _ = await attempted(tmp_path, "ollama", "flat", calls("ollama", ("shop_items", {})))
+async def test_a_model_that_never_answers_has_failed(bench: Bench) -> None:
+    attempt, _ = await attempted(bench, "ollama", "flat", calls("ollama", ("shop_items", {})))
     assert not attempt.passed
     assert attempt.problem.startswith("TooManyTurns")
     assert attempt.turns == 3

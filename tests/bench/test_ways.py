@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -18,10 +17,10 @@ from ot.workspace import Workspace
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+@pytest.fixture(scope="module")
+async def bench(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bench]:
     """The bench of a shop."""
-    workspace = Workspace.alone(shop(tmp_path))
+    workspace = Workspace.alone(shop(tmp_path_factory.mktemp("shop")))
     async with open_bench(workspace) as opened:
         yield opened
     await workspace.aclose()

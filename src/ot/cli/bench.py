@@ -64,11 +64,12 @@ async def _measured(
     ways: str, suite: BenchSuite | None, models: Sequence[str], provider: str | None, repeat: int, trust_project: bool
 ) -> dict[str, Any]:
     from ot.bench.measure import open_bench
-    from ot.bench.ways import WAYS
+    from ot.bench.ways import WAYS, WayName
     from ot.cli.terminal.own_workspace import own_workspace
 
-    chosen = [way for way in WAYS if way in ways.split(",")]
-    if unknown := set(ways.split(",")) - {*WAYS}:
+    asked = set(ways.split(","))
+    chosen: list[WayName] = [way for way in WAYS if asked.intersection((way,))]
+    if unknown := asked - set[str](WAYS):
         raise typer.BadParameter(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(WAYS)}")
     async with (
         own_workspace(terminal_level="ERROR", trust_project=trust_project) as app,
