@@ -11,13 +11,13 @@ import argparse
 import asyncio
 import json
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import httpx2
-from bench_tasks import SETS, opened
 
 from ot.bench.model_solver import Attempt, ModelSolver, summary
 from ot.chat.chat_client import Message, Say, ToolCall, Turn, Usage
@@ -25,6 +25,10 @@ from ot.chat.chat_tools import ToolAnswer
 from ot.config.models import Chat
 from ot.errors import BadReply, ChatRefused, ChatUnavailable
 from ot.registry.tool_definitions import ToolDefinition
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from benchmarks.bench_tasks import SETS, opened
 
 KEY = "OPENAI_API_KEY"
 ANSWER_TOKENS = 512

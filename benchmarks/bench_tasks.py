@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]
+sys.path += [str(ROOT / "tests"), str(ROOT)]
 
-from task_place import fill  # noqa: E402 - the path comes first
+from benchmarks.task_place import fill  # noqa: E402 - the path comes first
 
 from ot.bench.measure import Bench, open_bench  # noqa: E402 - as above
 from ot.bench.suite import BenchSuite, BenchTask, read_suite  # noqa: E402 - as above

@@ -50,6 +50,8 @@ def answer(method, params):
             return called(params)
         case "ping":
             return {}
+        case _:
+            return None
 
 
 for line in sys.stdin:

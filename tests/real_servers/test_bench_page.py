@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT / "benchmarks"))
+# The directory itself would bring a module called `workers`, which is a directory of tests.
+sys.path.append(str(Path(__file__).parents[2]))
 
-from bench_tasks import END, PAGE, SETS, START, Played, ServerSet, play  # noqa: E402 - the path comes first
+from benchmarks.bench_tasks import END, PAGE, SETS, START, Played, ServerSet, play
 
-from cli.command import OneTool  # noqa: E402 - as above
-from console_blocks import typed_commands  # noqa: E402 - as above
-from ot.bench.ways import WAYS  # noqa: E402 - as above
-from real_servers.real_house import config_of, real  # noqa: E402 - as above
+from cli.command import OneTool
+from console_blocks import typed_commands
+from ot.bench.ways import WAYS
+from real_servers.real_house import config_of, real
 
 # The first time on a machine, the servers are installed and asked for their lists.
 pytestmark = pytest.mark.timeout(400)
