@@ -19,7 +19,7 @@ from typing import Any
 
 import httpx2
 
-from ot.bench.model_solver import Attempt, ModelSolver, summary
+from ot.bench.model_solver import Attempt, ModelSolver, OpenModel, summary
 from ot.chat.chat_client import Message, Say, ToolCall, Turn, Usage
 from ot.chat.chat_tools import ToolAnswer
 from ot.config.models import Chat
@@ -38,9 +38,10 @@ GAP_SECONDS = 300.0
 class CompletionsClient:
     """Asks by OpenAI's chat completions, one whole reply a request."""
 
-    def __init__(self, url: str, model: str, system: str) -> None:
-        """Ask *model* at *url*, told *system* first; the key is that of the environment, if there is one."""
+    def __init__(self, url: str, model: str, system: str, *, first_call: bool = False) -> None:
+        """Ask *model* at *url*, told *system* first; *first_call* makes it begin with a call of the first tool."""
         self.model = model
+        self._first_call = first_call
         self._system: list[Message] = [{"role": "system", "content": system}] if system else []
         key = os.environ.get(KEY, "")
         headers = {"Authorization": f"Bearer {key}"} if key else {}
@@ -50,6 +51,8 @@ class CompletionsClient:
         """Return the model's whole reply."""
         asked: dict[str, Any] = {"model": self.model, "messages": [*self._system, *history]}
         asked |= {"tools": [tool.for_ollama() for tool in tools], "max_tokens": ANSWER_TOKENS}
+        if self._first_call and len(history) == 1:
+            asked["tool_choice"] = {"type": "function", "function": {"name": tools[0].name}}
         try:
             reply = await self._http.post("chat/completions", json=asked)
         except httpx2.HTTPError as error:
@@ -88,10 +91,10 @@ def _call(call: dict[str, Any]) -> ToolCall:
         return ToolCall(call["id"], function["name"], None, "the arguments are not a whole JSON object")
 
 
-async def attempts(url: str, model: str, number: int, repeat: int, chat: Chat) -> list[Attempt]:
-    """Return how the model did over one of the sets."""
+async def attempts(open_model: OpenModel, number: int, repeat: int, chat: Chat) -> list[Attempt]:
+    """Return how a model did over one of the sets."""
     async with opened(SETS[number]) as (bench, suite):
-        return await bench.ask(suite, ModelSolver(lambda system: CompletionsClient(url, model, system), chat), repeat)
+        return await bench.ask(suite, ModelSolver(open_model, chat), repeat)
 
 
 def line(row: dict[str, Any]) -> str:
@@ -111,10 +114,17 @@ def main() -> None:
     parser.add_argument("--set", type=int, default=0, help="which of the sets of bench_tasks.py, from 0")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--turns", type=int, default=8)
+    parser.add_argument(
+        "--first-call", action="store_true", help="begin with a call of the first tool: for tiny models"
+    )
     parser.add_argument("--json", type=Path, help="write every attempt into this file")
     given = parser.parse_args()
     chat = Chat(turns=given.turns, seconds=600)
-    found = asyncio.run(attempts(given.url, given.model, given.set, given.repeat, chat))
+
+    def open_model(system: str) -> CompletionsClient:
+        return CompletionsClient(given.url, given.model, system, first_call=given.first_call)
+
+    found = asyncio.run(attempts(open_model, given.set, given.repeat, chat))
     if given.json:
         given.json.write_text(json.dumps([asdict(attempt) for attempt in found], indent=1))
     for row in summary(found):
