@@ -74,12 +74,14 @@ def _turn(reply: dict[str, Any]) -> Turn:
     try:
         choice: dict[str, Any] = reply["choices"][0]
         used: dict[str, int] = reply.get("usage") or {}
-        message = {key: value for key, value in choice["message"].items() if value and key != "function_call"}
-        calls = [_call(call) for call in message.get("tool_calls") or ()]
+        asked = choice["message"].get("tool_calls") or ()
+        calls = [_call(call) for call in asked]
+        text = str(choice["message"].get("content") or "")
     except (KeyError, IndexError, TypeError) as error:
         raise BadReply("the model", f"it is malformed: {error!r}") from None
     usage = Usage(used.get("prompt_tokens", 0), used.get("completion_tokens", 0))
-    text = str(message.get("content") or "")
+    # Some servers take no message back that has no text.
+    message: Message = {"role": "assistant", "content": text, **({"tool_calls": asked} if asked else {})}
     return Turn(text, tuple(calls), usage, choice.get("finish_reason") or "", message if text or calls else None)
 
 
