@@ -46,6 +46,18 @@ async def real_catalogues(names: Iterable[str] = tuple(REAL_SERVERS)) -> dict[st
     return {name: KEPT[name] for name in wanted}
 
 
+async def recorded_catalogues(names: Iterable[str]) -> dict[str, list[Definition]]:
+    """Return as ``real_catalogues``, but start a server only once on a machine: a version's list does not change."""
+    wanted = list(names)
+    files = {name: installed_at(REAL_SERVERS[name]) / "tools.json" for name in wanted}
+    for name, tools in (await real_catalogues(name for name in wanted if not files[name].exists())).items():
+        # Renamed into place: another process may read it at the same time.
+        written = files[name].with_suffix(f".{os.getpid()}")
+        written.write_text(json.dumps(tools))
+        written.rename(files[name])
+    return {name: json.loads(files[name].read_text()) for name in wanted}
+
+
 async def list_tools(server: RealServer) -> list[Definition]:
     """Return what one server answers to tools/list, all pages of it; it is installed and started for that."""
     await install(server)

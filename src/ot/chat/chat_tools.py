@@ -42,6 +42,19 @@ class ToolAnswer:
     is_error: bool = False
 
 
+class ToolOffer(Protocol):
+    """The tools that a conversation offers to its model."""
+
+    @property
+    def definitions(self) -> Sequence[ToolDefinition]:
+        """What the model is told of them."""
+        ...
+
+    async def execute(self, name: str, arguments: object) -> ToolAnswer:
+        """Return what the tool called *name* answers; a failure is an answer, too."""
+        ...
+
+
 class ChatTools:
     """Some tools by the names that a model knows; one that was not offered cannot be called."""
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ot.chat.chat_client import ChatClient, Message, ToolCall, Turn, Usage
-from ot.chat.chat_tools import ChatTools, ToolAnswer
+from ot.chat.chat_tools import ToolAnswer, ToolOffer
 from ot.chat.retries import Retries
 from ot.errors import ChatTimeout, TooManyTurns
 
@@ -48,7 +48,7 @@ class Conversation:
     def __init__(
         self,
         client: ChatClient,
-        tools: ChatTools,
+        tools: ToolOffer,
         *,
         turns: int = 25,
         seconds: float = 600.0,

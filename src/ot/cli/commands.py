@@ -8,6 +8,7 @@ import typer
 
 from ot.cli.add import add
 from ot.cli.approve import approve
+from ot.cli.bench import bench
 from ot.cli.chat import chat
 from ot.cli.check import check
 from ot.cli.connect import connect, disconnect
@@ -60,6 +61,7 @@ COMMANDS = (
         """onetool dev .onetool/tools/weather/weather_tools.py 'hello(name="you")'""",
         "Call a tool of a pack, again whenever its file changes.",
     ),
+    (bench, "onetool bench && onetool bench tasks.yaml --json", "Compare what your servers cost a model, four ways."),
     (stats, "onetool stats --period week --html stats.html --open", None),
     (logs, "onetool logs -f --level WARNING", None),
 )
