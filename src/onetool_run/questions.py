@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from ot.errors import CannotAsk
 from ot.execution.caller import Answer, Question
@@ -61,6 +61,7 @@ class CallbackQuestion:
 
 def _answer(question: Question, answer: object) -> Answer:
     if question.kind == "form":
-        return Answer("accept", dict[str, Any](answer)) if isinstance(answer, Mapping) else Answer("decline")
+        given = cast("Mapping[str, Any]", answer) if isinstance(answer, Mapping) else None
+        return Answer("decline") if given is None else Answer("accept", given)
     content = ALLOWED.get(answer) if isinstance(answer, str) else None
     return Answer("accept", content) if content else Answer("decline")

@@ -44,7 +44,7 @@ class Events:
 
 def opened(directory: Path, function: Callable[..., Any], **options: Any) -> OneTool:
     """Return a OneTool that offers *function* as one of the pack `me`."""
-    options = {"engine": "portable", **options}
+    options.setdefault("engine", "portable")
     return OneTool(directory, config_dir=directory / "user", packs={"me": [function]}, **options)
 
 

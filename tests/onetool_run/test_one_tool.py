@@ -49,7 +49,8 @@ def portable(directory: Path, **options: Any) -> OneTool:
     """Return one in *directory*, with settings of its own, whose engine starts at once."""
     cwd = directory / "work"
     cwd.mkdir(parents=True, exist_ok=True)
-    return OneTool(cwd, config_dir=directory / "user", **{"engine": "portable", **options})
+    options.setdefault("engine", "portable")
+    return OneTool(cwd, config_dir=directory / "user", **options)
 
 
 async def before_long(event: asyncio.Event) -> None:
