@@ -222,7 +222,7 @@ class Runner:
             self._sessions.earlier.note(trail.caller.seat, trail.program)
         if packs:
             packs.end()
-        error: str = reply.meta.get("error", "") if reply else "Cancelled"
+        error = reply.error if reply else "Cancelled"
         chars = sum(map(len, reply.texts)) if reply else 0
         calls, given, own = (packs.calls, packs.tool_chars, packs.ot_chars) if packs else (0, 0, 0)
         row = RunRow(
