@@ -36,6 +36,8 @@ type Redact = Callable[[str], str]
 
 NOT_OPEN = "this OneTool is not open: use it as 'async with OneTool() as ot'"
 CLOSED = "this OneTool was closed while the program ran"
+END_SECONDS = 5.0
+"""How long programs that are cancelled may take to end before their processes are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,7 @@ class OneTool:
             for task in self._open:
                 task.cancel()
             if self._open:
-                await asyncio.wait(self._open)
+                await asyncio.wait(self._open, timeout=END_SECONDS)
             await workspace.aclose()
 
     # ---------------------------------------------------------------- programs and calls
