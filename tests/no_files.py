@@ -13,3 +13,6 @@ class NoFiles:
 
     async def file(self, step: str, arguments: Mapping[str, Any]) -> Any:
         raise ToolFailed(f"file.{step}", "PermissionError", "there are no files here")
+
+    def note_print(self, text: str) -> None:
+        pass

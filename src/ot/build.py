@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,9 @@ from ot.stats.recorder import Recorder, StatsPlace
 from ot.workers.backend import WorkerBackend
 from ot.workers.spec import WorkerSpec, spec_of
 
+type LiveFunctions = Mapping[str, Mapping[str, Callable[..., Any]]]
+"""Functions of this process by pack and by name."""
+
 BUNDLED = ToolLoader(Path(ot_tools.__file__).parent, "ot_tools")
 
 
@@ -93,6 +96,8 @@ class Parts:
     packs: Sequence[Pack] = ()
     """Packs that are offered beside the bundled ones."""
     observers: Sequence[CallObserver] = ()
+    functions: LiveFunctions = field(default_factory=dict[str, Mapping[str, Callable[..., Any]]])
+    """Packs whose functions live in this process, by pack and name."""
 
 
 def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Recorder) -> Picture:
@@ -112,7 +117,8 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     snippets = Snippets(config.snippets, host.renderer)
     view = _view(parts, loaded, store, servers, snippets, recorder)
     ot_pack = OtPack(view)
-    live = {"ot": ot_pack.functions(), project_proxy.PACK: projects.functions}
+    own = {"ot": ot_pack.functions(), project_proxy.PACK: projects.functions}
+    live = {**parts.functions, **own}
     installed = installed_packs()
     registry = ToolRegistry(
         [
@@ -121,7 +127,8 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
             *BUNDLED.packs(),
             *parts.packs,
             *(extension.pack() for extension in extensions.values()),
-            *_live_packs(live),
+            *_live_packs(parts.functions, origin="this process"),
+            *_live_packs(own, origin="ot", bundled=True),
         ]
     )
     contexts = _contexts(loaded, parts.paths, registry, servers, extensions.values(), installed)
@@ -205,12 +212,11 @@ def _freshness(loaded: Loaded, paths: Paths, found: Iterable[Extension]) -> Fres
 # ---------------------------------------------------------------- packs that live in this process
 
 
-def _live_packs(live: Mapping[str, Mapping[str, Any]]) -> list[Pack]:
+def _live_packs(live: LiveFunctions, *, origin: str, bundled: bool = False) -> list[Pack]:
     def pack(name: str) -> Pack:
         format = "yml" if name == "ot" else None
-        return Pack(
-            name, "local", lambda: tools_of_functions(name, live[name], format=format), origin="ot", bundled=True
-        )
+        read = partial(tools_of_functions, name, live[name], format=format)
+        return Pack(name, "local", read, origin=origin, bundled=bundled)
 
     return [pack(name) for name in live]
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import anyio.to_thread
 
-from ot.build import Parts, Picture, build, stats_place
+from ot.build import LiveFunctions, Parts, Picture, build, stats_place
 from ot.config.edit_config import edit_config, with_pattern
 from ot.config.load import Loaded, load_config
 from ot.config.paths import Paths
@@ -28,8 +28,8 @@ from ot.registry.tool_definitions import ToolDefinitions
 from ot.registry.tool_registry import Pack
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
-from ot.runtime.pack_proxy import TellProgress
 from ot.runtime.reply import Reply
+from ot.runtime.run_events import TellEvent
 from ot.runtime.sessions import Sessions
 from ot.servers.catalogue import ServerCatalogue
 from ot.servers.catalogue_files import FOLDER as SERVERS
@@ -58,11 +58,14 @@ class Workspace:
         extensions: ReadExtensions | None = None,
         observers: Sequence[CallObserver] = (),
         allow_always: AllowAlways | None = None,
+        config: Mapping[str, Any] | None = None,
+        functions: LiveFunctions | None = None,
     ) -> None:
         """Read the configuration and build the first picture; *packs* are offered beside the bundled ones.
 
         *extensions* stands in for the packs of the user's and the project's directories. *allow_always* writes a
         tool that the user always allows into the user's configuration; without it, that answer is not offered.
+        *config* is laid over the user's configuration; *functions* are packs of live functions, by name.
 
         Raises:
             ConfigError: The configuration cannot be used.
@@ -79,6 +82,7 @@ class Workspace:
         self._catalogue = ServerCatalogue(host.servers, host.catalogue_files, self.pins, host.shapes)
         host.learners[self] = self._catalogue.learned
         self._trust_project = trust_project
+        self._config = config
         loaded = self._load()
         self.engine: Engine = host.engine(self, loaded)
         self.sessions = Sessions(loaded.config.sessions, self.engine)
@@ -94,6 +98,7 @@ class Workspace:
             trust_project,
             tuple(packs),
             observers,
+            functions or {},
         )
         self.picture = self._picture(loaded)
         self._hold()
@@ -117,8 +122,9 @@ class Workspace:
         command: str,
         caller: Caller | None = None,
         *,
-        progress: TellProgress | None = None,
+        tell: TellEvent | None = None,
         session: str = "",
+        format: str | None = None,
     ) -> Reply:
         """Answer a command of *caller*, or of this process's user; the first answer also says what was left out."""
         caller = caller or self.own_caller
@@ -128,7 +134,7 @@ class Workspace:
         await self._know_servers(reading.names)
         if caller.client != CLI and self.definition_chars:
             self.recorder.connected(caller, partial(flat_chars, self.picture.registry), self.definition_chars)
-        reply = await self.picture.runner.run(reading, caller, progress=progress, session=session)
+        reply = await self.picture.runner.run(reading, caller, tell=tell, session=session, format=format)
         self._catalogue.ask_others_later()
         notices = [self._notice, self.engine.take_news() if isinstance(self.engine, EngineChoice) else ""]
         self._notice = ""
@@ -141,13 +147,13 @@ class Workspace:
         arguments: Mapping[str, Any],
         caller: Caller | None = None,
         *,
-        progress: TellProgress | None = None,
+        tell: TellEvent | None = None,
     ) -> Reply:
         """Answer one call of a tool, for a model that is given tools and writes no programs."""
         await self._refresh([pack])
         await self._know_servers([pack])
         runner = self.picture.runner
-        return await runner.call(pack, name, arguments, caller or self.own_caller, progress=progress)
+        return await runner.call(pack, name, arguments, caller or self.own_caller, tell=tell)
 
     async def definitions_of(self, packs: Sequence[str]) -> ToolDefinitions:
         """Define the tools of *packs* one by one; a server among them is asked what it offers.
@@ -265,7 +271,8 @@ class Workspace:
             self.picture = replace(self._picture(self.picture.loaded), freshness=self.picture.freshness)
 
     def _load(self) -> Loaded:
-        return load_config(self.paths, Trust(self.paths.global_dir), trust_project=self._trust_project)
+        trust = Trust(self.paths.global_dir)
+        return load_config(self.paths, trust, trust_project=self._trust_project, given=self._config)
 
     def _picture(self, loaded: Loaded) -> Picture:
         return build(self._parts, loaded, list(self._find_extensions(loaded)), self._recorder_for(loaded))

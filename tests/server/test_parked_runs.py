@@ -8,8 +8,8 @@ import pytest
 
 from ot.errors import CannotAsk
 from ot.execution.caller import Answer, AskUser, Question
-from ot.runtime.pack_proxy import Progress, TellProgress
 from ot.runtime.reply import Reply
+from ot.runtime.run_events import Progress, RunEvent, TellEvent
 from ot.server.parked_runs import NotParked, ParkedRun, ParkedRuns
 from pace import PATIENCE
 
@@ -19,7 +19,7 @@ ASKED = Question("May I?", {})
 YES = Answer("accept", {"decision": "allow"})
 
 
-async def asks(ask: AskUser, progress: TellProgress) -> Reply:
+async def asks(ask: AskUser, tell: TellEvent) -> Reply:
     """Ask once, and tell the answer."""
     return Reply(((await ask(ASKED)).action,))
 
@@ -68,7 +68,7 @@ async def test_a_token_is_void_for_others_and_after_use() -> None:
 
 
 async def test_a_run_asks_again_under_another_token() -> None:
-    async def twice(ask: AskUser, progress: TellProgress) -> Reply:
+    async def twice(ask: AskUser, tell: TellEvent) -> Reply:
         return Reply(((await ask(ASKED)).action, (await ask(ASKED)).action))
 
     runs = ParkedRuns()
@@ -85,7 +85,7 @@ async def test_a_run_asks_again_under_another_token() -> None:
 async def test_a_run_that_nobody_answers_is_ended() -> None:
     ended = asyncio.Event()
 
-    async def waits(ask: AskUser, progress: TellProgress) -> Reply:
+    async def waits(ask: AskUser, tell: TellEvent) -> Reply:
         try:
             await ask(ASKED)
         finally:
@@ -106,7 +106,7 @@ async def test_when_all_places_are_taken_nobody_is_asked() -> None:
     runs = ParkedRuns(most=2)
     first, _ = await parked(runs), await parked(runs)
 
-    async def refused(ask: AskUser, progress: TellProgress) -> Reply:
+    async def refused(ask: AskUser, tell: TellEvent) -> Reply:
         with pytest.raises(CannotAsk, match="2 other runs"):
             await ask(ASKED)
         return Reply(("refused",))
@@ -118,18 +118,23 @@ async def test_when_all_places_are_taken_nobody_is_asked() -> None:
     assert len(runs) == 0
 
 
+def message_of(event: RunEvent) -> str:
+    assert isinstance(event, Progress)
+    return event.message
+
+
 async def test_progress_goes_to_the_request_that_is_open() -> None:
-    async def tells(ask: AskUser, progress: TellProgress) -> Reply:
-        progress(Progress(message="before"))
+    async def tells(ask: AskUser, tell: TellEvent) -> Reply:
+        tell(Progress(message="before"))
         await ask(ASKED)
-        progress(Progress(message="after"))
+        tell(Progress(message="after"))
         return Reply(())
 
     runs, heard = ParkedRuns(), list[str]()
     run = runs.start(tells, "ann", 60)
-    run.tell = lambda progress: heard.append(f"first: {progress.message}")
+    run.tell = lambda event: heard.append(f"first: {message_of(event)}")
     await asyncio.wait_for(run.turn(), PATIENCE)
-    run.tell = lambda progress: heard.append(f"second: {progress.message}")
+    run.tell = lambda event: heard.append(f"second: {message_of(event)}")
     runs.take(run.token, "ann").answer(YES)
     await reply_of(run)
     assert heard == ["first: before", "second: after"]

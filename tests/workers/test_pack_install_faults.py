@@ -14,6 +14,7 @@ import pytest
 
 from faults.watched import start_wire
 from mcp_wire import WireServer
+from ot.runtime.run_events import Progress, RunEvent
 from ot.workspace import Workspace
 from run_app import error_of, paths_in, value_of
 from workers.corpus_faults import Fault, fault
@@ -137,9 +138,14 @@ async def test_progress_of_an_install_reaches_whoever_waits_for_it(tmp_path: Pat
     # A header of its own content, so that it has to be installed now.
     write_pack(paths.global_dir, "needy", NEEDY.format("six") + f"# {tmp_path}\n")
     told: list[str] = []
+
+    def tell(event: RunEvent) -> None:
+        if isinstance(event, Progress):
+            told.append(event.message)
+
     app = Workspace.alone(paths)
     try:
-        reply = await app.run("needy.f()", progress=lambda progress: told.append(progress.message))
+        reply = await app.run("needy.f()", tell=tell)
         assert "done" == value_of(reply)
         assert any("needy" in message for message in told)
     finally:

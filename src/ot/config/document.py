@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -103,6 +103,16 @@ class Node:
         if isinstance(self.value, tuple):
             return [node.plain() for node in self.value]
         return self.value
+
+
+def node_of(value: Any, place: Location) -> Node:
+    """Return plain data as a node that stands at *place*."""
+    if isinstance(value, Mapping):
+        entries = cast("Mapping[Any, Any]", value).items()
+        return Node(place, {str(key): node_of(entry, place) for key, entry in entries})
+    if isinstance(value, list | tuple):
+        return Node(place, tuple(node_of(item, place) for item in cast("list[Any]", value)))
+    return Node(place, value, str(value))
 
 
 def parse(data: bytes, file: Path) -> Node:

@@ -7,15 +7,17 @@ import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from ot.config.document import MAX_BYTES, Location, Node, parse
+from ot.config.document import MAX_BYTES, Location, Node, node_of, parse
 from ot.config.paths import CONFIG_FILE, PROMPTS_FILE, expand_home
 from ot.config.problems import check_file
 from ot.errors import ConfigError
 from ot.files.private_file import read_regular
 
 MAX_FILES = 100
+GIVEN = Path("OneTool(config=...)")
+"""Where errors say that settings stand which a program gives."""
 TOPICS = ("tools", "msg", "topics")
 
 ADDED_UP = ("deny",)
@@ -65,13 +67,23 @@ class Layer:
     files: tuple[Path, ...]
 
 
-def read_layer(files: Files) -> Layer:
-    """Return the settings of *files*, or empty ones where there is no configuration file.
+def read_layer(files: Files, given: Mapping[str, Any] | None = None) -> Layer:
+    """Return the settings of *files*, or empty ones where there is no configuration file; *given* are laid over them.
 
     Raises:
         ConfigError: A file cannot be used, or is included where it may not be.
     """
-    return _Reading(files).layer()
+    layer = _Reading(files).layer()
+    return Layer(merge(layer.node, _checked(given, files.root)), layer.files) if given else layer
+
+
+def _checked(given: Mapping[str, Any], root: Path) -> Node:
+    """Return settings that a program gives instead of a file."""
+    if "include" in given:
+        raise ConfigError("'include' belongs into a file", file=GIVEN)
+    node = _tidied(node_of(given, Location(GIVEN)))
+    check_file(node)
+    return _with_placed_topics(node, root)
 
 
 class _Reading:

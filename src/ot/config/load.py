@@ -53,14 +53,18 @@ class Loaded:
     """The project's directory, where that holds the results: in it no link is followed."""
 
 
-def load_config(paths: Paths, trust: Trust, *, trust_project: bool = False) -> Loaded:
+def load_config(
+    paths: Paths, trust: Trust, *, trust_project: bool = False, given: Mapping[str, Any] | None = None
+) -> Loaded:
     """Return the configuration for *paths*; *trust_project* trusts the project for this once.
+
+    Settings that are *given* are laid over those of the user's files.
 
     Raises:
         ConfigError: A file that would be used cannot be; an older picture stays as it was.
         TrustError: With *trust_project*, the project holds something that cannot be trusted.
     """
-    user = _user_part(paths)
+    user = _user_part(paths, given)
     base = validate(user.node)
     judge = trust.for_this_run if trust_project else trust.state
     verdict = judge(paths.project_dir) if paths.project_dir else None
@@ -109,8 +113,8 @@ class _Part:
         return self.node.at("servers").entries
 
 
-def _user_part(paths: Paths) -> _Part:
-    layer = read_layer(Directory(paths.global_dir))
+def _user_part(paths: Paths, given: Mapping[str, Any] | None) -> _Part:
+    layer = read_layer(Directory(paths.global_dir), given)
     secrets_file = secrets_file_of(layer, paths.global_dir)
     secrets, warnings = read_secrets(secrets_file)
     advice = f"add it to {secrets_file}, or give a default as in ${{NAME:-text}}"

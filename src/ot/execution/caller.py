@@ -15,6 +15,10 @@ class Question:
     schema: Mapping[str, Any]
     kind: Literal["form", "consent"] = "form"
     """Whether it asks for an answer of any form, or for the consent to call a tool."""
+    tool: str = ""
+    """The tool that consent is asked for."""
+    arguments: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    """What that tool would be called with."""
 
 
 @dataclass(frozen=True, slots=True)

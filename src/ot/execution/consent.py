@@ -149,7 +149,8 @@ def consent_question(
         lines.append(f"Line {foreseen.line}: {printable(brief_text(foreseen.text, MAX_LINE, redact))}")
     lines += [_how_many(foreseen), f"A yes allows {calls} calls of it in this run, or as many as you say."]
     # Arguments and the line were redacted as they were put in: the tool's own name is nobody's secret.
-    return Question("\n".join(line for line in lines if line), _schema(calls, always), kind="consent")
+    text, schema = "\n".join(line for line in lines if line), _schema(calls, always)
+    return Question(text, schema, "consent", tool.full_name, arguments)
 
 
 def arguments_text(tool: Tool, arguments: Mapping[str, Any], redact: Callable[[str], str] = str) -> str:

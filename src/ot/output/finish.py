@@ -6,7 +6,7 @@ import gc
 import logging
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -42,6 +42,8 @@ class Asked:
     tools: Sequence[str] = ()
     owner: str = ""
     inline: bool = False
+    handles: list[str] = field(default_factory=list[str])
+    """Filled with those of what was stored."""
 
     @property
     def shown_format(self) -> object:
@@ -135,6 +137,7 @@ class Finish:
             ) from None
         except ValueError as error:
             raise NotSerializable(str(error)) from None
+        asked.handles.append(stored.handle)
         text = "".join(begin)
         what = "keys" if text.startswith("{") else "items"
         kind = f"{stored.total_lines:,} {what}, one a line"
@@ -167,6 +170,7 @@ class Finish:
             logger.warning("a result could not be stored: %s", error)
             kept = text.encode()[: self._output.max_inline_size].decode(errors="ignore")
             return self._wrapped(f"{kept}\n[truncated: the result has {len(text):,} characters and {error}]", asked)
+        asked.handles.append(stored.handle)
         return self._wrapped(serialize_result(self._summary(stored, text, kind)), asked)
 
     def _summary(self, stored: ResultMeta, text: str, kind: str) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ot.config.models import Limits
@@ -17,6 +18,7 @@ from ot.execution.call_context import CallForecast
 from ot.execution.caller import Caller
 from ot.execution.tool_executor import ToolExecutor
 from ot.nearest_names import MAX_NAME
+from ot.registry.tool import Tool
 from ot.registry.tool_registry import ToolRegistry
 from ot.runtime import project_proxy
 from ot.runtime.engines.engine import Constant, Function, Missing, PrintCapture
@@ -27,24 +29,13 @@ from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.reply_blocks import ReplyBlocks
 from ot.runtime.returned_values import ReturnedValues
 from ot.runtime.run_budget import RunBudget
+from ot.runtime.run_events import CallEnded, CallStarted, Printed, Progress, TellEvent
 from ot.runtime.tolerances import arguments_in_dict
 from ot.values.plain import plain_arguments
 
 PAGE_TOOL = "ot.result"
 SHOW_TOOL = "ot.show"
 NOTHING_TO_SHOW = "there is no image, audio or file of a tool in it, or it is shown already: print it, or return it"
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a tool has come, as it tells it."""
-
-    done: Any = None
-    total: Any = None
-    message: str = ""
-
-
-TellProgress = Callable[[Progress], None]
 
 
 class PackProxy:
@@ -59,7 +50,7 @@ class PackProxy:
         *,
         caller: Caller,
         run_id: str,
-        progress: TellProgress | None = None,
+        tell: TellEvent | None = None,
     ) -> None:
         """Call through *executor*, on *budget*."""
         self._executor = executor
@@ -68,7 +59,7 @@ class PackProxy:
         self._limits = limits
         self._caller = replace(caller, ask=budget.consent.ask) if budget.consent else caller
         self._run_id = run_id
-        self._progress = progress
+        self._tell = tell
         self.printed = PrintCapture(limits.print_bytes)
         self._in_flight = asyncio.Semaphore(limits.calls_in_flight)
         self._ids = itertools.count(1)
@@ -161,7 +152,7 @@ class PackProxy:
             self.tolerated.add("dict-argument")
             given, named = (), meant
         self.calls += 1
-        value, chars = await self._executor.call(pack, name, given, named, self._context(line))
+        value, chars = await self._told_call(tool, given, named, self._context(line))
         self.returned.note(f"{pack}.{name}", value, chars)
         if f"{pack}.{name}" == SHOW_TOOL and not self.blocks.show(value):
             raise ToolFailed(SHOW_TOOL, "ValueError", NOTHING_TO_SHOW)
@@ -170,6 +161,24 @@ class PackProxy:
         else:
             self.tool_chars += chars
         return value
+
+    async def _told_call(
+        self, tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], context: CallContext
+    ) -> tuple[Any, int]:
+        """Return what the door returns, and tell when the call starts and ends."""
+        if self._tell is None:
+            return await self._executor.call(tool.pack, tool.name, args, kwargs, context)
+        started, error, chars = time.monotonic(), "", 0
+        self._tell(CallStarted(self._run_id, context.call_id, tool.full_name, tuple(args), kwargs, context.line))
+        try:
+            value, chars = await self._executor.call(tool.pack, tool.name, args, kwargs, context)
+            return value, chars
+        except BaseException as failure:
+            error = failure.kind if isinstance(failure, ToolFailed) else type(failure).__name__
+            raise
+        finally:
+            seconds = time.monotonic() - started
+            self._tell(CallEnded(self._run_id, context.call_id, tool.full_name, seconds, error, chars))
 
     def _context(self, line: int | None) -> CallContext:
         clock, consent = self._budget.deadline, self._budget.consent
@@ -200,13 +209,24 @@ class PackProxy:
 
     def _told(self, what: str, tool: str, details: Mapping[str, Any]) -> None:
         if what == "print":
-            self.printed("stdout", str(details.get("text", "")))
-        elif what == "progress" and self._progress:
-            self._progress(Progress(details.get("done"), details.get("total"), str(details.get("message", ""))[:500]))
+            self._print(tool, str(details.get("text", "")))
+        elif what == "progress" and self._tell:
+            done, total, message = details.get("done"), details.get("total"), str(details.get("message", ""))[:500]
+            self._tell(Progress(done, total, message, tool, self._run_id))
         elif what == "content":
             self._take_block(details["block"], str(details.get("id", "")))
         elif what == "meta":
             self.blocks.add_meta(tool, details["meta"])
+
+    def _print(self, tool: str, text: str) -> None:
+        self.printed("stdout", text)
+        if self._tell:
+            self._tell(Printed(self._run_id, text, tool))
+
+    def note_print(self, text: str) -> None:
+        """Tell what the program prints; the engine keeps it for the reply."""
+        if self._tell:
+            self._tell(Printed(self._run_id, text))
 
     def _take_block(self, block: Mapping[str, Any], id: str) -> None:
         if id:

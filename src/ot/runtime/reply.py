@@ -9,12 +9,50 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Reply:
-    """The texts of an answer, whether it is a failure, and what is to be known about the run.
-
-    ``blocks`` are content that is no text (images, audio, resources), as MCP writes it.
-    """
+    """What a run comes to: texts for a model, the value for a program, and what is to be known about the run."""
 
     texts: tuple[str, ...]
+    """What was printed, then the value or the failure, each as a text of its own."""
     is_error: bool = False
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What is told of the run over MCP, and by ``onetool run --json``."""
     blocks: tuple[Mapping[str, Any], ...] = ()
+    """Content that is not text (images, audio, resources), as MCP writes it."""
+    value: Any = field(default=None, repr=False)
+    """The value as plain data, whole even where the text is only the summary of what was stored."""
+    has_value: bool = False
+    """Whether there is a value: None may be one."""
+    calls: int = 0
+    """How many calls of tools were made."""
+    handles: tuple[str, ...] = ()
+    """The handles of texts that were stored because they are large: prints first, then the value."""
+
+    @property
+    def text(self) -> str:
+        """All texts, one below the other."""
+        return "\n".join(text.removesuffix("\n") for text in self.texts)
+
+    @property
+    def error(self) -> str:
+        """The class of the failure, such as ``ProgramFailed``; empty when there is none."""
+        return self.meta.get("error", "")
+
+    @property
+    def engine(self) -> str:
+        """The engine that ran the program."""
+        return self.meta.get("engine", "")
+
+    @property
+    def run(self) -> str:
+        """The run's id, as events and the log name it."""
+        return self.meta.get("run", "")
+
+    @property
+    def seconds(self) -> float:
+        """How long the run took."""
+        return self.meta.get("ms", 0.0) / 1000
+
+    @property
+    def tolerated(self) -> tuple[str, ...]:
+        """The rows of the table of tolerances by which the program was read."""
+        return tuple(self.meta.get("tolerated", ()))

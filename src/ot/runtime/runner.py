@@ -30,17 +30,18 @@ from ot.runtime.engines.engine import NO_VALUE, Engine, Outcome
 from ot.runtime.failure_text import failure_text
 from ot.runtime.fence_processor import strip_fences
 from ot.runtime.out_of_reach import out_of_reach
-from ot.runtime.pack_proxy import PackProxy, TellProgress
+from ot.runtime.pack_proxy import PackProxy
 from ot.runtime.program import Program, Reading, parse_program
 from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.reply import Reply
 from ot.runtime.reply_blocks import ReplyBlocks, redacted
 from ot.runtime.run_budget import MAX_DEPTH, RunBudget, current_budget
+from ot.runtime.run_events import TellEvent, telling
 from ot.runtime.sessions import Sessions
 from ot.runtime.snippets import Snippets
 from ot.runtime.tolerances import program_in, tolerate, unwrapped
 from ot.stats.rows import RunObserver, RunRow
-from ot.values.parts import NotSerializable
+from ot.values.parts import NotSerializable, Unread
 
 logger = logging.getLogger(__name__)
 
@@ -60,8 +61,10 @@ class _Trail:
 
     caller: Caller
     run_id: str = field(default_factory=lambda: secrets.token_hex(4))
-    progress: TellProgress | None = None
+    tell: TellEvent | None = None
     session: str = ""
+    format: str | None = None
+    """The format of the reply, where the program asks for none."""
     started: float = field(default_factory=time.monotonic)
     program: Program | None = None
     packs: PackProxy | None = None
@@ -74,6 +77,12 @@ class _Trail:
         """The rows of the table of tolerances that were used."""
         found = (self.program, self.packs, self.outcome)
         return list(dict.fromkeys(row for part in found if part for row in part.tolerated))
+
+    @property
+    def asking(self) -> Caller:
+        """The caller, whose questions are told of."""
+        ask = self.caller.ask
+        return replace(self.caller, ask=telling(ask, self.run_id, self.tell)) if ask and self.tell else self.caller
 
     @property
     def single_call(self) -> tuple[str, str] | None:
@@ -154,14 +163,17 @@ class Runner:
         reading: Reading,
         caller: Caller,
         *,
-        progress: TellProgress | None = None,
+        tell: TellEvent | None = None,
         session: str = "",
+        format: str | None = None,
     ) -> Reply:
         """Return the reply to a command; a failure is a reply too, never an exception.
 
-        Runs that name the same *session* share their variables.
+        Runs that name the same *session* share their variables; *format* is for a program that asks for none.
         """
-        trail = _Trail(caller, progress=progress, session=session, started=reading.started, program=reading.program)
+        trail = _Trail(
+            caller, tell=tell, session=session, format=format, started=reading.started, program=reading.program
+        )
         return await self._recorded(trail, reading.chars, lambda budget: self._outcome(reading, trail, budget))
 
     async def call(
@@ -171,10 +183,10 @@ class Runner:
         arguments: Mapping[str, Any],
         caller: Caller,
         *,
-        progress: TellProgress | None = None,
+        tell: TellEvent | None = None,
     ) -> Reply:
         """Return the reply to one call of a tool, as to a program that is nothing but this call."""
-        trail = _Trail(caller, progress=progress, called=(pack, name))
+        trail = _Trail(caller, tell=tell, called=(pack, name))
 
         async def outcome(budget: RunBudget) -> Outcome:
             trail.packs = self._reach(trail, budget)
@@ -185,7 +197,7 @@ class Runner:
     async def _recorded(self, trail: _Trail, chars_in: int, work: Callable[[RunBudget], Awaitable[Outcome]]) -> Reply:
         """Return the reply to what *work* comes to, on a budget of its own, and tell observers of it."""
         budget = RunBudget(self._limits, current_budget.get())
-        budget.consent = budget.consent or self._consent(trail.caller, budget.deadline)
+        budget.consent = budget.consent or self._consent(trail.asking, budget.deadline)
         token, logged = current_budget.set(budget), current_run.set(trail.run_id)
         reply: Reply | None = None
         try:
@@ -210,7 +222,7 @@ class Runner:
             self._sessions.earlier.note(trail.caller.seat, trail.program)
         if packs:
             packs.end()
-        error: str = reply.meta.get("error", "") if reply else "Cancelled"
+        error = reply.error if reply else "Cancelled"
         chars = sum(map(len, reply.texts)) if reply else 0
         calls, given, own = (packs.calls, packs.tool_chars, packs.ot_chars) if packs else (0, 0, 0)
         row = RunRow(
@@ -248,7 +260,7 @@ class Runner:
             self._limits,
             caller=trail.caller,
             run_id=trail.run_id,
-            progress=trail.progress,
+            tell=trail.tell,
         )
 
     @staticmethod
@@ -276,7 +288,9 @@ class Runner:
                 failed = ProgramFailed("ValueError", f"the result cannot be returned: {error}")
                 failed.printed = outcome.printed
                 return await self._failure(failed, trail)
-        return await self._reply([*texts, *outcome.notes], trail, asked)
+        reply = await self._reply([*texts, *outcome.notes], trail, asked)
+        known = outcome.value is not NO_VALUE and not isinstance(outcome.value, Unread)
+        return replace(reply, value=outcome.value, has_value=True) if known else reply
 
     async def _reply(self, texts: list[str], trail: _Trail, asked: Asked, error: str = "") -> Reply:
         """Put together texts, and what tools gave that is no text, without secrets."""
@@ -284,7 +298,9 @@ class Runner:
         blocks = [await self._block(block, asked) for block in told.blocks]
         meta = self._meta(trail, error) | ({"tools": redacted(told.meta, self._redact)} if told.meta else {})
         texts = [*texts, told.note] if told.note else texts
-        return Reply(tuple(map(self._redact, texts)), bool(error), meta, tuple(blocks))
+        calls = trail.packs.calls if trail.packs else 0
+        texts = [self._redact(text) for text in texts]
+        return Reply(tuple(texts), bool(error), meta, tuple(blocks), calls=calls, handles=tuple(asked.handles))
 
     async def _block(self, block: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
         shown = redacted(block, self._redact)
@@ -300,7 +316,7 @@ class Runner:
     def _asked(self, outcome: Outcome, trail: _Trail) -> Asked:
         sanitize = outcome.sanitize is not None and outcome.sanitize is not False
         return Asked(
-            format=outcome.format,
+            format=trail.format if outcome.format is None else outcome.format,
             own_format=self._own_format(trail.single_call),
             sanitize=sanitize or self._must_sanitize(trail),
             tools=tuple(trail.tools),

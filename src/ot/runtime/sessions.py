@@ -249,6 +249,9 @@ class Nothing:
 
     file = call
 
+    def note_print(self, text: str) -> None:
+        """Drop it: the name of a variable prints nothing."""
+
 
 def _row(kept: Kept) -> dict[str, Any]:
     idle = 0.0 if kept.busy else time.monotonic() - kept.used

@@ -32,8 +32,8 @@ from ot.execution.caller import AskUser, Caller, Question
 from ot.registry.tool import Tool
 from ot.registry.tool_definitions import ToolDefinitions
 from ot.registry.tool_registry import Pack
-from ot.runtime.pack_proxy import Progress, TellProgress
 from ot.runtime.reply import Reply
+from ot.runtime.run_events import Progress, RunEvent, TellEvent
 from ot.server.classic_tools import classic_tools
 from ot.server.elicitation import answer_of, can_ask, input_required, is_modern, way_to_ask, way_to_list_roots
 from ot.server.parked_runs import NotParked, ParkedRun, ParkedRuns
@@ -196,7 +196,7 @@ async def _answer(workspace: Workspace, parked: ParkedRuns, work: Work, ctx: Con
     if is_modern(ctx) and (ctx.request_state is not None or can_ask(ctx)):
         return await _leg(workspace, parked, work, caller, ctx)
     caller = replace(caller, ask=way_to_ask(ctx, workspace.ask_seconds))
-    return _result(await _with_progress(ctx, lambda tell: work(caller=caller, progress=tell)))
+    return _result(await _with_progress(ctx, lambda tell: work(caller=caller, tell=tell)))
 
 
 async def _leg(workspace: Workspace, parked: ParkedRuns, work: Work, caller: Caller, ctx: Context) -> ToolResult:
@@ -206,7 +206,7 @@ async def _leg(workspace: Workspace, parked: ParkedRuns, work: Work, caller: Cal
     except NotParked:
         return ToolResult(content=NOT_PARKED, is_error=True)
 
-    async def turn(tell: TellProgress | None) -> Question | Reply:
+    async def turn(tell: TellEvent | None) -> Question | Reply:
         run.tell = tell
         return await run.turn()
 
@@ -224,13 +224,13 @@ def _taken_up(workspace: Workspace, parked: ParkedRuns, work: Work, caller: Call
         run.answer(answer_of(ctx))
         return run
 
-    async def start(ask: AskUser, progress: TellProgress) -> Reply:
-        return await work(caller=replace(caller, ask=ask), progress=progress)
+    async def start(ask: AskUser, tell: TellEvent) -> Reply:
+        return await work(caller=replace(caller, ask=ask), tell=tell)
 
     return parked.start(start, caller.seat, workspace.ask_seconds)
 
 
-async def _with_progress[T](ctx: Context, work: Callable[[TellProgress | None], Awaitable[T]]) -> T:
+async def _with_progress[T](ctx: Context, work: Callable[[TellEvent | None], Awaitable[T]]) -> T:
     """Return what *work* returns, telling the client what tools tell, and every five seconds that it goes on."""
     if not _wants_progress(ctx):
         return await work(None)
@@ -265,10 +265,11 @@ class _Heartbeat:
         self._news: Progress | None = None
         self._told = asyncio.Event()
 
-    def tell(self, progress: Progress) -> None:
-        """Take the latest news."""
-        self._news = progress
-        self._told.set()
+    def tell(self, event: RunEvent) -> None:
+        """Take the latest news of progress."""
+        if isinstance(event, Progress):
+            self._news = event
+            self._told.set()
 
     async def beat(self) -> None:
         """Send until cancelled; progress over MCP only ever grows, so it counts what was sent."""

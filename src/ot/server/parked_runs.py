@@ -13,8 +13,8 @@ import anyio
 
 from ot.errors import CannotAsk
 from ot.execution.caller import Answer, AskUser, Question
-from ot.runtime.pack_proxy import Progress, TellProgress
 from ot.runtime.reply import Reply
+from ot.runtime.run_events import RunEvent, TellEvent
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class NotParked(Exception):
 class StartRun(Protocol):
     """Starts a run that asks and tells through what it is handed."""
 
-    async def __call__(self, ask: AskUser, progress: TellProgress) -> Reply:
+    async def __call__(self, ask: AskUser, tell: TellEvent) -> Reply:
         """Return the reply."""
         ...
 
@@ -42,8 +42,8 @@ class ParkedRun:
         """Start it; *park* gives it a token when it comes to a question."""
         self.caller = caller
         self.token = ""
-        self.tell: TellProgress | None = None
-        """Where the request that is open now wants to hear of progress."""
+        self.tell: TellEvent | None = None
+        """Where the request that is open now wants to hear what happens."""
         self._park = park
         self._question: Question | None = None
         self._answer: asyncio.Future[Answer] | None = None
@@ -57,9 +57,9 @@ class ParkedRun:
         self._asks.set()
         return await self._answer
 
-    def _told(self, progress: Progress) -> None:
+    def _told(self, event: RunEvent) -> None:
         if self.tell:
-            self.tell(progress)
+            self.tell(event)
 
     def answer(self, answer: Answer) -> None:
         """Let the run go on with *answer*."""

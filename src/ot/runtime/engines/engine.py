@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -77,6 +77,10 @@ class Reach(Protocol):
 
     async def file(self, step: str, arguments: Mapping[str, Any]) -> Any:
         """Return the result of one operation of Python's own file functions; raise as ``call`` does."""
+        ...
+
+    def note_print(self, text: str) -> None:
+        """Take note of what the program prints, at once; the outcome holds it, too."""
         ...
 
 
@@ -154,9 +158,10 @@ class Engine(Protocol):
 class PrintCapture:
     """A print callback that keeps the first bytes and counts the rest."""
 
-    def __init__(self, max_bytes: int) -> None:
-        """Keep at most *max_bytes*."""
+    def __init__(self, max_bytes: int, note: Callable[[str], None] = lambda text: None) -> None:
+        """Keep at most *max_bytes*; *note* is told at once of what is kept."""
         self._left = max_bytes
+        self._note = note
         self._parts: list[str] = []
         self._dropped = 0
 
@@ -167,6 +172,7 @@ class PrintCapture:
         if kept:
             self._parts.append(kept)
             self._left -= len(kept.encode(errors="replace"))
+            self._note(kept)
         self._dropped += len(text) - len(kept)
 
     def drop(self, characters: int) -> None:

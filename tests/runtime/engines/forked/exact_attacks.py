@@ -120,6 +120,9 @@ class NoPacks:
     async def file(self, step: str, arguments: Mapping[str, Any]) -> Any:
         raise ToolFailed(f"file.{step}", "PermissionError", "there are no files here")
 
+    def note_print(self, text: str) -> None:
+        pass
+
 
 async def main(namespaces: bool) -> dict[str, Any]:
     engine = ExactEngine(namespaces=namespaces)

@@ -40,6 +40,9 @@ class Taker:
         """Refuse: there are none."""
         raise ToolFailed(f"file.{step}", "PermissionError", "there are no files here")
 
+    def note_print(self, text: str) -> None:
+        """Drop it."""
+
     async def call(
         self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, line: int | None = None
     ) -> Any:

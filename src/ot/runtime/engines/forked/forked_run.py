@@ -68,7 +68,7 @@ class ForkedRun:
         self.reach = reach
         self.limits = limits
         self.deadline = deadline
-        self.printed = PrintCapture(limits.print_bytes)
+        self.printed = PrintCapture(limits.print_bytes, reach.note_print)
         self._read_notice = partial(read_notice, most_parts=limits.value_parts)
         self._ended: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._calls: set[asyncio.Task[None]] = set()

@@ -79,7 +79,7 @@ class PortableRun:
         self.reach = reach
         self.limits = limits
         self.deadline = deadline
-        self.printed = PrintCapture(limits.print_bytes)
+        self.printed = PrintCapture(limits.print_bytes, reach.note_print)
         self._files = PortableFiles(reach, program, limits.value_bytes)
         self._calls: dict[int, asyncio.Task[Answer]] = {}
         self._failures: set[str] = set()
