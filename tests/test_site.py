@@ -48,3 +48,12 @@ def test_a_decision_says_why_what_and_at_what_price() -> None:
     for record in DOCS.glob("decisions/[0-9]*.md"):
         headings = re.findall(r"^## (.+)$", record.read_text(encoding="utf-8"), re.MULTILINE)
         assert headings == ["Context", "Decision", "Consequence"], record.name
+
+
+def test_every_link_of_llms_txt_leads_to_a_page() -> None:
+    text = (DOCS / "llms.txt").read_text(encoding="utf-8")
+    links: list[str] = re.findall(r"\]\(([^)]+)\)", text)
+    pages = {page.removesuffix("index.md").removesuffix(".md").rstrip("/") for page in listed_pages()}
+    assert text.startswith("# OneTool\n\n> ")
+    assert len(links) >= 20
+    assert not [link for link in links if link.rstrip("/") not in pages or not link.endswith("/")]
