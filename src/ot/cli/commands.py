@@ -10,6 +10,7 @@ from ot.cli.add import add
 from ot.cli.approve import approve
 from ot.cli.chat import chat
 from ot.cli.check import check
+from ot.cli.connect import connect, disconnect
 from ot.cli.dev import dev
 from ot.cli.doctor import doctor
 from ot.cli.init import init, schema
@@ -38,6 +39,8 @@ COMMANDS = (
         "Answer what is said, with your tools.",
     ),
     (init, "onetool init && onetool check", "Write a commented .onetool/onetool.yaml, or take over servers."),
+    (connect, "onetool connect claude-code", "Enter OneTool in the settings of a client."),
+    (disconnect, "onetool disconnect claude-code", "Take OneTool out of the settings of a client."),
     (add, "onetool add clock uvx mcp-server-time", "Add an MCP server whose tools become a pack."),
     (servers, "onetool servers --json", None),
     (remove, "onetool remove clock", None),

@@ -45,7 +45,7 @@ def init(
 
     With --from, servers of other clients are added: those of a client's own file to ~/.onetool/, those of a
     repository's file to the project's, which that does not trust. CLIENT is claude-code, claude-desktop, cursor,
-    vscode, codex, windsurf, zed or all.
+    vscode, codex, windsurf, zed, gemini-cli or all.
     """
     if from_clients:
         _take_over(from_clients, use_global=use_global, yes=yes, as_json=as_json)
@@ -88,7 +88,7 @@ def _take_over(names: Sequence[str], *, use_global: bool, yes: bool, as_json: bo
     from ot.config.paths import Paths
 
     paths = Paths.find()
-    plan = _plan(_chosen(names), paths, use_global)
+    plan = _plan(chosen_clients(names), paths, use_global)
     if not as_json:
         echo("\n".join(_lines(plan)))
     if not plan.taken and not plan.rules and not plan.denied:
@@ -101,7 +101,8 @@ def _take_over(names: Sequence[str], *, use_global: bool, yes: bool, as_json: bo
     echo_either(as_json, _as_json(plan, edited), _written_lines(edited))
 
 
-def _chosen(names: Sequence[str]) -> list[str]:
+def chosen_clients(names: Sequence[str]) -> list[str]:
+    """Return the clients of these names, each once."""
     from ot.config.clients.take_over import CLIENTS
     from ot.nearest_names import did_you_mean
 

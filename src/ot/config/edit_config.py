@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
+from ot.config.backups import keep_backup
 from ot.config.document import MAX_BYTES, parse
 from ot.config.layer import Directory, Layer, read_layer
 from ot.config.models import PolicyRule
@@ -25,8 +25,6 @@ from ot.errors import ConfigError
 from ot.files.private_file import locked, read_regular, write_private
 from ot.visible_text import printable
 
-BACKUPS = "backups"
-MOST_BACKUPS = 50
 POLICY_LISTS: tuple[PolicyRule, ...] = get_args(PolicyRule.__value__)
 SECRETS_HEAD = "# Secrets, as NAME: value. Nobody but you can read this file.\n"
 
@@ -179,13 +177,8 @@ class _Edit:
         return backup
 
     def _back_up(self, old: YamlText) -> Path:
-        folder = self._paths.global_dir / BACKUPS
         owner = "user" if self._of_user else hashlib.sha256(str(self._directory).encode()).hexdigest()[:8]
-        backup = folder / f"onetool-{owner}-{time.strftime('%Y%m%d-%H%M%S')}-{time.time_ns() % 10**9:09}.yaml"
-        write_private(backup, old.text)
-        for outdated in sorted(folder.glob("onetool-*.yaml"), key=lambda file: file.stat().st_mtime)[:-MOST_BACKUPS]:
-            outdated.unlink(missing_ok=True)
-        return backup
+        return keep_backup(self._paths.global_dir, f"onetool-{owner}", ".yaml", old.text)
 
     def _with_secrets(self, file: Path, secrets: Mapping[str, str]) -> _Kept:
         try:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from config.desk import write
-from ot.config.clients.known_clients import CLIENTS, read_json
+from ot.config.clients.client_reading import read_json
+from ot.config.clients.known_clients import CLIENTS
 from ot.config.clients.server_entry import FoundServer, Surroundings
 from ot.config.clients.take_over import Plan, plan_of
 from ot.config.models import Server

@@ -1,53 +1,17 @@
-"""The clients whose servers can be taken over: one row each, and a reader for either format of their files."""
+"""The clients that OneTool knows, one row each: where its servers are listed, in which form, and what is special."""
 
 from __future__ import annotations
 
+import base64
 import json
 import re
-import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, cast
+from urllib.parse import quote, urlencode
 
-from ot.config.clients.server_entry import (
-    APPROVALS,
-    KNOWN,
-    ClientFile,
-    FoundServer,
-    Surroundings,
-    entry_of,
-    table,
-    texts,
-)
-from ot.config.models import PolicyRule
-
-# Nothing in it is tried a second way: a repository's file could make that take for ever.
-GAP = r"(?>\s++|//[^\n]*+|/\*(?>.*?(?:\*/|\Z)))*+"
-TOKEN = re.compile(rf'"(?:[^"\\\n]|\\.)*+"?|//[^\n]*+|/\*(?>.*?(?:\*/|\Z))|,(?={GAP}[}}\]])', re.DOTALL)
-PERMISSION = re.compile(r"mcp__(.+?)(?:__(.+))?")
-
-
-@dataclass(frozen=True, slots=True)
-class FoundRule:
-    """A tool, or all of a server's tools (``*``), that the user allowed, denied or wants to be asked about."""
-
-    rule: PolicyRule
-    server: str
-    tool: str
-    place: ClientFile
-
-
-@dataclass(frozen=True, slots=True)
-class FoundInFile:
-    """Everything that one file says."""
-
-    servers: tuple[FoundServer, ...] = ()
-    rules: tuple[FoundRule, ...] = ()
-    off: frozenset[str] = frozenset()
-    """Servers that are switched off, in whichever file of the client they stand."""
-    problems: tuple[str, ...] = ()
-    repository: bool = False
+from ot.config.clients.server_entry import ClientFile, Surroundings, table
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +23,8 @@ class Client:
     files: Mapping[str, str]
     """The key under which each file lists its servers, or nothing for one that holds permissions.
 
-    ``~`` is the home directory, ``.`` the project, ``APP`` where applications keep settings, ``CONFIG`` ~/.config.
+    The first is the user's own, where OneTool is entered. ``~`` is the home directory, ``.`` the project, ``APP``
+    where applications keep settings, ``CONFIG`` ~/.config, and ``NAME=~/place`` the variable that moves a place.
     """
     wanted: tuple[str, ...] = ("enabledTools", "includeTools")
     unwanted: tuple[str, ...] = ("disabledTools", "excludeTools")
@@ -79,23 +44,52 @@ class Client:
     """Another client's key, which this one ignores itself."""
     no_command: str = ""
     """Why a server without a command or an address cannot be taken."""
+    program: str = ""
+    """The command that is there when the client is installed."""
+    typed: bool = False
+    """Whether an entry says that its server is a process."""
+    patience: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The keys of an entry that say how long the client waits, where it would wait too briefly by itself."""
+    link: Callable[[str, Mapping[str, Any]], str] | None = None
+    """Makes an address that enters a server when it is opened."""
+    has_project: bool = True
+    """Whether the client starts its servers in a project's directory."""
+    afterwards: str = "start a new session"
+    """What makes the client read its file again."""
 
     def places(self, around: Surroundings) -> tuple[ClientFile, ...]:
         """Return where its files are, whether or not they exist."""
         return tuple(self._place(path, key, around) for path, key in self.files.items())
 
+    def own_file(self, around: Surroundings) -> ClientFile:
+        """Return the user's file, where OneTool is entered."""
+        return self.places(around)[0]
+
+    def own_entry(self, command: Sequence[str], env: Mapping[str, str]) -> dict[str, Any]:
+        """Return the entry of a server that is started by *command*, as the client writes it."""
+        entry: dict[str, Any] = {"type": "stdio"} if self.typed else {}
+        entry |= {"command": command[0], "args": list(command[1:])}
+        return entry | ({"env": dict(env)} if env else {}) | dict(self.patience)
+
     def _place(self, path: str, key: str, around: Surroundings) -> ClientFile:
-        base, _, rest = path.partition("/")
+        variable, _, usual = path.rpartition("=")
+        base, _, rest = usual.partition("/")
         if base == ".":
             # In the home directory a project's files are the user's own.
             return ClientFile(self.name, around.cwd / rest, "project", around.cwd != around.home, key)
-        home = around.home
-        applications = {
-            "darwin": home / "Library" / "Application Support",
-            "win32": Path(around.environ.get("APPDATA") or home / "AppData" / "Roaming"),
-        }.get(around.platform, Path(around.environ.get("XDG_CONFIG_HOME") or home / ".config"))
-        config = applications if around.platform == "win32" else home / ".config"
-        return ClientFile(self.name, {"~": home, "APP": applications, "CONFIG": config}[base] / rest, "user", key=key)
+        directory, _, name = rest.rpartition("/")
+        moved = around.environ.get(variable) if variable else None
+        folder = Path(moved) if moved else _base(base, around) / directory
+        return ClientFile(self.name, folder / name, "user", key=key)
+
+
+def _base(name: str, around: Surroundings) -> Path:
+    applications = {
+        "darwin": around.home / "Library" / "Application Support",
+        "win32": Path(around.environ.get("APPDATA") or around.home / "AppData" / "Roaming"),
+    }.get(around.platform, Path(around.environ.get("XDG_CONFIG_HOME") or around.home / ".config"))
+    config = applications if around.platform == "win32" else around.home / ".config"
+    return {"~": around.home, "APP": applications, "CONFIG": config}[name]
 
 
 # ---------------------------------------------------------------- entries that need more than a row
@@ -120,6 +114,26 @@ def _from_zed(entry: dict[str, Any]) -> dict[str, Any]:
     return {**entry, **more} if command else entry
 
 
+def _from_gemini(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return *entry* with its address under the usual key, and with variables in braces."""
+    variables = {
+        key: {name: re.sub(r"\$(\w+)", r"${\1}", str(text)) for name, text in table(entry.get(key)).items()}
+        for key in ("env", "headers")
+        if key in entry
+    }
+    address = {"url": entry["httpUrl"], "type": "http"} if "httpUrl" in entry else {}
+    return {**entry, **variables, **address}
+
+
+def _cursor_link(name: str, entry: Mapping[str, Any]) -> str:
+    config = base64.b64encode(json.dumps(entry, separators=(",", ":")).encode()).decode()
+    return f"cursor://anysphere.cursor-deeplink/mcp/install?{urlencode({'name': name, 'config': config})}"
+
+
+def _vscode_link(name: str, entry: Mapping[str, Any]) -> str:
+    return f"vscode:mcp/install?{quote(json.dumps({'name': name, **entry}, separators=(',', ':')), safe='')}"
+
+
 # ---------------------------------------------------------------- the table
 
 CLIENTS: Mapping[str, Client] = {
@@ -129,17 +143,32 @@ CLIENTS: Mapping[str, Client] = {
             "claude-code",
             "Claude Code",
             {
-                "~/.claude.json": "mcpServers",
+                "CLAUDE_CONFIG_DIR=~/.claude.json": "mcpServers",
                 "./.mcp.json": "mcpServers",
-                "~/.claude/settings.json": "",
+                "CLAUDE_CONFIG_DIR=~/.claude/settings.json": "",
                 "./.claude/settings.json": "",
                 "./.claude/settings.local.json": "",
             },
             projects="projects",
             off=("disabledMcpServers", "disabledMcpjsonServers"),
+            program="claude",
+            typed=True,
         ),
-        Client("claude-desktop", "Claude Desktop", {"APP/Claude/claude_desktop_config.json": "mcpServers"}),
-        Client("cursor", "Cursor", {"~/.cursor/mcp.json": "mcpServers", "./.cursor/mcp.json": "mcpServers"}),
+        Client(
+            "claude-desktop",
+            "Claude Desktop",
+            {"APP/Claude/claude_desktop_config.json": "mcpServers"},
+            has_project=False,
+            afterwards="quit and open Claude Desktop",
+        ),
+        Client(
+            "cursor",
+            "Cursor",
+            {"~/.cursor/mcp.json": "mcpServers", "./.cursor/mcp.json": "mcpServers"},
+            program="cursor",
+            link=_cursor_link,
+            afterwards="switch onetool on in Cursor's settings, under MCP",
+        ),
         Client(
             "vscode",
             "VS Code",
@@ -150,11 +179,15 @@ CLIENTS: Mapping[str, Client] = {
             },
             approvals=False,
             ignored_key="mcpServers",
+            program="code",
+            typed=True,
+            link=_vscode_link,
+            afterwards="run the command 'MCP: List Servers' in VS Code and start onetool",
         ),
         Client(
             "codex",
             "Codex",
-            {"~/.codex/config.toml": "mcp_servers", "./.codex/config.toml": "mcp_servers"},
+            {"CODEX_HOME=~/.codex/config.toml": "mcp_servers", "./.codex/config.toml": "mcp_servers"},
             wanted=("enabled_tools",),
             unwanted=("disabled_tools",),
             approvals=False,
@@ -168,8 +201,17 @@ CLIENTS: Mapping[str, Client] = {
                 *("required", "supports_parallel_tool_calls"),
             ),
             adapted=_from_codex,
+            program="codex",
+            patience={"startup_timeout_sec": 60, "tool_timeout_sec": 600},
         ),
-        Client("windsurf", "Windsurf", {"~/.codeium/windsurf/mcp_config.json": "mcpServers"}),
+        Client(
+            "windsurf",
+            "Windsurf",
+            {"~/.codeium/windsurf/mcp_config.json": "mcpServers"},
+            program="windsurf",
+            has_project=False,
+            afterwards="press Refresh in Windsurf's list of MCP servers",
+        ),
         Client(
             "zed",
             "Zed",
@@ -180,104 +222,20 @@ CLIENTS: Mapping[str, Client] = {
             other_keys=("settings",),
             adapted=_from_zed,
             no_command="an extension of Zed brings it: only Zed knows its command",
+            program="zed",
+            patience={"timeout": 600},
+            afterwards="nothing: Zed notices by itself",
+        ),
+        Client(
+            "gemini-cli",
+            "Gemini CLI",
+            {"~/.gemini/settings.json": "mcpServers", "./.gemini/settings.json": "mcpServers"},
+            approvals=False,
+            seconds=(("timeout", "timeout", 1000),),
+            other_keys=("httpUrl",),
+            adapted=_from_gemini,
+            off=("mcp.excluded",),
+            program="gemini",
         ),
     )
 }
-
-# ---------------------------------------------------------------- what a file says
-
-
-def read_json(data: bytes) -> dict[str, Any]:
-    """Return the object in *data*, JSON as editors write it: with comments, and commas before a closing bracket.
-
-    Raises:
-        ValueError: It holds none; the message says where it stops making sense.
-    """
-    text = TOKEN.sub(
-        # Lines stay lines, so that an error names the right one.
-        lambda found: found.group() if found.group()[0] == '"' else "\n" * found.group().count("\n"),
-        data.decode("utf-8-sig"),
-    )
-    found: Any = json.loads(text) if text.strip() else {}
-    if not isinstance(found, dict):
-        raise ValueError("it holds no JSON object")
-    return cast("dict[str, Any]", found)
-
-
-def read_file(client: Client, data: bytes, place: ClientFile, around: Surroundings) -> FoundInFile:
-    """Return what *data*, the file of *client* at *place*, says.
-
-    Raises:
-        ValueError: It cannot be understood.
-    """
-    toml = place.file.suffix == ".toml"
-    content = tomllib.loads(data.decode("utf-8-sig")) if toml else read_json(data)
-    local = table(_at(content, client.projects).get(str(around.cwd))) if client.projects else {}
-    off = frozenset(name for part in (content, local) for key in client.off for name in texts(part.get(key)))
-    if not place.key:
-        return replace(_permissions(content, place), off=off)
-    own, general = _at(local, place.key), _at(content, place.key)
-    servers = [
-        *(_server(client, name, entry, replace(place, scope="project"), around) for name, entry in own.items()),
-        *(_server(client, name, entry, place, around) for name, entry in general.items()),
-    ]
-    # A repository must not speak for its user.
-    rules = _approvals({**general, **own}, place) if client.approvals and place.scope == "user" else ()
-    return FoundInFile(tuple(servers), tuple(rules), off, tuple(_ignored(client, content, place)))
-
-
-def _at(content: Mapping[str, Any], key: str) -> dict[str, Any]:
-    found: Any = content
-    for step in key.split("."):
-        found = table(found).get(step)
-    return table(found)
-
-
-def _server(client: Client, name: str, given: Any, place: ClientFile, around: Surroundings) -> FoundServer:
-    entry = client.adapted(table(given))
-    if client.no_command and not entry.get("command") and not entry.get("url"):
-        return FoundServer(name, place, skipped=client.no_command)
-    known = KNOWN.union(client.wanted, client.unwanted, client.other_keys, (key for key, _, _ in client.seconds))
-    found = entry_of(name, entry, place, around, known)
-    more = dict(_seconds(client, entry))
-    tools = [tool for key in client.wanted for tool in texts(entry.get(key))]
-    tools += [f"!{tool}" for key in client.unwanted for tool in texts(entry.get(key))]
-    more |= {"tools": tools} if tools else {}
-    return replace(found, entry={**found.entry, **more}) if found.entry else found
-
-
-def _seconds(client: Client, entry: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    seen: set[str] = set()
-    for key, name, unit in client.seconds:
-        value = entry.get(key) if name not in seen else None
-        if value is not None:
-            seen.add(name)
-        if isinstance(value, int | float) and value > 0:
-            yield name, value / unit if unit > 1 else value
-
-
-def _approvals(servers: Mapping[str, Any], place: ClientFile) -> Iterator[FoundRule]:
-    for name, entry in servers.items():
-        for key in APPROVALS:
-            for tool in filter(None, texts(table(entry).get(key))):
-                yield FoundRule("allow", name, tool, place)
-
-
-def _ignored(client: Client, content: Mapping[str, Any], place: ClientFile) -> Iterator[str]:
-    if client.ignored_key and client.ignored_key in content:
-        key = place.key.rpartition(".")[2]
-        text = f"{client.title} itself ignores '{client.ignored_key}', its key is '{key}'"
-        yield f"{place.file}: {text}; it was left out"
-
-
-def _permissions(content: Mapping[str, Any], place: ClientFile) -> FoundInFile:
-    """Return what settings allow; those of a repository can be committed, settings.local.json too, and only deny."""
-    given = table(content.get("permissions"))
-    named = [
-        (rule, PERMISSION.fullmatch(text)) for rule in get_args(PolicyRule.__value__) for text in texts(given.get(rule))
-    ]
-    rules = [FoundRule(rule, found[1], found[2] or "*", place) for rule, found in named if found]
-    left = [rule for rule in rules if place.repository and rule.rule != "deny"]
-    tools = ", ".join(f"{rule.rule} {rule.server}.{rule.tool}" for rule in left[:10])
-    problem = f"{place.file}: a repository does not say what you allow; left out: {tools}"
-    return FoundInFile(rules=tuple(rule for rule in rules if rule not in left), problems=(problem,) if left else ())

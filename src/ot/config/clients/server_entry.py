@@ -89,6 +89,12 @@ def own_name(name: str) -> str:
     return f"{found}-server" if pack_name(found) in RESERVED else found
 
 
+def is_onetool(given: Mapping[str, Any]) -> bool:
+    """Return whether the server that a client keeps as *given* is OneTool itself."""
+    packages = [re.split(r"[@\[=]", word)[0] for word in texts(given.get("args"))[:4]]
+    return bool({PurePath(str(given.get("command") or "")).stem, *packages} & set(OURSELVES))
+
+
 class _Taking:
     def __init__(self, name: str, place: ClientFile, around: Surroundings) -> None:
         self._name = name
@@ -113,8 +119,7 @@ class _Taking:
     def _cannot(self, given: Mapping[str, Any]) -> str:
         kind = str(given.get("type") or given.get("transport") or "").lower()
         command, url = given.get("command"), given.get("url") or given.get("serverUrl")
-        packages = [re.split(r"[@\[=]", word)[0] for word in texts(given.get("args"))[:4]]
-        if {PurePath(str(command or "")).stem, *packages} & set(OURSELVES):
+        if is_onetool(given):
             return "it is OneTool itself"
         if kind in ("sse", "ws", "websocket"):
             return f"it speaks {kind.upper()}, which OneTool does not: use its streamable HTTP address if it has one"

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ot.config.clients.known_clients import CLIENTS, Client, FoundInFile, FoundRule, read_file
+from ot.config.clients.client_reading import FoundInFile, FoundRule, read_file
+from ot.config.clients.known_clients import CLIENTS, Client
 from ot.config.clients.server_entry import ClientFile, FoundServer, Scope, Surroundings, own_name, read_inside, texts
 from ot.config.clients.server_secrets import with_own_secrets
 from ot.config.models import PolicyRule, pack_name

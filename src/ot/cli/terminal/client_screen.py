@@ -1,0 +1,119 @@
+"""What connect and disconnect say: what was done, what to paste, and what a client's servers cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ot.cli.terminal import Screen, echo, echo_json, fail
+
+if TYPE_CHECKING:
+    from ot.cli.connect import ClientPlan
+    from ot.config.clients.connection import ClientChange, EntryWanted
+    from ot.config.clients.known_clients import Client
+    from ot.config.clients.server_entry import Surroundings
+    from ot.config.paths import Paths
+
+
+def told_of(change: ClientChange, done: str, backup: Path | None, diff: list[str], *, written: bool) -> dict[str, Any]:
+    """Return what was *done* for a program, or would be."""
+    return {
+        "client": change.client.name,
+        "file": str(change.file.path),
+        "links_to": str(change.file.real) if change.file.path.is_symlink() else None,
+        "name": change.name,
+        "done": done if written else "nothing",
+        "changed": change.changes,
+        "taken_out": list(change.taken_out),
+        "backup": str(backup) if backup else None,
+        "diff": diff,
+    }
+
+
+def sentence(told: Mapping[str, Any], client: Client) -> str:
+    """Return what was done, and what comes next, for a person."""
+    link = f" (a link to {told['links_to']}, which stays one)" if told["links_to"] else ""
+    place = f"{told['file']}{link}"
+    if not told["changed"]:
+        return f"{client.title}: nothing to do in {place}."
+    if told["done"] == "nothing":
+        return f"{client.title}: nothing was written to {place}."
+    backup = f"; as it was: {told['backup']}" if told["backup"] else ""
+    more = f" Next: {client.afterwards}." if told["done"] == "connected" else ""
+    return f"{client.title}: {told['done']} in {place}{backup}.{more}"
+
+
+# ---------------------------------------------------------------- what to paste
+
+
+def show_pasted(
+    clients: Sequence[Client], around: Surroundings, wanted: EntryWanted, *, as_json: bool, only_link: bool
+) -> None:
+    """Print the block of each client, or the link that enters it, on standard output; where it goes beside that."""
+    blocks = [_pasted(client, around, wanted) for client in clients]
+    if only_link and (without := [block["client"] for block in blocks if not block["link"]]):
+        fail(f"there is no link for {', '.join(without)}: use onetool connect, or --print", 2)
+    if as_json:
+        echo_json(blocks)
+        return
+    for block in blocks:
+        if only_link:
+            echo(block["link"])
+            continue
+        echo(f"Paste this into {block['file']}:", err=True)
+        echo(block["block"].rstrip("\n"))
+        if block["link"]:
+            echo(f"or open this link: {block['link']}", err=True)
+
+
+def _pasted(client: Client, around: Surroundings, wanted: EntryWanted) -> dict[str, Any]:
+    from ot.config.clients.connection import NAME
+    from ot.config.clients.json_text import JsonText
+    from ot.config.clients.toml_text import TomlText
+
+    place, name = client.own_file(around), wanted.name or NAME
+    entry = client.own_entry(wanted.command, wanted.env)
+    empty = TomlText("") if place.file.suffix == ".toml" else JsonText("")
+    link = client.link(name, entry) if client.link else None
+    block = empty.put((place.key, name), entry).text
+    return {"client": client.name, "file": str(place.file), "block": block, "link": link}
+
+
+# ---------------------------------------------------------------- what it costs
+
+
+def cost_rows(plans: Sequence[ClientPlan], paths: Paths) -> list[dict[str, Any]]:
+    """Return what the servers of each client put before its model, before the change and after it."""
+    from ot.cli.diagnosis.client_cost import ContextCost, cost_of_servers, own_cost
+
+    own = own_cost(paths) if plans else ContextCost()
+    rows: list[dict[str, Any]] = []
+    for plan in plans:
+        left = [name for name in plan.servers if name not in plan.change.taken_out]
+        before, after = (cost_of_servers(names, plan.held, paths) for names in (plan.servers, left))
+        before += own if plan.was_entered else ContextCost()
+        row = {"client": plan.change.client.name, "before": before.as_json(), "after": (after + own).as_json()}
+        rows.append(row)
+    return rows
+
+
+def show_costs(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print a table of *rows*, and what its figures do not say."""
+    from rich.table import Column
+
+    if not rows:
+        return
+    columns = [Column("client"), *(Column(head, justify="right") for head in ("servers", "tools", "tokens"))]
+    lines: list[Sequence[str]] = []
+    for row in rows:
+        for when in ("before", "after"):
+            cost = row[when]
+            more = "+" if cost["unknown"] else ""
+            figures = (f"{cost['tools']}{more}", f"{cost['estimated_tokens']:,}{more}")
+            lines.append((f"{row['client']} {when}", str(cost["servers"]), *figures))
+    Screen().table(columns, lines)
+    echo("Tokens are estimated at 4 characters each, for definitions sent in full; some clients defer them.", err=True)
+    if unknown := sorted({name for row in rows for name in (*row["before"]["unknown"], *row["after"]["unknown"])}):
+        echo(f"Not counted, for OneTool has never listed their tools: {json.dumps(unknown)[1:-1]}.", err=True)

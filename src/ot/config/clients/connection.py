@@ -1,0 +1,152 @@
+"""Enters OneTool in a client's own file, and takes it out again: planned, shown by the caller, then written."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ot.config.backups import keep_backup
+from ot.config.clients.client_file import FileOnDisk, ServerList, read_from_disk, server_list
+from ot.config.clients.connection_notes import ConnectionNotes, Note
+from ot.config.clients.known_clients import CLIENTS, Client
+from ot.config.clients.server_entry import Surroundings, is_onetool, table
+from ot.config.paths import Paths
+from ot.errors import ConfigError
+from ot.files.private_file import locked
+
+NAME = "onetool"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientChange:
+    """What a client's file holds and what it would hold; ``new`` is nothing where the file would be removed."""
+
+    client: Client
+    file: FileOnDisk
+    new: bytes | None = field(repr=False)
+    name: str = NAME
+    """What OneTool is called in the file."""
+    entry: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    taken_out: tuple[str, ...] = ()
+    note: Note | None = None
+    """How this is undone; nothing where it is undone already."""
+
+    @property
+    def changes(self) -> bool:
+        """Whether anything would be written."""
+        return self.new != self.file.data
+
+
+@dataclass(frozen=True, slots=True)
+class EntryWanted:
+    """How OneTool is to be entered: its command, more of its environment, and its name if it should be another."""
+
+    command: Sequence[str]
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    name: str = ""
+
+
+def is_installed(client: Client, around: Surroundings) -> bool:
+    """Return whether the client is on this machine: its file, its own directory or its command is there."""
+    file = client.own_file(around).file
+    own_directory = file.parent != around.home and file.parent.is_dir()
+    has_command = bool(client.program) and shutil.which(client.program, path=around.environ.get("PATH"))
+    return file.exists() or own_directory or bool(has_command)
+
+
+def installed_clients(around: Surroundings) -> list[str]:
+    """Return the names of the clients that are on this machine."""
+    return [name for name, client in CLIENTS.items() if is_installed(client, around)]
+
+
+# ---------------------------------------------------------------- planning
+
+
+def plan_connect(
+    client: Client, around: Surroundings, asked: EntryWanted, notes: ConnectionNotes, taken_out: Iterable[str] = ()
+) -> ClientChange:
+    """Return the change that enters OneTool in the own file of *client*, and takes the servers *taken_out* out of it.
+
+    Raises:
+        ConfigError: The file cannot be read, is malformed, or has another server of the same name.
+    """
+    file = read_from_disk(client.own_file(around).file)
+    listed = server_list(client, file, around)
+    name = asked.name or own_name_in(client, listed) or NAME
+    entry = client.own_entry(asked.command, asked.env)
+    is_new = name not in listed.servers
+    changed = listed.put(name, value=entry) if is_new else _updated(client, listed, name, entry)
+    gone = tuple(server for server in taken_out if server in listed.servers and server != name)
+    for server in gone:
+        changed = changed.remove(server)
+    new = changed.text.text.encode()
+    note = notes.after_change(file, new, name, is_new=is_new)
+    return ClientChange(client, file, new if new != file.data else file.data, name, entry, gone, note)
+
+
+def plan_disconnect(client: Client, around: Surroundings, notes: ConnectionNotes, name: str = "") -> ClientChange:
+    """Return the change that takes OneTool out: the old bytes where nobody has changed the file, else the one entry.
+
+    Raises:
+        ConfigError: The file cannot be read, or is malformed.
+    """
+    file = read_from_disk(client.own_file(around).file)
+    note = notes.of(file.path)
+    if note and notes.is_as_left(note, file) and notes.can_restore(note):
+        return ClientChange(client, file, notes.before(note), note.name)
+    listed = server_list(client, file, around)
+    name = name or (note.name if note else "") or own_name_in(client, listed)
+    if not name or name not in listed.servers:
+        return ClientChange(client, file, file.data, name or NAME)
+    return ClientChange(client, file, listed.remove(name).text.text.encode(), name)
+
+
+def own_name_in(client: Client, listed: ServerList) -> str:
+    """Return what OneTool is called in a client's list, or nothing when it is not in it."""
+    own = [name for name, entry in listed.servers.items() if is_onetool(client.adapted(table(entry)))]
+    return NAME if NAME in own else own[0] if own else ""
+
+
+def _updated(client: Client, listed: ServerList, name: str, entry: Mapping[str, Any]) -> ServerList:
+    """Return the list with our entry as it should be: what else its user wrote in it stays."""
+    old = table(listed.servers[name])
+    if not is_onetool(client.adapted(old)):
+        hint = "give OneTool another name with --name; nothing was changed"
+        raise ConfigError(f"there is another server called '{name}'", file=listed.path, hint=hint)
+    wanted = {key: _kept(old.get(key), value) for key, value in entry.items()}
+    differing = {key: value for key, value in wanted.items() if old.get(key) != value}
+    try:
+        changed = listed
+        for key, value in differing.items():
+            changed = changed.put(name, key, value=value)
+        return changed
+    except ConfigError:
+        return listed.put(name, value={**old, **differing})
+
+
+def _kept(old: Any, new: Any) -> Any:
+    """Return *new*, with more variables and with more patience where the old entry has them."""
+    if isinstance(new, dict):
+        return {**table(old), **new}
+    return max(old, new) if isinstance(new, int) and isinstance(old, int | float) else new
+
+
+# ---------------------------------------------------------------- writing
+
+
+def write_change(change: ClientChange, paths: Paths, notes: ConnectionNotes) -> Path | None:
+    """Write *change*, and return where the file is kept as it was before; nothing where there was no file.
+
+    Raises:
+        ConfigError: It cannot be written, or somebody else has changed the file meanwhile.
+    """
+    with locked(paths.global_dir / "edit"):
+        old = change.file.data
+        suffix = change.file.path.suffix
+        backup = None if old is None else keep_backup(paths.global_dir, change.client.name, suffix, old.decode())
+        change.file.write(change.new)
+        notes.keep(change.file.path, change.note, backup)
+    return backup

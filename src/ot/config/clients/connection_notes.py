@@ -1,0 +1,88 @@
+"""ConnectionNotes: how each client's file was before OneTool was entered, so that its bytes can be restored."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ot.config.clients.client_file import MAX_BYTES, FileOnDisk
+from ot.config.clients.server_entry import table
+from ot.config.paths import Paths
+from ot.errors import ConfigError
+from ot.files.private_file import read_regular, write_private
+
+FILE = "connections.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What OneTool is called in a file, the hash of the file as it was left, and the copy of it as it was before."""
+
+    name: str
+    left: str
+    backup: str = ""
+    """Empty while it is not made yet."""
+    existed: bool = True
+
+
+class ConnectionNotes:
+    """The notes about all files, in the user's directory."""
+
+    def __init__(self, paths: Paths) -> None:
+        """Keep them in the directory of *paths*."""
+        self._file = paths.global_dir / FILE
+
+    def of(self, path: Path) -> Note | None:
+        """Return the note about the file at *path*; one that cannot be understood is none."""
+        found = table(self._read().get(str(path)))
+        try:
+            return Note(**found) if found else None
+        except TypeError:
+            return None
+
+    def after_change(self, file: FileOnDisk, new: bytes, name: str, *, is_new: bool) -> Note | None:
+        """Return the note for a file that is about to hold *new*."""
+        old = self.of(file.path)
+        left = hashlib.sha256(new).hexdigest()
+        if is_new:
+            return Note(name, left, existed=file.data is not None)
+        # Entered before: the copy from before that is still what to go back to, if only OneTool has written since.
+        return Note(name, left, old.backup, old.existed) if old and self.is_as_left(old, file) else None
+
+    def is_as_left(self, note: Note, file: FileOnDisk) -> bool:
+        """Return whether nobody else has changed *file* since."""
+        return file.data is not None and note.left == hashlib.sha256(file.data).hexdigest()
+
+    def can_restore(self, note: Note) -> bool:
+        """Return whether the file as it was before is still known."""
+        return not note.existed or Path(note.backup).is_file()
+
+    def before(self, note: Note) -> bytes | None:
+        """Return the file as it was before; nothing where there was none.
+
+        Raises:
+            ConfigError: The copy is gone.
+        """
+        if not note.existed:
+            return None
+        try:
+            return read_regular(Path(note.backup), MAX_BYTES, follow=False).data
+        except OSError as error:
+            raise ConfigError(f"the copy cannot be read: {error.strerror}", file=Path(note.backup)) from None
+
+    def keep(self, path: Path, note: Note | None, backup: Path | None) -> None:
+        """Remember *note* about the file at *path*, or forget what was known of it."""
+        notes = {key: value for key, value in self._read().items() if key != str(path)}
+        if note:
+            kept = note.backup or (str(backup) if backup else "")
+            notes[str(path)] = {**asdict(note), "backup": kept}
+        write_private(self._file, json.dumps(notes, indent=2) + "\n")
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            return table(json.loads(read_regular(self._file, MAX_BYTES, follow=False).data))
+        except (OSError, ValueError):
+            return {}
