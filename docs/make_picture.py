@@ -30,15 +30,12 @@ PROGRAM = re.compile(r'^```python title="fixes.py"\n(.*?)^```', re.MULTILINE | r
 COMMAND = "onetool run -f fixes.py"
 COLUMNS = 76
 SECONDS = 120
-QUESTION = re.compile(r"(\[n\]o|\[y/n\]|\[y/N\]|\[Y/n\]): ?$")
+QUESTION = re.compile(r"(\[n\]o|\[y/N\]): $")
 """How every question of OneTool ends at a terminal."""
+STYLE = re.compile(r"\x1b\[[0-9;]*m")
 LOADED_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
-DARK = TerminalTheme(
-    (30, 34, 42),
-    (220, 223, 228),
-    [(0, 0, 0), (224, 108, 117), (152, 195, 121), (229, 192, 123), (97, 175, 239), (198, 120, 221), (86, 182, 194)]
-    + [(220, 223, 228)],
-)
+GREEN, YELLOW, CYAN, GREY = (152, 195, 121), (229, 192, 123), (86, 182, 194), (220, 223, 228)
+DARK = TerminalTheme((30, 34, 42), GREY, [GREY, GREY, GREEN, YELLOW, GREY, GREY, CYAN, GREY])
 
 SERVERS = {
     "git": {"command": "uvx", "args": ["mcp-server-git"]},
@@ -97,7 +94,7 @@ def _conversation(terminal: int) -> str:
         try:
             shown += os.read(terminal, 65536).decode(errors="replace").replace("\r\n", "\n")
         except OSError:  # nobody holds the other end: the command has ended
-            return shown
+            return STYLE.sub("", shown)
         if len(shown) > answered and QUESTION.search(shown):
             answered = len(shown)
             os.write(terminal, b"y\n")
