@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs/pictures/first-task.svg"
 PROGRAM = re.compile(r'^```python title="fixes.py"\n(.*?)^```', re.MULTILINE | re.DOTALL)
 COMMAND = "onetool run -f fixes.py"
-COLUMNS = 76
+COLUMNS = 62
 SECONDS = 120
 QUESTION = re.compile(r"(\[n\]o|\[y/N\]): $")
 """How every question of OneTool ends at a terminal."""

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from mcp import Client, ClientRequestContext, StdioServerParameters, types
+from mcp import Client, StdioServerParameters
+from mcp.client.session import ClientRequestContext
+from mcp_types import ElicitRequestParams, ElicitResult, TextContent
 
 from real_servers.catalogues import install, installed_at
 from real_servers.server_table import RealServer
@@ -44,15 +46,15 @@ async def ask_python(server: StdioServerParameters, program: str, answer: Answer
     """Return what the Python client makes of *program*."""
     questions: list[str] = []
 
-    async def answered(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
+    async def answered(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
         questions.append(params.message)
         content = {"decision": "allow"} if answer == "accept" else None
-        return types.ElicitResult(action=answer, content=content)
+        return ElicitResult(action=answer, content=content)
 
     async with Client(server, elicitation_callback=answered, read_timeout_seconds=SECONDS) as client:
         listed = await client.list_tools()
         reply = await client.call_tool("run", {"command": program})
-    text = "\n".join(block.text for block in reply.content if isinstance(block, types.TextContent))
+    text = "\n".join(block.text for block in reply.content if isinstance(block, TextContent))
     return ClientReply([tool.name for tool in listed.tools], text, bool(reply.is_error), questions)
 
 

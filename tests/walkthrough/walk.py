@@ -79,10 +79,14 @@ class Walk:
         subprocess.run([str(python), "-c", CONTROL], env=self.environment, check=True, timeout=120)
         self.controls.append(time.monotonic() - begun)
 
-    def play(self, page: str, cwd: Path) -> None:
-        """Do what a page of the tutorial says, from its first line to its last; what is installed stays installed."""
+    def play(self, page: str, cwd: Path) -> int:
+        """Do what a page of the tutorial says, from its first line to its last, and return how many commands it has.
+
+        What is installed stays installed.
+        """
         cwd.mkdir(exist_ok=True)
         self.control()
+        before = len(self.steps)
         for block in STEP.finditer((ROOT / page).read_text(encoding="utf-8")):
             if block["file"]:
                 (cwd / block["file"]).write_text(block["text"], encoding="utf-8")
@@ -90,6 +94,7 @@ class Walk:
                 if not typed.command.startswith("uv tool install"):
                     with self.step(page, typed.command):
                         check(typed, cwd, self.environment)
+        return len(self.steps) - before
 
     @property
     def seconds(self) -> float:
