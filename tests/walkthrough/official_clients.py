@@ -48,8 +48,7 @@ async def ask_python(server: StdioServerParameters, program: str, answer: Answer
 
     async def answered(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
         questions.append(params.message)
-        content = {"decision": "allow"} if answer == "accept" else None
-        return ElicitResult(action=answer, content=content)
+        return ElicitResult(action=answer, content={"decision": "allow"} if answer == "accept" else None)
 
     async with Client(server, elicitation_callback=answered, read_timeout_seconds=SECONDS) as client:
         listed = await client.list_tools()
