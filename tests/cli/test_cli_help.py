@@ -30,7 +30,7 @@ COMMANDS = sorted(commands())
 def test_all_commands_are_known() -> None:
     names = {" ".join(path) for path in COMMANDS}
     expected = ["serve", "run", "init", "check", "trust", "untrust", "approve", "new", "dev", "stats", "logs", "config"]
-    expected += ["chat", "listen", "doctor"]
+    expected += ["chat", "listen", "doctor", "connect", "disconnect"]
     expected += ["add", "servers", "remove", "enable", "disable", "allow", "ask", "deny"]
     assert {"", *expected, "new pack", "config schema"} == names
 

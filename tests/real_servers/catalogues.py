@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import AsyncGenerator, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from uv import find_uv_bin
 
@@ -83,33 +83,39 @@ def installed_at(server: RealServer) -> Path:
 async def install(server: RealServer) -> None:
     """Install *server* unless it is; processes that want it at the same time wait for one of them."""
     place = installed_at(server)
-    place.mkdir(parents=True, exist_ok=True)
-    async with _locked(place.with_suffix(".lock")):
-        if not (place / "complete").exists():
+    async with locked_directory(place) as is_complete:
+        if not is_complete:
             await (_npm_install if server.registry == "npm" else _pypi_install)(server, place)
-            (place / "complete").touch()
 
 
 @contextlib.asynccontextmanager
-async def _locked(file: Path) -> AsyncGenerator[None]:
-    with file.open("w") as lock:
+async def locked_directory(place: Path) -> AsyncGenerator[bool]:
+    """Give whether something is installed in *place* already; when the block ends without a failure, it is."""
+    with _lock_file(place) as lock:
         await asyncio.to_thread(fcntl.flock, lock, fcntl.LOCK_EX)
-        yield
+        yield (place / "complete").exists()
+        (place / "complete").touch()
+
+
+def _lock_file(place: Path) -> TextIO:
+    place.mkdir(parents=True, exist_ok=True)
+    return place.with_suffix(".lock").open("w")
 
 
 async def _npm_install(server: RealServer, place: Path) -> None:
     # No package's own scripts: they fetch browsers and the like, which listing tools does not need.
     flags = ["--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--omit=optional", "--prefix", str(place)]
-    await _done("npm", "install", *flags, server.requirement)
+    await done("npm", "install", *flags, server.requirement)
 
 
 async def _pypi_install(server: RealServer, place: Path) -> None:
     uv = find_uv_bin()
-    await _done(uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(place))
-    await _done(uv, "pip", "install", "--quiet", "--python", str(place / "bin/python"), server.requirement)
+    await done(uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(place))
+    await done(uv, "pip", "install", "--quiet", "--python", str(place / "bin/python"), server.requirement)
 
 
-async def _done(*command: str) -> None:
+async def done(*command: str) -> None:
+    """Run a command of the user, and wait until it has ended well."""
     environment = {**os.environ, "HOME": pwd.getpwuid(os.getuid()).pw_dir}
     process = await asyncio.create_subprocess_exec(
         *command, env=environment, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ot.cli.terminal import NOT_TRUSTED, confirm, echo, echo_either
+from ot.cli.connecting.client_names import chosen_clients, complete_clients
+from ot.cli.terminal import NOT_TRUSTED, confirm, echo, echo_either, echo_json
 from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
@@ -18,13 +19,6 @@ if TYPE_CHECKING:
     from ot.config.edit_config import Edited
     from ot.config.paths import Paths
     from ot.config.yaml_edit import YamlText
-
-
-def complete_clients(incomplete: str) -> list[str]:
-    """Return the clients whose names begin like this."""
-    from ot.config.clients.known_clients import CLIENTS
-
-    return [name for name in (*CLIENTS, "all") if name.startswith(incomplete)]
 
 
 def init(
@@ -39,6 +33,12 @@ def init(
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before writing what --from found.")] = False,
+    connect: Annotated[
+        bool | None,
+        typer.Option(
+            "--connect/--no-connect", help="After --from, connect the client and take these servers out of it."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a commented .onetool/onetool.yaml with its schema, and trust what was written.
@@ -48,7 +48,7 @@ def init(
     vscode, codex, windsurf, zed, gemini-cli or all.
     """
     if from_clients:
-        _take_over(from_clients, use_global=use_global, yes=yes, as_json=as_json)
+        _take_over(from_clients, use_global=use_global, yes=yes, connect=connect, as_json=as_json)
     else:
         _write_new(use_global, as_json)
 
@@ -83,7 +83,7 @@ def _write_new(use_global: bool, as_json: bool) -> None:
 # ---------------------------------------------------------------- --from: shown first, then written
 
 
-def _take_over(names: Sequence[str], *, use_global: bool, yes: bool, as_json: bool) -> None:
+def _take_over(names: Sequence[str], *, use_global: bool, yes: bool, connect: bool | None, as_json: bool) -> None:
     """Show what the clients called *names* have, ask, and write it."""
     from ot.config.paths import Paths
 
@@ -98,22 +98,34 @@ def _take_over(names: Sequence[str], *, use_global: bool, yes: bool, as_json: bo
         echo("Nothing was written.", err=True)
         raise typer.Exit(4)
     edited = _write(plan, paths)
-    echo_either(as_json, _as_json(plan, edited), _written_lines(edited))
+    owners = list(dict.fromkeys(server.client for server in plan.taken if server.place.scope == "user"))
+    if not as_json:
+        for line in _written_lines(edited, owners):
+            echo(line)
+    told = _connected(owners, paths, connect, yes=yes, as_json=as_json) if owners else []
+    if as_json:
+        echo_json({**_as_json(plan, edited), "connected": told})
 
 
-def chosen_clients(names: Sequence[str]) -> list[str]:
-    """Return the clients of these names, each once."""
-    from ot.config.clients.take_over import CLIENTS
-    from ot.nearest_names import did_you_mean
+def _connected(
+    clients: Sequence[str], paths: Paths, connect: bool | None, *, yes: bool, as_json: bool
+) -> list[dict[str, Any]]:
+    """Connect the clients whose servers OneTool has now, and take those out of them, if that is wanted."""
+    from ot.cli.connecting.client_screen import show_costs
+    from ot.cli.connecting.connect_flow import ConnectFlow, HowToWrite
+    from ot.config.clients.connection import EntryWanted
+    from ot.config.clients.launcher import this_launch_command
 
-    if "all" in names:
-        return list(CLIENTS)
-    for name in names:
-        if name not in CLIENTS:
-            guess = did_you_mean(name, list(CLIENTS))
-            also = f", did you mean {guess}?" if guess else f": there are {', '.join(CLIENTS)} and all"
-            raise typer.BadParameter(f"the client {name!r} is not known{also}")
-    return list(dict.fromkeys(names))
+    flow = ConnectFlow(paths, HowToWrite(yes=yes, as_json=as_json))
+    if connect is None and flow.how.asks:
+        question = f"Connect {', '.join(clients)} to OneTool, and take these servers out of there?"
+        connect = typer.confirm(question, err=True)
+    if not connect:
+        return []
+    told = flow.connect(clients, EntryWanted(this_launch_command()), take_out=True)
+    if not as_json:
+        show_costs(told)
+    return told
 
 
 def _plan(names: Sequence[str], paths: Paths, use_global: bool) -> Plan:
@@ -192,7 +204,7 @@ def _server_lines(server: FoundServer) -> Iterator[str]:
     yield from (f"    note: {shown(note)}" for note in server.notes)
 
 
-def _written_lines(edited: Sequence[Edited]) -> Iterator[str]:
+def _written_lines(edited: Sequence[Edited], owners: Sequence[str]) -> Iterator[str]:
     for edit in edited:
         backup = f"; as it was: {edit.backup}" if edit.backup else ""
         yield f"Wrote {edit.file}{backup}." if edit.changed else f"{edit.file} has all of it already."
@@ -201,7 +213,7 @@ def _written_lines(edited: Sequence[Edited]) -> Iterator[str]:
         if edit.trusted is False:
             yield NOT_TRUSTED
     if edited:
-        yield "Next: onetool check"
+        yield "Next: onetool check" + (f", then onetool connect {' '.join(owners)} --take-out" if owners else "")
 
 
 def _as_json(plan: Plan, edited: Sequence[Edited]) -> dict[str, Any]:

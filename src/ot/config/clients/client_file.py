@@ -128,6 +128,15 @@ class ServerList:
         except ValueError as error:
             raise self._refused(str(error), (self.key, name)) from None
 
+    @property
+    def has_list(self) -> bool:
+        """Whether the file has a list of servers at all."""
+        return self.key in self.text.data
+
+    def without_list(self) -> ServerList:
+        """Return the file without its list of servers."""
+        return ServerList(self.path, self.key, self.text.remove((self.key,)))
+
     def _refused(self, why: str, path: Sequence[str]) -> ConfigError:
         line = self.text.line_of(path)
         return ConfigError(why, file=self.path, line=line, hint="nothing was changed; --print shows what to write")

@@ -83,7 +83,7 @@ def plan_connect(
     for server in gone:
         changed = changed.remove(server)
     new = changed.text.text.encode()
-    note = notes.after_change(file, new, name, is_new=is_new)
+    note = notes.after_change(file, new, name, is_new=is_new, made_list=not listed.has_list)
     return ClientChange(client, file, new if new != file.data else file.data, name, entry, gone, note)
 
 
@@ -101,7 +101,9 @@ def plan_disconnect(client: Client, around: Surroundings, notes: ConnectionNotes
     name = name or (note.name if note else "") or own_name_in(client, listed)
     if not name or name not in listed.servers:
         return ClientChange(client, file, file.data, name or NAME)
-    return ClientChange(client, file, listed.remove(name).text.text.encode(), name)
+    left = listed.remove(name)
+    left = left.without_list() if note and note.made_list and not left.servers else left
+    return ClientChange(client, file, left.text.text.encode(), name)
 
 
 def own_name_in(client: Client, listed: ServerList) -> str:
@@ -130,7 +132,7 @@ def _updated(client: Client, listed: ServerList, name: str, entry: Mapping[str, 
 def _kept(old: Any, new: Any) -> Any:
     """Return *new*, with more variables and with more patience where the old entry has them."""
     if isinstance(new, dict):
-        return {**table(old), **new}
+        return {**table(old), **table(new)}
     return max(old, new) if isinstance(new, int) and isinstance(old, int | float) else new
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ class Note:
     backup: str = ""
     """Empty while it is not made yet."""
     existed: bool = True
+    made_list: bool = False
+    """Whether the file had no list of servers."""
 
 
 class ConnectionNotes:
@@ -43,14 +45,14 @@ class ConnectionNotes:
         except TypeError:
             return None
 
-    def after_change(self, file: FileOnDisk, new: bytes, name: str, *, is_new: bool) -> Note | None:
+    def after_change(self, file: FileOnDisk, new: bytes, name: str, *, is_new: bool, made_list: bool) -> Note | None:
         """Return the note for a file that is about to hold *new*."""
         old = self.of(file.path)
         left = hashlib.sha256(new).hexdigest()
         if is_new:
-            return Note(name, left, existed=file.data is not None)
+            return Note(name, left, existed=file.data is not None, made_list=made_list)
         # Entered before: the copy from before that is still what to go back to, if only OneTool has written since.
-        return Note(name, left, old.backup, old.existed) if old and self.is_as_left(old, file) else None
+        return replace(old, left=left) if old and self.is_as_left(old, file) else None
 
     def is_as_left(self, note: Note, file: FileOnDisk) -> bool:
         """Return whether nobody else has changed *file* since."""

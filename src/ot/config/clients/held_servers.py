@@ -25,7 +25,7 @@ def held_servers(client: Client, listed: ServerList, around: Surroundings, paths
         ConfigError: The user's configuration cannot be read.
     """
     own = table(config_text(files_of(paths, use_global=True)).get("servers"))
-    secrets = kept_secrets(paths, use_global=True) if own else {}
+    secrets = kept_secrets(paths, use_global=True)
     return {
         name: held
         for name, given in listed.servers.items()

@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from ot.config.clients.json_text import with_value, without
 from ot.config.clients.server_entry import table
@@ -169,7 +169,7 @@ def _value(value: Any) -> str:
         pairs = ", ".join(f"{_key(key)} = {_value(item)}" for key, item in table(value).items())
         return f"{{ {pairs} }}" if pairs else "{}"
     if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
+        return f"[{', '.join(map(_value, cast('list[Any]', value)))}]"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

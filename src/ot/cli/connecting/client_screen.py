@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ot.cli.terminal import Screen, echo, echo_json, fail
 
 if TYPE_CHECKING:
-    from ot.cli.connect import ClientPlan
     from ot.config.clients.connection import ClientChange, EntryWanted
     from ot.config.clients.known_clients import Client
     from ot.config.clients.server_entry import Surroundings
     from ot.config.paths import Paths
 
 
+@dataclass(frozen=True)
+class ClientPlan:
+    """The change of one client's file, and what was in it."""
+
+    change: ClientChange
+    servers: tuple[str, ...]
+    """Those in the file, OneTool aside."""
+    held: Mapping[str, str]
+    """Those that OneTool has too, with their names there."""
+    was_entered: bool
+
+
 def told_of(change: ClientChange, done: str, backup: Path | None, diff: list[str], *, written: bool) -> dict[str, Any]:
-    """Return what was *done* for a program, or would be."""
+    """Return what was *done*, for a program."""
     return {
         "client": change.client.name,
         "file": str(change.file.path),
@@ -41,18 +53,22 @@ def sentence(told: Mapping[str, Any], client: Client) -> str:
     if told["done"] == "nothing":
         return f"{client.title}: nothing was written to {place}."
     backup = f"; as it was: {told['backup']}" if told["backup"] else ""
-    more = f" Next: {client.afterwards}." if told["done"] == "connected" else ""
-    return f"{client.title}: {told['done']} in {place}{backup}.{more}"
+    if told["done"] == "disconnected":
+        return f"{client.title}: disconnected in {place}{backup}."
+    elsewhere = "" if client.has_project else f" {client.title} starts it in no project: --cwd gives it a directory."
+    return f"{client.title}: connected in {place}{backup}. Next: {client.afterwards}.{elsewhere}"
 
 
 # ---------------------------------------------------------------- what to paste
 
 
 def show_pasted(
-    clients: Sequence[Client], around: Surroundings, wanted: EntryWanted, *, as_json: bool, only_link: bool
+    names: Sequence[str], around: Surroundings, wanted: EntryWanted, *, as_json: bool, only_link: bool
 ) -> None:
     """Print the block of each client, or the link that enters it, on standard output; where it goes beside that."""
-    blocks = [_pasted(client, around, wanted) for client in clients]
+    from ot.config.clients.known_clients import CLIENTS
+
+    blocks = [_pasted(CLIENTS[name], around, wanted) for name in names]
     if only_link and (without := [block["client"] for block in blocks if not block["link"]]):
         fail(f"there is no link for {', '.join(without)}: use onetool connect, or --print", 2)
     if as_json:
@@ -86,7 +102,7 @@ def _pasted(client: Client, around: Surroundings, wanted: EntryWanted) -> dict[s
 
 def cost_rows(plans: Sequence[ClientPlan], paths: Paths) -> list[dict[str, Any]]:
     """Return what the servers of each client put before its model, before the change and after it."""
-    from ot.cli.diagnosis.client_cost import ContextCost, cost_of_servers, own_cost
+    from ot.cli.connecting.client_cost import ContextCost, cost_of_servers, own_cost
 
     own = own_cost(paths) if plans else ContextCost()
     rows: list[dict[str, Any]] = []
@@ -109,11 +125,16 @@ def show_costs(rows: Sequence[Mapping[str, Any]]) -> None:
     lines: list[Sequence[str]] = []
     for row in rows:
         for when in ("before", "after"):
-            cost = row[when]
-            more = "+" if cost["unknown"] else ""
-            figures = (f"{cost['tools']}{more}", f"{cost['estimated_tokens']:,}{more}")
-            lines.append((f"{row['client']} {when}", str(cost["servers"]), *figures))
+            lines.append((f"{row['client']} {when}", str(row[when]["servers"]), *_figures(row[when])))
     Screen().table(columns, lines)
     echo("Tokens are estimated at 4 characters each, for definitions sent in full; some clients defer them.", err=True)
     if unknown := sorted({name for row in rows for name in (*row["before"]["unknown"], *row["after"]["unknown"])}):
-        echo(f"Not counted, for OneTool has never listed their tools: {json.dumps(unknown)[1:-1]}.", err=True)
+        echo(f"Not counted, for OneTool has not listed their tools yet: {json.dumps(unknown)[1:-1]}.", err=True)
+
+
+def _figures(cost: Mapping[str, Any]) -> tuple[str, str]:
+    """Return tools and tokens; a plus stands for the servers that are not counted."""
+    if cost["unknown"] and not cost["tools"]:
+        return "unknown", "unknown"
+    more = "+" if cost["unknown"] else ""
+    return f"{cost['tools']}{more}", f"{cost['estimated_tokens']:,}{more}"
