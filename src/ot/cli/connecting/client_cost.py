@@ -51,6 +51,7 @@ def cost_of_servers(names: Collection[str], held: Mapping[str, str], paths: Path
 def own_cost(paths: Paths) -> ContextCost:
     """Return what OneTool puts before a model, whatever it holds: the text of its one tool, and its instructions."""
     from ot.cli.terminal.event_loop import run_async
+    from ot.errors import OneToolError
     from ot.workspace import Workspace
 
     async def listed() -> int:
@@ -62,17 +63,24 @@ def own_cost(paths: Paths) -> ContextCost:
         finally:
             await workspace.aclose()
 
-    return ContextCost(1, 1, run_async(listed()) // CHARS_PER_TOKEN)
+    try:
+        return ContextCost(1, 1, run_async(listed()) // CHARS_PER_TOKEN)
+    except OneToolError:  # a configuration that cannot be used: onetool check says why
+        return ContextCost(1, 0, 0, ("onetool",))
 
 
 def _listed_tools(paths: Paths, names: Collection[str]) -> dict[str, Sequence[Mapping[str, Any]]]:
     """Return the tools of the servers that OneTool has asked before."""
     from ot.config.load import load_config
     from ot.config.trust import Trust
+    from ot.errors import OneToolError
     from ot.servers.catalogue_files import FOLDER, CatalogueFiles
     from ot.servers.spec import resolve_specs
 
-    specs = resolve_specs(load_config(paths, Trust(paths.global_dir)), paths)
+    try:
+        specs = resolve_specs(load_config(paths, Trust(paths.global_dir)), paths)
+    except OneToolError:
+        return {}
     catalogue = CatalogueFiles(paths.global_dir / FOLDER)
     found = {name: catalogue.read(specs[name].identity) for name in names if name in specs}
     return {name: definitions.tools for name, definitions in found.items() if definitions}

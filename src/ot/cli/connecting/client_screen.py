@@ -39,6 +39,7 @@ def told_of(change: ClientChange, done: str, backup: Path | None, diff: list[str
         "done": done if written else "nothing",
         "changed": change.changes,
         "taken_out": list(change.taken_out),
+        "put_back": list(change.put_back),
         "backup": str(backup) if backup else None,
         "diff": diff,
     }

@@ -31,6 +31,7 @@ class ClientChange:
     """What OneTool is called in the file."""
     entry: Mapping[str, Any] = field(default_factory=dict[str, Any])
     taken_out: tuple[str, ...] = ()
+    put_back: tuple[str, ...] = ()
     note: Note | None = None
     """How this is undone; nothing where it is undone already."""
 
@@ -83,12 +84,15 @@ def plan_connect(
     for server in gone:
         changed = changed.remove(server)
     new = changed.text.text.encode()
-    note = notes.after_change(file, new, name, is_new=is_new, made_list=not listed.has_list)
-    return ClientChange(client, file, new if new != file.data else file.data, name, entry, gone, note)
+    made = Note(name, existed=file.data is not None, made_list=not listed.has_list, taken_out=dict.fromkeys(gone, ""))
+    note = notes.after_change(file, new, made, is_new=is_new)
+    return ClientChange(client, file, new, name, entry, gone, note=note)
 
 
 def plan_disconnect(client: Client, around: Surroundings, notes: ConnectionNotes, name: str = "") -> ClientChange:
     """Return the change that takes OneTool out: the old bytes where nobody has changed the file, else the one entry.
+
+    Servers that were taken out for it are put back.
 
     Raises:
         ConfigError: The file cannot be read, or is malformed.
@@ -102,8 +106,21 @@ def plan_disconnect(client: Client, around: Surroundings, notes: ConnectionNotes
     if not name or name not in listed.servers:
         return ClientChange(client, file, file.data, name or NAME)
     left = listed.remove(name)
+    back = _taken_out(client, note, around) if note else {}
+    missing = {server: entry for server, entry in back.items() if server not in left.servers}
+    for server, entry in missing.items():
+        left = left.put(server, value=entry)
     left = left.without_list() if note and note.made_list and not left.servers else left
-    return ClientChange(client, file, left.text.text.encode(), name)
+    return ClientChange(client, file, left.text.text.encode(), name, put_back=tuple(missing))
+
+
+def _taken_out(client: Client, note: Note, around: Surroundings) -> dict[str, Any]:
+    """Return the servers that were taken out, as far as their copies are still there."""
+    found: dict[str, Any] = {}
+    for name, copy in note.taken_out.items():
+        listed = server_list(client, read_from_disk(Path(copy)), around).servers
+        found |= {name: listed[name]} if name in listed else {}
+    return found
 
 
 def own_name_in(client: Client, listed: ServerList) -> str:
@@ -145,10 +162,12 @@ def write_change(change: ClientChange, paths: Paths, notes: ConnectionNotes) -> 
     Raises:
         ConfigError: It cannot be written, or somebody else has changed the file meanwhile.
     """
-    with locked(paths.global_dir / "edit"):
-        old = change.file.data
-        suffix = change.file.path.suffix
-        backup = None if old is None else keep_backup(paths.global_dir, change.client.name, suffix, old.decode())
-        change.file.write(change.new)
-        notes.keep(change.file.path, change.note, backup)
+    old, suffix = change.file.data, change.file.path.suffix
+    try:
+        with locked(paths.global_dir / "edit"):
+            backup = None if old is None else keep_backup(paths.global_dir, change.client.name, suffix, old.decode())
+            change.file.write(change.new)
+            notes.keep(change.file.path, change.note, backup)
+    except OSError as error:
+        raise ConfigError(f"no copy can be kept: {error.strerror or error}", file=paths.global_dir) from None
     return backup

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,15 @@ class Note:
     """What OneTool is called in a file, the hash of the file as it was left, and the copy of it as it was before."""
 
     name: str
-    left: str
+    left: str = ""
+    """Empty when somebody else had changed the file, so that no copy is the one to go back to."""
     backup: str = ""
     """Empty while it is not made yet."""
     existed: bool = True
     made_list: bool = False
     """Whether the file had no list of servers."""
+    taken_out: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The servers that were taken out, each with the copy that still has it."""
 
 
 class ConnectionNotes:
@@ -45,14 +49,15 @@ class ConnectionNotes:
         except TypeError:
             return None
 
-    def after_change(self, file: FileOnDisk, new: bytes, name: str, *, is_new: bool, made_list: bool) -> Note | None:
-        """Return the note for a file that is about to hold *new*."""
+    def after_change(self, file: FileOnDisk, new: bytes, made: Note, *, is_new: bool) -> Note:
+        """Return the note for a file that is about to hold *new*, and would have *made* if it never had one."""
         old = self.of(file.path)
         left = hashlib.sha256(new).hexdigest()
-        if is_new:
-            return Note(name, left, existed=file.data is not None, made_list=made_list)
+        if is_new or old is None:
+            return replace(made, left=left if is_new else "")
         # Entered before: the copy from before that is still what to go back to, if only OneTool has written since.
-        return replace(old, left=left) if old and self.is_as_left(old, file) else None
+        as_left = self.is_as_left(old, file)
+        return replace(old, left=left if as_left else "", taken_out={**old.taken_out, **made.taken_out})
 
     def is_as_left(self, note: Note, file: FileOnDisk) -> bool:
         """Return whether nobody else has changed *file* since."""
@@ -79,8 +84,9 @@ class ConnectionNotes:
         """Remember *note* about the file at *path*, or forget what was known of it."""
         notes = {key: value for key, value in self._read().items() if key != str(path)}
         if note:
-            kept = note.backup or (str(backup) if backup else "")
-            notes[str(path)] = {**asdict(note), "backup": kept}
+            made = str(backup) if backup else ""
+            taken_out = {name: copy or made for name, copy in note.taken_out.items()}
+            notes[str(path)] = {**asdict(note), "backup": note.backup or made, "taken_out": taken_out}
         write_private(self._file, json.dumps(notes, indent=2) + "\n")
 
     def _read(self) -> dict[str, Any]:
