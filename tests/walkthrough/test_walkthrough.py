@@ -44,7 +44,7 @@ def connected(walk: Walk) -> Walk:
     """The same, after the other commands of the README, typed at a terminal and answered with y."""
     walk.control()
     typed = typed_commands(README)[1:]
-    assert [entry.command.split()[1] for entry in typed] == ["init", "check", "connect"]
+    assert [entry.command.split()[1] for entry in typed] == ["init", "check"]
     for entry in typed:
         with walk.step("README.md", entry.command):
             check_printed(entry, make_picture.typed(entry.command, walk.clone, walk.environment))
