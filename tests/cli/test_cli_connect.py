@@ -54,6 +54,15 @@ def test_no_secret_of_a_neighbour_is_shown(onetool: OneTool) -> None:
     assert TOKEN not in ended.out + ended.err
 
 
+def test_a_file_of_one_long_line_is_not_shown_whole(onetool: OneTool) -> None:
+    long = json.dumps({"history": ["x" * 500], "apiKey": "abcdefgh", "mcpServers": {"a": {"command": "b"}}})
+    write(onetool.home / ".claude.json", long)
+    ended = onetool("connect", "claude-code", "--yes")
+    assert f'+onetool: {{"type": "stdio", "command": "{LAUNCHER}", "args": ["serve"]}}' in ended.out
+    assert "xxx" not in ended.out
+    assert "abcdefgh" not in ended.out
+
+
 def test_a_dry_run_writes_nothing(onetool: OneTool) -> None:
     file = write(cursor_file(onetool), CURSOR)
     ended = onetool("connect", "cursor", "--dry-run")
@@ -125,6 +134,13 @@ def test_all_means_those_that_are_here(onetool: OneTool, monkeypatch: pytest.Mon
     ]  # fmt: skip
 
 
+def test_a_configuration_that_cannot_be_used_keeps_nobody_from_connecting(onetool: OneTool) -> None:
+    write(onetool.project / "onetool.yaml", "limits: nonsense\n")
+    ended = onetool("connect", "cursor", "--yes")
+    assert ended.code == 0, ended.err
+    assert cursor_file(onetool).exists()
+
+
 def test_a_client_has_to_be_named_and_known(onetool: OneTool) -> None:
     (onetool.home / ".cursor").mkdir()
     unnamed = onetool("connect")
@@ -134,7 +150,9 @@ def test_a_client_has_to_be_named_and_known(onetool: OneTool) -> None:
 
 
 def test_the_directory_to_work_in_can_be_given(onetool: OneTool) -> None:
-    onetool("connect", "claude-desktop", "--cwd", ".", "--yes")
+    hint = "Claude Desktop starts it in no project: --cwd gives it a directory."
+    assert hint in onetool("connect", "claude-desktop", "--yes").out
+    assert hint not in onetool("connect", "claude-desktop", "--cwd", ".", "--yes").out
     file = CLIENTS["claude-desktop"]
     (written,) = onetool.home.rglob(next(iter(file.files)).rpartition("/")[2])
     assert json.loads(written.read_text())["mcpServers"]["onetool"]["env"] == {"OT_CWD": str(onetool.cwd)}

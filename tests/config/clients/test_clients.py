@@ -245,6 +245,24 @@ def test_zeds_servers_are_its_context_servers(around: Surroundings) -> None:
     assert "only Zed knows its command" in found["extension"].skipped
 
 
+def test_gemini_clis_addresses_variables_and_limits_are_understood(around: Surroundings) -> None:
+    write(
+        around.home / ".gemini" / "settings.json",
+        """{"mcp": {"excluded": ["off"]}, "mcpServers": {
+            "far": {"httpUrl": "https://mcp.example.com/mcp", "headers": {"X-Org": "$GH_KEY"}, "timeout": 30000},
+            "near": {"command": "x", "env": {"A": "$B", "C": "${D}"}, "includeTools": ["one"], "excludeTools": ["two"],
+                     "trust": true},
+            "off": {"command": "y"}}}""",
+    )
+    found = by_name(plan(around, "gemini-cli"))
+    assert found["far"].entry == {
+        "url": "https://mcp.example.com/mcp", "headers": {"X-Org": "${GH_KEY}"}, "timeout": 30.0
+    }  # fmt: skip
+    assert found["near"].entry == {"command": "x", "env": {"A": "${B}", "C": "${D}"}, "tools": ["one", "!two"]}
+    assert "left out: trust" in found["near"].notes
+    assert found["off"].entry["enabled"] is False
+
+
 # ---------------------------------------------------------------- what all have in common
 
 

@@ -45,8 +45,9 @@ def told_of(change: ClientChange, done: str, backup: Path | None, diff: list[str
     }
 
 
-def sentence(told: Mapping[str, Any], client: Client) -> str:
+def sentence(told: Mapping[str, Any], change: ClientChange) -> str:
     """Return what was done, and what comes next, for a person."""
+    client = change.client
     link = f" (a link to {told['links_to']}, which stays one)" if told["links_to"] else ""
     place = f"{told['file']}{link}"
     if not told["changed"]:
@@ -56,7 +57,8 @@ def sentence(told: Mapping[str, Any], client: Client) -> str:
     backup = f"; as it was: {told['backup']}" if told["backup"] else ""
     if told["done"] == "disconnected":
         return f"{client.title}: disconnected in {place}{backup}."
-    elsewhere = "" if client.has_project else f" {client.title} starts it in no project: --cwd gives it a directory."
+    placed = client.has_project or "env" in change.entry
+    elsewhere = "" if placed else f" {client.title} starts it in no project: --cwd gives it a directory."
     return f"{client.title}: connected in {place}{backup}. Next: {client.afterwards}.{elsewhere}"
 
 

@@ -124,5 +124,5 @@ class ConnectFlow:
         written = not self.how.dry_run and len(self.problems) == failed
         told = told_of(change, done, backup, diff, written=written)
         if not self.how.as_json:
-            echo(sentence(told, change.client))
+            echo(sentence(told, change))
         return told

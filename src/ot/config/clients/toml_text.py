@@ -139,7 +139,7 @@ class TomlText:
 
 def _lines(text: str) -> Iterator[tuple[int, int]]:
     """Yield where each line begins and ends; a value of several lines is one."""
-    start, depth = 0, 0
+    start, depth = int(text.startswith("\ufeff")), 0
     for piece in PIECE.finditer(text):
         depth += (piece[0] in "[{") - (piece[0] in "]}")
         if piece[0] == "\n" and depth == 0:
@@ -170,6 +170,8 @@ def _value(value: Any) -> str:
         return f"{{ {pairs} }}" if pairs else "{}"
     if isinstance(value, list):
         return f"[{', '.join(map(_value, cast('list[Any]', value)))}]"
+    if not isinstance(value, str | int | float):
+        raise ValueError("a value is neither text nor number, list or table")
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
