@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ MOST_CONTROLS = 12
 
 
 @pytest.fixture(scope="module")
-def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
+def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
     """A newcomer who has installed OneTool as the README says, has a repository, and two servers in Claude Code."""
     begun = Walk(tmp_path_factory.mktemp("walk"))
     begun.prepare()
@@ -36,7 +37,8 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
     assert install.command == "uv tool install --quiet ."
     with begun.step("README.md", install.command):
         check_printed(install, make_picture.typed(install.command, begun.clone, begun.environment))
-    return begun
+    yield begun
+    shutil.rmtree(begun.place / "tools")  # 200 MB
 
 
 @pytest.fixture(scope="module")
