@@ -75,7 +75,7 @@ def test_what_was_connected_is_disconnected_again(onetool: OneTool) -> None:
     file = write(cursor_file(onetool), CURSOR)
     connected = onetool("connect", "cursor", "--yes")
     assert connected.code == 0, connected.err
-    assert f"Cursor: connected in {file}; as it was: {onetool.user / 'backups'}/cursor-" in connected.out
+    assert f"Cursor: connected in {file}; backup: {onetool.user / 'backups'}/cursor-" in connected.out
     assert file.read_text().replace(_entry("    ") + ",\n", "") == CURSOR
     assert "Cursor: nothing to do" in onetool("connect", "cursor", "--yes").out
     assert onetool("disconnect", "cursor", "--yes").code == 0
@@ -120,7 +120,7 @@ def test_a_link_holds_the_entry(onetool: OneTool) -> None:
         "name": "tools", "type": "stdio", "command": LAUNCHER, "args": ["serve"]
     }  # fmt: skip
     without = onetool("connect", "zed", "--link")
-    assert (without.code, without.err) == (2, "onetool: there is no link for zed: use onetool connect, or --print\n")
+    assert (without.code, without.err) == (2, "onetool: zed has no install link: use onetool connect, or --print\n")
 
 
 def test_all_means_those_that_are_here(onetool: OneTool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ def test_a_client_has_to_be_named_and_known(onetool: OneTool) -> None:
 
 
 def test_the_directory_to_work_in_can_be_given(onetool: OneTool) -> None:
-    hint = "Claude Desktop starts it in no project: --cwd gives it a directory."
+    hint = "Claude Desktop has no project directory: choose one with --cwd."
     assert hint in onetool("connect", "claude-desktop", "--yes").out
     assert hint not in onetool("connect", "claude-desktop", "--cwd", ".", "--yes").out
     file = CLIENTS["claude-desktop"]
@@ -168,7 +168,7 @@ def test_servers_that_onetool_holds_are_taken_out_only_when_asked_for(onetool: O
     assert "Next: onetool check, then onetool connect cursor --take-out" in taken.out
     assert file.read_text() == CURSOR
     left = onetool("connect", "cursor", "--yes")
-    assert "OneTool holds 2 servers of Cursor too: time, mine. Add --take-out" in left.err
+    assert "OneTool also has 2 of the servers in Cursor: time, mine. To remove them there, add --take-out." in left.err
     assert list(_servers(file)) == ["time", "mine", "onetool"]
     onetool("connect", "cursor", "--take-out", "--yes")
     assert list(_servers(file)) == ["onetool"]
@@ -207,7 +207,7 @@ def test_at_a_terminal_each_step_is_asked_for(onetool: OneTool) -> None:
     assert list(_servers(file)) == ["onetool"]
     onetool("disconnect", "cursor", "--yes")
     questions = _at_a_terminal(onetool, "yn\n", "connect", "cursor")
-    assert "OneTool holds 2 servers of Cursor too: time, mine. Take them out of Cursor? [y/N]" in questions
+    assert "OneTool also has 2 of the servers in Cursor: time, mine. Take them out of Cursor? [y/N]" in questions
     assert "Nothing was written." in questions
     assert file.read_text() == CURSOR
 

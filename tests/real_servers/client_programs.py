@@ -58,7 +58,13 @@ class ClientProgram:
 
 
 PROGRAMS = (
-    ClientProgram("claude-code", "@anthropic-ai/claude-code", "2.1.197", "@anthropic-ai/claude-code-*-*/claude"),
+    ClientProgram(
+        "claude-code",
+        "@anthropic-ai/claude-code",
+        "2.1.197",
+        "@anthropic-ai/claude-code-*-*/claude",
+        env={"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"},
+    ),
     ClientProgram("codex", "@openai/codex", "0.166.0", "@openai/codex/bin/codex.js"),
     ClientProgram(
         "gemini-cli",

@@ -1,4 +1,4 @@
-"""onetool connect and disconnect: OneTool entered in the files of other clients, and taken out again."""
+"""onetool connect and disconnect: OneTool added to the settings of other clients, and removed again."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def connect(
     all_clients: All = False,
     take_out: Annotated[
         bool | None,
-        typer.Option("--take-out/--leave", help="Whether to take the servers that OneTool holds out of the client."),
+        typer.Option("--take-out/--leave", help="Whether to remove servers from the client that OneTool has too."),
     ] = None,
-    cwd: Annotated[str, typer.Option("--cwd", help="The directory that OneTool works in, whatever the client.")] = "",
+    cwd: Annotated[str, typer.Option("--cwd", help="The directory that OneTool works in.")] = "",
     name: Name = "",
     dry_run: DryRun = False,
     yes: Yes = False,
     show_block: Annotated[bool, typer.Option("--print", help="Print what to paste, and write nothing.")] = False,
-    show_link: Annotated[bool, typer.Option("--link", help="Print a link that enters OneTool.")] = False,
+    show_link: Annotated[bool, typer.Option("--link", help="Print a link that adds OneTool.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Enter OneTool in the settings of a client, after showing the difference.
+    """Add OneTool to the settings of a client, after showing the difference.
 
     CLIENT is claude-code, claude-desktop, cursor, vscode, codex, windsurf, zed or gemini-cli. Comments, order and all
     other settings stay as they are; onetool disconnect restores the file.
@@ -69,9 +69,9 @@ def disconnect(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take OneTool out of the settings of a client, after showing the difference.
+    """Remove OneTool from the settings of a client, after showing the difference.
 
-    A file that nobody has changed since gets its old bytes back; of any other one only OneTool's entry is removed.
+    If the file has not changed since connect, its old bytes are restored; otherwise only OneTool's entry is removed.
     """
     flow = _flow(dry_run, yes, as_json)
     told = flow.disconnect(_chosen(flow, clients or (), all_clients), name)

@@ -232,7 +232,7 @@ def test_a_file_that_changes_between_the_question_and_the_answer_is_left_alone(t
 def test_what_its_user_added_to_our_entry_stays(machine: Machine) -> None:
     machine.connect()
     change = machine.listed.put("onetool", "env", value={"OT_CWD": "/srv"}).put("onetool", "mine", value=True)
-    write(machine.file, change.text.text)
+    write(machine.file, change.encoded)
     machine.connect(replace(COMMAND, command=("/new/onetool", "serve"), env={"MORE": "1"}))
     entry: dict[str, Any] = machine.listed.servers["onetool"]
     assert (entry["command"], entry["mine"]) == ("/new/onetool", True)
@@ -265,7 +265,7 @@ def test_servers_taken_out_at_different_times_are_all_put_back(machine: Machine)
     listed = machine.listed
     for name, entry in servers.items():
         listed = listed.put(name, value=entry)
-    write(machine.file, listed.text.text)
+    write(machine.file, listed.encoded)
     for name in ("a", "b"):
         machine.connect(taken_out=(name,))
         write(machine.file, machine.file.read_bytes() + b"\n\n")
@@ -275,7 +275,7 @@ def test_servers_taken_out_at_different_times_are_all_put_back(machine: Machine)
 
 
 def test_another_server_of_the_same_name_is_refused(machine: Machine) -> None:
-    write(machine.file, machine.listed.put("onetool", value={"command": "other-program"}).text.text)
+    write(machine.file, machine.listed.put("onetool", value={"command": "other-program"}).encoded)
     before = machine.file.read_bytes()
     with pytest.raises(ConfigError, match="another server called 'onetool'"):
         machine.connect()
@@ -286,12 +286,19 @@ def test_another_server_of_the_same_name_is_refused(machine: Machine) -> None:
     assert machine.file.read_bytes() == before
 
 
+def test_a_server_that_took_our_name_since_is_not_removed(machine: Machine) -> None:
+    machine.connect()
+    write(machine.file, machine.listed.put("onetool", "command", value="other").encoded)
+    assert not machine.disconnect().changes
+
+
 def test_onetool_is_found_under_the_name_that_its_user_gave_it(machine: Machine) -> None:
     entry = {"command": "uvx", "args": ["--from", "onetool-run", "onetool", "serve"]}
-    write(machine.file, machine.listed.put("tools", value=entry).text.text)
+    write(machine.file, machine.listed.put("tools", value=entry).encoded)
     machine.connect()
     assert list(machine.listed.servers) == ["tools"]
     assert machine.listed.servers["tools"]["command"] == "/opt/bin/onetool"
+    assert not plan_disconnect(machine.client, machine.around, machine.notes, "other").changes
     machine.disconnect()
     assert machine.listed.servers == {}
 

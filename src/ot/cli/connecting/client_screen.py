@@ -48,17 +48,17 @@ def told_of(change: ClientChange, done: str, backup: Path | None, diff: list[str
 def sentence(told: Mapping[str, Any], change: ClientChange) -> str:
     """Return what was done, and what comes next, for a person."""
     client = change.client
-    link = f" (a link to {told['links_to']}, which stays one)" if told["links_to"] else ""
+    link = f" (a link to {told['links_to']})" if told["links_to"] else ""
     place = f"{told['file']}{link}"
     if not told["changed"]:
         return f"{client.title}: nothing to do in {place}."
     if told["done"] == "nothing":
         return f"{client.title}: nothing was written to {place}."
-    backup = f"; as it was: {told['backup']}" if told["backup"] else ""
+    backup = f"; backup: {told['backup']}" if told["backup"] else ""
     if told["done"] == "disconnected":
         return f"{client.title}: disconnected in {place}{backup}."
     placed = client.has_project or "env" in change.entry
-    elsewhere = "" if placed else f" {client.title} starts it in no project: --cwd gives it a directory."
+    elsewhere = "" if placed else f" {client.title} has no project directory: choose one with --cwd."
     return f"{client.title}: connected in {place}{backup}. Next: {client.afterwards}.{elsewhere}"
 
 
@@ -68,12 +68,12 @@ def sentence(told: Mapping[str, Any], change: ClientChange) -> str:
 def show_pasted(
     names: Sequence[str], around: Surroundings, wanted: EntryWanted, *, as_json: bool, only_link: bool
 ) -> None:
-    """Print the block of each client, or the link that enters it, on standard output; where it goes beside that."""
+    """Print the block to paste, or the link, of each client; where it goes is said on standard error."""
     from ot.config.clients.known_clients import CLIENTS
 
     blocks = [_pasted(CLIENTS[name], around, wanted) for name in names]
     if only_link and (without := [block["client"] for block in blocks if not block["link"]]):
-        fail(f"there is no link for {', '.join(without)}: use onetool connect, or --print", 2)
+        fail(f"{', '.join(without)} has no install link: use onetool connect, or --print", 2)
     if as_json:
         echo_json(blocks)
         return
@@ -130,9 +130,12 @@ def show_costs(rows: Sequence[Mapping[str, Any]]) -> None:
         for when in ("before", "after"):
             lines.append((f"{row['client']} {when}", str(row[when]["servers"]), *_figures(row[when])))
     Screen().table(columns, lines)
-    echo("Tokens are estimated at 4 characters each, for definitions sent in full; some clients defer them.", err=True)
+    echo(
+        "Tokens are estimated at 4 characters each, with every definition sent; some clients load them on demand.",
+        err=True,
+    )
     if unknown := sorted({name for row in rows for name in (*row["before"]["unknown"], *row["after"]["unknown"])}):
-        echo(f"Not counted, for OneTool has not listed their tools yet: {json.dumps(unknown)[1:-1]}.", err=True)
+        echo(f"Not counted, because OneTool has not listed their tools yet: {json.dumps(unknown)[1:-1]}.", err=True)
 
 
 def _figures(cost: Mapping[str, Any]) -> tuple[str, str]:

@@ -64,14 +64,14 @@ class ConnectFlow:
         return ConnectionNotes(self.paths)
 
     def connect(self, names: Sequence[str], wanted: EntryWanted, *, take_out: bool | None) -> list[dict[str, Any]]:
-        """Enter OneTool in the clients called *names*, and return what was done and what it costs."""
+        """Add OneTool to the clients called *names*, and return what was done and what it costs."""
         work = [partial(self._planned, CLIENTS[name], wanted, take_out) for name in names]
         plans = [plan for each in work if (plan := self._attempt(each))]
         told = self._carry_out([plan.change for plan in plans], "connected")
         return [each | row for each, row in zip(told, cost_rows(plans, self.paths), strict=True)]
 
     def disconnect(self, names: Sequence[str], name: str) -> list[dict[str, Any]]:
-        """Take OneTool out of the clients called *names*, and return what was done."""
+        """Remove OneTool from the clients called *names*, and return what was done."""
         work = [partial(plan_disconnect, CLIENTS[each], self.around, self.notes, name) for each in names]
         return self._carry_out([change for each in work if (change := self._attempt(each))], "disconnected")
 
@@ -94,11 +94,10 @@ class ConnectFlow:
         return ClientPlan(change, tuple(name for name in listed.servers if name != own), held, bool(own))
 
     def _wants_out(self, client: Client, held: Mapping[str, str]) -> bool:
-        many = f"{len(held)} servers" if len(held) > 1 else "1 server"
-        said = f"OneTool holds {many} of {client.title} too: {', '.join(held)}."
+        said = f"OneTool also has {len(held)} of the servers in {client.title}: {', '.join(held)}."
         if self.how.asks:
             return typer.confirm(f"{said} Take them out of {client.title}?", err=True)
-        echo(f"{said} Add --take-out to take them out of {client.title}.", err=True)
+        echo(f"{said} To remove them there, add --take-out.", err=True)
         return False
 
     def _carry_out(self, changes: Sequence[ClientChange], done: str) -> list[dict[str, Any]]:

@@ -129,6 +129,11 @@ class ServerList:
             raise self._refused(str(error), (self.key, name)) from None
 
     @property
+    def encoded(self) -> bytes:
+        """The whole file."""
+        return self.text.text.encode()
+
+    @property
     def has_list(self) -> bool:
         """Whether the file has a list of servers at all."""
         return self.key in self.text.data

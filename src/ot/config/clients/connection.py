@@ -1,4 +1,4 @@
-"""Enters OneTool in a client's own file, and takes it out again: planned, shown by the caller, then written."""
+"""Adds OneTool to a client's own file, and removes it again: planned, shown by the caller, then written."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ClientChange:
 
 @dataclass(frozen=True, slots=True)
 class EntryWanted:
-    """How OneTool is to be entered: its command, more of its environment, and its name if it should be another."""
+    """What OneTool's entry should be: its command, variables for it, and its name if it is not the usual one."""
 
     command: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -69,7 +69,7 @@ def installed_clients(around: Surroundings) -> list[str]:
 def plan_connect(
     client: Client, around: Surroundings, asked: EntryWanted, notes: ConnectionNotes, taken_out: Iterable[str] = ()
 ) -> ClientChange:
-    """Return the change that enters OneTool in the own file of *client*, and takes the servers *taken_out* out of it.
+    """Return the change that adds OneTool to the own file of *client*, and removes the servers *taken_out* from it.
 
     Raises:
         ConfigError: The file cannot be read, is malformed, or has another server of the same name.
@@ -83,16 +83,16 @@ def plan_connect(
     gone = tuple(server for server in taken_out if server in listed.servers and server != name)
     for server in gone:
         changed = changed.remove(server)
-    new = changed.text.text.encode()
+    new = changed.encoded
     made = Note(name, existed=file.data is not None, made_list=not listed.has_list, taken_out=dict.fromkeys(gone, ""))
     note = notes.after_change(file, new, made, is_new=is_new)
     return ClientChange(client, file, new, name, entry, gone, note=note)
 
 
 def plan_disconnect(client: Client, around: Surroundings, notes: ConnectionNotes, name: str = "") -> ClientChange:
-    """Return the change that takes OneTool out: the old bytes where nobody has changed the file, else the one entry.
+    """Return the change that removes OneTool: the old bytes where nobody has changed the file, else the one entry.
 
-    Servers that were taken out for it are put back.
+    Servers that connecting removed are put back.
 
     Raises:
         ConfigError: The file cannot be read, or is malformed.
@@ -102,16 +102,16 @@ def plan_disconnect(client: Client, around: Surroundings, notes: ConnectionNotes
     if note and notes.is_as_left(note, file) and notes.can_restore(note):
         return ClientChange(client, file, notes.before(note), note.name)
     listed = server_list(client, file, around)
-    name = name or (note.name if note else "") or own_name_in(client, listed)
-    if not name or name not in listed.servers:
-        return ClientChange(client, file, file.data, name or NAME)
-    left = listed.remove(name)
+    found = own_name_in(client, listed, name or (note.name if note else NAME))
+    if not found or (name and found != name):
+        return ClientChange(client, file, file.data)
+    left = listed.remove(found)
     back = _taken_out(client, note, around) if note else {}
     missing = {server: entry for server, entry in back.items() if server not in left.servers}
     for server, entry in missing.items():
         left = left.put(server, value=entry)
     left = left.without_list() if note and note.made_list and not left.servers else left
-    return ClientChange(client, file, left.text.text.encode(), name, put_back=tuple(missing))
+    return ClientChange(client, file, left.encoded, found, put_back=tuple(missing))
 
 
 def _taken_out(client: Client, note: Note, around: Surroundings) -> dict[str, Any]:
@@ -123,10 +123,10 @@ def _taken_out(client: Client, note: Note, around: Surroundings) -> dict[str, An
     return found
 
 
-def own_name_in(client: Client, listed: ServerList) -> str:
-    """Return what OneTool is called in a client's list, or nothing when it is not in it."""
+def own_name_in(client: Client, listed: ServerList, likely: str = NAME) -> str:
+    """Return what OneTool is called in a client's list, *likely* if that is it; nothing when it is not in the list."""
     own = [name for name, entry in listed.servers.items() if is_onetool(client.adapted(table(entry)))]
-    return NAME if NAME in own else own[0] if own else ""
+    return likely if likely in own else own[0] if own else ""
 
 
 def _updated(client: Client, listed: ServerList, name: str, entry: Mapping[str, Any]) -> ServerList:

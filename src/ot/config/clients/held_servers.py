@@ -1,4 +1,4 @@
-"""Which servers of a client OneTool holds as well, so that the client does without them."""
+"""Which servers of a client OneTool has too, so that the client can do without them."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Client:
     files: Mapping[str, str]
     """The key under which each file lists its servers, or nothing for one that holds permissions.
 
-    The first is the user's own, where OneTool is entered. ``~`` is the home directory, ``.`` the project, ``APP``
+    The first is the user's own, which OneTool is added to. ``~`` is the home directory, ``.`` the project, ``APP``
     where applications keep settings, ``CONFIG`` ~/.config, and ``NAME=~/place`` the variable that moves a place.
     """
     wanted: tuple[str, ...] = ("enabledTools", "includeTools")
@@ -51,7 +51,7 @@ class Client:
     patience: Mapping[str, int] = field(default_factory=dict[str, int])
     """The keys of an entry that say how long the client waits, where it would wait too briefly by itself."""
     link: Callable[[str, Mapping[str, Any]], str] | None = None
-    """Makes an address that enters a server when it is opened."""
+    """Makes a link that adds a server when it is opened."""
     has_project: bool = True
     """Whether the client starts its servers in a project's directory."""
     afterwards: str = "start a new session"
@@ -62,7 +62,7 @@ class Client:
         return tuple(self._place(path, key, around) for path, key in self.files.items())
 
     def own_file(self, around: Surroundings) -> ClientFile:
-        """Return the user's file, where OneTool is entered."""
+        """Return the user's file, which OneTool is added to."""
         return self.places(around)[0]
 
     def own_entry(self, command: Sequence[str], env: Mapping[str, str]) -> dict[str, Any]:
