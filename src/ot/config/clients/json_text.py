@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ot.config.clients.client_reading import read_json
+from ot.config.clients.nested_values import nested, with_value, without
 from ot.config.clients.server_entry import table
 
 # None of these is tried a second way, so that no file takes long.
@@ -72,11 +73,11 @@ class JsonText:
             ValueError: Something on the way to it is no object.
         """
         if GAP.fullmatch(self.text):
-            return self._new_object(_nested(path, value))
+            return self._new_object(nested(path, value))
         for depth, (step, span) in enumerate(self._way(path)):
             number = span.member(step)
             if number < 0:
-                return self._checked(self._inserted(span, step, _nested(path[depth + 1 :], value)), path, value)
+                return self._checked(self._inserted(span, step, nested(path[depth + 1 :], value)), path, value)
             member = span.members[number]
             if depth + 1 == len(path):
                 written = self._written(value, self._indent_at(member.start), inline=self._is_inline(span))
@@ -231,23 +232,3 @@ def _span(text: str, at: int) -> _Span:
         members.append(_Member(json.loads(text[place:key_end], strict=False), place, value, end, comma))
         place = _gap(text, after + 1) if comma >= 0 else after
     return _Span(at, place, tuple(members))
-
-
-def _nested(path: Sequence[str], value: Any) -> Any:
-    for step in reversed(path):
-        value = {step: value}
-    return value
-
-
-def with_value(data: dict[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
-    """Return *data* with *value* at *path*."""
-    step, *rest = path
-    return {**data, step: with_value(table(data.get(step)), rest, value) if rest else value}
-
-
-def without(data: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
-    """Return *data* without what is at *path*."""
-    step, *rest = path
-    if not rest:
-        return {key: value for key, value in data.items() if key != step}
-    return {**data, step: without(table(data[step]), rest)} if isinstance(data.get(step), dict) else data

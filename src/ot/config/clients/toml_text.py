@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ot.config.clients.json_text import with_value, without
+from ot.config.clients.nested_values import with_value, without
 from ot.config.clients.server_entry import table
 
 BARE = re.compile(r"[A-Za-z0-9_-]+")
