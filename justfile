@@ -45,6 +45,10 @@ bench *ARGS: setup
         --name floor --cmd '.venv/bin/python benchmarks/bare_server.py' \
         --compare '.venv/bin/onetool serve' --compare-opt 'name=onetool' "$@"
 
+# README and tutorial, played word for word in an empty home, with the time of every step
+walkthrough *ARGS: setup
+    .venv/bin/pytest tests/walkthrough "$@"
+
 # real speech: a synthesiser speaks orders, a recogniser understands them, tools carry them out
 voice *ARGS: setup
     .venv/bin/pytest tests/chat/test_transcribers.py tests/cli/test_cli_chat.py -k "voice or said or utterance or file_says" -v "$@"

@@ -16,7 +16,7 @@ settings.register_profile("ci", derandomize=True, deadline=None, max_examples=10
 settings.load_profile("ci")
 
 OURS = ("OT_", "ONETOOL_")
-LONG = ("faults", "real_servers", "workers", "test_servers_tutorial.py")
+LONG = ("faults", "real_servers", "walkthrough", "workers")
 """Below tests/, what takes minutes: begun first, so that files run side by side end together."""
 
 
@@ -29,6 +29,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes long."""
     here = Path(__file__).parent
     items.sort(key=lambda item: item.path.relative_to(here).parts[0] not in LONG)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show how long each step of the walkthrough took, whichever process walked it."""
+    for report in [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]:
+        for table in [value for name, value in report.user_properties if name == "walkthrough"]:
+            terminalreporter.section("walkthrough")
+            terminalreporter.write_line(str(table))
 
 
 @pytest.fixture(scope="session")

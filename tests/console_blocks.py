@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 SLOW = re.compile(r"^.*\bslow call: .*\n?", re.MULTILINE)
 """A warning about the machine that the command runs on: no page promises how fast that is."""
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
+STEP = re.compile(r'^```(?:console\n(?P<typed>.*?)|python title="(?P<file>[^"]+)"\n(?P<text>.*?))^```', re.M | re.S)
+"""What a reader of a page does: types commands, or writes a file."""
+SECONDS = 240
 
 
 @dataclass(frozen=True)
@@ -31,3 +37,16 @@ def typed_commands(page: str) -> list[Typed]:
             command, _, output = part.partition("\n")
             typed.append(Typed(command, output))
     return typed
+
+
+def check(typed: Typed, cwd: Path, environment: Mapping[str, str]) -> None:
+    """Type a command, and fail when it does not print what the page promises."""
+    done = subprocess.run(
+        ["bash", "-c", typed.command], cwd=cwd, env=environment, capture_output=True, text=True, timeout=SECONDS
+    )
+    check_printed(typed, done.stdout + done.stderr)
+
+
+def check_printed(typed: Typed, printed: str) -> None:
+    """Fail when *printed* is not what the page promises."""
+    assert typed.is_kept_by(printed), f"$ {typed.command}\npromised:\n{typed.output}\nprinted:\n{printed}"

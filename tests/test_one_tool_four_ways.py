@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 
 from chat.wire_server import ollama_calls, ollama_text, serving_aside
-from console_blocks import typed_commands
+from console_blocks import STEP, check, typed_commands
 from system_package import require_programs
-from test_first_pack import STEP, check
-from test_readme import ROOT
 from uv_outside import uv_cache_dir
 
-PAGE = ROOT / "docs/tutorial/one-tool-four-ways.md"
+PAGE = Path(__file__).parents[1] / "docs/tutorial/one-tool-four-ways.md"
 SCRIPT = (
     ollama_calls(("lamp_switch", {"room": "attic"})),
     ollama_text("The light in the attic is on now."),

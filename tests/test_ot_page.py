@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from run_app import running_app
-from test_readme import ROOT
 
+ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/reference/ot-pack.md").read_text(encoding="utf-8")
 
 pytestmark = pytest.mark.anyio

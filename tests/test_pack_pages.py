@@ -7,8 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from test_readme import ROOT
-
+ROOT = Path(__file__).parents[1]
 TITLED = re.compile(r'^```python title="(?P<file>[^"]+)"\n(?P<text>.*?)^```', re.M | re.S)
 
 

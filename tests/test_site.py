@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 MOST_WORDS = 1500
@@ -75,3 +77,29 @@ def test_a_decision_says_why_what_and_at_what_price() -> None:
     for record in records():
         headings = re.findall(r"^## (.+)$", record.read_text(encoding="utf-8"), re.MULTILINE)
         assert headings == ["Context", "Decision", "Consequence"], record.name
+
+
+def test_every_link_of_llms_txt_leads_to_a_page() -> None:
+    text = (DOCS / "llms.txt").read_text(encoding="utf-8")
+    links: list[str] = re.findall(r"\]\(([^)]+)\)", text)
+    pages = {page.removesuffix("index.md").removesuffix(".md").rstrip("/") for page in listed_pages()}
+    assert text.startswith("# OneTool\n\n> ")
+    assert len(links) >= 20
+    assert not [link for link in links if link.rstrip("/") not in pages or not link.endswith("/")]
+
+
+@pytest.mark.parametrize("name", ["README.md", "AGENTS.md", "CONTRIBUTING.md", "skills/onetool/SKILL.md"])
+def test_every_link_of_a_page_outside_the_site_leads_somewhere(name: str) -> None:
+    page = ROOT / name
+    links: list[str] = re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    assert not [link for link in links if "://" not in link and not is_there(page, link)]
+
+
+def is_there(page: Path, link: str) -> bool:
+    """Return whether a file is there, and the heading in it that the link names."""
+    path, _, anchor = link.partition("#")
+    target = page.parent / path
+    if not anchor:
+        return target.exists()
+    headings: list[str] = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+    return anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}

@@ -16,7 +16,7 @@ from ot.registry.tool_registry import Pack, ToolRegistry
 from pace import TURNS, effort
 from search.search_figures import whole_registry
 from search.search_quality import Quality, lacks, quality, queries, tasks, with_written
-from test_readme import ROOT
+from test_site import ROOT
 
 # The first time on a machine, the servers are installed.
 pytestmark = pytest.mark.timeout(400)

@@ -1,0 +1,122 @@
+"""The README and the tutorial, played word for word in an empty home, from the install to a connected client."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from console_blocks import check_printed, typed_commands
+from walkthrough.official_clients import ask_python, ask_typescript, entered, install_typescript
+from walkthrough.walk import ROOT, Walk
+
+sys.path.insert(0, str(ROOT))
+from docs import make_picture
+
+pytestmark = pytest.mark.timeout(400)
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+ANSWER = "3 fixes are in your notes now"
+MOST_SECONDS = 300
+"""What the README and the tutorial may take together, on a machine that does nothing else."""
+MOST_CONTROLS = 12
+"""How many times the control a command may take that starts no server and installs nothing."""
+
+
+@pytest.fixture(scope="module")
+def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
+    """A newcomer who has installed OneTool as the README says, has a repository, and two servers in Claude Code."""
+    begun = Walk(tmp_path_factory.mktemp("walk"))
+    begun.prepare()
+    make_picture.users_home(begun.home)
+    make_picture.users_project(begun.place / "shop", README)
+    install = typed_commands(README)[0]
+    assert install.command == "uv tool install --quiet ."
+    with begun.step("README.md", install.command):
+        check_printed(install, make_picture.typed(install.command, begun.clone, begun.environment))
+    yield begun
+    shutil.rmtree(begun.place / "tools")  # 200 MB
+
+
+@pytest.fixture(scope="module")
+def connected(walk: Walk) -> Walk:
+    """The same, after the other commands of the README, typed at a terminal and answered with y."""
+    walk.control()
+    typed = typed_commands(README)[1:]
+    assert [entry.command.split()[1] for entry in typed] == ["init", "check"]
+    for entry in typed:
+        with walk.step("README.md", entry.command):
+            check_printed(entry, make_picture.typed(entry.command, walk.clone, walk.environment))
+    return walk
+
+
+def test_the_picture_of_the_readme_shows_what_the_program_says(connected: Walk) -> None:
+    with connected.step("README.md", make_picture.COMMAND):
+        shown = make_picture.typed(make_picture.COMMAND, connected.place / "shop", connected.environment)
+    assert make_picture.picture(shown) == make_picture.PICTURE.read_text(), "run: python docs/make_picture.py"
+    assert "Fix dates before 1970" in (connected.home / "notes.jsonl").read_text()
+
+
+@pytest.mark.anyio
+async def test_the_python_client_runs_the_program_of_the_readme_and_is_asked(connected: Walk) -> None:
+    (connected.home / "notes.jsonl").unlink(missing_ok=True)
+    shop, file = connected.place / "shop", connected.home / ".claude.json"
+    program = (shop / "fixes.py").read_text()
+    with connected.step("clients", "the official Python client runs fixes.py"):
+        reply = await ask_python(entered(file, shop, connected.environment), program, "accept")
+    assert (reply.tools, reply.text, reply.is_error) == (["run"], ANSWER, False)
+    assert ["notes.create_entities" in question for question in reply.questions] == [True]
+    assert "Fix dates before 1970" in (connected.home / "notes.jsonl").read_text()
+
+
+def test_the_typescript_client_is_asked_and_its_no_holds(connected: Walk, tmp_path: Path) -> None:
+    (connected.home / "notes.jsonl").unlink(missing_ok=True)
+    shop, file = connected.place / "shop", connected.home / ".claude.json"
+    program = (shop / "fixes.py").read_text()
+    with connected.step("clients", "the TypeScript SDK is installed"):
+        script = install_typescript(tmp_path / "client")
+    with connected.step("clients", "the official TypeScript client runs fixes.py"):
+        reply = ask_typescript(script, file, program, "decline", shop, connected.environment)
+    assert (reply.tools, reply.is_error, len(reply.questions)) == (["run"], True, 1)
+    assert reply.text.startswith("PermissionError: notes.create_entities was not called")
+    assert not (connected.home / "notes.jsonl").exists()
+
+
+def test_the_first_program_of_the_tutorial_does_what_it_says(walk: Walk) -> None:
+    use_no_settings(walk)
+    assert walk.play("docs/tutorial/first-program.md", walk.clone) >= 8
+
+
+def test_the_tutorial_about_servers_does_what_it_says(walk: Walk) -> None:
+    use_no_settings(walk)
+    assert walk.play("docs/tutorial/bring-your-servers.md", walk.place / "servers") >= 10
+    assert '"Asia/Tokyo"' in (walk.home / "notes.jsonl").read_text()
+
+
+def test_the_tutorial_of_the_first_pack_does_what_it_says(walk: Walk) -> None:
+    use_no_settings(walk)
+    assert walk.play("docs/tutorial/first-pack.md", walk.place / "pack") >= 8
+
+
+def test_all_of_it_takes_less_than_five_minutes(walk: Walk, record_property: Callable[[str, object], None]) -> None:
+    walk.control()
+    record_property("walkthrough", walk.table())
+    assert walk.seconds < MOST_SECONDS * walk.slowness
+    plain = [seconds for _, what, seconds in walk.steps if is_plain(what)]
+    assert not plain or max(plain) < MOST_CONTROLS * max(walk.controls)
+
+
+def use_no_settings(walk: Walk) -> None:
+    """Begin a lesson as it says: with OneTool installed, and nothing set up."""
+    (walk.home / "notes.jsonl").unlink(missing_ok=True)
+    settings = walk.home / ".onetool"
+    if settings.exists():
+        settings.rename(walk.place / f"settings-{len(walk.steps)}")
+
+
+def is_plain(what: str) -> bool:
+    """Return whether a step runs a program that needs no server and no worker."""
+    return what.startswith("onetool run") and shlex.split(what)[2].startswith(("file.", "len(file.", "ot."))
