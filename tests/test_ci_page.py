@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from console_blocks import typed_commands
+from docs_blocks import ROOT
 from test_library_page import BLOCK
-from test_readme import ROOT
 
 PAGE = (ROOT / "docs/how-to/run-in-ci.md").read_text(encoding="utf-8")
 FILES = {block["file"]: block["text"] for block in BLOCK.finditer(PAGE)}

@@ -26,14 +26,18 @@ from run_app import running_app
 
 TESTS = Path(__file__).parent
 PLAYED = {
-    "README.md": "test_readme.py",
+    "README.md": "walkthrough/test_walkthrough.py",
+    "docs/how-to/connect-a-client.md": "test_connect_page.py",
+    "docs/how-to/run-in-ci.md": "test_ci_page.py",
     "docs/how-to/test-a-pack.md": "test_pack_pages.py",
+    "docs/how-to/use-from-agent-frameworks.md": "test_agent_frameworks_page.py",
     "docs/how-to/write-typed-tools.md": "test_pack_pages.py",
+    "docs/reference/library.md": "test_library_page.py",
     "docs/reference/ot-pack.md": "test_ot_page.py",
     "docs/reference/ot-sdk.md": "ot_sdk/test_sdk_page.py",
-    "docs/tutorial/bring-your-servers.md": "test_servers_tutorial.py",
-    "docs/tutorial/first-pack.md": "test_first_pack.py",
-    "docs/tutorial/first-program.md": "test_tutorial.py",
+    "docs/tutorial/bring-your-servers.md": "walkthrough/test_walkthrough.py",
+    "docs/tutorial/first-pack.md": "walkthrough/test_walkthrough.py",
+    "docs/tutorial/first-program.md": "walkthrough/test_walkthrough.py",
     "docs/tutorial/one-tool-four-ways.md": "test_one_tool_four_ways.py",
 }
 """Pages whose commands and programs a test plays from top to bottom."""

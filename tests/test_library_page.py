@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from console_blocks import Typed
-from test_readme import ROOT
+from docs_blocks import ROOT
 
 PAGE = (ROOT / "docs/reference/library.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r'^```(?:python|text|yaml) title="(?P<file>[^"]+)"\n(?P<text>.*?)^```', re.M | re.S)
