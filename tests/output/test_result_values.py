@@ -177,7 +177,7 @@ def test_a_line_that_is_no_document_is_never_read_as_one(odd: str) -> None:
     assert shelf("[:2]") == [1, 2]
     assert shelf("[3]") == 4
     for path in ("[2]", "[1:]", "."):
-        with pytest.raises(ValueError, match=r"no JSON at byte 5"):
+        with pytest.raises(ValueError, match=r"not JSON at byte 5"):
             shelf(path)
 
 
