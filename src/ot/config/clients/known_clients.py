@@ -200,7 +200,7 @@ def read_json(data: bytes) -> dict[str, Any]:
     )
     found: Any = json.loads(text) if text.strip() else {}
     if not isinstance(found, dict):
-        raise ValueError("it does not contain a JSON object")
+        raise ValueError("it holds no JSON object")
     return cast("dict[str, Any]", found)
 
 
