@@ -85,8 +85,8 @@ def test_a_server_that_moved_is_approved_as_a_whole(onetool: OneTool, pins: Defi
 
 def test_a_name_that_is_not_known_is_an_error(onetool: OneTool, pins: DefinitionPins) -> None:
     ended = onetool("approve", "gitlab")
-    assert (ended.code, ended.err) == (3, "onetool: gitlab: no such server has been used yet\n")
-    assert onetool("approve", "gh.search_code").err == "onetool: gh.search_code: nothing in it awaits approval\n"
+    assert (ended.code, ended.err) == (3, "onetool: gitlab: no such server was used yet\n")
+    assert onetool("approve", "gh.search_code").err == "onetool: gh.search_code: nothing of it waits for approval\n"
 
 
 def test_it_works_as_a_command_of_its_own(onetool: OneTool, pins: DefinitionPins) -> None:

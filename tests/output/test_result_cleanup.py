@@ -240,7 +240,7 @@ def test_a_content_that_becomes_shorter_while_it_is_read_ends_in_an_error(
         return real(self, start, length)
 
     monkeypatch.setattr(LineReader, "read", shorter)
-    with pytest.raises((ResultError, ValueError), match=r"damaged|no JSON"):
+    with pytest.raises((ResultError, ValueError), match=r"damaged|not JSON"):
         if "path" in query:
             desk.store.value(stored.handle, owner=ME, path=query["path"], max_bytes=1000)
         else:

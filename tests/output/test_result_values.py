@@ -177,7 +177,7 @@ def test_a_line_that_is_no_document_is_never_read_as_one(odd: str) -> None:
     assert shelf("[:2]") == [1, 2]
     assert shelf("[3]") == 4
     for path in ("[2]", "[1:]", "."):
-        with pytest.raises(ValueError, match=r"no JSON at byte 5"):
+        with pytest.raises(ValueError, match=r"not JSON at byte 5"):
             shelf(path)
 
 
@@ -188,7 +188,7 @@ def test_a_large_number_keeps_its_digits() -> None:
 @pytest.mark.parametrize("text", ["[1, 2, 3] 4", '{"a": 1, "b": 2} x', "[1, 2,, 3]", "[1, 2, ]", '{"a": 1,}'])
 def test_a_value_with_more_behind_it_is_none_in_whatever_pieces(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_reader, "PIECE", 4)
-    with pytest.raises(ValueError, match="no JSON"):
+    with pytest.raises(ValueError, match="not JSON"):
         Shelf(text, "text")(".")
 
 

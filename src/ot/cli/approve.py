@@ -34,7 +34,7 @@ def approve(
     found = [(book, changes) for book in books if (changes := _chosen(book, what))]
     if what and not found:
         known = any(what.partition(".")[0] in (book.server, *book.packs) for book in books)
-        why = "nothing in it awaits approval" if known else "no such server has been used yet"
+        why = "nothing of it waits for approval" if known else "no such server was used yet"
         fail(f"{what}: {why}", 0 if known else 3)
     approving = bool(what) or everything
     changes = [change for _, some in found for change in some]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ot.workspace import Workspace
 
 PAUSE_SECONDS = 0.3
-HOW = """write one call with literal arguments, such as hello(name="you", times=3)"""
+HOW = """write one call with its arguments written out, such as hello(name="you", times=3)"""
 
 
 def dev(
@@ -38,10 +38,10 @@ def dev(
     call: Annotated[
         str | None, typer.Argument(help="""A call such as 'hello(name="you")'; without one, the tools are listed.""")
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Run once instead of waiting for changes.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Do it once, and do not wait for changes.")] = False,
     trust_project: Annotated[
         bool,
-        typer.Option("--trust-project", help="Use the project's settings even if the project is not trusted."),
+        typer.Option("--trust-project", help="Use the project's settings, even if it is not trusted as it is now."),
     ] = False,
 ) -> None:
     """Call a tool of a pack, in a worker as the server would, and again whenever the file changes.
@@ -169,7 +169,7 @@ def parse_call(pack: str, text: str) -> DevCall:
     try:
         return _call(pack, ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        raise typer.BadParameter(f"'{text[:80]}' is not such a call: {HOW}") from None
+        raise typer.BadParameter(f"'{text[:80]}' is no such call: {HOW}") from None
 
 
 def _call(pack: str, node: ast.expr) -> DevCall:

@@ -13,9 +13,7 @@ def serve(
     trust_project: TrustProject = False,
     packs: Annotated[
         str,
-        typer.Option(
-            help="Also offer the tools of these packs individually, separated by commas: for classic clients."
-        ),
+        typer.Option(help="Offer the tools of these packs one by one too, separated by commas: for classic clients."),
     ] = "",
 ) -> None:
     """Serve MCP on standard input and output, for a client to start."""

@@ -23,7 +23,7 @@ from ot.errors import CannotAsk
 from ot.execution.caller import Answer, Question
 
 WORDS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
-NO_TERMINAL = "standard input and standard error are not a terminal"
+NO_TERMINAL = "standard input and standard error are no terminal"
 LOOK_SECONDS = 0.2
 
 
