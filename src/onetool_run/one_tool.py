@@ -70,18 +70,18 @@ class OneTool:
         observe: Callable[[RunEvent], None] | None = None,
         client: str = "library",
     ) -> None:
-        """Say how it will be opened; nothing is read or started before that.
+        """Take the options; nothing is read or started until it is opened.
 
         Args:
-            cwd: The directory that tools work in. Without it, `OT_CWD` or the process's own.
+            cwd: The directory that tools work in. Without it, `OT_CWD` or that of the process.
             config_dir: The user's `.onetool` directory. Without it, `~/.onetool`.
             config: Settings laid over those of `onetool.yaml`, under the same keys.
             trust_project: Use the `.onetool` directory of *cwd* as it is now, even if the user has not trusted it.
             engine: Where programs run, instead of what the settings say.
-            packs: Functions of yours, by the name of the pack under which programs call them.
-            environ: The environment that servers and packs take variables from. Without it, the process's own.
-            ask: Answers questions. Without it, a tool that asks first is denied.
-            observe: Is told what happens while programs run. It must be quick.
+            packs: Your own functions, by the name of the pack that they form.
+            environ: The environment for servers and packs. Without it, that of the process.
+            ask: Answers questions. Without it, tools that ask first are denied.
+            observe: Called with every event of every run. It must be quick.
             client: The name of your program in the statistics and the log.
 
         Raises:
@@ -161,7 +161,7 @@ class OneTool:
             session: Runs that name the same session share variables.
             format: How the value is written in the reply's text, unless the program says so itself.
             ask: Answers the questions of this run, instead of the callback that was given to `OneTool`.
-            observe: Is told what happens in this run, beside the callback that was given to `OneTool`.
+            observe: Called with every event of this run, in addition to the callback that was given to `OneTool`.
 
         Raises:
             RuntimeError: This OneTool is not open, or was closed meanwhile.

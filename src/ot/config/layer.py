@@ -74,16 +74,14 @@ def read_layer(files: Files, given: Mapping[str, Any] | None = None) -> Layer:
         ConfigError: A file cannot be used, or is included where it may not be.
     """
     layer = _Reading(files).layer()
-    return Layer(merge(layer.node, _checked(given, files.root)), layer.files) if given else layer
+    return Layer(merge(layer.node, _as_in_a_file(given, files.root)), layer.files) if given else layer
 
 
-def _checked(given: Mapping[str, Any], root: Path) -> Node:
-    """Return settings that a program gives instead of a file."""
+def _as_in_a_file(given: Mapping[str, Any], root: Path) -> Node:
+    """Return settings that a program gives as if they stood in a file below *root*."""
     if "include" in given:
         raise ConfigError("'include' belongs into a file", file=GIVEN)
-    node = _tidied(node_of(given, Location(GIVEN)))
-    check_file(node)
-    return _with_placed_topics(node, root)
+    return _with_placed_topics(_tidied(node_of(given, Location(GIVEN))), root)
 
 
 class _Reading:
