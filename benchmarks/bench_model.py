@@ -31,7 +31,8 @@ sys.path.append(str(Path(__file__).parents[1]))
 from benchmarks.bench_tasks import SETS, opened
 
 KEY = "OPENAI_API_KEY"
-ANSWER_TOKENS = 512
+ANSWER_TOKENS = 128
+"""Enough for the answers and programs of the tasks; a small model left alone does not stop."""
 GAP_SECONDS = 300.0
 
 
