@@ -115,7 +115,7 @@ def test_a_refusal_is_told_without_the_key(onetool: OneTool, as_json: bool) -> N
 
 def test_a_missing_key_and_a_missing_pack_are_told(onetool: OneTool, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = onetool("chat", "--packs", "nope", "hello")
-    assert (ended.code, "there is no pack 'nope'" in ended.err) == (1, True)
+    assert (ended.code, "there is no pack 'nope'" in ended.err) == (3, True)
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     ended = onetool("chat", "hello")
     assert ended.code == 1 and "put ANTHROPIC_API_KEY into the environment" in ended.err

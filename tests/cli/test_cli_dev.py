@@ -17,7 +17,7 @@ import pytest
 import typer
 
 from cli.command import OneTool, interruptible
-from ot.cli.dev import DevCall, parse_call
+from ot.cli.terminal.typed_call import DevCall, parse_call
 from ot.errors import ToolFailed
 
 WAIT_SECONDS = 30
@@ -182,8 +182,8 @@ def test_a_pack_that_cannot_be_imported_is_told(onetool: OneTool, file: Path) ->
 def test_a_file_that_is_not_called_like_a_pack_is_refused(onetool: OneTool, name: str) -> None:
     write(onetool.cwd / name, PACK)
     ended = onetool("dev", name, "--once")
-    assert (ended.code, ended.out) == (1, "")
-    assert ended.err.startswith(f"onetool: pack '{name}' cannot be loaded: ")
+    assert (ended.code, ended.out) == (2, "")
+    assert f"pack '{name}' cannot be loaded: " in ended.err
 
 
 def test_a_file_that_is_not_there_is_told(onetool: OneTool) -> None:
