@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -62,6 +63,18 @@ def test_the_value_goes_to_standard_output_and_all_else_beside_it(onetool: OneTo
     shown = [line for line in ended.err.splitlines() if not line.startswith("warning: ")]
     assert shown[:2] == ["doubling 21", "[1/2] half way"]
     assert re.fullmatch(r"ok, \d+\.\d\d s", shown[-1])
+
+
+def test_a_program_is_told_the_value_or_the_error_and_the_tools_as_json(onetool: OneTool, file: Path) -> None:
+    told = json.loads(onetool("dev", str(file), "double(number=21)", "--once", "--json").out)
+    assert (told["ok"], told["value"], told["seconds"] >= 0) == (True, 42, True)
+    ended = onetool("dev", str(file), "fail()", "--once", "--json")
+    told = json.loads(ended.out)
+    assert (ended.code, told["ok"], "LookupError: no such thing" in told["error"]) == (1, False, True)
+    told = json.loads(onetool("dev", str(file), "--once", "--json").out)
+    assert ([tool["name"] for tool in told["tools"]], told["secrets"]) == (["odd.double", "odd.fail", "odd.names"], {})
+    write(file, "def broken(:")
+    assert json.loads(onetool("dev", str(file), "--once", "--json").out)["ok"] is False
 
 
 def test_a_call_may_name_its_pack_and_abbreviate_as_a_program_may(onetool: OneTool, file: Path) -> None:

@@ -99,7 +99,7 @@ def test_a_server_is_asked_by_show_and_its_tools_are_listed_without_it_from_then
     assert (shown["read_only"], shown["destructive"]) == (True, False)
     assert shown["policy"] == {"action": "allow", "why": "it says that it is read-only"}
     assert shown["return_type"].startswith("list")
-    assert list(listed(onetool, "desk")) == ["desk.close_ticket", "desk.find_ticket"]
+    assert {"desk.close_ticket", "desk.find_ticket"} <= set(listed(onetool, "desk"))
     found = json.loads(onetool("search", "close", "a", "ticket", "--json").out)
     assert found["tools"][0]["name"] == "desk.close_ticket"
     assert complete_tools("desk.f") == ["desk.find_ticket"]
