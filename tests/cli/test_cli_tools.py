@@ -131,6 +131,15 @@ def test_a_broken_pack_is_listed_with_what_is_wrong(onetool: OneTool, started: P
     assert onetool("list", "weather").code == BACKEND
 
 
+def test_a_project_that_is_not_trusted_is_told_of(onetool: OneTool) -> None:
+    onetool.project.mkdir()
+    (onetool.project / "onetool.yaml").write_text("version: 1\n")
+    for command in (["list"], ["list", "--json"], ["search", "read", "file"]):
+        ended = onetool(*command)
+        assert (ended.code, "onetool trust" in ended.err) == (0, True)
+        assert "onetool trust" not in ended.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -149,7 +158,7 @@ def test_a_search_shows_signatures_and_says_what_was_not_searched(onetool: OneTo
     ended = onetool("search", "tomorrow", "weather")
     assert ended.code == 0
     assert ended.out.startswith("weather.forecast(city: str) -> str\n    Tell tomorrow's weather.\n")
-    assert ended.err == "Not searched, for nobody has asked yet what they offer: desk\n"
+    assert ended.err == "Not searched, because these servers were never asked what they offer: desk\n"
 
 
 def test_a_tool_is_shown_with_the_pattern_that_decides_over_it(onetool: OneTool, started: Path) -> None:
@@ -181,9 +190,6 @@ def test_names_are_completed_from_what_is_configured(
 
 
 def test_a_shell_asks_for_names_through_the_installed_command(onetool: OneTool, started: Path) -> None:
-    def completed(line: str) -> list[str]:
-        words = {"_ONETOOL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
-        return onetool.process(**words).out.split()
-
-    assert completed("onetool show weather.") == ["weather.forecast"]
-    assert completed("onetool se") == ["serve", "search", "servers"]
+    line = "onetool show weather."
+    words = {"_ONETOOL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    assert onetool.process(**words).out.split() == ["weather.forecast"]

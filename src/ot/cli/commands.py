@@ -25,8 +25,8 @@ def build_app(first_word: str = "") -> typer.Typer:
     """Return the application with every command, or only those that begin with *first_word*: their imports add up."""
     rows = [row for rows in COMMANDS.values() for row in rows]
     settings: dict[str, Any] = {"no_args_is_help": True, "rich_markup_mode": None}
-    app = typer.Typer(name="onetool", cls=GroupedCommands, help=SUMMARY, pretty_exceptions_enable=False, **settings)
-    app.callback()(onetool)
+    app = typer.Typer(name="onetool", cls=GroupedCommands, pretty_exceptions_enable=False, **settings)
+    app.callback(help=SUMMARY)(_before_any_command)
     families: dict[str, typer.Typer] = {}
     for name, function, summary, example in [row for row in rows if row[0].split()[0] == first_word] or rows:
         family, _, last = name.rpartition(" ")
@@ -54,9 +54,9 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
-def onetool(
+def _before_any_command(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """One MCP server, one tool: a model's program calls packs of tools, contained."""
+    """Take the options that stand before a command."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 OK, FAILURE, USAGE, NOT_FOUND, DENIED, BACKEND, TIMEOUT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 124, 130
 
 MEANINGS = {
-    OK: ("ok", "What was asked for was done, or is so already."),
-    FAILURE: ("failure", "It went wrong: standard error says what, where and what to do."),
+    OK: ("ok", "The command did what was asked, or found it done already."),
+    FAILURE: ("failure", "Something went wrong; standard error says what, where and what to do."),
     USAGE: ("usage", "The command line is wrong; nothing was done."),
     NOT_FOUND: ("not found", "There is no such pack, tool, server, result or match."),
-    DENIED: ("denied", "The policy or a person said no, or nobody was there to say yes."),
+    DENIED: ("denied", "The policy or the user refused, or nobody was there to agree."),
     BACKEND: ("backend or network", "A server, a pack's worker, the engine or a model's service is unavailable."),
-    TIMEOUT: ("timeout", "It took longer than its limit, and was stopped."),
-    INTERRUPTED: ("interrupted", "Ctrl-C ended it."),
+    TIMEOUT: ("timeout", "It ran past its time limit and was stopped."),
+    INTERRUPTED: ("interrupted", "Ctrl-C stopped it."),
 }
 """Each code in a word or two, and in a sentence."""
 

@@ -7,8 +7,8 @@ from ot.cli.exit_codes import MEANINGS
 
 OPTIONS = (
     ("--version", "Show the version and exit."),
-    ("--install-completion", "Install completion of commands and names for this shell."),
-    ("--show-completion", "Show what completion would install."),
+    ("--install-completion", "Complete commands and names in this shell from now on."),
+    ("--show-completion", "Print the completion script instead of installing it."),
     ("--help", "Show this message and exit."),
 )
 EXAMPLE = "onetool run 'ot.help()'"

@@ -24,18 +24,24 @@ CHARACTERS_PER_TOKEN = 4
 
 def list_(
     pack: Annotated[
-        str, typer.Argument(help="List the tools of this pack; without it, the packs.", autocompletion=complete_packs)
+        str,
+        typer.Argument(
+            metavar="PACK",
+            help="List the tools of this pack; without it, the packs.",
+            autocompletion=complete_packs,
+        ),
     ] = "",
     tokens: Annotated[bool, typer.Option("--tokens", help="Show what each would take in a model's context.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the packs, or the tools of one; no server is started to know what it offers.
+    """List the packs, or the tools of one, without starting any server.
 
     --tokens estimates what the definitions would take if they were listed one by one, at four characters a token.
     """
     from ot.cli.terminal.own_workspace import workspace_at_rest
 
     with workspace_at_rest() as app:
+        _warn(app)
         rows = _tool_rows(app, pack) if pack else [_pack_row(one, app.paths) for one in _packs(app)]
     if not tokens:
         rows = [{key: value for key, value in row.items() if key != "tokens"} for row in rows]
@@ -43,6 +49,12 @@ def list_(
     if tokens and not as_json:
         total = sum(row["tokens"] or 0 for row in rows)
         echo(f"Listed one by one, they would take about {total:,} tokens of every request (estimate).", err=True)
+
+
+def _warn(app: Workspace) -> None:
+    """Say what the configuration leaves out, such as the packs of a project that is not trusted."""
+    for warning in app.picture.loaded.warnings:
+        echo(f"warning: {warning}", err=True)
 
 
 def _packs(app: Workspace) -> list[Pack]:
@@ -119,7 +131,7 @@ def _token_cell(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def search(
-    words: Annotated[list[str], typer.Argument(help="What the tool should do, in your own words.")],
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="What the tool should do, in your own words.")],
     as_json: AsJson = False,
 ) -> None:
     """Find tools, packs, snippets and aliases by the words of a task, as ot.help(query="...") does."""
@@ -128,13 +140,14 @@ def search(
     from ot.introspect.search import Catalogue
 
     with workspace_at_rest() as app:
+        _warn(app)
         registry, config = app.picture.registry, app.picture.loaded.config
         catalogue = Catalogue(registry, config)
         found = found_by(registry, config, lambda query, most: catalogue.find(query, most=most), " ".join(words), "min")
         unasked = [pack.name for pack in _packs(app) if pack.pending]
     echo_either(as_json, found, _hit_lines(found))
     if unasked and not as_json:
-        echo(f"Not searched, for nobody has asked yet what they offer: {', '.join(unasked)}", err=True)
+        echo(f"Not searched, because these servers were never asked what they offer: {', '.join(unasked)}", err=True)
     if not found:
         fail(f"nothing fits '{' '.join(words)}': onetool list shows what there is", NOT_FOUND)
 
@@ -157,13 +170,16 @@ def _hit_lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="pack.tool, or a pack.", autocompletion=complete_tools)],
+    name: Annotated[
+        str, typer.Argument(metavar="PACK.TOOL", help="A tool, or a pack alone.", autocompletion=complete_tools)
+    ],
     as_json: AsJson = False,
 ) -> None:
-    """Show all that is known of a tool, or how to use a pack; a server that was never asked is started and asked.
+    """Show everything about a tool, or how to use a pack.
 
-    Of a tool: how it is called, what it does and returns, where it comes from, whether it says that it is read-only
-    or destructive, and whether a call runs, asks first or is denied.
+    Of a tool: its signature, description, source and return type, whether it says that it is read-only or
+    destructive, and whether a call runs, asks first or is denied. A server that was never asked what it offers
+    is started and asked.
     """
     from ot.cli.terminal.event_loop import run_async
 
