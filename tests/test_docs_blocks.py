@@ -16,7 +16,7 @@ import typer
 import yaml
 
 from docs_blocks import Block, blocks
-from ot.cli.commands import app
+from ot.cli.commands import build_app
 from ot.config.models import Config
 from ot.runtime.engines.engine import Engine
 from ot.runtime.engines.forked.exact import ExactEngine
@@ -74,7 +74,7 @@ def test_a_command_that_is_shown_to_be_typed_is_one_that_exists(block: Block) ->
 
 def parsed(words: list[str]) -> None:
     """Read a command line as onetool would, without carrying it out."""
-    command: Any = typer.main.get_command(app)
+    command: Any = typer.main.get_command(build_app(next(iter(words), "")))
     context = command.make_context("onetool", words[:1], resilient_parsing=True)
     while words and hasattr(command, "get_command"):
         name, *words = words

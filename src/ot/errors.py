@@ -390,7 +390,7 @@ class MissingExtra(ChatError):
     extra: str
 
     def __str__(self) -> str:
-        from ot.version import install_command  # noqa: PLC0415 - reads the installation, for those who need this text
+        from ot.installation import install_command  # noqa: PLC0415 - reads the installation, for those who need this text
 
         return f"{self.what} needs more than the plain installation: {install_command(self.extra)}"
 

@@ -1,52 +1,25 @@
-"""What is installed of OneTool, and how more of it is installed."""
+"""The installed version, read without the cost of ``importlib.metadata``: ``onetool --version`` waits for it."""
 
 from __future__ import annotations
 
-import json
-import shlex
+import os
 import sys
-from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution, version
-from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urlsplit
 
-NAME = "onetool-run"
-TOOL_RECEIPT = "uv-receipt.toml"
-"""What uv keeps in the environment of a tool that it has installed."""
+FOLDER = "onetool_run-", ".dist-info"
+"""How the name of the folder with the distribution's metadata begins and ends; between is the version."""
 
 
 @cache
 def installed_version() -> str:
-    """Return the version of the distribution that this code belongs to; looked up once, for that reads files."""
-    try:
-        return version(NAME)
-    except PackageNotFoundError:
-        return "0+unknown"
-
-
-def install_command(extra: str) -> str:
-    """Return the command that adds *extra* to this installation, from where it was installed."""
-    try:
-        said = distribution(NAME).read_text("direct_url.json")
-    except PackageNotFoundError:
-        said = None
-    return command_of(extra, json.loads(said or "{}"), Path(sys.prefix))
-
-
-def command_of(extra: str, origin: Mapping[str, Any], environment: Path) -> str:
-    """Return the command for the installation in *environment*; *origin* is what PEP 610 says of where it is from."""
-    is_tool = (environment / TOOL_RECEIPT).exists()
-    start = ["uv", "tool", "install"] if is_tool else ["uv", "pip", "install", "--python", str(environment)]
-    editable = ["--editable"] if origin.get("dir_info", {}).get("editable") else []
-    return shlex.join([*start, *editable, _requirement(extra, origin)])
-
-
-def _requirement(extra: str, origin: Mapping[str, Any]) -> str:
-    if not (url := str(origin.get("url", ""))):
-        return f"{NAME}[{extra}]"
-    if "dir_info" in origin:
-        return f"{unquote(urlsplit(url).path)}[{extra}]"
-    kind = f"{origin['vcs_info']['vcs']}+" if "vcs_info" in origin else ""
-    return f"{NAME}[{extra}] @ {kind}{url}"
+    """Return the version of the distribution that this code belongs to; an upgrade does not change a process's own."""
+    start, end = FOLDER
+    for place in sys.path:
+        try:
+            names = os.listdir(place or ".")  # noqa: PTH208 - pathlib's import takes longer than everything here
+        except OSError:
+            continue
+        for name in names:
+            if name.startswith(start) and name.endswith(end):
+                return name[len(start) : -len(end)]
+    return "0+unknown"

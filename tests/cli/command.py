@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ot.cli.main import main
+from ot.entry import main
 
 LOGGERS = ("ot", "ot_tools")
 

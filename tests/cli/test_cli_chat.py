@@ -115,7 +115,7 @@ def test_a_refusal_is_told_without_the_key(onetool: OneTool, as_json: bool) -> N
 
 def test_a_missing_key_and_a_missing_pack_are_told(onetool: OneTool, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = onetool("chat", "--packs", "nope", "hello")
-    assert (ended.code, "there is no pack 'nope'" in ended.err) == (1, True)
+    assert (ended.code, "there is no pack 'nope'" in ended.err) == (3, True)
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     ended = onetool("chat", "hello")
     assert ended.code == 1 and "put ANTHROPIC_API_KEY into the environment" in ended.err
@@ -137,13 +137,17 @@ def test_no_question_is_a_wrong_use(onetool: OneTool) -> None:
 # ---------------------------------------------------------------- by voice
 
 
-def test_what_a_file_says_is_answered(onetool: OneTool, speech: Path) -> None:
+@pytest.mark.parametrize("as_json", [False, True])
+def test_what_a_file_says_is_answered(onetool: OneTool, speech: Path, as_json: bool) -> None:
     script = [text("ollama", "You have many."), calls("ollama", ("run", {"command": "1 + 1"})), text("ollama", "On.")]
     with serving_aside(*script) as wire:
         configure(onetool, wire, provider="ollama")
         orders = "list my tools | turn on the light | turn off the light"
-        ended = onetool("listen", "--orders", orders, str(speech))
-    assert (ended.code, ended.out) == (0, "> list my tools\nYou have many.\n> turn on the light\nOn.\n")
+        ended = onetool("listen", "--orders", orders, str(speech), *["--json"] * as_json)
+    said = [("list my tools", "You have many."), ("turn on the light", "On.")]
+    plain = "".join(f"> {question}\n{answer}\n" for question, answer in said)
+    rows = "".join(json.dumps({"question": one, "answer": other, "error": ""}) + "\n" for one, other in said)
+    assert (ended.code, ended.out) == (0, rows if as_json else plain)
 
 
 def test_a_voice_that_cannot_be_used_is_told(onetool: OneTool, tmp_path: Path) -> None:

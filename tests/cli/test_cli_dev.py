@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -17,7 +18,7 @@ import pytest
 import typer
 
 from cli.command import OneTool, interruptible
-from ot.cli.dev import DevCall, parse_call
+from ot.cli.terminal.typed_call import DevCall, parse_call
 from ot.errors import ToolFailed
 
 WAIT_SECONDS = 30
@@ -62,6 +63,18 @@ def test_the_value_goes_to_standard_output_and_all_else_beside_it(onetool: OneTo
     shown = [line for line in ended.err.splitlines() if not line.startswith("warning: ")]
     assert shown[:2] == ["doubling 21", "[1/2] half way"]
     assert re.fullmatch(r"ok, \d+\.\d\d s", shown[-1])
+
+
+def test_a_program_is_told_the_value_or_the_error_and_the_tools_as_json(onetool: OneTool, file: Path) -> None:
+    told = json.loads(onetool("dev", str(file), "double(number=21)", "--once", "--json").out)
+    assert (told["ok"], told["value"], told["seconds"] >= 0) == (True, 42, True)
+    ended = onetool("dev", str(file), "fail()", "--once", "--json")
+    told = json.loads(ended.out)
+    assert (ended.code, told["ok"], "LookupError: no such thing" in told["error"]) == (1, False, True)
+    told = json.loads(onetool("dev", str(file), "--once", "--json").out)
+    assert ([tool["name"] for tool in told["tools"]], told["secrets"]) == (["odd.double", "odd.fail", "odd.names"], {})
+    write(file, "def broken(:")
+    assert json.loads(onetool("dev", str(file), "--once", "--json").out)["ok"] is False
 
 
 def test_a_call_may_name_its_pack_and_abbreviate_as_a_program_may(onetool: OneTool, file: Path) -> None:
@@ -182,8 +195,8 @@ def test_a_pack_that_cannot_be_imported_is_told(onetool: OneTool, file: Path) ->
 def test_a_file_that_is_not_called_like_a_pack_is_refused(onetool: OneTool, name: str) -> None:
     write(onetool.cwd / name, PACK)
     ended = onetool("dev", name, "--once")
-    assert (ended.code, ended.out) == (1, "")
-    assert ended.err.startswith(f"onetool: pack '{name}' cannot be loaded: ")
+    assert (ended.code, ended.out) == (2, "")
+    assert f"pack '{name}' cannot be loaded: " in ended.err
 
 
 def test_a_file_that_is_not_there_is_told(onetool: OneTool) -> None:

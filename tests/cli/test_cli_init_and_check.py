@@ -150,6 +150,8 @@ def test_the_schema_is_a_json_schema_that_the_template_fits(onetool: OneTool, tm
     ended = onetool("config", "schema")
     assert (ended.code, ended.err) == (0, "")
     schema = json.loads(ended.out)
+    on_one_line = onetool("config", "schema", "--json").out
+    assert (json.loads(on_one_line), on_one_line.count("\n")) == (schema, 1)
     validator = validator_for(schema)
     validator.check_schema(schema)
     assert not list(validator(schema).iter_errors({"version": 1, "aliases": {"ws": "web.search"}}))

@@ -16,21 +16,18 @@ import traceback
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pytest
-import typer
 
 from callers import asking
 from escapes.hostile_files import MADE
 from escapes.house import House, write
 from escapes.repository_attack import Attack, Step
-from ot.cli import commands
-from ot.cli.main import main
 from ot.config.paths import Paths
+from ot.entry import main
 from ot.execution.caller import Answer, Question
 from ot.workspace import Workspace
 
@@ -174,7 +171,6 @@ class AttackedHome:
         with self.patch.context() as patch, _loggers_kept():
             patch.chdir(self.house.work)
             patch.setattr(sys, "argv", ["onetool", *arguments])
-            patch.setattr(commands, "app", _built_once())
             patch.setattr(sys, "stdin", io.StringIO())
             patch.setattr(sys, "path", list(sys.path))
             self._bounded(" ".join(arguments), main)
@@ -217,12 +213,6 @@ class AttackedHome:
             if thread not in known:
                 thread.join(LONGEST_SECONDS)  # what was begun counts, though nobody waits for it
         self.said += [out.text, err.text]
-
-
-@cache
-def _built_once() -> Callable[[], None]:
-    """Return the commands as the library makes them anew for every process, which takes longer than most of them."""
-    return typer.main.get_command(commands.app)
 
 
 @contextmanager

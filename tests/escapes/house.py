@@ -16,7 +16,7 @@ from ot.config.trust import Trust
 from ot.workspace import Workspace
 
 SOURCE = Path(__file__).parents[2] / "src"
-SERVE = "from ot.cli.main import main; main()"
+SERVE = "from ot.entry import main; main()"
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import pytest
 from cli.command import OneTool
 from cli.terminal.test_terminal_question import ON_A_PTY, PROMPT, at_terminal
 from faults.wire_eras import ERAS
+from ot.cli.exit_codes import DENIED
 from real_servers.real_house import config_of, house, real
 from server.asked_talk import NO, YES, AskedTalk
 
@@ -96,7 +97,7 @@ def test_at_a_terminal_too_it_asks_once_and_stops(onetool: OneTool) -> None:
         terminal.type("y")
         terminal.wait_for("10 have been made", 60)
         code, _ = terminal.end()
-    assert code == 1
+    assert code == DENIED
     assert terminal.shown.count(PROMPT) == 1
     assert f"up to {COUNT} times" in terminal.shown
     assert len(graph.read_text().splitlines()) == COUNT - 10

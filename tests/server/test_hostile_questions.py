@@ -15,7 +15,7 @@ import pytest
 from faults.wire_eras import ERAS
 from server.asked_talk import NO, YES, AskedTalk, place
 
-SERVE = (sys.executable, "-c", "import sys; sys.argv[1:] = ['serve']; from ot.cli.main import main; main()")
+SERVE = (sys.executable, "-c", "import sys; sys.argv[1:] = ['serve']; from ot.entry import main; main()")
 EVIL = Path(__file__).with_name("evil_server.py")
 UNSEEN = "\x1b\x9b\x07\r\u2028\u202e\u2066\u200b\ufe0f\u3164"
 

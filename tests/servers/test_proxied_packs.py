@@ -314,7 +314,7 @@ async def test_the_command_line_prints_a_line_for_each_block(tmp_path: Path):
     (tmp_path / ".onetool" / "onetool.yaml").write_text(json.dumps(config(fake=fake())))
     done = await asyncio.to_thread(
         subprocess.run,
-        [sys.executable, "-c", "from ot.cli.main import main; main()", "run", "ot.show(value=fake.picture())[0]"],
+        [sys.executable, "-c", "from ot.entry import main; main()", "run", "ot.show(value=fake.picture())[0]"],
         cwd=tmp_path,
         env={**os.environ, "HOME": str(tmp_path)},
         capture_output=True,

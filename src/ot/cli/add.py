@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 
 import typer
 
-from ot.cli.terminal import echo, echo_either
+from ot.cli.exit_codes import BACKEND, OK
+from ot.cli.terminal import counted, echo, echo_either
 from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def add(
     came = _looked(paths, name, entry, secrets, use_global) if connect else {}
     told = {"name": name, "file": str(edited.file), "secrets": sorted(secrets), "trusted": edited.trusted, **came}
     echo_either(as_json, told, _lines(told, edited, entry))
-    raise typer.Exit(5 if came.get("error") else 0)
+    raise typer.Exit(BACKEND if came.get("error") else OK)
 
 
 def _write(paths: Paths, name: str, entry: dict[str, Any], secrets: dict[str, str], use_global: bool) -> Edited:
@@ -159,8 +160,7 @@ def _lines(told: dict[str, Any], edited: Edited, entry: dict[str, Any]) -> list[
         return [*lines, f"But it cannot be used yet: {error}", f"Next: fix that, or onetool remove {name}"]
     if "tools" in told:
         cost = f"listed flat they would take about {told['tokens']:,} tokens (estimate)"
-        tools = "1 tool" if told["tools"] == 1 else f"{told['tools']} tools"
-        lines.append(f"{tools} in {told['seconds']:g} s; {cost}.")
+        lines.append(f"{counted(told['tools'], 'tool')} in {told['seconds']:g} s; {cost}.")
     return [*lines, f"Next: onetool run 'ot.help(\"{pack}\")'"]
 
 

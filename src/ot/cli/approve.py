@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ot.cli.exit_codes import NOT_FOUND, OK
 from ot.cli.terminal import echo, echo_json, fail
+from ot.cli.terminal.completion import complete_servers
 from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
@@ -20,7 +22,12 @@ WIDTH = 160
 
 
 def approve(
-    what: Annotated[str, typer.Argument(help="A server, or pack.tool; without it, changes are only shown.")] = "",
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="A server, or pack.tool; without it, changes are only shown.", autocompletion=complete_servers
+        ),
+    ] = "",
     everything: Annotated[bool, typer.Option("--all", help="Approve the changes of every server.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -35,7 +42,7 @@ def approve(
     if what and not found:
         known = any(what.partition(".")[0] in (book.server, *book.packs) for book in books)
         why = "nothing of it waits for approval" if known else "no such server was used yet"
-        fail(f"{what}: {why}", 0 if known else 3)
+        fail(f"{what}: {why}", OK if known else NOT_FOUND)
     approving = bool(what) or everything
     changes = [change for _, some in found for change in some]
     # Shown first: what could not be shown is not approved.

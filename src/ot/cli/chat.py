@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ot.cli.exit_codes import OK, exit_code
 from ot.cli.terminal import echo, echo_json, echo_value
 from ot.cli.terminal.options import Model, Packs, Provider, TrustProject
 
@@ -33,11 +34,14 @@ def chat(
     talks = question is None and sys.stdin.isatty() and not as_json
     asked = question if question is not None or talks else sys.stdin.read()
     with open_room(provider, model, packs, shown=talks, trust_project=trust_project) as (runner, room):
-        ok = _talk(runner, room) if asked is None else runner.run(_one(room, asked.strip(), as_json))
-    raise typer.Exit(0 if ok else 1)
+        if asked is None:
+            _talk(runner, room)
+        code = OK if asked is None else runner.run(_one(room, asked.strip(), as_json))
+    raise typer.Exit(code)
 
 
-async def _one(room: ChatRoom, question: str, as_json: bool) -> bool:
+async def _one(room: ChatRoom, question: str, as_json: bool) -> int:
+    """Show the answer to one question, and return how the command ends."""
     from ot.errors import ChatError
 
     if not question:
@@ -49,15 +53,15 @@ async def _one(room: ChatRoom, question: str, as_json: bool) -> bool:
             echo_json({"error": room.redact(str(error)), "kind": type(error).__name__, **room.facts()})
         else:
             echo(f"onetool: {room.redact(str(error))}", err=True)
-        return False
+        return exit_code(error)
     if as_json:
         echo_json({"answer": answer.text, "turns": answer.turns, **room.facts()})
     else:
         echo_value(f"{answer.text}\n")
-    return True
+    return OK
 
 
-def _talk(runner: asyncio.Runner, room: ChatRoom) -> bool:
+def _talk(runner: asyncio.Runner, room: ChatRoom) -> None:
     """Hold a conversation until the user leaves it."""
     from ot.cli.terminal.prompts import prompt_line
 
@@ -68,14 +72,14 @@ def _talk(runner: asyncio.Runner, room: ChatRoom) -> bool:
             question = prompt_line("\n> ")
             interrupted = False
             if question.lower() in LEAVE:
-                return True
+                return
             if question:
                 runner.run(_shown(room, question))
         except EOFError:
-            return True
+            return
         except KeyboardInterrupt:
             if interrupted:
-                return True
+                return
             interrupted = True
             room.screen.note("stopped; Ctrl-C again leaves")
 

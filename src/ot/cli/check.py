@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ot.cli.exit_codes import FAILURE, OK
 from ot.cli.terminal import echo_either
 from ot.cli.terminal.options import AsJson
 
@@ -20,7 +21,7 @@ def check(as_json: AsJson = False) -> None:
 
     found = run_async(_check())
     echo_either(as_json, found, _lines(found))
-    raise typer.Exit(0 if found["ok"] else 1)
+    raise typer.Exit(OK if found["ok"] else FAILURE)
 
 
 async def _check() -> dict[str, Any]:

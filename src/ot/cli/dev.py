@@ -5,19 +5,22 @@ A call goes through the server's own door, and everything is shown as it happens
 
 from __future__ import annotations
 
-import ast
 import asyncio
+import json
 import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ot.cli.terminal import echo, echo_value
+from ot.cli.exit_codes import FAILURE, OK
+from ot.cli.terminal import echo, echo_json, echo_value
+from ot.cli.terminal.options import AsJson
+from ot.cli.terminal.typed_call import DevCall, parse_call
 
 if TYPE_CHECKING:
     from ot.config.load import Loaded
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
     from ot.workspace import Workspace
 
 PAUSE_SECONDS = 0.3
-HOW = """write one call with its arguments written out, such as hello(name="you", times=3)"""
 
 
 def dev(
@@ -43,18 +45,24 @@ def dev(
         bool,
         typer.Option("--trust-project", help="Use the project's settings, even if it is not trusted as it is now."),
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Call a tool of a pack, in a worker as the server would, and again whenever the file changes.
 
-    The value goes to standard output; prints, progress, failures and the time go to standard error.
+    The value goes to standard output; prints, progress, failures and the time go to standard error. With --json,
+    each time is one line: ok, seconds, and the value or the error.
     """
     from ot.cli.terminal.event_loop import run_async
+    from ot.errors import ToolUnavailable
     from ot.registry.extension_source import pack_name_of
 
-    pack = pack_name_of(file)
+    try:
+        pack = pack_name_of(file)
+    except ToolUnavailable as error:
+        raise typer.BadParameter(str(error)) from None
     wanted = parse_call(pack, call) if call is not None else None
-    ok = run_async(_develop(_Look(pack, file, wanted), once=once, trust_project=trust_project))
-    raise typer.Exit(0 if ok else 1)
+    ok = run_async(_develop(_Look(pack, file, wanted, as_json), once=once, trust_project=trust_project))
+    raise typer.Exit(OK if ok else FAILURE)
 
 
 async def _develop(look: _Look, *, once: bool, trust_project: bool) -> bool:
@@ -85,11 +93,12 @@ def _say(text: str, end: str = "\n") -> None:
 class _Look:
     """One pack's file, and what its author wants to see of it."""
 
-    def __init__(self, pack: str, file: Path, call: DevCall | None) -> None:
-        """Show the value of *call*, or the tools that there are."""
+    def __init__(self, pack: str, file: Path, call: DevCall | None, as_json: bool) -> None:
+        """Show the value of *call*, or the tools that there are; *as_json* for a program."""
         self.file = file
         self._pack = pack
         self._call = call
+        self._as_json = as_json
         self._warned: tuple[str, ...] = ()
 
     async def show(self, app: Workspace) -> bool:
@@ -101,9 +110,11 @@ class _Look:
         self._warned = warnings
         if why := app.picture.registry.pack(self._pack).broken:
             _say(f"pack '{self._pack}' cannot be used: {why}")
+            if self._as_json:
+                echo_json({"ok": False, "error": why})
             return False
         if self._call is not None:
-            return await _carry_out(app, self._call)
+            return await _carry_out(app, self._call, self._as_json)
         self._list(app)
         return True
 
@@ -135,55 +146,19 @@ class _Look:
         return self.stamps(paths)
 
     def _list(self, app: Workspace) -> None:
+        from ot.introspect.listing import tool_entry
         from ot.registry.extension_source import extension_of_file
-        from ot.registry.tool import signature_text
 
-        for tool in app.picture.registry.pack(self._pack).tools.values():
-            echo(signature_text(tool))
-            if tool.description:
-                echo(f"    {tool.description}")
-        for secret in extension_of_file(self.file, app.paths.global_dir).secrets:
-            given = secret in app.picture.workers[self._pack].secrets
-            echo(f"secret {secret}: {'given' if given else 'not given'}")
-
-
-# ---------------------------------------------------------------- the call as it was typed
-
-
-@dataclass(frozen=True)
-class DevCall:
-    """A call as it was typed."""
-
-    pack: str
-    name: str
-    args: Sequence[Any] = ()
-    kwargs: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-
-def parse_call(pack: str, text: str) -> DevCall:
-    """Return *text*, such as ``hello(name="you")`` or ``pack.hello(name="you")``, as a call.
-
-    Raises:
-        typer.BadParameter: It is anything else; nothing in it is evaluated.
-    """
-    try:
-        return _call(pack, ast.parse(text.strip(), mode="eval").body)
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        raise typer.BadParameter(f"'{text[:80]}' is no such call: {HOW}") from None
-
-
-def _call(pack: str, node: ast.expr) -> DevCall:
-    match node:
-        case ast.Call(func=ast.Name(id=name)):
-            pass
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=name)) if owner == pack:
-            pass
-        case _:
-            raise ValueError(HOW)
-    named = {keyword.arg: ast.literal_eval(keyword.value) for keyword in node.keywords if keyword.arg}
-    if len(named) < len(node.keywords):
-        raise ValueError(HOW)
-    return DevCall(pack, name, [ast.literal_eval(argument) for argument in node.args], named)
+        tools = [tool_entry(tool, "full") for tool in app.picture.registry.pack(self._pack).tools.values()]
+        given = app.picture.workers[self._pack].secrets
+        secrets = {name: name in given for name in extension_of_file(self.file, app.paths.global_dir).secrets}
+        if self._as_json:
+            echo_json({"ok": True, "tools": tools, "secrets": secrets})
+            return
+        for tool in tools:
+            echo(tool["signature"] + (f"\n    {tool['description']}" if tool["description"] else ""))
+        for name, is_given in secrets.items():
+            echo(f"secret {name}: {'given' if is_given else 'not given'}")
 
 
 # ---------------------------------------------------------------- what comes of it
@@ -201,22 +176,32 @@ class _OfAuthor:
             await self.rest.require(tool, arguments, context)
 
 
-async def _carry_out(app: Workspace, call: DevCall) -> bool:
+async def _carry_out(app: Workspace, call: DevCall, as_json: bool) -> bool:
     """Show what the call prints, tells and returns, and return whether it returned."""
     from ot.errors import OneToolError
-    from ot.output.formats import serialize_result
+    from ot.output.formats import compact_json, serialize_result
+    from ot.values.jsonable import describe_type, jsonable
     from ot.values.parts import NotSerializable
 
     started = time.monotonic()
     given = [name for spec in app.picture.workers.values() for name in spec.secrets]
     redact = app.picture.loaded.secrets.using(given).redact
     try:
-        echo_value(redact(serialize_result(await _value(app, call, redact))))
+        value = await _value(app, call, redact)
+        text = redact(compact_json(jsonable(value, describe_type)) if as_json else serialize_result(value))
     except (OneToolError, NotSerializable) as error:
-        _say(redact(_of_author(app, call.pack, _failure(error))))
+        text = redact(_of_author(app, call.pack, _failure(error)))
+        _say(text)
         _say(f"failed after {time.monotonic() - started:.2f} s")
+        if as_json:
+            echo_json({"ok": False, "error": text, "seconds": round(time.monotonic() - started, 3)})
         return False
-    _say(f"ok, {time.monotonic() - started:.2f} s")
+    seconds = time.monotonic() - started
+    if as_json:
+        echo_json({"ok": True, "value": json.loads(text), "seconds": round(seconds, 3)})
+    else:
+        echo_value(text)
+    _say(f"ok, {seconds:.2f} s")
     return True
 
 

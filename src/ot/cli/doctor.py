@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ot.cli.exit_codes import FAILURE, OK
 from ot.cli.terminal import Styled, echo, echo_json
 from ot.cli.terminal.options import AsJson
 
@@ -32,7 +33,7 @@ def doctor(
     else:
         _show(found)
         echo("all is well" if not left else f"{left} problem{'s' * (left > 1)}")
-    raise typer.Exit(1 if left else 0)
+    raise typer.Exit(FAILURE if left else OK)
 
 
 async def _examine() -> list[Finding]:

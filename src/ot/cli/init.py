@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ot.cli.connecting.client_names import chosen_clients, complete_clients
+from ot.cli.exit_codes import DENIED, NOT_FOUND, OK
 from ot.cli.terminal import NOT_TRUSTED, confirm, echo, echo_either, echo_json
 from ot.cli.terminal.options import AsJson
 
@@ -93,10 +94,10 @@ def _take_over(names: Sequence[str], *, use_global: bool, yes: bool, connect: bo
         echo("\n".join(_lines(plan)))
     if not plan.taken and not plan.rules and not plan.denied:
         echo_either(as_json, _as_json(plan, []), ())
-        raise typer.Exit(0 if plan.servers else 3)
+        raise typer.Exit(OK if plan.servers else NOT_FOUND)
     if not (yes or confirm("Write this?", "write")):
         echo("Nothing was written.", err=True)
-        raise typer.Exit(4)
+        raise typer.Exit(DENIED)
     edited = _write(plan, paths)
     owners = list(dict.fromkeys(server.client for server in plan.taken if server.place.scope == "user"))
     if not as_json:
@@ -240,8 +241,8 @@ def _as_json(plan: Plan, edited: Sequence[Edited]) -> dict[str, Any]:
     }
 
 
-def schema() -> None:
+def schema(as_json: Annotated[bool, typer.Option("--json", help="Print it on one line.")] = False) -> None:
     """Print the JSON schema of onetool.yaml, for editors."""
     from ot.config.new_directory import json_schema
 
-    echo(json.dumps(json_schema(), indent=2))
+    echo(json.dumps(json_schema(), indent=None if as_json else 2))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ot.cli.terminal import echo, echo_value
+from ot.cli.exit_codes import FAILURE, OK
+from ot.cli.terminal import echo, echo_json, echo_value
 from ot.cli.terminal.options import Model, Packs, Provider, TrustProject
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def listen(
     model: Model = "",
     packs: Packs = "",
     trust_project: TrustProject = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each question with its answer as JSON.")] = False,
 ) -> None:
     """Answer speech, from a file or the microphone, with your tools."""
     from ot.chat.audio import microphone_chunks, require_wav, wav_chunks
@@ -38,15 +40,15 @@ def listen(
     with open_room(provider, model, packs, trust_project=trust_project) as (runner, room):
         chunks = wav_chunks(file) if file else microphone_chunks()
         heard_by = SphinxTranscriber(f"public <order> = {orders};") if orders else WhisperTranscriber(whisper)
-        ok = runner.run(_listen(room, chunks, heard_by))
-    raise typer.Exit(0 if ok else 1)
+        ok = runner.run(_listen(room, chunks, heard_by, as_json))
+    raise typer.Exit(OK if ok else FAILURE)
 
 
-async def _listen(room: ChatRoom, chunks: AsyncIterator[bytes], transcriber: Transcriber) -> bool:
+async def _listen(room: ChatRoom, chunks: AsyncIterator[bytes], transcriber: Transcriber, as_json: bool) -> bool:
     from ot.chat.transcribers import BackgroundTranscriber
 
     ears = BackgroundTranscriber(
-        transcriber, room.conversation, on_heard=lambda heard: _tell(heard, room.redact(heard.error))
+        transcriber, room.conversation, on_heard=lambda heard: _tell(heard, room.redact(heard.error), as_json)
     )
     heard = await ears.listen(chunks)
     if not heard:
@@ -54,7 +56,10 @@ async def _listen(room: ChatRoom, chunks: AsyncIterator[bytes], transcriber: Tra
     return bool(heard) and not any(one.error for one in heard)
 
 
-def _tell(heard: Heard, error: str) -> None:
+def _tell(heard: Heard, error: str, as_json: bool) -> None:
+    if as_json:
+        echo_json({"question": heard.question, "answer": heard.answer, "error": error})
+        return
     echo(f"> {heard.question}")
     if error:
         echo(f"onetool: {error}", err=True)

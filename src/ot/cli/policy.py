@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ot.cli.terminal import echo, echo_either
+from ot.cli.terminal.completion import complete_tools
 from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
     from ot.config.models import PolicyRule
-    from ot.config.paths import Paths
-
 
 Pattern = Annotated[
-    str, typer.Argument(help="Tools as pack.tool; * stands for any text, as in github.* or *.delete_*.")
+    str,
+    typer.Argument(
+        help="Tools as pack.tool; * stands for any text, as in github.* or *.delete_*.", autocompletion=complete_tools
+    ),
 ]
 
 
@@ -41,7 +43,7 @@ def _put(rule: PolicyRule, pattern: str, as_json: bool) -> None:
 
     paths = Paths.find()
     edited = edit_config(paths, lambda text: with_pattern(text, rule, pattern), use_global=True)
-    unknown = _unknown(paths, pattern)
+    unknown = _unknown(pattern)
     told = {"rule": rule, "pattern": pattern, "file": str(edited.file), "changed": edited.changed}
     where = f", in {edited.file}" if edited.changed else f" is in {edited.file} already"
     echo_either(as_json, told | ({"warning": unknown} if unknown else {}), [f"{rule}: {pattern}{where}"])
@@ -49,22 +51,20 @@ def _put(rule: PolicyRule, pattern: str, as_json: bool) -> None:
         echo(f"warning: {unknown}", err=True)
 
 
-def _unknown(paths: Paths, pattern: str) -> str:
+def _unknown(pattern: str) -> str:
     """Return that there is no such tool, or nothing when there is one, or may be one that is not known here."""
     from fnmatch import fnmatchcase
 
-    from ot.cli.terminal.event_loop import run_async
+    from ot.cli.terminal.own_workspace import workspace_at_rest
     from ot.config.models import pack_name
     from ot.errors import OneToolError
     from ot.nearest_names import did_you_mean, listing
-    from ot.workspace import Workspace
 
     try:
-        app = Workspace.alone(paths)
+        with workspace_at_rest() as app:
+            packs, servers = app.picture.registry.packs, app.picture.loaded.config.servers
     except OneToolError:
         return ""  # the project's configuration cannot be read, which is not what was asked for
-    packs, servers = app.picture.registry.packs, app.picture.loaded.config.servers
-    run_async(app.aclose())
     pack, _, tool = pattern.partition(".")
     disabled = {server.pack or pack_name(name) for name, server in servers.items()} - set(packs)
     if re.search(r"[*?\[]", pack) or pack in disabled:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ot.cli.exit_codes import ERRORS, FAILURE, OK
 from ot.cli.terminal import echo, echo_value
 from ot.cli.terminal.options import TrustProject
 
@@ -38,7 +39,7 @@ def run(
                 echo_value(text)
         for block in reply.blocks:
             echo(_block_line(block), err=True)
-    raise typer.Exit(1 if reply.is_error else 0)
+    raise typer.Exit(ERRORS.get(reply.cause, FAILURE) if reply.is_error else OK)
 
 
 def _block_line(block: Mapping[str, Any]) -> str:

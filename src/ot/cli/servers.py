@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ot.cli.terminal import NOT_TRUSTED, echo, echo_either, fail
+from ot.cli.exit_codes import NOT_FOUND
+from ot.cli.terminal import NOT_TRUSTED, columns, counted, echo, echo_either, fail
+from ot.cli.terminal.completion import complete_servers
 from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
@@ -15,16 +17,6 @@ if TYPE_CHECKING:
     from ot.config.load import Loaded
     from ot.config.paths import Paths
     from ot.config.yaml_edit import YamlText
-
-
-def complete_servers(incomplete: str) -> list[str]:
-    """Return the servers whose names begin like this; a configuration that cannot be read has none to offer."""
-    from ot.errors import OneToolError
-
-    try:
-        return [name for name in _loaded()[0].config.servers if name.startswith(incomplete)]
-    except OneToolError:
-        return []
 
 
 def _loaded() -> tuple[Loaded, Paths]:
@@ -84,13 +76,10 @@ def server_rows(loaded: Loaded, paths: Paths) -> list[dict[str, Any]]:
 
 def server_lines(rows: list[dict[str, Any]]) -> list[str]:
     """Return *rows* as lines for a person, in columns."""
-    table = [(row["name"], _state(row), row["from"], row["transport"], _tools(row)) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    table = [(row["name"], _state(row), row["from"], row["transport"], _tools(row), row["endpoint"]) for row in rows]
     lines: list[str] = []
-    for cells, row in zip(table, rows, strict=True):
-        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-        lines.append("  ".join([*padded, row["endpoint"]]))
-        lines += [f"  {problem}" for problem in row["problem"].split("; ") if problem]
+    for line, row in zip(columns(table), rows, strict=True):
+        lines += [line, *(f"  {problem}" for problem in row["problem"].split("; ") if problem)]
     return lines
 
 
@@ -100,8 +89,7 @@ def _state(row: dict[str, Any]) -> str:
 
 def _tools(row: dict[str, Any]) -> str:
     """Return how many tools it has; they are known once it was asked."""
-    count = row["tools"]
-    return "not asked yet" if count is None else "1 tool" if count == 1 else f"{count} tools"
+    return "not asked yet" if row["tools"] is None else counted(row["tools"], "tool")
 
 
 def remove(name: Name, as_json: AsJson = False) -> None:
@@ -154,4 +142,4 @@ def _is_global(paths: Paths, name: str) -> bool:
         if name in names:
             return use_global
         known += names
-    fail(f"there is no server '{name}'." + (f" Servers: {listing(name, known)}" if known else ""), 3)
+    fail(f"there is no server '{name}'." + (f" Servers: {listing(name, known)}" if known else ""), NOT_FOUND)

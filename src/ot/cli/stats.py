@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ot.cli.exit_codes import FAILURE
 from ot.cli.terminal import Screen, echo, echo_json, fail
+from ot.cli.terminal.completion import complete_tools
 from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
@@ -22,7 +24,9 @@ TOOLS_SHOWN = 30
 
 def stats(
     period: Annotated[str, typer.Option("--period", help="day, week, month or all.")] = "month",
-    tool: Annotated[str, typer.Option("--tool", help="Only this tool, or this pack.")] = "",
+    tool: Annotated[
+        str, typer.Option("--tool", help="Only this tool, or this pack.", autocompletion=complete_tools)
+    ] = "",
     html: Annotated[Path | None, typer.Option("--html", help="Write a report with charts to this file.")] = None,
     open_it: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
     as_json: AsJson = False,
@@ -39,7 +43,7 @@ def stats(
     place = app.recorder.place
     if not place.settings.enabled:
         echo("statistics are disabled: set 'stats: {enabled: true}' in onetool.yaml", err=True)
-        raise typer.Exit(1)
+        raise typer.Exit(FAILURE)
     try:
         figures = read_figures(place.file, period, time.time(), tool=tool)
     except OSError as error:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ot.cli.exit_codes import DENIED, NOT_FOUND, OK
 from ot.cli.terminal import confirm, echo, echo_either, echo_json, fail
 from ot.cli.terminal.options import AsJson
 from ot.visible_text import printable
@@ -47,7 +48,7 @@ def trust(
     here = _ServersHere.of(load_config(paths, book, trust_project=True), paths)
     if project is None and not here.servers:
         why = f"{paths.cwd} has no .onetool directory of its own, and no server of yours starts in it"
-        fail(paths.ignored or why, 3)
+        fail(paths.ignored or why, NOT_FOUND)
     if here.servers:
         echo("\n".join(here.render()), err=as_json)
     agreed = yes or confirm("Trust this, as it is now?", "trust")
@@ -63,7 +64,7 @@ def trust(
         echo(f"Trusted {place}. Any change to it has to be trusted again.")
     if not agreed:
         echo("Nothing was trusted.", err=True)
-        raise typer.Exit(4)
+        raise typer.Exit(DENIED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ def untrust(directory: Directory = None, as_json: AsJson = False) -> None:
     known = Trust(paths.global_dir).untrust(project)
     said = f"{project} is no longer trusted." if known else f"{project} was not trusted."
     echo_either(as_json, {"untrusted": str(project), "known": known}, [said])
-    raise typer.Exit(0 if known else 3)
+    raise typer.Exit(OK if known else NOT_FOUND)
 
 
 def _paths(directory: Path | None) -> Paths:

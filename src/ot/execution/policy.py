@@ -75,6 +75,17 @@ def _own_word(tool: Tool) -> PolicyVerdict:
     return PolicyVerdict("ask" if asks else "allow")
 
 
+def why(verdict: PolicyVerdict, tool: Tool) -> str:
+    """Return where *verdict* on *tool* comes from, in words."""
+    if verdict.pattern:
+        return f"policy.{verdict.action}: {verdict.pattern!r}"
+    if tool.read_only:
+        return "it says that it is read-only"
+    if tool.destructive:
+        return "it says that it is destructive"
+    return f"it does not say that it is {'read-only' if verdict.action == 'ask' else 'destructive'}"
+
+
 def holds(wide: str, narrow: str) -> bool:
     """Return whether *wide* is proved, over every possible name, to match all that *narrow* matches."""
     outer, inner = PIECES.findall(wide), PIECES.findall(narrow)

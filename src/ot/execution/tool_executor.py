@@ -21,7 +21,7 @@ from ot.execution.consent import how_to_allow
 from ot.execution.deadline import Deadline
 from ot.execution.eager_task import eager_task
 from ot.execution.ledger import Effect, Ledger, NoLedger
-from ot.execution.policy import ToolPolicy
+from ot.execution.policy import PolicyVerdict, ToolPolicy
 from ot.execution.schema_check import SchemaCheck
 from ot.log_span import cut_arguments, cut_result, log_span
 from ot.registry.tool import Tool
@@ -151,6 +151,10 @@ class ToolExecutor:
             else:
                 self._report(record, message, arguments, value)
 
+    def verdict(self, tool: Tool) -> PolicyVerdict:
+        """Return what the policy says of a call of *tool*, whose own hints count no more than those approved."""
+        return self._policy.verdict(self._as_approved(tool))
+
     async def prepare(self, tool: Tool, context: CallContext) -> None:
         """Return when *tool* can be called, without calling it; installing and starting have their own deadlines.
 
@@ -164,7 +168,7 @@ class ToolExecutor:
     ) -> tuple[dict[str, Any], bool]:
         """Return the bound arguments of a call that the policy allows, and whether the user has agreed to it."""
         held = self._as_approved(tool)
-        verdict = self._policy.verdict(held)
+        verdict = self.verdict(tool)
         if verdict.action == "deny":
             raise ToolDenied(tool.full_name, verdict.pattern)
         if self._require_approved:
@@ -175,12 +179,11 @@ class ToolExecutor:
 
     async def _agreed(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> bool:
         """Return whether the user was asked, and has agreed; False is a call that needs no question."""
-        held = self._as_approved(tool)
-        if self._policy.verdict(held).action == "allow":
+        if self.verdict(tool).action == "allow":
             return False
         if context.consent is None:
             raise NotApproved(tool.full_name, f"it asks first. {how_to_allow(tool.full_name)}")
-        await context.consent.require(held, arguments, context)
+        await context.consent.require(self._as_approved(tool), arguments, context)
         return True
 
     async def _noted(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:

@@ -107,19 +107,29 @@ async def snippet_help(config: Config, query: str, info: str, expand: Expand) ->
 
 
 def _search(registry: ToolRegistry, config: Config, find: Find, query: Query, info: str) -> Any:
-    hits = find(query, MAX_HITS)
-    words = query if isinstance(query, str) else ", ".join(query)
-    names = _with_named_packs(registry, hits.names, words)
-    if not names:
+    words = _joined(query)
+    found = found_by(registry, config, find, query, info)
+    if not found:
         return f"No matches for '{words[:100]}'. Browse with ot.tools() or ot.packs()."
+    if info == "list":
+        return found
+    return found | {"cost": f"~{len(serialize_result(found, 'yml')) // CHARACTERS_PER_TOKEN + 5} tokens"}
+
+
+def found_by(registry: ToolRegistry, config: Config, find: Find, query: Query, info: str) -> dict[str, Any]:
+    """Return the best hits for *query* by kind, and the words that fitted nothing; nothing where nothing fits."""
+    hits = find(query, MAX_HITS)
+    names = _with_named_packs(registry, hits.names, _joined(query))
     if info == "list":
         return {kind: [_called(kind, name) for name in found] for kind, found in names.items()}
     found: dict[str, Any] = {
         kind: [_hit(registry, config, kind, name, info) for name in some] for kind, some in names.items()
     }
-    if hits.unmatched:
-        found["unmatched"] = list(hits.unmatched)
-    return found | {"cost": f"~{len(serialize_result(found, 'yml')) // CHARACTERS_PER_TOKEN + 5} tokens"}
+    return found | ({"unmatched": list(hits.unmatched)} if found and hits.unmatched else {})
+
+
+def _joined(query: Query) -> str:
+    return query if isinstance(query, str) else ", ".join(query)
 
 
 def _with_named_packs(
@@ -163,9 +173,13 @@ def _what_to_do(pack: Pack) -> dict[str, str]:
 
 
 def _tool_hit(tool: Tool) -> dict[str, str]:
+    return {"name": tool.full_name, "signature": compact_signature(tool), "description": brief_description(tool)}
+
+
+def brief_description(tool: Tool) -> str:
+    """Return what a tool says of itself, cut where a list would become hard to read."""
     said = tool.description
-    description = said if len(said) <= DESCRIPTION else f"{said[:DESCRIPTION].rsplit(' ', 1)[0]}..."
-    return {"name": tool.full_name, "signature": compact_signature(tool), "description": description}
+    return said if len(said) <= DESCRIPTION else f"{said[:DESCRIPTION].rsplit(' ', 1)[0]}..."
 
 
 # ---------------------------------------------------------------- pages
@@ -178,8 +192,11 @@ class HelpPages:
     instructions: Mapping[str, str]
     docs: str
 
-    def tool(self, tool: Tool, pack: Pack, info: str = "min") -> str:
-        """Return everything that a caller of *tool*, which is of *pack*, needs; "full" adds all that is known."""
+    def tool(self, tool: Tool, pack: Pack, info: str = "min", facts: Sequence[str] = ()) -> str:
+        """Return everything that a caller of *tool*, which is of *pack*, needs; "full" adds all that is known.
+
+        *facts* are lines that only the caller of this knows, added to those.
+        """
         parts = docstring_parts(tool)
         # A proxied tool's text is shown whole: it is not made of parts that are shown below.
         told = tool.description if tool.source == "local" else tool.doc
@@ -190,7 +207,7 @@ class HelpPages:
         text += _returns(tool, parts.get("returns", ""))
         example = parts.get("example") or example_call(tool)
         text += f"\nExample:\n  {example.replace(chr(10), chr(10) + '  ')}\n"
-        return text + (_everything(tool) if info == "full" else "") + self._docs(pack)
+        return text + (_everything(tool, facts) if info == "full" else "") + self._docs(pack)
 
     def pack(self, pack: Pack) -> str:
         """Return how to use *pack*, and its tools with their signatures."""
@@ -264,11 +281,11 @@ def _returns(tool: Tool, said: str) -> str:
     return f"\nReturns{f' ({kind})' if kind else ''}" + (f": {said}" if said else "") + "\n"
 
 
-def _everything(tool: Tool) -> str:
+def _everything(tool: Tool, more: Sequence[str]) -> str:
     head, _, rest = tool.doc.strip().partition("\n\n")
     prose = rest.partition("Args:\n")[0].strip() if rest else ""
     known = {"read-only": tool.read_only, "destructive": tool.destructive or None}
     facts = [f"{word}: {'yes' if value else 'no'}" for word, value in known.items() if value is not None]
     facts += [f"time limit: {tool.timeout:g} s"] if tool.timeout else []
-    lines = [f"Source: {tool.source}", *facts]
+    lines = [f"Source: {tool.source}", *facts, *more]
     return (f"\nNotes:\n{prose}\n" if prose and head else "") + "\n" + "\n".join(lines) + "\n"

@@ -66,6 +66,8 @@ class PackProxy:
         self.blocks = ReplyBlocks()
         self.returned = ReturnedValues()
         self.calls = self.tool_chars = self.ot_chars = 0
+        self.failed: ToolError | None = None
+        """How the latest call failed that did, whether or not the program caught it."""
         self.tools_called: list[str] = []
         self.sources: set[str] = set()
         self.tolerated: set[str] = set()
@@ -120,6 +122,9 @@ class PackProxy:
         try:
             async with self._in_flight:
                 return await self._checked_call(pack, name, args, kwargs, line)
+        except ToolError as error:
+            self.failed = error
+            raise
         finally:
             self._under_way[f"{pack}.{name}"] -= 1
 

@@ -22,6 +22,8 @@ class Reply:
     """The value as plain data, whole even where the text is only the summary of what was stored."""
     has_value: bool = False
     """Whether there is a value: None may be one."""
+    cause: str = ""
+    """What a failure came from: the error of a call, the exception that left the program, or the limit it used up."""
     calls: int = 0
     """How many calls of tools were made."""
     handles: tuple[str, ...] = ()

@@ -27,7 +27,7 @@ from ot.registry.tool import Tool
 from ot.registry.tool_loader import loaded_tool
 from ot.runtime.aliases import expand_aliases
 from ot.runtime.engines.engine import NO_VALUE, Engine, Outcome
-from ot.runtime.failure_text import failure_text
+from ot.runtime.failure_text import failure_cause, failure_text
 from ot.runtime.fence_processor import strip_fences
 from ot.runtime.out_of_reach import out_of_reach
 from ot.runtime.pack_proxy import PackProxy
@@ -359,7 +359,8 @@ class Runner:
         asked = Asked(sanitize=sanitize, tools=tuple(trail.tools), owner=trail.caller.principal)
         printed = error.printed if isinstance(error, RunError) else ""
         texts = [*await self._printed(printed, trail, asked), await self._finish.text(text, asked)]
-        return await self._reply(texts, trail, asked, type(error).__name__)
+        reply = await self._reply(texts, trail, asked, type(error).__name__)
+        return replace(reply, cause=failure_cause(error, trail.packs.failed if trail.packs else None))
 
     async def _instead(self, error: OneToolError, program: Program | None) -> str:
         """Return what to use for what a program tried to reach and cannot; nothing for any other failure."""

@@ -205,11 +205,16 @@ def definition(tool: Tool) -> dict[str, Any]:
     return {"name": f"{tool.pack}_{tool.name}", "description": tool.doc, "inputSchema": dict(schema)}
 
 
+def definition_chars(tool: Tool) -> int:
+    """Return the characters of that entry as JSON."""
+    return len(json.dumps(definition(tool), ensure_ascii=False, default=str))
+
+
 def _pack_chars(pack: Pack) -> int:
     try:
         # Read anew and let go of: kept, the tools of packs that nobody uses would only fill the memory.
         tools = pack.tools.values() if "tools" in vars(pack) else pack.read_tools()
-        return sum(len(json.dumps(definition(tool), ensure_ascii=False, default=str)) for tool in tools)
+        return sum(map(definition_chars, tools))
     except ToolUnavailable:
         return 0
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from cli.command import OneTool
+from ot.cli.exit_codes import DENIED
 
 PACK = '''
 __ot_destructive__ = ["delete"]
@@ -107,7 +108,7 @@ def test_a_loop_of_fifty_deletions_asks_once_and_stops_at_ten(onetool: OneTool, 
         terminal.type("y")
         terminal.wait_for("10 have been made")
         assert terminal.shown.count("A program wants") == 1
-        assert terminal.end() == (1, "")
+        assert terminal.end() == (DENIED, "")
     assert deleted(log) == list(range(10))
 
 
@@ -118,7 +119,7 @@ def test_the_answer_may_be_no_a_number_or_the_end_of_input(onetool: OneTool, log
         terminal.wait_for(PROMPT)
         terminal.type(typed)
         terminal.wait_for("PermissionError: bin.delete was not called")
-        assert terminal.end()[0] == 1
+        assert terminal.end()[0] == DENIED
     assert deleted(log) == list(range(made))
 
 
@@ -128,7 +129,7 @@ def test_nobody_waits_longer_than_the_user_has_said(onetool: OneTool, log: Path)
     with at_terminal(onetool, "run", "bin.delete(item=1)") as terminal:
         terminal.wait_for(PROMPT)
         terminal.wait_for("nobody answered within 0.5 s")
-        assert terminal.end()[0] == 1
+        assert terminal.end()[0] == DENIED
     assert deleted(log) == []
 
 
@@ -175,7 +176,7 @@ def test_a_form_is_asked_field_by_field_until_it_is_filled_in(onetool: OneTool) 
 
 def test_without_a_terminal_the_line_that_would_allow_it_is_told(onetool: OneTool, log: Path) -> None:
     ended = onetool.process("run", "bin.delete(item=1)", stdin="y\ny\n")
-    assert (ended.code, ended.out) == (1, "")
+    assert (ended.code, ended.out) == (DENIED, "")
     assert "standard input and standard error are no terminal" in ended.err
     line = 'policy: {allow: ["bin.delete"]}'
     assert line in ended.err

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from ot.cli.exit_codes import FAILURE
 from ot.visible_text import visible
 
 if TYPE_CHECKING:
@@ -56,7 +57,18 @@ def echo_either(as_json: bool, value: Any, lines: Iterable[str]) -> None:
         echo(line)
 
 
-def fail(why: str, code: int = 1) -> NoReturn:
+def counted(count: int, thing: str) -> str:
+    """Return ``1 tool`` or ``5 tools``."""
+    return f"{count:,} {thing}{'s' * (count != 1)}"
+
+
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return *rows* as lines whose cells stand below each other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+
+def fail(why: str, code: int = FAILURE) -> NoReturn:
     """Say *why*, and end the command with *code*."""
     import typer
 

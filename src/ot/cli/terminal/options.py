@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from ot.cli.terminal.completion import complete_pack_list
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 TrustProject = Annotated[
     bool, typer.Option("--trust-project", help="Use the project's .onetool/ without asking: for CI.")
@@ -13,5 +15,9 @@ TrustProject = Annotated[
 Provider = Annotated[Literal["anthropic", "ollama"] | None, typer.Option(help="Whose model answers; as chat.provider.")]
 Model = Annotated[str, typer.Option(help="The model's name; as chat.model.")]
 Packs = Annotated[
-    str, typer.Option(help="Give the model the tools of these packs, separated by commas, instead of run.")
+    str,
+    typer.Option(
+        help="Give the model the tools of these packs, separated by commas, instead of run.",
+        autocompletion=complete_pack_list,
+    ),
 ]

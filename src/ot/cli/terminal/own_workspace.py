@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from ot.cli.terminal.event_loop import end_without_waiting, run_async
@@ -18,7 +18,7 @@ from ot.workspace import Workspace
 logger = logging.getLogger(__name__)
 
 
-def start_log(app: Workspace, *, terminal_level: str = "") -> None:
+def start_log(app: Workspace, *, terminal_level: str = "", format: str = "") -> None:
     """Write the log of *app* from now on; *terminal_level* is for a person who waits for a command to end."""
     loaded = app.picture.loaded
     logs = loaded.config.logs
@@ -27,7 +27,7 @@ def start_log(app: Workspace, *, terminal_level: str = "") -> None:
     def redact(text: str) -> str:
         return app.picture.loaded.secrets.redact(text)  # asked anew for every line: a reload may bring new secrets
 
-    configure_logs(logs.level, redact, format=logs.format, file=file, terminal_level=terminal_level)
+    configure_logs(logs.level, redact, format=format or logs.format, file=file, terminal_level=terminal_level)
 
 
 @asynccontextmanager
@@ -42,10 +42,20 @@ async def own_workspace(*, terminal_level: str = "", **options: Any) -> AsyncGen
         end_logs()
 
 
-def serve_stdio(*, trust_project: bool, packs: Sequence[str] = ()) -> None:
+@contextmanager
+def workspace_at_rest() -> Generator[Workspace]:
+    """Yield that of the working directory to look at: nothing is started, and nothing is asked."""
+    app = Workspace.alone(Paths.find())
+    try:
+        yield app
+    finally:
+        run_async(app.aclose())
+
+
+def serve_stdio(*, trust_project: bool, packs: Sequence[str] = (), log_format: str = "") -> None:
     """Serve MCP on standard input and output until the client goes away; *packs* also tool by tool."""
     workspace = Workspace.alone(Paths.find(), trust_project=trust_project)
-    start_log(workspace)
+    start_log(workspace, format=log_format)
     run_async(serve(workspace, packs))
     end_logs()
     end_without_waiting()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ot.errors import MissingExtra
-from ot.version import TOOL_RECEIPT, command_of
+from ot.installation import TOOL_RECEIPT, command_of
 
 CLONE = "file:///home/me/one%20tool"
 

@@ -1,0 +1,127 @@
+"""Every command of ``onetool`` under its group. ``--help`` is written from this, so it imports nothing."""
+
+from __future__ import annotations
+
+SUMMARY = "One MCP server, one tool: a model's program calls packs of tools, contained."
+
+COMMANDS = {
+    "Start": (
+        (
+            "init",
+            "init:init",
+            "Write a commented .onetool/onetool.yaml, or take over servers.",
+            "onetool init && onetool check",
+        ),
+        ("connect", "connect:connect", "Add OneTool to the settings of a client.", "onetool connect claude-code"),
+        (
+            "disconnect",
+            "connect:disconnect",
+            "Remove OneTool from the settings of a client.",
+            "onetool disconnect claude-code",
+        ),
+        (
+            "serve",
+            "serve:serve",
+            "Serve MCP on standard input and output, for a client to start.",
+            "claude mcp add onetool -- onetool serve",
+        ),
+    ),
+    "Everyday": (
+        (
+            "run",
+            "run:run",
+            "Run a program and print what it returns.",
+            """onetool run 'file.search(pattern="TODO", path="src")'""",
+        ),
+        ("list", "tools:list_", "List the packs, or the tools of one.", "onetool list --tokens"),
+        ("search", "tools:search", "Find tools by the words of a task.", "onetool search read lines of a file"),
+        ("show", "tools:show", "Show a tool: signature, description, source, policy.", "onetool show file.read"),
+        (
+            "chat",
+            "chat:chat",
+            "Talk to a model that can use your tools.",
+            "onetool chat --provider ollama --packs file 'what is in this directory?'",
+        ),
+        (
+            "listen",
+            "listen:listen",
+            "Answer what is said, with your tools.",
+            "onetool listen --orders 'list my tools | turn on the light' orders.wav",
+        ),
+    ),
+    "Servers": (
+        ("add", "add:add", "Add an MCP server whose tools become a pack.", "onetool add clock uvx mcp-server-time"),
+        ("servers", "servers:servers", "List the MCP servers, and whether each can be started.", "onetool servers"),
+        ("enable", "servers:enable", "Use a server that was disabled.", "onetool enable clock"),
+        (
+            "disable",
+            "servers:disable",
+            "Keep a server in the configuration, and do not use it.",
+            "onetool disable clock",
+        ),
+        ("remove", "servers:remove", "Take a server out of the configuration.", "onetool remove clock"),
+        (
+            "approve",
+            "approve:approve",
+            "Show what servers changed in their tools, and approve it.",
+            "onetool approve github",
+        ),
+    ),
+    "Policy and trust": (
+        ("allow", "policy:allow", "Let tools run without a question.", "onetool allow 'github.search_*'"),
+        ("ask", "policy:ask", "Have a question asked before tools run.", "onetool ask '*.delete_*'"),
+        ("deny", "policy:deny", "Let no program call tools.", "onetool deny 'vault.*'"),
+        (
+            "trust",
+            "trust:trust",
+            "Show what a project's .onetool/ would run, and allow it.",
+            "cd project && onetool trust",
+        ),
+        ("untrust", "trust:untrust", "Forget that a project was trusted.", "onetool untrust ~/project"),
+    ),
+    "Packs": (
+        ("new pack", "new:pack", "Write a pack with one tool, to start from.", "onetool new pack weather"),
+        (
+            "dev",
+            "dev:dev",
+            "Call a tool of a pack, again whenever its file changes.",
+            """onetool dev .onetool/tools/weather/weather_tools.py 'hello(name="you")'""",
+        ),
+    ),
+    "Look inside": (
+        ("check", "check:check", "Start every pack and server, and say what is wrong.", "onetool check --json"),
+        ("doctor", "doctor:doctor", "Look at everything a run needs, and say what to do.", "onetool doctor --fix"),
+        (
+            "stats",
+            "stats:stats",
+            "Show what was called, how long it took, and what it saved.",
+            "onetool stats --period week --html stats.html --open",
+        ),
+        ("logs", "logs:logs", "Show the server's log.", "onetool logs -f --level WARNING"),
+        (
+            "bench",
+            "bench:bench",
+            "Compare what your servers cost a model, four ways.",
+            "onetool bench && onetool bench tasks.yaml --json",
+        ),
+        (
+            "config schema",
+            "init:schema",
+            "Print the JSON schema of onetool.yaml, for editors.",
+            "onetool config schema > onetool.schema.json",
+        ),
+        (
+            "config migrate",
+            "migrate:migrate",
+            "Rewrite settings that are in an older form.",
+            "onetool config migrate --dry-run",
+        ),
+    ),
+}
+"""By group: the command, its function as ``file:name`` in this folder, one line about it, and an example."""
+
+FAMILIES = {
+    "new": "Write something new to start from.",
+    "config": "Show the configuration's schema, or bring it up to date.",
+}
+"""What is said of the first word of commands that have two."""

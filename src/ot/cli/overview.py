@@ -1,0 +1,42 @@
+"""What ``onetool --help`` prints: the commands by group, written from their table without any library."""
+
+from __future__ import annotations
+
+from ot.cli.command_table import COMMANDS, SUMMARY
+from ot.cli.exit_codes import MEANINGS
+
+OPTIONS = (
+    ("--version", "Show the version and exit."),
+    ("--install-completion", "Complete commands and names in this shell from now on."),
+    ("--show-completion", "Print the completion script instead of installing it."),
+    ("--help", "Show this message and exit."),
+)
+EXAMPLE = "onetool run 'ot.help()'"
+WIDTH = 78
+
+
+def overview() -> str:
+    """Return the page; no line is longer than 80 columns."""
+    parts = ["Usage: onetool [OPTIONS] COMMAND [ARGS]...\n", f"  {SUMMARY}\n"]
+    width = max(len(name) for rows in COMMANDS.values() for name, *_ in rows)
+    for group, rows in COMMANDS.items():
+        parts.append(_section(group, [(name, summary) for name, _, summary, _ in rows], width))
+    parts.append(_section("Options", OPTIONS, max(len(name) for name, _ in OPTIONS)))
+    parts.append("Every command has --json and explains itself: onetool COMMAND --help\n")
+    parts += [_filled("Exit codes:", [f"{code} {word}" for code, (word, _) in MEANINGS.items()])]
+    return "\n".join([*parts, f"Example: {EXAMPLE}\n"])
+
+
+def _section(title: str, rows: list[tuple[str, str]] | tuple[tuple[str, str], ...], width: int) -> str:
+    return "".join([f"{title}:\n", *(f"  {name.ljust(width)}  {text}\n" for name, text in rows)])
+
+
+def _filled(start: str, words: list[str]) -> str:
+    """Return *words* after *start*, divided by commas, on lines that are not too long."""
+    lines = [start]
+    for place, word in enumerate(words, 1):
+        shown = f" {word}{',' * (place < len(words))}"
+        if len(lines[-1] + shown) > WIDTH:
+            lines.append(" ")
+        lines[-1] += shown
+    return "\n".join([*lines, ""])

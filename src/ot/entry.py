@@ -1,0 +1,40 @@
+"""The way in of ``onetool``: what needs no other module is answered at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> None:
+    """Answer ``--version`` and ``--help``; everything else is for the command line and its libraries."""
+    _leave_the_working_directory_off_the_path()
+    arguments = sys.argv[1:]
+    if arguments == ["--version"]:
+        from ot.version import installed_version
+
+        sys.stdout.write(f"{installed_version()}\n")
+    elif arguments == ["--help"]:
+        from ot.cli.overview import overview
+
+        sys.stdout.write(overview())
+    else:
+        from ot.cli.main import run_command
+
+        run_command(arguments)
+
+
+def _leave_the_working_directory_off_the_path() -> None:
+    """Import nothing from where programs may write: a file of theirs must not become a module of the server."""
+    here = [os.path.realpath(os.path.expanduser(place)) for place in (".", os.environ.get("OT_CWD") or ".")]  # noqa: PTH111 - pathlib's import takes longer than everything here
+    ours = [os.path.realpath(place) for place in (f"{__file__}/../..", sys.prefix, sys.base_prefix)]
+
+    def is_ours(entry: str) -> bool:
+        real = os.path.realpath(entry or ".")
+        return not _is_below(real, here) or real == ours[0] or _is_below(real, ours[1:])
+
+    sys.path[:] = filter(is_ours, sys.path)
+
+
+def _is_below(path: str, places: list[str]) -> bool:
+    return any(path == place or path.startswith(place.rstrip("/") + "/") for place in places)
