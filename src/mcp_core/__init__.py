@@ -22,14 +22,16 @@ Arguments from outside are checked, and what is wrong with them is a result too:
     <BLANKLINE>
     - `name` (`str`, required)
 
-It needs pydantic and nothing else; a server is whatever has a `tool` method like FastMCP's.
+`mcp_core.typed_tools` serves such tools over MCP and needs fastmcp; all the rest needs pydantic alone.
 """
 
 from mcp_core.consent import Consent
 from mcp_core.program_function import program_function
+from mcp_core.published_schema import returned_schema
 from mcp_core.result import Result, ToolFailure
-from mcp_core.tool_arguments import ToolArguments, arguments_model, validated
+from mcp_core.tool_arguments import ToolArguments, arguments_model
 from mcp_core.tool_decorator import TRACE, ExtMcpToolDecorator
+from mcp_core.validation import validated
 
 __all__ = [
     "TRACE",
@@ -40,5 +42,6 @@ __all__ = [
     "ToolFailure",
     "arguments_model",
     "program_function",
+    "returned_schema",
     "validated",
 ]

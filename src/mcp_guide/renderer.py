@@ -20,6 +20,11 @@ WALL_SECONDS = 10.0
 MEMORY_BYTES = 512 << 20
 
 
+def is_template(text: str) -> bool:
+    """Return whether anything in *text* is to be filled in."""
+    return any(mark in text for mark in ("{{", "{%", "{#"))
+
+
 def render_template(text: str, values: Mapping[str, Any]) -> tuple[str, str]:
     """Return the rendered text and no error, or no text and why there is none."""
     request = json.dumps({"text": text, "values": values}).encode()

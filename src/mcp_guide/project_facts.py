@@ -1,7 +1,4 @@
-"""The tools that know the project: its facts, and documents with the facts filled in.
-
-Facts are what can be said of a project by looking at it, without running anything of it.
-"""
+"""Facts: what can be said of a project by looking at it, without running anything of it; documents may use them."""
 
 from __future__ import annotations
 
@@ -11,14 +8,6 @@ import time
 from collections import Counter
 from pathlib import Path
 from typing import TypedDict
-
-from pydantic import Field
-
-from mcp_core import Result, ToolArguments
-from mcp_guide.document import GuideError, Name, answer
-from mcp_guide.renderer import render_template
-from mcp_guide.store import GuideEnvironment, Store
-from mcp_guide.tools import ReadingArguments
 
 MAX_FILES = 50_000
 MAX_SECONDS = 2.0
@@ -51,58 +40,6 @@ class ProjectFacts(TypedDict):
     path: str
     branch: str
     languages: list[Language]
-
-
-class ProjectArguments(ReadingArguments):
-    """No arguments."""
-
-
-class RenderArguments(ReadingArguments):
-    """Which document to render, with what."""
-
-    category: Name = Field(description="The document's category")
-    name: Name = Field(description="The document's name")
-    values: dict[str, str | int | float | bool] = Field(
-        default_factory=dict, max_length=50, description="Used in the document as {{ values.key }}"
-    )
-
-
-@ToolArguments.declare
-def project(args: ProjectArguments) -> Result[ProjectFacts]:
-    """Tell the project's name, path, git branch and languages by number of files.
-
-    Returns:
-        What documents can use as {{ project.name }} and the like.
-
-    Example:
-        project()
-    """
-    return answer(lambda: facts_of(GuideEnvironment.read().project))
-
-
-@ToolArguments.declare
-def render(args: RenderArguments) -> Result[str]:
-    """Read one document with its Jinja2 template filled in: {{ project.* }} and {{ values.* }}.
-
-    Returns:
-        The text as it reads for this project.
-
-    Example:
-        render(category="style", name="python", values={"author": "Ada"})
-    """
-    return answer(lambda: _render(args, GuideEnvironment.read()))
-
-
-def _render(args: RenderArguments, environment: GuideEnvironment) -> str:
-    document = Store.of(environment).get(args.category, args.name)
-    text, error = render_template(document["text"], {"project": facts_of(environment.project), "values": args.values})
-    if error:
-        instruction = "Give what is missing in values, or read the document with get."
-        raise GuideError(f"{args.category}/{args.name}: {error}", "template_error", instruction)
-    return text
-
-
-# ---------------------------------------------------------------- facts
 
 
 def facts_of(project: Path) -> ProjectFacts:
