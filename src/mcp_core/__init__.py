@@ -15,12 +15,6 @@ Arguments from outside are checked, and what is wrong with them is a result too:
 
     >>> validated(GreetArguments, {"nmae": "Ada"}).error
     'name: Field required; nmae: Extra inputs are not permitted'
-    >>> print(ToolArguments.build_tool_description(greet))
-    Greet somebody.
-    <BLANKLINE>
-    ## Arguments
-    <BLANKLINE>
-    - `name` (`str`, required)
 
 `mcp_core.typed_tools` serves such tools over MCP and needs fastmcp; all the rest needs pydantic alone.
 """

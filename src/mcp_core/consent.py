@@ -35,11 +35,7 @@ class Consent:
 
 
 def consent_in(fields: dict[str, FieldInfo]) -> tuple[str, str] | None:
-    """Return name and word of the field that is marked, or nothing.
-
-    Raises:
-        TypeError: The field is not a required Literal of one text, so it could be given without meaning it.
-    """
+    """Return name and word of the field that is marked, or nothing; TypeError for one to be given by accident."""
     marked = {name: field for name, field in fields.items() if any(isinstance(m, Consent) for m in field.metadata)}
     if not marked:
         return None

@@ -31,15 +31,8 @@ from mcp_core.validation import validated
 
 
 def program_function(tool: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of keyword arguments that returns the result's value as JSON types and raises its failure.
-
-    It is asynchronous if the tool is, and its signature is that of the tool's argument model.
-
-    Raises:
-        TypeError: *tool* has no argument model.
-    """
+    """Return a function of the model's fields, async if the tool is, that returns the value as JSON types or raises."""
     model = required_model(tool)
-
     if inspect.iscoroutinefunction(tool):
 
         @wraps(tool)
@@ -76,6 +69,8 @@ def _signed(function: Callable[..., Any], model: type[ToolArguments]) -> Callabl
 
 
 def _parameter(name: str, field: FieldInfo, annotation: Any) -> inspect.Parameter:
-    name = field.alias or name
-    default = inspect.Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    given = field.get_default(call_default_factory=True)
+    default = inspect.Parameter.empty if field.is_required() else json_value(given)
+    return inspect.Parameter(
+        field.alias or name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )

@@ -19,8 +19,6 @@ Examples:
     - `text` (`str`, optional, default `''`)
     >>> list(asyncio.run(ToolArguments.get_declared_tools()))
     ['count']
-    >>> asyncio.run(ToolArguments.get_declared_tools())
-    {}
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ import logging
 import threading
 import types
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, cast, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, field_validator
 from pydantic.fields import FieldInfo
@@ -41,7 +39,6 @@ from mcp_core.validation import as_json_has_it
 
 logger = logging.getLogger(__name__)
 
-F = TypeVar("F", bound=Callable[..., Any])
 Tool = Callable[..., Any]
 
 
@@ -98,11 +95,8 @@ class ToolArguments(BaseModel):
         return "\n\n".join(part for part in parts if part)
 
     @staticmethod
-    def declare(function: F) -> F:
-        """Add a tool to the collection and return it unchanged; a decorator, safe in any thread.
-
-        Declared again by the same module it takes its own place, with a warning.
-        """
+    def declare[F: Callable[..., Any]](function: F) -> F:
+        """Add a tool to the collection, in the place of its module's own if need be, and return it unchanged."""
         key = (function.__module__, function.__name__)
         with ToolArguments._lock:
             again = key in ToolArguments._declared
@@ -113,11 +107,7 @@ class ToolArguments(BaseModel):
 
     @staticmethod
     async def get_declared_tools(package: str = "") -> dict[str, Tool]:
-        """Return all declared tools by name, or those of a *package*, and forget them: none is registered twice.
-
-        Raises:
-            ValueError: Two modules have declared tools of one name; nothing is forgotten.
-        """
+        """Return all declared tools by name, or those of a *package*, and forget them: none is registered twice."""
         with ToolArguments._lock:
             keys = [key for key in ToolArguments._declared if f"{key[0]}.".startswith(f"{package}." if package else "")]
             modules = {name: module for module, name in reversed(keys)}
@@ -142,18 +132,11 @@ def arguments_model(function: Tool) -> type[ToolArguments] | None:
 
 
 def required_model(function: Tool) -> type[ToolArguments]:
-    """Return the argument model of a tool.
-
-    Raises:
-        TypeError: It has none.
-    """
+    """Return the argument model of a tool, which must have one."""
     model = arguments_model(function)
     if model is None:
         raise TypeError(f"{function.__name__} must have one parameter, annotated with a model of ToolArguments")
     return model
-
-
-# ---------------------------------------------------------------- description
 
 
 def _line(name: str, field: FieldInfo) -> str:
@@ -171,16 +154,16 @@ def _type_text(annotation: object) -> str:
         return "None"
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Literal:
-        return " | ".join(_unique(f'"{value}"' if isinstance(value, str) else repr(value) for value in parts))
+        return _either(f'"{value}"' if isinstance(value, str) else repr(value) for value in parts)
     if origin is Annotated:
         return _type_text(parts[0])
     if origin in (Union, types.UnionType):
-        return " | ".join(_unique(_type_text(part) for part in parts))
+        return _either(_type_text(part) for part in parts)
     if origin is not None:
         named = cast("object", getattr(origin, "__name__", origin))
         return f"{named}[{', '.join('...' if part is ... else _type_text(part) for part in parts)}]"
     return str(getattr(annotation, "__name__", annotation))
 
 
-def _unique(texts: Iterator[str]) -> list[str]:
-    return list(dict.fromkeys(texts))
+def _either(texts: Iterator[str]) -> str:
+    return " | ".join(dict.fromkeys(texts))

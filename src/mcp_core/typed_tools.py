@@ -58,32 +58,23 @@ class TypedTools:
     """Registers typed functions at a FastMCP server."""
 
     def __init__(self, server: FastMCP) -> None:
-        """Register at *server*."""
         self._server = server
         self._modules: dict[str, str] = {}
 
-    def register(
-        self,
-        *functions: Callable[..., Any],
-        prefix: str | None = None,
-        brief: bool = False,
-        output_schemas: bool = True,
-    ) -> None:
+    def register(self, *functions: Callable[..., Any], prefix: str | None = None, brief: bool = False) -> None:
         """Register each function under its own name, after *prefix*, or that of ``MCP_TOOL_PREFIX``.
 
-        Descriptions repeat the arguments, for clients that show a model no schema; *brief* ones do not. Without
-        *output_schemas* definitions are shorter still; results come as structured content all the same.
+        Descriptions repeat the arguments, for clients that show a model no schema; *brief* ones do not.
         """
         decorator = ExtMcpToolDecorator(self, prefix=prefix)
         for function in functions:
             description = ToolArguments.build_tool_description(function, arguments=not brief)
-            options = {} if output_schemas else {"output_schema": None}
-            decorator.tool(name=function.__name__, description=description, **options)(function)
+            decorator.tool(name=function.__name__, description=description)(function)
 
     def tool(
         self, *, name: str, description: str, **options: Any
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Return a decorator that registers a typed function: what `ExtMcpToolDecorator` asks of a server."""
+        """Return a decorator that registers a typed function; *options* replace what is told of it to clients."""
 
         def add(function: Callable[..., Any]) -> Callable[..., Any]:
             if name in self._modules:

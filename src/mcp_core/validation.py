@@ -1,15 +1,4 @@
-"""Arguments from outside become a model, read as JSON and strictly at every depth, or a failure that names the field.
-
-Examples:
-    >>> from datetime import date
-    >>> from mcp_core import ToolArguments, validated
-    >>> class BookArguments(ToolArguments):
-    ...     day: date
-    >>> validated(BookArguments, {"day": "2026-03-01"}).unwrap().day
-    datetime.date(2026, 3, 1)
-    >>> validated(BookArguments, {"day": 20260301}).error
-    'day: Input should be a valid date'
-"""
+"""Arguments from outside become a model, read as JSON, strictly at every depth, or a failure that names the field."""
 
 from __future__ import annotations
 
@@ -26,7 +15,6 @@ from mcp_core.result import Result
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-INVALID = "invalid_arguments"
 MAX_PROBLEMS = 10
 MAX_NAME = 100
 MAX_DEPTH = 64
@@ -39,7 +27,6 @@ class UnfitValue(ValueError):
     """What is wrong with a value, and where in the arguments it stands."""
 
     def __init__(self, what: str, where: Place = ()) -> None:
-        """Say *what*, of the value at *where*."""
         super().__init__(what)
         self.where = where
 
@@ -53,7 +40,8 @@ def validated[M: BaseModel](model: type[M], arguments: object) -> Result[M]:
     except ValidationError as error:
         problem = _problems_text(error.errors(include_url=False, include_context=False, include_input=False))
     names = ", ".join(model.model_fields) or "none"
-    return Result.failure(problem, INVALID, instruction=f"Correct the arguments and call again. Arguments: {names}.")
+    advice = f"Correct the arguments and call again. Arguments: {names}."
+    return Result.failure(problem, "invalid_arguments", instruction=advice)
 
 
 def _as_json(arguments: object) -> str:

@@ -94,9 +94,6 @@ def _heading(text: str) -> str:
     return _line(found[1]) if found else ""
 
 
-# ---------------------------------------------------------------- errors
-
-
 class GuideError(ToolFailure):
     """Something that the caller can be told: what, of which kind, and what to do."""
 

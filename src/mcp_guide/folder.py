@@ -107,18 +107,15 @@ class Folder:
         files = self.listed()[0]
         places = {key[0]: file.parent for key, file in files.items()}
         file = files.get(_checked(category, name)) or places.get(category, self.root / category) / f"{name}.md"
-        if CODE.intersection(part.casefold() for part in self._real_root().parts):
+        if CODE.intersection(part.casefold() for part in Path(os.path.realpath(self.root)).parts):
             raise _refused(f"nothing is written below {' or '.join(sorted(CODE))}")
         if not self._is_inside(file):
             raise _refused("it leads elsewhere")
         return file
 
-    def _real_root(self) -> Path:
-        return Path(os.path.realpath(self.root))
-
     def _is_inside(self, path: Path) -> bool:
         """Return whether *path* is what it says: no part of it below the root is a link."""
-        root = self._real_root()
+        root = Path(os.path.realpath(self.root))
         if self.within is not None and not root.is_relative_to(os.path.realpath(self.within)):
             return False
         return Path(os.path.realpath(path)) == root / path.relative_to(self.root)

@@ -7,11 +7,10 @@ import re
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 MAX_FILES = 50_000
 MAX_SECONDS = 2.0
-MAX_LANGUAGES = 10
 SKIPPED = frozenset({"node_modules", "target", "dist", "build", "site", "vendor", "venv", "__pycache__"})
 LANGUAGES = {
     "Bash": "sh bash", "C": "c h", "C#": "cs", "C++": "cpp cc cxx hpp", "CSS": "css scss less", "Dart": "dart",
@@ -26,25 +25,9 @@ BY_SUFFIX = {f".{suffix}": language for language, suffixes in LANGUAGES.items() 
 _BRANCH = re.compile(r"ref: refs/heads/([^\s~^:?*\[\\]{1,200})\s*")
 
 
-class Language(TypedDict):
-    """A language and how many files are written in it."""
-
-    name: str
-    files: int
-
-
-class ProjectFacts(TypedDict):
-    """What is known of a project."""
-
-    name: str
-    path: str
-    branch: str
-    languages: list[Language]
-
-
-def facts_of(project: Path) -> ProjectFacts:
+def facts_of(project: Path) -> dict[str, Any]:
     """Return the facts of a project; counting ends early in a very large one."""
-    counts = _count(project).most_common(MAX_LANGUAGES)
+    counts = _count(project).most_common(10)
     return {
         "name": project.name,
         "path": str(project),

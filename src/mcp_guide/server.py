@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -20,19 +19,17 @@ from fastmcp.resources import Resource
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.server.providers import Provider
 from mcp_types import ResourceListChangedNotification
+from pydantic import AnyUrl
 
-from mcp_core import ToolArguments
+from mcp_core import ExtMcpToolDecorator, ToolArguments
 from mcp_core.typed_tools import TypedTools
 from mcp_guide import tools
 from mcp_guide.document import DocumentInfo, answer
 from mcp_guide.folder import Key
 from mcp_guide.store import GuideEnvironment, Store
 
-INSTRUCTIONS = (
-    "Documents that say how to work in this project. Before you start on a task, get those that fit, or search them."
-)
-MAX_TITLES = 40
-MAX_TITLE = 80
+INSTRUCTIONS = "Documents that say how to work in this project. Before a task, get those that fit, or search them."
+MAX_TITLES, MAX_TITLE = 40, 80
 
 
 async def build_server(environment: GuideEnvironment) -> FastMCP:
@@ -44,7 +41,11 @@ async def build_server(environment: GuideEnvironment) -> FastMCP:
 def server_with(declared: Mapping[str, Callable[..., Any]]) -> FastMCP:
     """Return a server that offers the *declared* tools and the documents."""
     server = FastMCP("guide", _instructions(), version=version("onetool-run"), mask_error_details=True)
-    TypedTools(server).register(*declared.values(), output_schemas=False)
+    decorator = ExtMcpToolDecorator(TypedTools(server))
+    for name, function in declared.items():
+        # Without the schemas of results: they would make the definitions half as long again.
+        described = ToolArguments.build_tool_description(function)
+        decorator.tool(name=name, description=described, output_schema=None)(function)
     server.resource("guide://{category}/{name}", mime_type="text/markdown", description="One document")(_text_of)
     server.add_provider(DocumentResources())
     server.add_middleware(ChangesTold())
@@ -52,7 +53,6 @@ def server_with(declared: Mapping[str, Callable[..., Any]]) -> FastMCP:
 
 
 def _instructions() -> str:
-    """Return what the server is for, and what there is to read."""
     found = _known()
     lines = [f"- {info['category']}/{info['name']}: {info['title'][:MAX_TITLE]}" for info in found[:MAX_TITLES]]
     more = [f"- and {len(found) - MAX_TITLES} more"] if len(found) > MAX_TITLES else []
@@ -60,16 +60,16 @@ def _instructions() -> str:
 
 
 def _known() -> Sequence[DocumentInfo]:
-    listing = answer(lambda: _store().documents())
+    listing = answer(lambda: Store.here().documents())
     return listing.unwrap()["documents"] if listing.success else ()
 
 
-def _store() -> Store:
-    return Store.of(GuideEnvironment.read())
+def _keys() -> list[Key]:
+    return answer(lambda: Store.here().keys()).value or []
 
 
 def _text_of(category: str, name: str) -> str:
-    found = answer(lambda: _store().render(name, category, {}))
+    found = answer(lambda: Store.here().render(name, category, {}))
     if not found.success:
         raise ResourceError(f"{found.error}. {found.instruction}")
     return found.unwrap()["text"]
@@ -79,41 +79,34 @@ class DocumentResources(Provider):
     """Lists the documents that there are at the moment; they are read by their template."""
 
     async def _list_resources(self) -> Sequence[Resource]:
-        return [_resource(info) for info in await anyio.to_thread.run_sync(_known)]
+        return [
+            Resource(
+                uri=AnyUrl(f"guide://{info['category']}/{info['name']}"),
+                name=f"{info['category']}/{info['name']}",
+                title=info["title"],
+                description=info["description"] or None,
+                mime_type="text/markdown",
+            )
+            for info in await anyio.to_thread.run_sync(_known)
+        ]
 
     async def _get_resource(self, uri: str, version: object = None) -> None:
         return None
-
-
-def _resource(info: DocumentInfo) -> Resource:
-    return Resource.from_function(
-        partial(_text_of, info["category"], info["name"]),
-        f"guide://{info['category']}/{info['name']}",
-        name=f"{info['category']}/{info['name']}",
-        title=info["title"],
-        description=info["description"] or None,
-        mime_type="text/markdown",
-    )
 
 
 class ChangesTold(Middleware):
     """Tells a client whose call finds that documents have come or gone since they were listed."""
 
     def __init__(self) -> None:
-        """Begin before the first listing."""
         self._listed: list[Key] | None = None
 
-    async def on_list_resources(
-        self, context: MiddlewareContext[Any], call_next: CallNext[Any, Sequence[Resource]]
-    ) -> Sequence[Resource]:
-        """Remember what is listed."""
-        self._listed = await anyio.to_thread.run_sync(_store().keys)
+    async def on_list_resources(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        self._listed = await anyio.to_thread.run_sync(_keys)
         return await call_next(context)
 
     async def on_call_tool(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Compare what there is after a call."""
         result = await call_next(context)
-        now = await anyio.to_thread.run_sync(_store().keys) if self._listed is not None else None
+        now = await anyio.to_thread.run_sync(_keys) if self._listed is not None else None
         if now != self._listed and context.fastmcp_context is not None:
             self._listed = now
             await context.fastmcp_context.send_notification(ResourceListChangedNotification())

@@ -11,7 +11,7 @@ from typing import Any, Self, TypedDict
 from mcp_guide.document import Document, DocumentInfo, GuideError, compose, info_of
 from mcp_guide.folder import Folder, Key
 from mcp_guide.project_facts import facts_of
-from mcp_guide.renderer import is_template, render_template
+from mcp_guide.renderer import MARKS, render_template
 from ot.introspect.search_index import Field, Rule, SearchIndex
 from ot.introspect.search_words import words_of
 
@@ -84,6 +84,11 @@ class Store:
         own = Folder(environment.project / FOLDER, "project", within=environment.project)
         return cls(own, Folder(environment.user, "user"))
 
+    @classmethod
+    def here(cls) -> Self:
+        """Return the store that the environment of the process names at the moment."""
+        return cls.of(GuideEnvironment.read())
+
     def keys(self) -> list[Key]:
         """Return category and name of every document, in order."""
         return sorted({**self.user.listed()[0], **self.project.listed()[0]})
@@ -108,7 +113,7 @@ class Store:
     def render(self, name: str, category: str | None, values: Mapping[str, Any]) -> Document:
         """Return a document with the project's facts and *values* filled in, if it is a template that can be."""
         document = self.get(name, category)
-        if is_template(document["text"]):
+        if any(mark in document["text"] for mark in MARKS):
             facts = facts_of(self.project.within or self.project.root)
             text, error = render_template(document["text"], {"project": facts, "values": values})
             return {**document, "unrendered": error} if error else {**document, "text": text}

@@ -8,27 +8,21 @@ from pydantic import Field
 
 from mcp_core import Consent, Result, ToolArguments
 from mcp_guide.document import MAX_BYTES, MAX_TAGS, MAX_TITLE, Document, Name, Tag, answer
-from mcp_guide.store import FoundDocument, GuideEnvironment, Listing, Store
+from mcp_guide.store import FoundDocument, Listing, Store
 from mcp_guide.tools import ReadingArguments
 
 
 class DocumentsArguments(ReadingArguments):
-    """Which documents to list."""
-
     category: Name | None = None
 
 
 class GetArguments(ReadingArguments):
-    """Which document to read."""
-
     name: Name
     category: Name | None = Field(default=None, description="Needed when several have the name")
     values: dict[str, Any] = Field(default={}, max_length=50, description="For {{ values.key }}")
 
 
 class SearchArguments(ReadingArguments):
-    """What to search for."""
-
     query: str = Field(min_length=1, max_length=200, pattern=r"\S", description="Words of the task")
     category: Name | None = None
     limit: int = Field(default=10, ge=1, le=100)
@@ -37,27 +31,22 @@ class SearchArguments(ReadingArguments):
 @ToolArguments.declare
 def documents(args: DocumentsArguments) -> Result[Listing]:
     """List the documents that guide work in this project, and files that were skipped."""
-    return answer(lambda: _store().documents(args.category))
+    return answer(lambda: Store.here().documents(args.category))
 
 
 @ToolArguments.declare
 def get(args: GetArguments) -> Result[Document]:
     """Read one document, with the project's facts filled in."""
-    return answer(lambda: _store().render(args.name, args.category, args.values))
+    return answer(lambda: Store.here().render(args.name, args.category, args.values))
 
 
 @ToolArguments.declare
 def search(args: SearchArguments) -> Result[list[FoundDocument]]:
     """Find documents by the words of a task, the best first."""
-    return answer(lambda: _store().search(args.query, args.category, args.limit))
-
-
-# ---------------------------------------------------------------- changes
+    return answer(lambda: Store.here().search(args.query, args.category, args.limit))
 
 
 class CreateArguments(ToolArguments):
-    """What to write, and where."""
-
     read_only: ClassVar[bool | None] = False
 
     category: Name
@@ -71,8 +60,6 @@ class CreateArguments(ToolArguments):
 
 
 class RemoveArguments(ToolArguments):
-    """Which document to remove."""
-
     read_only: ClassVar[bool | None] = False
 
     category: Name
@@ -83,14 +70,10 @@ class RemoveArguments(ToolArguments):
 @ToolArguments.declare
 def create(args: CreateArguments) -> Result[str]:
     """Write a document into the project."""
-    return answer(lambda: _store().create(**args.model_dump(exclude={"consent"})))
+    return answer(lambda: Store.here().create(**args.model_dump(exclude={"consent"})))
 
 
 @ToolArguments.declare
 def remove(args: RemoveArguments) -> Result[str]:
     """Remove a document of the project for good."""
-    return answer(lambda: _store().remove(args.category, args.name))
-
-
-def _store() -> Store:
-    return Store.of(GuideEnvironment.read())
+    return answer(lambda: Store.here().remove(args.category, args.name))
