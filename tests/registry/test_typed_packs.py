@@ -69,7 +69,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
         sys.modules.pop(f"tool_{pack}", None)
 
 
-@pytest.mark.parametrize("order", permutations(PACKS), ids="-".join)
+@pytest.mark.parametrize("order", [*permutations(PACKS)], ids="-".join)
 async def test_packs_with_tools_of_one_name_work_in_every_order(order: tuple[str, ...], tmp_path: Path) -> None:
     async with running_app(tmp_path) as app:
         found = {pack: value_of(await app.run(f'{pack}.search(query="x")')) for pack in order}
