@@ -22,7 +22,7 @@ import typer.main
 from fastmcp import Client
 from griffe import Alias, Attribute, Class, Function, GriffeLoader, Module, ModulesCollection, TypeAlias
 
-from ot.cli.commands import app
+from ot.cli.commands import build_app
 from ot.config import trust
 from ot.config.models import VERSION, Config
 from ot.config.paths import Paths
@@ -55,7 +55,7 @@ def collect() -> Surface:
         run, packs = asyncio.run(_run_and_packs(Path(directory)))
     modules = _modules()
     return {
-        "commands": dict(sorted(_commands(typer.main.get_command(app), "onetool"))),
+        "commands": dict(sorted(_commands(typer.main.get_command(build_app()), "onetool"))),
         "configuration": dict(_settings()),
         "distribution": _distribution(),
         "environment variables": dict.fromkeys(sorted(_variables()), "read"),

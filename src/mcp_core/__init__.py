@@ -15,21 +15,17 @@ Arguments from outside are checked, and what is wrong with them is a result too:
 
     >>> validated(GreetArguments, {"nmae": "Ada"}).error
     'name: Field required; nmae: Extra inputs are not permitted'
-    >>> print(ToolArguments.build_tool_description(greet))
-    Greet somebody.
-    <BLANKLINE>
-    ## Arguments
-    <BLANKLINE>
-    - `name` (`str`, required)
 
-It needs pydantic and nothing else; a server is whatever has a `tool` method like FastMCP's.
+`mcp_core.typed_tools` serves such tools over MCP and needs fastmcp; all the rest needs pydantic alone.
 """
 
 from mcp_core.consent import Consent
 from mcp_core.program_function import program_function
+from mcp_core.published_schema import returned_schema
 from mcp_core.result import Result, ToolFailure
-from mcp_core.tool_arguments import ToolArguments, arguments_model, validated
+from mcp_core.tool_arguments import ToolArguments, arguments_model
 from mcp_core.tool_decorator import TRACE, ExtMcpToolDecorator
+from mcp_core.validation import validated
 
 __all__ = [
     "TRACE",
@@ -40,5 +36,6 @@ __all__ = [
     "ToolFailure",
     "arguments_model",
     "program_function",
+    "returned_schema",
     "validated",
 ]

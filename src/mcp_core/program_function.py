@@ -20,26 +20,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
 from pydantic.fields import FieldInfo
 
-from mcp_core.result import Result
-from mcp_core.tool_arguments import ToolArguments, arguments_model, validated
+from mcp_core.published_schema import returned_type
+from mcp_core.result import as_result, json_value
+from mcp_core.tool_arguments import ToolArguments, required_model
+from mcp_core.validation import validated
 
 
 def program_function(tool: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of keyword arguments that returns the result's value and raises its failure.
-
-    It is asynchronous if the tool is, and its signature is that of the tool's argument model.
-
-    Raises:
-        TypeError: *tool* has no argument model.
-    """
-    model = arguments_model(tool)
-    if model is None:
-        raise TypeError(f"{tool.__name__} must have one parameter, annotated with a model of ToolArguments")
-
+    """Return a function of the model's fields, async if the tool is, that returns the value as JSON types or raises."""
+    model = required_model(tool)
     if inspect.iscoroutinefunction(tool):
 
         @wraps(tool)
@@ -64,18 +57,20 @@ def _checked[M: ToolArguments](model: type[M], arguments: Mapping[str, Any]) -> 
 
 
 def _value(outcome: Any) -> Any:
-    return outcome.unwrap() if isinstance(outcome, Result) else outcome  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - of any value
+    return json_value(as_result(outcome).unwrap())
 
 
 def _signed(function: Callable[..., Any], model: type[ToolArguments]) -> Callable[..., Any]:
     # Without what stands in Annotated: a reader of a signature wants to know the types alone.
-    types, returns = get_type_hints(model), get_type_hints(inspect.unwrap(function)).get("return", Any)
+    types = get_type_hints(model)
     parameters = [_parameter(name, field, types[name]) for name, field in model.model_fields.items()]
-    value = get_args(returns)[0] if get_origin(returns) is Result else returns
-    function.__signature__ = inspect.Signature(parameters, return_annotation=value)  # pyright: ignore[reportFunctionMemberAccess] - what inspect looks for
+    function.__signature__ = inspect.Signature(parameters, return_annotation=returned_type(function))  # pyright: ignore[reportFunctionMemberAccess] - what inspect looks for
     return function
 
 
 def _parameter(name: str, field: FieldInfo, annotation: Any) -> inspect.Parameter:
-    default = inspect.Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    given = field.get_default(call_default_factory=True)
+    default = inspect.Parameter.empty if field.is_required() else json_value(given)
+    return inspect.Parameter(
+        field.alias or name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )

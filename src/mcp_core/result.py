@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 
 class ToolFailure(Exception):
@@ -66,42 +66,36 @@ class Result[T]:
         instruction: str | None = None,
     ) -> Result[Any]:
         """Return a failure: *error* says what went wrong, *error_type* is its kind, for programs to tell apart."""
-        return Result(
-            False,
-            error=error,
-            error_type=error_type,
-            exception=exception,
-            message=message,
-            instruction=instruction,
-        )
+        return Result(False, None, error, error_type, exception, message, instruction)
 
     def unwrap(self) -> T:
-        """Return the value.
-
-        Raises:
-            ToolFailure: The result is a failure.
-        """
+        """Return the value, or raise `ToolFailure` for a failure."""
         if not self.success:
             raise ToolFailure(self.error or "", self.error_type or "error", self.instruction)
         return self.value  # pyright: ignore[reportReturnType] - a success has its value, which may be None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the result as a dict: ``success``, then the fields that are set, the exception as type and message."""
-        found: dict[str, Any] = {"success": self.success}
-        if self.success:
-            found["value"] = self.value
-        found |= _set(error=self.error, error_type=self.error_type)
-        if self.exception is not None:
-            found |= {"exception_type": type(self.exception).__name__, "exception_message": _words(self.exception)}
-        return found | _set(message=self.message, instruction=self.instruction)
-
     def to_json_str(self) -> str:
-        """Return the result as JSON text, whatever its value is; what JSON does not know becomes text."""
-        return "{" + ",".join(f'"{key}":{_json(value)}' for key, value in self.to_json().items()) + "}"
+        """Return ``success``, then the fields that are set, as JSON text; what JSON does not know becomes text."""
+        fields: dict[str, Any] = {"error": self.error, "error_type": self.error_type}
+        if self.exception is not None:
+            fields |= {"exception_type": type(self.exception).__name__, "exception_message": _words(self.exception)}
+        fields |= {"message": self.message, "instruction": self.instruction}
+        said = {name: text for name, text in fields.items() if text is not None}
+        found = {"success": self.success, **({"value": self.value} if self.success else {}), **said}
+        return "{" + ",".join(f'"{key}":{_json(value)}' for key, value in found.items()) + "}"
 
 
-def _set(**fields: str | None) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
+def as_result(outcome: Any) -> Result[Any]:
+    """Return what a tool returned as a result, if it is none yet."""
+    return cast("Result[Any]", outcome) if isinstance(outcome, Result) else Result.ok(outcome)
+
+
+def json_value(value: Any) -> Any:
+    """Return *value* as JSON types: models and dataclasses as dicts, dates as texts; TypeError for what has no form."""
+    try:
+        return to_jsonable_python(value, bytes_mode="base64", inf_nan_mode="null")
+    except (PydanticSerializationError, ValueError) as error:
+        raise TypeError(f"{type(value).__name__} is not JSON: {error}") from None
 
 
 def _json(value: object) -> str:

@@ -1,7 +1,5 @@
 """ToolArguments: the strict base of argument models, and the collection of the tools that use them.
 
-`validated` makes a model of arguments from outside, or a failure that names each field.
-
 Examples:
     >>> import asyncio
     >>> from typing import Literal
@@ -21,8 +19,6 @@ Examples:
     - `text` (`str`, optional, default `''`)
     >>> list(asyncio.run(ToolArguments.get_declared_tools()))
     ['count']
-    >>> asyncio.run(ToolArguments.get_declared_tools())
-    {}
 """
 
 from __future__ import annotations
@@ -31,26 +27,19 @@ import inspect
 import logging
 import threading
 import types
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, Union, cast, get_args, get_origin
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, ClassVar, Literal, Union, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, field_validator
 from pydantic.fields import FieldInfo
 
 from mcp_core.consent import MEANING, WARNING, consent_in
-from mcp_core.result import Result
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
+from mcp_core.published_schema import PublishedSchema
+from mcp_core.validation import as_json_has_it
 
 logger = logging.getLogger(__name__)
 
-F = TypeVar("F", bound=Callable[..., Any])
 Tool = Callable[..., Any]
-MAX_DEPTH = 64
-INVALID = "invalid_arguments"
-MAX_PROBLEMS = 10
-MAX_NAME = 100
 
 
 class ToolArguments(BaseModel):
@@ -63,7 +52,7 @@ class ToolArguments(BaseModel):
 
     # The one collection of a process. A lock of threads guards it: modules are imported in threads, and a lock of
     # asyncio, shared by the loops of two threads, could leave one of them waiting for ever.
-    _declared: ClassVar[dict[str, Tool]] = {}
+    _declared: ClassVar[dict[tuple[str, str], Tool]] = {}
     _lock: ClassVar[threading.Lock] = threading.Lock()
 
     @classmethod
@@ -71,11 +60,18 @@ class ToolArguments(BaseModel):
         """Refuse a consent that could be given by accident, when the model is written."""
         consent_in(cls.model_fields)
 
-    @field_validator("*", mode="before")
+    @field_validator("*", mode="after")  # one before would have pydantic read JSON as Python: no dates, no enums
     @classmethod
-    def _only_text_that_can_be_stored(cls, value: Any) -> Any:
-        _check_text(value)
+    def _fit(cls, value: Any) -> Any:
+        as_json_has_it(value)
         return value
+
+    @classmethod
+    def model_json_schema(cls, *args: Any, **options: Any) -> dict[str, Any]:
+        """Return the JSON schema of the arguments; what it allows is accepted, all else refused."""
+        schema = super().model_json_schema(*args, **{"schema_generator": PublishedSchema} | options)
+        schema.pop("description", None)  # a tool's description says more than that of its model
+        return schema
 
     @classmethod
     def consent_word(cls) -> str | None:
@@ -90,42 +86,35 @@ class ToolArguments(BaseModel):
         return "\n".join(["## Arguments", "", *(lines or ["None."])])
 
     @staticmethod
-    def build_tool_description(function: Tool) -> str:
-        """Return what an agent reads about a tool: its docstring, a warning if it needs consent, its arguments."""
+    def build_tool_description(function: Tool, *, arguments: bool = True) -> str:
+        """Return what an agent reads about a tool: its docstring, a warning if it needs consent, its *arguments*."""
         model = arguments_model(function)
         consent = consent_in(model.model_fields) if model else None
         warning = WARNING.format(name=consent[0], word=consent[1]) if consent else ""
-        parts = [inspect.getdoc(function), warning, model.to_schema_markdown() if model else ""]
+        parts = [inspect.getdoc(function), warning, model.to_schema_markdown() if model and arguments else ""]
         return "\n\n".join(part for part in parts if part)
 
     @staticmethod
-    def declare(function: F) -> F:
-        """Add a tool to the collection and return it unchanged; a decorator, safe in any thread.
-
-        Declared again by the same module it takes its own place, with a warning.
-
-        Raises:
-            ValueError: Another module has declared a tool of this name.
-        """
-        name = function.__name__
+    def declare[F: Callable[..., Any]](function: F) -> F:
+        """Add a tool to the collection, in the place of its module's own if need be, and return it unchanged."""
+        key = (function.__module__, function.__name__)
         with ToolArguments._lock:
-            before = ToolArguments._declared.get(name)
-            if before is not None and before.__module__ != function.__module__:
-                raise ValueError(
-                    f"{function.__module__} declares the tool '{name}', which is that of {before.__module__}"
-                )
-            ToolArguments._declared[name] = function
-        if before is not None:
-            logger.warning("the tool '%s' of %s is declared again and replaced", name, function.__module__)
+            again = key in ToolArguments._declared
+            ToolArguments._declared[key] = function
+        if again:
+            logger.warning("the tool '%s' of %s is declared again and replaced", key[1], key[0])
         return function
 
     @staticmethod
-    async def get_declared_tools() -> dict[str, Tool]:
-        """Return all declared tools by name and empty the collection, so that none is registered twice."""
+    async def get_declared_tools(package: str = "") -> dict[str, Tool]:
+        """Return all declared tools by name, or those of a *package*, and forget them: none is registered twice."""
         with ToolArguments._lock:
-            found = dict(ToolArguments._declared)
-            ToolArguments._declared.clear()
-        return found
+            keys = [key for key in ToolArguments._declared if f"{key[0]}.".startswith(f"{package}." if package else "")]
+            modules = {name: module for module, name in reversed(keys)}
+            for module, name in keys:
+                if modules[name] != module:
+                    raise ValueError(f"both {modules[name]} and {module} declare a tool '{name}': collect one package")
+            return {key[1]: ToolArguments._declared.pop(key) for key in keys}
 
 
 def arguments_model(function: Tool) -> type[ToolArguments] | None:
@@ -142,61 +131,12 @@ def arguments_model(function: Tool) -> type[ToolArguments] | None:
     return found
 
 
-def _check_text(value: object, depth: int = 0) -> None:
-    """Refuse what no file and no reply can hold."""
-    if depth > MAX_DEPTH:
-        raise ValueError(f"is nested more than {MAX_DEPTH} deep")
-    if isinstance(value, str):
-        if "\0" in value:
-            raise ValueError("must not contain a NUL character")
-        if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-            raise ValueError("must not contain half a character (a lone surrogate)")
-    elif isinstance(value, dict):
-        for key, item in cast("dict[object, object]", value).items():
-            _check_text(key, depth + 1)
-            _check_text(item, depth + 1)
-    elif isinstance(value, list | tuple):
-        for item in cast("list[object]", value):
-            _check_text(item, depth + 1)
-
-
-# ---------------------------------------------------------------- validation
-
-
-def validated[M: ToolArguments](model: type[M], arguments: object) -> Result[M]:
-    """Return *arguments* as an instance of *model*, or the failure ``invalid_arguments``; it does not raise."""
-    given: object = dict[str, Any]() if arguments is None else arguments
-    if not isinstance(given, Mapping):
-        return _invalid(f"arguments: must be an object, not {type(given).__name__}", model)
-    named = dict(cast("Mapping[Any, Any]", given))
-    if not all(isinstance(name, str) for name in named):
-        return _invalid("arguments: every name must be a text", model)
-    try:
-        return Result.ok(model.model_validate(named))
-    except ValidationError as error:
-        problems = error.errors(include_url=False, include_context=False, include_input=False)
-        return _invalid(_problems_text(problems), model)
-    except RecursionError:
-        return _invalid("arguments: are nested too deep", model)
-
-
-def _invalid(error: str, model: type[ToolArguments]) -> Result[Any]:
-    names = ", ".join(model.model_fields) or "none"
-    return Result.failure(error, INVALID, instruction=f"Correct the arguments and call again. Arguments: {names}.")
-
-
-def _problems_text(problems: list[ErrorDetails]) -> str:
-    shown = [f"{_place(problem)}: {problem['msg']}" for problem in problems[:MAX_PROBLEMS]]
-    more = len(problems) - len(shown)
-    return "; ".join(shown) + (f"; and {more} more" if more else "")
-
-
-def _place(problem: ErrorDetails) -> str:
-    place = ".".join(str(part)[:MAX_NAME] for part in problem["loc"]) or "arguments"
-    return place.encode(errors="replace").decode()
-
-
-# ---------------------------------------------------------------- description
+def required_model(function: Tool) -> type[ToolArguments]:
+    """Return the argument model of a tool, which must have one."""
+    model = arguments_model(function)
+    if model is None:
+        raise TypeError(f"{function.__name__} must have one parameter, annotated with a model of ToolArguments")
+    return model
 
 
 def _line(name: str, field: FieldInfo) -> str:
@@ -214,16 +154,16 @@ def _type_text(annotation: object) -> str:
         return "None"
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Literal:
-        return " | ".join(_unique(f'"{value}"' if isinstance(value, str) else repr(value) for value in parts))
+        return _either(f'"{value}"' if isinstance(value, str) else repr(value) for value in parts)
     if origin is Annotated:
         return _type_text(parts[0])
     if origin in (Union, types.UnionType):
-        return " | ".join(_unique(_type_text(part) for part in parts))
+        return _either(_type_text(part) for part in parts)
     if origin is not None:
         named = cast("object", getattr(origin, "__name__", origin))
         return f"{named}[{', '.join('...' if part is ... else _type_text(part) for part in parts)}]"
     return str(getattr(annotation, "__name__", annotation))
 
 
-def _unique(texts: Iterator[str]) -> list[str]:
-    return list(dict.fromkeys(texts))
+def _either(texts: Iterator[str]) -> str:
+    return " | ".join(dict.fromkeys(texts))

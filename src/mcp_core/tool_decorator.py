@@ -1,17 +1,4 @@
-"""ExtMcpToolDecorator: registers tools under a prefix and logs their calls.
-
-Examples:
-    >>> from mcp_core import ExtMcpToolDecorator
-    >>> class Server:
-    ...     def tool(self, *, name, description):
-    ...         print("registers", name)
-    ...         return lambda function: function
-    >>> tools = ExtMcpToolDecorator(Server(), prefix="guide")
-    >>> greet = tools.tool(description="Greet.")(lambda: "hello")
-    registers guide_<lambda>
-    >>> greet = tools.tool(name="greet", description="Greet.", prefix="")(lambda: "hello")
-    registers greet
-"""
+"""ExtMcpToolDecorator: registers tools under a prefix and logs their calls."""
 
 from __future__ import annotations
 
@@ -33,12 +20,10 @@ PREFIX = "MCP_TOOL_PREFIX"
 
 
 class Registrar(Protocol):
-    """What a server must have: FastMCP does."""
+    """What a server must have: a ``tool(name=, description=)`` that gives a decorator, as FastMCP's does."""
 
     @property
-    def tool(self) -> Callable[..., Any]:
-        """Called with ``name=`` and ``description=`` it gives a decorator that registers a function as a tool."""
-        ...
+    def tool(self) -> Callable[..., Any]: ...
 
 
 class ExtMcpToolDecorator:

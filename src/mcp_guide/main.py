@@ -21,8 +21,7 @@ def _configure_environment() -> None:
 
 def _configure_logs() -> None:
     """Log to standard error: standard output belongs to the protocol."""
-    known = logging.getLevelNamesMapping()
-    level = known.get(os.environ.get(LOG_LEVEL, "WARNING").upper(), logging.WARNING)
+    level = logging.getLevelNamesMapping().get(os.environ.get(LOG_LEVEL, "").upper(), logging.WARNING)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     for name in ("mcp_core", "mcp_guide"):

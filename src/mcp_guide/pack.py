@@ -5,17 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from mcp_core import program_function
-from mcp_guide.tools.tool_document import categories, create, documents, get, remove, search
-from mcp_guide.tools.tool_project import project, render
+from mcp_guide.tools.tool_document import create, documents, get, remove, search
 
-TOOLS = SimpleNamespace(
-    categories=program_function(categories),
-    documents=program_function(documents),
-    get=program_function(get),
-    search=program_function(search),
-    project=program_function(project),
-    render=program_function(render),
-    create=program_function(create),
-    remove=program_function(remove),
-)
+TOOLS = SimpleNamespace(**{tool.__name__: program_function(tool) for tool in (documents, get, search, create, remove)})
 """The functions that programs call; each returns the value, or raises what failed."""

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+MARKS = ("{{", "{%", "{#")
+"""What a template has, and other texts have not."""
 MAX_RENDERED = 1 << 20
 CPU_SECONDS = 2
 WALL_SECONDS = 10.0
@@ -38,9 +40,6 @@ def render_template(text: str, values: Mapping[str, Any]) -> tuple[str, str]:
     except (subprocess.SubprocessError, OSError, ValueError):
         return "", "the template takes too much time or memory"
     return reply["text"], reply["error"]
-
-
-# ---------------------------------------------------------------- the guarded process
 
 
 def _serve() -> None:  # pragma: no cover - runs in the other process

@@ -1,15 +1,11 @@
-"""The guide server: the declared tools under their prefix, and the documents as resources.
-
-A tool's arguments are checked by its own model alone, and every answer is a `Result` as JSON.
-"""
+"""The guide server: the declared tools under their prefix, and the documents as resources."""
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Callable, Mapping
-from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from typing import Any
 
 # Its rich log handler can block the whole server on a long text; it must be off before the import.
 os.environ.setdefault("FASTMCP_ENABLE_RICH_LOGGING", "false")
@@ -19,103 +15,99 @@ os.environ.setdefault("FASTMCP_LOG_LEVEL", "WARNING")
 import anyio.to_thread
 from fastmcp import FastMCP
 from fastmcp.exceptions import ResourceError
-from fastmcp.tools import Tool, ToolResult
-from mcp_types import ToolAnnotations
-from pydantic import Field
-from pydantic.json_schema import SkipJsonSchema
+from fastmcp.resources import Resource
+from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+from fastmcp.server.providers import Provider
+from mcp_types import ResourceListChangedNotification
+from pydantic import AnyUrl
 
-from mcp_core import ExtMcpToolDecorator, Result, ToolArguments, arguments_model, validated
-from mcp_guide.document import GuideError
+from mcp_core import ExtMcpToolDecorator, ToolArguments
+from mcp_core.typed_tools import TypedTools
+from mcp_guide import tools
+from mcp_guide.document import DocumentInfo, answer
+from mcp_guide.folder import Key
 from mcp_guide.store import GuideEnvironment, Store
-from mcp_guide.tools import import_tools
 
-INSTRUCTIONS = (
-    "Documents that say how to work in this project. "
-    "List or search them before you start on a task, and read those that fit."
-)
+INSTRUCTIONS = "Documents that say how to work in this project. Before a task, get those that fit, or search them."
+MAX_TITLES, MAX_TITLE = 40, 80
 
 
 async def build_server(environment: GuideEnvironment) -> FastMCP:
-    """Return a server with every tool that is declared and not yet registered elsewhere."""
-    import_tools(include_examples=environment.include_examples)
-    return server_with(await ToolArguments.get_declared_tools())
+    """Return a server with every tool of the guide that is declared and not yet registered elsewhere."""
+    tools.import_tools(include_examples=environment.include_examples)
+    return server_with(await ToolArguments.get_declared_tools(tools.__name__))
 
 
 def server_with(declared: Mapping[str, Callable[..., Any]]) -> FastMCP:
     """Return a server that offers the *declared* tools and the documents."""
-    server = FastMCP("guide", INSTRUCTIONS, version=_version(), mask_error_details=True, on_duplicate="error")
+    server = FastMCP("guide", _instructions(), version=version("onetool-run"), mask_error_details=True)
     decorator = ExtMcpToolDecorator(TypedTools(server))
     for name, function in declared.items():
-        decorator.tool(name=name, description=ToolArguments.build_tool_description(function))(function)
-    server.resource("guide://{category}/{name}", mime_type="text/markdown", description="One document")(_document)
+        # Without the schemas of results: they would make the definitions half as long again.
+        described = ToolArguments.build_tool_description(function)
+        decorator.tool(name=name, description=described, output_schema=None)(function)
+    server.resource("guide://{category}/{name}", mime_type="text/markdown", description="One document")(_text_of)
+    server.add_provider(DocumentResources())
+    server.add_middleware(ChangesTold())
     return server
 
 
-def _document(category: str, name: str) -> str:
-    try:
-        return Store.of(GuideEnvironment.read()).get(category, name)["text"]
-    except GuideError as error:
-        raise ResourceError(f"{error.error}. {error.instruction}") from None
+def _instructions() -> str:
+    found = _known()
+    lines = [f"- {info['category']}/{info['name']}: {info['title'][:MAX_TITLE]}" for info in found[:MAX_TITLES]]
+    more = [f"- and {len(found) - MAX_TITLES} more"] if len(found) > MAX_TITLES else []
+    return "\n".join([INSTRUCTIONS, *lines, *more])
 
 
-def _version() -> str:
-    try:
-        return version("onetool-run")
-    except PackageNotFoundError:
-        return "0"
+def _known() -> Sequence[DocumentInfo]:
+    listing = answer(lambda: Store.here().documents())
+    return listing.unwrap()["documents"] if listing.success else ()
 
 
-# ---------------------------------------------------------------- typed tools
+def _keys() -> list[Key]:
+    return answer(lambda: Store.here().keys()).value or []
 
 
-class TypedTool(Tool):
-    """Answers every call with a result as JSON, also one whose arguments are wrong or whose function raises."""
+def _text_of(category: str, name: str) -> str:
+    found = answer(lambda: Store.here().render(name, category, {}))
+    if not found.success:
+        raise ResourceError(f"{found.error}. {found.instruction}")
+    return found.unwrap()["text"]
 
-    function: Annotated[SkipJsonSchema[Callable[..., Any]], Field(exclude=True)]
-    model: Annotated[SkipJsonSchema[type[ToolArguments]], Field(exclude=True)]
 
-    async def run(self, arguments: dict[str, Any]) -> ToolResult:
-        """Return the tool's result; ``is_error`` says whether it is a failure."""
-        checked = validated(self.model, arguments)
-        result = await self._carry_out(checked.unwrap()) if checked.success else checked
-        return ToolResult(content=result.to_json_str(), is_error=not result.success)
+class DocumentResources(Provider):
+    """Lists the documents that there are at the moment; they are read by their template."""
 
-    async def _carry_out(self, arguments: ToolArguments) -> Result[Any]:
-        try:
-            if inspect.iscoroutinefunction(self.function):
-                return cast("Result[Any]", await self.function(arguments))
-            return await anyio.to_thread.run_sync(self.function, arguments, abandon_on_cancel=True)
-        except Exception as error:  # noqa: BLE001 - a tool is other people's code
-            return Result.failure(
-                f"{self.name} failed", "internal_error", exception=error, instruction="Tell the user."
+    async def _list_resources(self) -> Sequence[Resource]:
+        return [
+            Resource(
+                uri=AnyUrl(f"guide://{info['category']}/{info['name']}"),
+                name=f"{info['category']}/{info['name']}",
+                title=info["title"],
+                description=info["description"] or None,
+                mime_type="text/markdown",
             )
+            for info in await anyio.to_thread.run_sync(_known)
+        ]
+
+    async def _get_resource(self, uri: str, version: object = None) -> None:
+        return None
 
 
-class TypedTools:
-    """What registers typed functions at a FastMCP server, with the schemas of their models."""
+class ChangesTold(Middleware):
+    """Tells a client whose call finds that documents have come or gone since they were listed."""
 
-    def __init__(self, server: FastMCP) -> None:
-        """Register at *server*."""
-        self._server = server
+    def __init__(self) -> None:
+        self._listed: list[Key] | None = None
 
-    def tool(self, *, name: str, description: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Return a decorator that registers a typed function."""
+    async def on_list_resources(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        self._listed = await anyio.to_thread.run_sync(_keys)
+        return await call_next(context)
 
-        def register(function: Callable[..., Any]) -> Callable[..., Any]:
-            model = arguments_model(function)
-            if model is None:
-                raise TypeError(f"{name} must have one parameter, annotated with a model of ToolArguments")
-            hints = ToolAnnotations(read_only_hint=model.read_only, destructive_hint=model.consent_word() is not None)
-            self._server.add_tool(
-                TypedTool(
-                    name=name,
-                    description=description,
-                    parameters=model.model_json_schema(),
-                    annotations=hints,
-                    function=function,
-                    model=model,
-                )
-            )
-            return function
-
-        return register
+    async def on_call_tool(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        result = await call_next(context)
+        now = await anyio.to_thread.run_sync(_keys) if self._listed is not None else None
+        if now != self._listed and context.fastmcp_context is not None:
+            self._listed = now
+            await context.fastmcp_context.send_notification(ResourceListChangedNotification())
+        return result

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self, TypedDict
+from typing import Any, Self, TypedDict
 
-from mcp_guide.document import Document, DocumentInfo, Folder, GuideError, compose, info_of
+from mcp_guide.document import Document, DocumentInfo, GuideError, compose, info_of
+from mcp_guide.folder import Folder, Key
+from mcp_guide.project_facts import facts_of
+from mcp_guide.renderer import MARKS, render_template
+from ot.introspect.search_index import Field, Rule, SearchIndex
+from ot.introspect.search_words import words_of
 
 FOLDER = ".guide"
 PROJECT, USER, EXAMPLES = "MCP_GUIDE_PROJECT", "MCP_GUIDE_USER_DIR", "MCP_INCLUDE_EXAMPLE_TOOLS"
 HOST_DIRECTORY = "OT_CWD"
 """Where OneTool works, if not in the working directory of its process; as its pack the guide works there, too."""
-MAX_SEARCHED_BYTES = 32 << 20
+
+# How much a word counts there, and how many words there usually are.
+NAMES: Rule = (8.0, 4)
+SENTENCE: Rule = (7.0, 12)
+TEXT: Rule = (2.0, 300)
+LEAST = 0.3
+"""What scores less than this share of the best is noise."""
+MAX_SEARCHED = 2_000_000
+"""So many characters of all texts are searched, of each its first ones."""
 MAX_LINES = 3
 MAX_LINE = 200
 
@@ -42,32 +55,20 @@ def _path(text: str) -> Path:
     return Path(os.path.expanduser(text)).absolute()  # noqa: PTH111 - as above
 
 
-class Category(TypedDict):
-    """A category and how many documents it has."""
+class Listing(TypedDict):
+    """What there is, and the files that are no documents, with the reason."""
 
+    documents: list[DocumentInfo]
+    skipped: list[str]
+
+
+class FoundDocument(TypedDict):
+    """A document that was found, and its first lines that fit."""
+
+    category: str
     name: str
-    documents: int
-
-
-class FoundDocument(DocumentInfo):
-    """What a listing says of a document that was found, and the first lines that fit."""
-
+    title: str
     lines: list[str]
-
-
-class Saved(TypedDict):
-    """What became of a document."""
-
-    category: str
-    name: str
-    created: bool
-
-
-class Removed(TypedDict):
-    """Which document is gone."""
-
-    category: str
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,106 +84,103 @@ class Store:
         own = Folder(environment.project / FOLDER, "project", within=environment.project)
         return cls(own, Folder(environment.user, "user"))
 
-    def categories(self) -> list[Category]:
-        """Return all categories that have documents."""
-        names = sorted({*self.project.categories(), *self.user.categories()})
-        counted: list[Category] = [{"name": name, "documents": len(self._sources(name))} for name in names]
-        return [category for category in counted if category["documents"]]
+    @classmethod
+    def here(cls) -> Self:
+        """Return the store that the environment of the process names at the moment."""
+        return cls.of(GuideEnvironment.read())
 
-    def documents(self, category: str | None = None) -> list[DocumentInfo]:
-        """Return what is known of all documents, or of those of a category.
+    def keys(self) -> list[Key]:
+        """Return category and name of every document, in order."""
+        return sorted({**self.user.listed()[0], **self.project.listed()[0]})
 
-        Raises:
-            GuideError: There is no such category.
-        """
-        if category is not None:
-            self._require(category)
-        return [info_of(document) for document in self._all(category)]
+    def documents(self, category: str | None = None) -> Listing:
+        """Return what is known of all documents, or of those of a category."""
+        found, skipped = self._read_all(category)
+        return {"documents": [info_of(document) for document in found], "skipped": skipped}
 
-    def get(self, category: str, name: str) -> Document:
-        """Return a document.
-
-        Raises:
-            GuideError: There is none; the error names what there is.
-        """
-        found = self.project.get(category, name) or self.user.get(category, name)
-        if found is None:
-            self._require(category)
-            raise _missing(f"there is no document {name!r} in {category}", [*self._sources(category)])
+    def get(self, name: str, category: str | None = None) -> Document:
+        """Return a document; without a *category* the only one of that name."""
+        categories = [key[0] for key in self.keys() if key[1] == name] if category is None else [category]
+        if len(categories) > 1:
+            raise GuideError(f"{name!r} is in {', '.join(categories)}", "ambiguous", "Pass the category, too.")
+        chosen = categories[0] if categories else None
+        found = None if chosen is None else self.project.get(chosen, name) or self.user.get(chosen, name)
+        if not found:
+            names = [key[1] if category else "/".join(key) for key in self._keys_of(category)]
+            raise _missing(f"there is no document {name!r}" + (f" in {category}" if category else ""), names)
         return found
 
+    def render(self, name: str, category: str | None, values: Mapping[str, Any]) -> Document:
+        """Return a document with the project's facts and *values* filled in, if it is a template that can be."""
+        document = self.get(name, category)
+        if any(mark in document["text"] for mark in MARKS):
+            facts = facts_of(self.project.within or self.project.root)
+            text, error = render_template(document["text"], {"project": facts, "values": values})
+            return {**document, "unrendered": error} if error else {**document, "text": text}
+        return document
+
     def search(self, query: str, category: str | None, limit: int) -> list[FoundDocument]:
-        """Return the documents that hold every word of *query*, those with more of them first."""
-        words = query.casefold().split()
-        if category is not None:
-            self._require(category)
-        scored = [(score, document) for document in self._all(category) if (score := _score(document, words))]
-        best = sorted(scored, key=lambda found: (-found[0], found[1]["category"], found[1]["name"]))
-        return [{**info_of(document), "lines": _lines(document, words)} for _, document in best[:limit]]
+        """Return the documents that fit the words of *query*, the best first."""
+        documents, _ = self._read_all(category)
+        most = MAX_SEARCHED // max(1, len(documents))
+        index = SearchIndex([found["name"] for found in documents], [_fields(found, most) for found in documents])
+        hits = index.find(query).hits
+        words = set(words_of(query))
+        best = [documents[place] for place, score in hits[:limit] if score >= hits[0][1] * LEAST]
+        return [
+            {"category": one["category"], "name": one["name"], "title": one["title"], "lines": _lines(one, words)}
+            for one in best
+        ]
 
     def create(
         self, category: str, name: str, text: str, *, title: str, description: str, tags: Sequence[str], replace: bool
-    ) -> Saved:
-        """Write a document of the project.
+    ) -> str:
+        """Write a document of the project and return what became of it."""
+        new = self.project.put(category, name, compose(title, description, tags, text), replace=replace)
+        return "created" if new else "replaced"
 
-        Raises:
-            GuideError: It may not be written; the error says why.
-        """
-        content = compose(title, description, tags, text)
-        return {
-            "category": category,
-            "name": name,
-            "created": self.project.put(category, name, content, replace=replace),
-        }
-
-    def remove(self, category: str, name: str) -> Removed:
-        """Remove a document of the project.
-
-        Raises:
-            GuideError: The project has none of this name.
-        """
+    def remove(self, category: str, name: str) -> str:
+        """Remove a document of the project and return what became of it."""
         if not self.project.remove(category, name):
-            raise _missing(f"the project has no document {name!r} in {category}", self.project.names(category))
-        return {"category": category, "name": name}
+            names = [key[1] for key in self.project.listed()[0] if key[0] == category]
+            raise _missing(f"the project has no document {name!r} in {category}", names)
+        return "removed"
 
-    def _sources(self, category: str) -> dict[str, Folder]:
-        """Return the folder of every document of a category, by name."""
-        both = [(name, folder) for folder in (self.user, self.project) for name in folder.names(category)]
-        return dict(sorted(dict(both).items()))
+    def _keys_of(self, category: str | None) -> list[Key]:
+        keys = self.keys()
+        chosen = [key for key in keys if category in (None, key[0])]
+        if category is not None and not chosen:
+            raise _missing(f"there is no category {category[:80]!r}", [key[0] for key in keys])
+        return chosen
 
-    def _all(self, category: str | None) -> Iterator[Document]:
-        left = MAX_SEARCHED_BYTES
-        for chosen in [category] if category else [found["name"] for found in self.categories()]:
-            for name, folder in self._sources(chosen).items():
-                document = _readable(folder, chosen, name)
-                if document and (left := left - len(document["text"])) >= 0:
-                    yield document
-
-    def _require(self, category: str) -> None:
-        names = [found["name"] for found in self.categories()]
-        if category not in names:
-            raise _missing(f"there is no category {category[:80]!r}", names)
-
-
-def _readable(folder: Folder, category: str, name: str) -> Document | None:
-    try:
-        return folder.get(category, name)
-    except GuideError:
-        return None  # one bad file must not hide the others; asked for by name it says what is wrong
+    def _read_all(self, category: str | None) -> tuple[list[Document], list[str]]:
+        """Return the documents that can be read, and what was skipped: one bad file must not hide the others."""
+        self._keys_of(category)
+        found: dict[Key, Document] = {}
+        skipped: list[str] = []
+        for folder in (self.user, self.project):
+            files, left_out = folder.listed()
+            skipped += left_out
+            for key in files if category is None else [key for key in files if key[0] == category]:
+                try:
+                    found[key] = folder.read(*key, files[key])
+                except GuideError as error:
+                    skipped.append(f"{folder.source}: {error.error}")
+        return [found[key] for key in sorted(found)], skipped
 
 
-def _missing(error: str, names: Sequence[str]) -> GuideError:
-    shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
-    return GuideError(error, "not_found", f"There are: {shown}." if names else "There are none yet.")
+def _missing(error: str, names: Iterable[str]) -> GuideError:
+    known = sorted(set(names))
+    shown = ", ".join(known[:20]) + (f" and {len(known) - 20} more" if len(known) > 20 else "")
+    return GuideError(error, "not_found", f"There are: {shown}." if known else "There are none yet.")
 
 
-def _score(document: Document, words: Sequence[str]) -> int:
-    head = " ".join([document["category"], document["name"], document["title"], *document["tags"]]).casefold()
-    text = f"{document['description']}\n{document['text']}".casefold()
-    counts = [10 * head.count(word) + text.count(word) for word in words]
-    return sum(counts) if all(counts) else 0
+def _fields(document: Document, most: int) -> tuple[Field, ...]:
+    names = " ".join([document["name"], document["category"], *document["tags"]])
+    said = f"{document['title']}. {document['description']}"
+    return Field(names, *NAMES), Field(said, *SENTENCE), Field(document["text"][:most], *TEXT)
 
 
-def _lines(document: Document, words: Sequence[str]) -> list[str]:
-    fitting = (line.strip() for line in document["text"].splitlines() if any(word in line.casefold() for word in words))
+def _lines(document: Document, words: set[str]) -> list[str]:
+    fitting = (line.strip() for line in document["text"].splitlines() if not words.isdisjoint(words_of(line)))
     return [line[:MAX_LINE] for line, _ in zip(fitting, range(MAX_LINES), strict=False)]

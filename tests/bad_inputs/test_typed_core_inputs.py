@@ -14,7 +14,7 @@ from mcp import Client, MCPError
 from bad_inputs.bad_inputs_corpus import Item, each_item
 from callers import ME
 from mcp_core import Result, ToolArguments, program_function, validated
-from mcp_guide.server import TypedTools
+from mcp_core.typed_tools import TypedTools
 from ot.errors import InvalidArguments, ToolError, ToolFailed, UnknownTool
 from ot.execution.backends.backend import CallContext
 from ot.execution.backends.in_process import InProcessBackend
@@ -114,8 +114,10 @@ async def test_one_name_twice_is_replaced_by_its_own_module_and_refused_to_anoth
         ToolArguments.declare(first)
         ToolArguments.declare(second)
         assert "is declared again and replaced" in caplog.text
-        with pytest.raises(ValueError, match="declares the tool 'same'"):
-            ToolArguments.declare(FunctionType(same.__code__, {"__name__": "elsewhere"}, "same"))
+        other = ToolArguments.declare(FunctionType(same.__code__, {"__name__": "elsewhere"}, "same"))
+        with pytest.raises(ValueError, match="and elsewhere declare a tool 'same'"):
+            await ToolArguments.get_declared_tools()
+        assert await ToolArguments.get_declared_tools("elsewhere") == {"same": other}
         assert await ToolArguments.get_declared_tools() == {"same": second}
     finally:
         for tool in before.values():

@@ -155,18 +155,18 @@ async def test_what_is_declared_while_tools_are_collected_waits_and_is_not_lost(
         ToolArguments.declare(named("late"))
         moved.set()
 
-    class Emptied(dict[str, Any]):
+    class Emptied(dict[tuple[str, str], Any]):
         """A collection that somebody adds to just before it is emptied, unless he has to wait."""
 
-        def clear(self) -> None:
+        def pop(self, *key: Any) -> Any:
             if not threads:
                 threads.append(threading.Thread(target=late))
                 threads[0].start()
                 assert moved.wait(10)
-            super().clear()
+            return super().pop(*key)
 
     monkeypatch.setattr(ToolArguments, "_lock", WatchedLock(moved))
-    monkeypatch.setattr(ToolArguments, "_declared", Emptied({"early": repeat}))
+    monkeypatch.setattr(ToolArguments, "_declared", Emptied({(__name__, "early"): repeat}))
     first = await ToolArguments.get_declared_tools()
     threads[0].join(10)
     assert (list(first), list(await ToolArguments.get_declared_tools())) == (["early"], ["late"])
@@ -226,9 +226,19 @@ async def test_a_tool_declared_twice_takes_its_own_place_with_a_warning(
     with caplog.at_level(logging.WARNING):
         ToolArguments.declare(second)
     assert "the tool 'same' of" in caplog.text
-    with pytest.raises(ValueError, match=r"other\.place declares the tool 'same', which is that of"):
-        ToolArguments.declare(named("same", "other.place"))
     assert await ToolArguments.get_declared_tools() == {"same": second}
+
+
+async def test_modules_may_declare_one_name_and_a_server_collects_those_of_its_own_package() -> None:
+    mine, theirs, apart = named("same", "a.mine"), named("same", "b.theirs"), named("same", "ab")
+    for tool in (mine, theirs, apart):
+        ToolArguments.declare(tool)
+    with pytest.raises(ValueError, match=r"both a\.mine and b\.theirs declare a tool 'same': collect one package"):
+        await ToolArguments.get_declared_tools()
+    assert await ToolArguments.get_declared_tools("a") == {"same": mine}
+    assert await ToolArguments.get_declared_tools("a") == {}
+    assert await ToolArguments.get_declared_tools("b.theirs") == {"same": theirs}
+    assert await ToolArguments.get_declared_tools() == {"same": apart}
 
 
 def test_the_model_is_the_annotation_of_the_only_parameter() -> None:

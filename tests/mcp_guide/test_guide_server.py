@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fastmcp import Client as FastClient
+from fastmcp.client.messages import MessageHandler
 from mcp import Client, MCPError
 
 from guide_process import COMMAND, ERAS, answer_of, guide_client
@@ -24,7 +28,7 @@ from mcp_wire import WireServer
 
 pytestmark = pytest.mark.anyio
 
-NAMES = ["categories", "create", "documents", "get", "project", "remove", "render", "search"]
+NAMES = ["create", "documents", "get", "remove", "search"]
 
 
 @pytest.fixture(params=ERAS)
@@ -49,12 +53,10 @@ async def test_every_declared_tool_is_offered_with_its_whole_description(client:
     listed = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert sorted(listed) == [f"guide_{name}" for name in NAMES]
     search, create = listed["guide_search"], listed["guide_create"]
-    assert "- `limit` (`int`, optional, default `10`): How many documents to return at most" in (
-        search.description or ""
-    )
+    assert "- `limit` (`int`, optional, default `10`)" in (search.description or "")
     assert "REQUIRES EXPLICIT USER INSTRUCTION" in (create.description or "")
     assert "REQUIRES" not in (search.description or "")
-    assert search.input_schema["properties"]["query"]["description"] == "Words that must all occur"
+    assert search.input_schema["properties"]["query"]["description"] == "Words of the task"
     assert (search.input_schema["required"], search.input_schema["additionalProperties"]) == (["query"], False)
     assert create.annotations
     assert search.annotations
@@ -62,19 +64,55 @@ async def test_every_declared_tool_is_offered_with_its_whole_description(client:
     assert (search.annotations.destructive_hint, search.annotations.read_only_hint) == (False, True)
 
 
-async def test_documents_are_listed_read_searched_and_rendered(client: Client) -> None:
-    failed, found = await answer_of(client, "guide_categories", None)
-    assert (failed, found["value"][1]) == (False, {"name": "style", "documents": 1})
+async def test_documents_are_listed_read_with_facts_and_searched(client: Client) -> None:
+    failed, found = await answer_of(client, "guide_documents", None)
+    assert (failed, [info["category"] for info in found["value"]["documents"]]) == (False, ["git", "style"])
     _, found = await answer_of(client, "guide_documents", {"category": "git"})
-    assert [document["title"] for document in found["value"]] == ["How to commit"]
-    _, found = await answer_of(client, "guide_get", {"category": "style", "name": "python"})
-    assert "{{ project.name | length }}" in found["value"]["text"]
-    _, found = await answer_of(client, "guide_search", {"query": "brief", "limit": 1})
-    assert [hit["name"] for hit in found["value"]] == ["python"]
-    _, found = await answer_of(client, "guide_render", {"category": "style", "name": "python"})
-    assert found["value"].startswith("# Python\nLines have at most 4 letters.")
-    _, found = await answer_of(client, "guide_project", {})
-    assert found["value"]["name"] == "shop"
+    assert [document["title"] for document in found["value"]["documents"]] == ["How to commit"]
+    _, found = await answer_of(client, "guide_get", {"name": "python"})
+    assert found["value"]["text"].startswith("# Python\nLines have at most 4 letters.")
+    _, found = await answer_of(client, "guide_search", {"query": "how do I commit?", "limit": 1})
+    assert [hit["name"] for hit in found["value"]] == ["commits"]
+
+
+async def test_definitions_are_short(client: Client) -> None:
+    tools = [
+        tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in (await client.list_tools()).tools
+    ]
+    assert len(json.dumps(tools)) < 4800
+
+
+async def test_titles_are_announced_and_resources_listed(client: Client) -> None:
+    assert "\n- git/commits: How to commit\n- style/python: Python style" in (client.instructions or "")
+    listed = (await client.list_resources()).resources
+    assert [(str(found.uri), found.title) for found in listed] == [
+        ("guide://git/commits", "How to commit"),
+        ("guide://style/python", "Python style"),
+    ]
+    assert listed[1].description == "How Python is written here."
+
+
+async def test_a_client_is_told_when_documents_have_come_or_gone(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    class Told(MessageHandler):
+        async def on_resource_list_changed(self, message: Any) -> None:
+            told.append(message.method)
+
+    monkeypatch.setenv(PREFIX, "")
+    server = server_with({"get": inspect.unwrap(TOOLS.get), "create": inspect.unwrap(TOOLS.create)})
+    async with FastClient(server, message_handler=Told()) as client:
+        document = {"category": "git", "name": "branches", "text": "x", "consent": "CREATE_DOCUMENT"}
+        await client.call_tool("create", document)
+        assert len(await client.list_resources()) == 3
+        await client.call_tool("get", {"name": "branches"})
+        assert told == []
+        (project / ".guide/git/branches.md").unlink()
+        await client.call_tool("get", {"name": "python"})
+        assert len(await client.list_resources()) == 2
+        assert told == ["notifications/resources/list_changed"]
 
 
 @pytest.mark.scenario("003-24")
@@ -88,7 +126,7 @@ async def test_a_document_is_created_and_removed_only_with_the_exact_word(client
     failed, found = await answer_of(
         client, "guide_create", document | {"text": "Tag it.", "consent": "CREATE_DOCUMENT"}
     )
-    assert (failed, found["value"]["created"]) == (False, True)
+    assert (failed, found["value"]) == (False, "created")
     assert (project / ".guide/how-to/release.md").read_text() == "Tag it."
     failed, found = await answer_of(client, "guide_create", document | {"text": "x", "consent": "CREATE_DOCUMENT"})
     assert (failed, found["error_type"]) == (True, "exists")
@@ -107,7 +145,7 @@ async def test_a_document_is_a_resource(client: Client) -> None:
     for uri in ("guide://git/nothing", "guide://git/..%2f..%2fetc", "guide://%2e%2e/passwd"):
         with pytest.raises(MCPError):
             await client.read_resource(uri)
-    assert (await answer_of(client, "guide_categories", {}))[0] is False
+    assert (await answer_of(client, "guide_documents", {}))[0] is False
 
 
 async def test_unknown_tools_and_failures_leave_the_server_alive(client: Client, project: Path) -> None:
@@ -129,7 +167,7 @@ async def test_the_command_serves_the_guide_over_its_pipes(project: Path, home: 
         failed, found = await answer_of(
             client, "guide_create", document | {"text": "Tag.", "consent": "CREATE_DOCUMENT"}
         )
-        assert (failed, found["value"]["created"]) == (False, True)
+        assert (failed, found["value"]) == (False, "created")
         assert (project / ".guide/how-to/release.md").read_text() == "Tag."
         (content,) = (await client.read_resource("guide://how-to/release")).contents
         assert getattr(content, "text", "") == "Tag."
@@ -223,11 +261,11 @@ def test_documentation_names_tools_without_prefix() -> None:
 def test_standard_output_holds_the_protocol_alone_and_calls_are_traced(project: Path, home: Path) -> None:
     environment = {"HOME": str(home), "MCP_GUIDE_LOG": "TRACE"}
     with WireServer.start([COMMAND], cwd=project, env=environment) as server:
-        reply = server.request("tools/call", {"name": "guide_categories", "arguments": {}})
+        reply = server.request("tools/call", {"name": "guide_documents", "arguments": {}})
         assert not reply.is_error
         for arguments in ([], "x", 1):
             assert server.request("tools/call", {"name": "guide_get", "arguments": arguments}).is_error
         assert server.stdout_junk == []
         log = server.stderr_text()
-    assert "TRACE mcp_core.tool_decorator: Tool called: guide_categories" in log
-    assert "DEBUG mcp_core.tool_decorator: Tool guide_categories completed successfully" in log
+    assert "TRACE mcp_core.tool_decorator: Tool called: guide_documents" in log
+    assert "DEBUG mcp_core.tool_decorator: Tool guide_documents completed successfully" in log

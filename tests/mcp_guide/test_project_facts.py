@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from mcp_core import program_function
+from mcp_guide import project_facts
+from mcp_guide.project_facts import facts_of
 from mcp_guide.renderer import render_template
-from mcp_guide.tools import tool_project
-from mcp_guide.tools.tool_project import facts_of, render
+from mcp_guide.tools.tool_document import get
 
 
 def fill(project: Path, files: dict[str, str]) -> Path:
@@ -51,19 +52,27 @@ def test_the_branch_of_a_worktree_is_found_and_a_strange_head_is_none(tmp_path: 
 
 def test_counting_ends_in_a_very_large_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path, {f"d{number}/{name}.py": "" for number in range(5) for name in "ab"})
-    monkeypatch.setattr(tool_project, "MAX_FILES", 6)
+    monkeypatch.setattr(project_facts, "MAX_FILES", 6)
     assert facts_of(tmp_path)["languages"] == [{"name": "Python", "files": 2}]
 
 
-def test_a_document_is_rendered_with_facts_and_values(project: Path) -> None:
+def test_a_document_is_read_with_facts_and_values_filled_in(project: Path) -> None:
     (project / ".guide/style/python.md").write_text("{{ project.name }} {{ values.who }}{% if 0 %}x{% endif %}\n")
-    assert program_function(render)(category="style", name="python", values={"who": "Ada"}) == "shop Ada\n"
+    assert program_function(get)(name="python", values={"who": "Ada"})["text"] == "shop Ada\n"
 
 
-def test_a_value_that_is_missing_is_named(project: Path) -> None:
-    (project / ".guide/style/python.md").write_text("{{ values.who }}")
-    with pytest.raises(Exception, match=r"template_error: style/python: UndefinedError: .* has no attribute 'who'"):
-        program_function(render)(category="style", name="python")
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{{ values.who }}", "has no attribute 'who'"),
+        ("run: ${{ secrets.KEY }}", "UndefinedError: 'secrets' is undefined"),
+    ],
+)
+def test_a_template_that_cannot_be_filled_in_is_read_as_it_is_and_says_why(project: Path, text: str, why: str) -> None:
+    (project / ".guide/style/python.md").write_text(text)
+    found = program_function(get)(name="python")
+    assert found["text"] == text
+    assert why in found["unrendered"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from mcp_guide import document
+from mcp_guide import folder
 from mcp_guide.document import MAX_BYTES, GuideError, answer, compose, read_document
 from mcp_guide.store import PROJECT, USER, GuideEnvironment, Store
 from pace import PATIENCE
@@ -23,16 +23,17 @@ def write(file: Path, text: str | bytes) -> Path:
 
 
 def create(store: Store, category: str, name: str, text: str = "text", *, replace: bool = False) -> bool:
-    return store.create(category, name, text, title="", description="", tags=(), replace=replace)["created"]
+    return store.create(category, name, text, title="", description="", tags=(), replace=replace) == "created"
 
 
 def test_categories_and_documents_of_project_and_user_are_one_list(store: Store) -> None:
-    assert store.categories() == [{"name": "git", "documents": 1}, {"name": "style", "documents": 1}]
-    assert [(d["category"], d["name"], d["title"], d["source"]) for d in store.documents()] == [
+    listing = store.documents()
+    assert listing["skipped"] == []
+    assert [(d["category"], d["name"], d["title"], d["source"]) for d in listing["documents"]] == [
         ("git", "commits", "How to commit", "user"),
         ("style", "python", "Python style", "project"),
     ]
-    assert store.documents("style") == [
+    assert store.documents("style")["documents"] == [
         {
             "category": "style",
             "name": "python",
@@ -45,17 +46,17 @@ def test_categories_and_documents_of_project_and_user_are_one_list(store: Store)
 
 
 def test_the_project_s_document_comes_before_the_user_s(store: Store, project: Path) -> None:
-    assert store.get("style", "python")["text"].startswith("# Python\n")
+    assert store.get("python", "style")["text"].startswith("# Python\n")
     (project / ".guide/style/python.md").unlink()
-    assert store.get("style", "python")["text"] == "the user's python"
+    assert store.get("python", "style")["text"] == "the user's python"
 
 
 def test_what_is_missing_is_told_with_what_there_is(store: Store) -> None:
     for error, instruction, work in [
-        ("there is no category 'x'", "There are: git, style.", lambda: store.get("x", "y")),
+        ("there is no category 'x'", "There are: git, style.", lambda: store.get("y", "x")),
         ("there is no category 'x'", "There are: git, style.", lambda: store.documents("x")),
         ("there is no category 'x'", "There are: git, style.", lambda: store.search("a", "x", 5)),
-        ("there is no document 'y' in style", "There are: python.", lambda: store.get("style", "y")),
+        ("there is no document 'y' in style", "There are: python.", lambda: store.get("y", "style")),
         ("the project has no document 'commits' in git", "There are none yet.", lambda: store.remove("git", "commits")),
     ]:
         with pytest.raises(GuideError) as caught:
@@ -67,13 +68,50 @@ def test_what_is_missing_is_told_with_what_there_is(store: Store) -> None:
         )
 
 
-def test_a_search_finds_every_word_and_puts_titles_first(store: Store, project: Path) -> None:
+def test_a_search_finds_by_any_word_of_a_task_and_puts_the_best_first(store: Store, project: Path) -> None:
     write(project / ".guide/style/shell.md", "Nothing about Python. Be brief.\n" * 2)
+    write(project / ".guide/how-to/release.md", "# Releasing\nTag it, then push.")
     assert [hit["name"] for hit in store.search("PYTHON brief", None, 10)] == ["python", "shell"]
     assert [hit["name"] for hit in store.search("python", "style", 1)] == ["python"]
-    assert store.search("python commit", None, 10) == []
+    assert [hit["name"] for hit in store.search("how do I release?", None, 1)] == ["release"]
+    assert [hit["name"] for hit in store.search("comit messages", None, 1)] == ["commits"]
+    assert store.search("zebra", None, 10) == []
     (hit,) = store.search("reason", None, 10)
     assert (hit["category"], hit["lines"]) == ("git", ["Small, with a reason."])
+
+
+def test_a_name_alone_is_enough_when_it_is_the_only_one(store: Store, project: Path) -> None:
+    assert store.get("commits")["category"] == "git"
+    write(project / ".guide/web/python.md", "x")
+    with pytest.raises(GuideError, match=r"ambiguous: 'python' is in style, web \(Pass the category, too\.\)"):
+        store.get("python")
+    with pytest.raises(
+        GuideError, match=r"there is no document 'x' \(There are: git/commits, style/python, web/python"
+    ):
+        store.get("x")
+
+
+def test_what_can_mean_one_thing_is_that_and_the_rest_is_named(store: Store, project: Path) -> None:
+    guide = project / ".guide"
+    write(guide / "Style/How to Test.MD", "---\ntags: python, tests\n---\n# Testing")
+    for file in ("top.md", "style/web/css.md", "style/naïve.md", "style/PYTHON.md", "notes.txt", ".hidden/x/y.md"):
+        write(guide / file, "x")
+    listing = store.documents("style")
+    assert [(d["name"], d["tags"]) for d in listing["documents"]] == [
+        ("how-to-test", ["python", "tests"]),
+        ("python", []),
+    ]
+    assert listing["skipped"] == [
+        "project: top.md (it should be <category>/<name>.md)",
+        "project: style/naïve.md (names should be small letters, digits, - and _)",
+        "project: style/python.md (PYTHON.md has the same name)",
+        "project: style/web/css.md (it should be <category>/<name>.md)",
+    ]
+    assert store.get("how-to-test")["title"] == "Testing"
+    assert create(store, "style", "how-to-test", "new", replace=True) is False
+    assert (guide / "Style/How to Test.MD").read_text() == "new"
+    assert store.remove("style", "how-to-test") == "removed"
+    assert not (guide / "Style").exists()
 
 
 @pytest.mark.parametrize(
@@ -100,8 +138,8 @@ def test_a_search_finds_every_word_and_puts_titles_first(store: Store, project: 
 )
 def test_a_name_cannot_be_a_path(store: Store, name: str) -> None:
     for work in (
-        lambda: store.get(name, "python"),
-        lambda: store.get("style", name),
+        lambda: store.get("python", name),
+        lambda: store.get(name, "style"),
         lambda: create(store, name, "x"),
         lambda: create(store, "style", name),
         lambda: store.remove("style", name),
@@ -114,8 +152,11 @@ def test_links_are_neither_read_nor_listed_nor_written(store: Store, project: Pa
     secret = write(tmp_path / "outside/secret.md", "secret")
     (project / ".guide/style/link.md").symlink_to(secret)
     (project / ".guide/linked").symlink_to(secret.parent)
-    assert [d["name"] for d in store.documents("style")] == ["python"]
-    assert [c["name"] for c in store.categories()] == ["git", "style"]
+    assert store.keys() == [("git", "commits"), ("style", "python")]
+    assert store.documents()["skipped"] == [
+        "project: linked (a link, or no file)",
+        "project: style/link.md (a link, or no file)",
+    ]
     for category, name in [("style", "link"), ("linked", "secret")]:
         assert store.project.get(category, name) is None
         with pytest.raises(GuideError, match="it leads elsewhere"):
@@ -131,7 +172,7 @@ def test_a_project_s_folder_that_leads_out_of_it_is_no_folder(tmp_path: Path, ho
     project.mkdir()
     (project / ".guide").symlink_to(tmp_path / "outside")
     store = Store.of(GuideEnvironment(project, home / ".guide"))
-    assert store.categories() == []
+    assert store.keys() == []
     assert store.project.get("style", "secret") is None
     with pytest.raises(GuideError, match="it leads elsewhere"):
         create(store, "style", "new")
@@ -141,7 +182,7 @@ def test_the_user_s_folder_may_be_a_link_as_those_who_keep_it_elsewhere_have_it(
     write(tmp_path / "dotfiles/style/mine.md", "mine")
     (tmp_path / "guide").symlink_to(tmp_path / "dotfiles")
     store = Store.of(GuideEnvironment(tmp_path / "project", tmp_path / "guide"))
-    assert store.get("style", "mine")["text"] == "mine"
+    assert store.get("mine", "style")["text"] == "mine"
 
 
 @pytest.mark.parametrize("folder", [".git", ".onetool", ".GIT"])
@@ -161,8 +202,8 @@ def test_a_document_is_written_as_it_is_read(store: Store, project: Path) -> Non
     saved = store.create(
         "how-to", "release", "---\nnot front matter\n", title="Release: 1", description="d", tags=["x"], replace=False
     )
-    assert saved == {"category": "how-to", "name": "release", "created": True}
-    assert store.get("how-to", "release") == {
+    assert saved == "created"
+    assert store.get("release", "how-to") == {
         "category": "how-to",
         "name": "release",
         "title": "Release: 1",
@@ -171,7 +212,7 @@ def test_a_document_is_written_as_it_is_read(store: Store, project: Path) -> Non
         "source": "project",
         "text": "---\nnot front matter\n",
     }
-    assert store.remove("how-to", "release") == {"category": "how-to", "name": "release"}
+    assert store.remove("how-to", "release") == "removed"
     assert sorted(path.name for path in project.rglob("*")) == [".guide", "python.md", "style"]
 
 
@@ -180,7 +221,7 @@ def test_a_document_is_replaced_only_when_that_is_said(store: Store) -> None:
     with pytest.raises(GuideError, match="style/new exists"):
         create(store, "style", "new", "two")
     assert create(store, "style", "new", "three", replace=True) is False
-    assert store.get("style", "new")["text"] == "three"
+    assert store.get("new", "style")["text"] == "three"
 
 
 def test_of_many_who_create_a_document_one_succeeds_and_nothing_is_left_over(store: Store, project: Path) -> None:
@@ -201,7 +242,7 @@ def test_of_many_who_create_a_document_one_succeeds_and_nothing_is_left_over(sto
     anyio.run(race)
     assert made.count(True) == 1
     assert [path.name for path in (project / ".guide/race").iterdir()] == ["same.md"]
-    assert len(set(store.get("race", "same")["text"])) == 1
+    assert len(set(store.get("same", "race")["text"])) == 1
 
 
 def test_sizes_are_bounded(store: Store, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,12 +251,17 @@ def test_sizes_are_bounded(store: Store, project: Path, monkeypatch: pytest.Monk
     write(project / ".guide/style/huge.md", b"x" * (MAX_BYTES + 1))
     write(project / ".guide/style/binary.md", b"\xff\xfe")
     with pytest.raises(GuideError, match="has more than"):
-        store.get("style", "huge")
+        store.get("huge", "style")
     with pytest.raises(GuideError, match="style/binary is not UTF-8"):
-        store.get("style", "binary")
-    assert [d["name"] for d in store.documents("style")] == ["python"]
-    monkeypatch.setattr(document, "MAX_DOCUMENTS", 3)
-    with pytest.raises(GuideError, match="style is full"):
+        store.get("binary", "style")
+    listing = store.documents("style")
+    assert [d["name"] for d in listing["documents"]] == ["python"]
+    assert listing["skipped"] == [
+        "project: style/binary is not UTF-8",
+        "project: style/huge has more than 262,144 bytes",
+    ]
+    monkeypatch.setattr(folder, "MAX_DOCUMENTS", 3)
+    with pytest.raises(GuideError, match="the guide is full"):
         create(store, "style", "fourth")
     assert not create(store, "style", "python", replace=True)
 
@@ -259,5 +305,5 @@ def test_an_unreachable_directory_is_a_result_without_paths(tmp_path: Path, monk
         raise PermissionError(13, "Permission denied", str(tmp_path))
 
     monkeypatch.setattr(os, "scandir", refuse)
-    result = answer(Store.of(GuideEnvironment(tmp_path, tmp_path / "user")).categories)
+    result = answer(Store.of(GuideEnvironment(tmp_path, tmp_path / "user")).keys)
     assert (result.error, result.error_type) == ("the documents cannot be reached: Permission denied", "io_error")

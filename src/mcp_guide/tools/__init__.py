@@ -8,8 +8,6 @@ from typing import ClassVar
 
 from mcp_core import ToolArguments
 
-EXAMPLE = "tool_example"
-
 
 class ReadingArguments(ToolArguments):
     """The arguments of a tool that changes nothing."""
@@ -20,5 +18,5 @@ class ReadingArguments(ToolArguments):
 def import_tools(*, include_examples: bool) -> None:
     """Import the modules ``tool_*``, which declares their tools; the example only when it is asked for."""
     for found in pkgutil.iter_modules(__path__):
-        if found.name.startswith("tool_") and (include_examples or found.name != EXAMPLE):
+        if found.name.startswith("tool_") and (include_examples or found.name != "tool_example"):
             import_module(f"{__name__}.{found.name}")

@@ -9,8 +9,6 @@ from mcp_guide.tools import ReadingArguments
 
 
 class GreetArguments(ReadingArguments):
-    """Whom to greet."""
-
     name: str = Field(min_length=1, max_length=100, description="Whom to greet")
 
 

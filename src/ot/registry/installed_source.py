@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ot.errors import ToolUnavailable
+from ot.registry.schema_types import python_type
 from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_loader import read_pack_file, tools_of_functions
 from ot.registry.tool_registry import Pack
@@ -108,18 +109,19 @@ def _as_called(tool: Tool) -> str:
 
 def _typed(tool: Tool, function: Callable[..., Any]) -> Tool:
     """Return the tool with what the argument model of *function* says, if it has one."""
-    from mcp_core import arguments_model  # noqa: PLC0415 - pydantic's models are needed by these packs alone
+    from mcp_core import arguments_model, returned_schema  # noqa: PLC0415 - these packs alone need pydantic's models
 
     model = arguments_model(function)
     if model is None:
         return tool
     schema, needs_consent = model.model_json_schema(), model.consent_word() is not None
+    returned = returned_schema(function)
     head, gap, rest = tool.doc.partition("\n\n")
     return replace(
         tool,
         doc=f"{head} REQUIRES EXPLICIT USER INSTRUCTION.{gap}{rest}" if needs_consent else tool.doc,
         parameters=tuple(_described(parameter, schema) for parameter in tool.parameters),
-        returns=_short(tool.returns),
+        returns=python_type(returned) if returned else _short(tool.returns),
         destructive=needs_consent,
         read_only=model.read_only,
         input_schema=schema,
@@ -128,7 +130,9 @@ def _typed(tool: Tool, function: Callable[..., Any]) -> Tool:
 
 def _described(parameter: Parameter, schema: dict[str, Any]) -> Parameter:
     described: dict[str, Any] = schema["properties"].get(parameter.name, {})
-    return replace(parameter, annotation=_short(parameter.annotation), description=described.get("description", ""))
+    # A class of the pack's own is nothing that a program could make; its keys or choices are.
+    kind = python_type(described, schema) if "$ref" in str(described) else _short(parameter.annotation)
+    return replace(parameter, annotation=kind, description=described.get("description", ""))
 
 
 def _short(annotation: str) -> str:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ot.introspect import search
-from ot.introspect.search import Field, SearchIndex
+from ot.introspect import search_index
+from ot.introspect.search_index import Field, SearchIndex
 
 DOCUMENTS = {
     "web.fetch": "Get one page of the internet.",
@@ -111,5 +111,5 @@ def test_an_index_of_nothing_finds_nothing() -> None:
 def test_what_is_found_among_the_best_is_what_would_be_found_among_all(monkeypatch: pytest.MonkeyPatch) -> None:
     documents = {f"p{n}.get_{word}": f"Get a {word}." for n in range(30) for word in ("page", "issue", "file")}
     all_of_them = found("get the issue of p7", documents)
-    monkeypatch.setattr(search, "CANDIDATES", 20)
+    monkeypatch.setattr(search_index, "CANDIDATES", 20)
     assert found("get the issue of p7", documents)[:1] == all_of_them[:1] == ["p7.get_issue"]
