@@ -1,6 +1,8 @@
 """Lets a model behind an OpenAI-compatible address solve the tasks of tasks.yaml in four ways.
 
-    python benchmarks/bench_model.py --url http://127.0.0.1:8000/v1 --model NAME [--set 0] [--repeat 3] [--json FILE]
+    python benchmarks/bench_model.py --url http://127.0.0.1:8000/v1 --model NAME [--set 0] [--repeat 3] attempts.jsonl
+
+Every attempt is added to the file as soon as it has ended, and the table is that of all attempts in it.
 
 For models that `onetool chat` reaches, `onetool bench tasks.yaml --model NAME` does the same over your own servers.
 """
@@ -13,13 +15,15 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import httpx2
 
-from ot.bench.model_solver import Attempt, ModelSolver, OpenModel, summary
+from ot.bench.model_solver import Attempt, ModelSolver, summary
+from ot.bench.suite import BenchTask
+from ot.bench.ways import WAYS, Way
 from ot.chat.chat_client import Message, Say, ToolCall, Turn, Usage
 from ot.chat.chat_tools import ToolAnswer
 from ot.config.models import Chat
@@ -94,10 +98,24 @@ def _call(call: dict[str, Any]) -> ToolCall:
         return ToolCall(call["id"], function["name"], None, "the arguments are not a whole JSON object")
 
 
-async def attempts(open_model: OpenModel, number: int, repeat: int, chat: Chat) -> list[Attempt]:
-    """Return how a model did over one of the sets."""
+@dataclass(frozen=True)
+class KeepingSolver(ModelSolver):
+    """Adds every attempt to *file*: a slow model's night is not lost with its last hour."""
+
+    file: Path
+
+    async def attempt(self, task: BenchTask, way: Way) -> Attempt:
+        """Return how one try went."""
+        found = await super().attempt(task, way)
+        with self.file.open("a") as kept:
+            print(json.dumps(asdict(found)), file=kept)
+        return found
+
+
+async def ask(solver: ModelSolver, number: int, ways: Sequence[str], repeat: int) -> None:
+    """Let a model solve the tasks of one of the sets."""
     async with opened(SETS[number]) as (bench, suite):
-        return await bench.ask(suite, ModelSolver(open_model, chat), repeat)
+        await replace(bench, ways=[way for way in bench.ways if way.name in ways]).ask(suite, solver, repeat)
 
 
 def line(row: dict[str, Any]) -> str:
@@ -120,17 +138,16 @@ def main() -> None:
     parser.add_argument(
         "--first-call", action="store_true", help="begin with a call of the first tool: for tiny models"
     )
-    parser.add_argument("--json", type=Path, help="write every attempt into this file")
+    parser.add_argument("--ways", default=",".join(WAYS))
+    parser.add_argument("file", type=Path)
     given = parser.parse_args()
-    chat = Chat(turns=given.turns, seconds=600)
 
     def open_model(system: str) -> CompletionsClient:
         return CompletionsClient(given.url, given.model, system, first_call=given.first_call)
 
-    found = asyncio.run(attempts(open_model, given.set, given.repeat, chat))
-    if given.json:
-        given.json.write_text(json.dumps([asdict(attempt) for attempt in found], indent=1))
-    for row in summary(found):
+    solver = KeepingSolver(open_model, Chat(turns=given.turns, seconds=600), given.file)
+    asyncio.run(ask(solver, given.set, given.ways.split(","), given.repeat))
+    for row in summary([Attempt(**json.loads(kept)) for kept in given.file.read_text().splitlines()]):
         print(line(row))
 
 
