@@ -7,9 +7,11 @@ from collections.abc import Callable
 
 from ot.errors import (
     InvalidSyntax,
+    LimitExceeded,
     OneToolError,
     ProgramFailed,
     ServerUnavailable,
+    ToolError,
     ToolFailed,
     UnknownPack,
 )
@@ -69,6 +71,16 @@ def failure_text(
     if isinstance(error, ServerUnavailable):
         return f"service unavailable: {error}"
     return f"{type(error).__name__}: {error}"
+
+
+def failure_cause(error: OneToolError, call: ToolError | None) -> str:
+    """Return what *error* came from, in one word; a program sees *call*, which failed, as an exception of Python's."""
+    if isinstance(error, ProgramFailed):
+        said = call.message if isinstance(call, ToolFailed) else str(call)
+        if call is None or said not in error.message:
+            return error.kind
+        return call.kind if isinstance(call, ToolFailed) else type(call).__name__
+    return error.limit if isinstance(error, LimitExceeded) else type(error).__name__
 
 
 def _with_line(head: str, line: int | None, source: str, hint: str) -> str:

@@ -11,8 +11,7 @@ from typing import Any
 class Reply:
     """The texts of an answer, whether it is a failure, and what is to be known about the run.
 
-    ``blocks`` are content that is no text (images, audio, resources), as MCP writes it. ``cause`` names what a failure
-    came from: the error of a call, the exception that left the program, or the limit that it used up.
+    ``blocks`` are content that is no text (images, audio, resources), as MCP writes it.
     """
 
     texts: tuple[str, ...]
@@ -20,3 +19,4 @@ class Reply:
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
     blocks: tuple[Mapping[str, Any], ...] = ()
     cause: str = ""
+    """What a failure came from: the error of a call, the exception that left the program, or the limit it used up."""

@@ -14,7 +14,7 @@ from typing import Any
 import anyio.to_thread
 
 from ot.config.models import Limits, Security
-from ot.errors import LimitExceeded, OneToolError, ProgramFailed, RunError, ToolError, ToolFailed
+from ot.errors import LimitExceeded, OneToolError, ProgramFailed, RunError
 from ot.execution.caller import Caller
 from ot.execution.consent import RunConsent
 from ot.execution.deadline import Deadline
@@ -27,7 +27,7 @@ from ot.registry.tool import Tool
 from ot.registry.tool_loader import loaded_tool
 from ot.runtime.aliases import expand_aliases
 from ot.runtime.engines.engine import NO_VALUE, Engine, Outcome
-from ot.runtime.failure_text import failure_text
+from ot.runtime.failure_text import failure_cause, failure_text
 from ot.runtime.fence_processor import strip_fences
 from ot.runtime.out_of_reach import out_of_reach
 from ot.runtime.pack_proxy import PackProxy, TellProgress
@@ -344,7 +344,7 @@ class Runner:
         printed = error.printed if isinstance(error, RunError) else ""
         texts = [*await self._printed(printed, trail, asked), await self._finish.text(text, asked)]
         reply = await self._reply(texts, trail, asked, type(error).__name__)
-        return replace(reply, cause=_cause(error, trail.packs.failed if trail.packs else None))
+        return replace(reply, cause=failure_cause(error, trail.packs.failed if trail.packs else None))
 
     async def _instead(self, error: OneToolError, program: Program | None) -> str:
         """Return what to use for what a program tried to reach and cannot; nothing for any other failure."""
@@ -362,13 +362,3 @@ class Runner:
         meta: dict[str, Any] = {"engine": self.engine.name, "run": trail.run_id}
         meta["ms"] = round((time.monotonic() - trail.started) * 1000, 1)
         return meta | ({"error": error} if error else {}) | ({"tolerated": rows} if (rows := trail.tolerated) else {})
-
-
-def _cause(error: OneToolError, call: ToolError | None) -> str:
-    """Return what *error* came from, in one word; a program sees *call*, which failed, as an exception of Python's."""
-    if isinstance(error, ProgramFailed):
-        said = call.message if isinstance(call, ToolFailed) else str(call)
-        if call is None or said not in error.message:
-            return error.kind
-        return call.kind if isinstance(call, ToolFailed) else type(call).__name__
-    return error.limit if isinstance(error, LimitExceeded) else type(error).__name__
