@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 
-from onetool_run.one_tool import EngineName, Format, OneTool, ToolSummary
+from onetool_run.one_tool import OneTool
+from onetool_run.options import EngineName, Format
 from onetool_run.questions import Ask, Decision
+from onetool_run.tool_summary import ToolSummary
 from ot.errors import ConfigError, EngineUnavailable, OneToolError, TrustError
 from ot.execution.caller import Answer, Question
 from ot.runtime.reply import Reply

@@ -3,50 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
-import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from types import TracebackType
-from typing import Any, Literal, Self, cast
+from typing import Any, Self
 
 import anyio
 import anyio.to_thread
 
+from onetool_run.observers import fenced
+from onetool_run.options import EngineName, Format, engine_settings, functions_of, paths_of
 from onetool_run.questions import Ask, CallbackQuestion
-from ot.config.models import RESERVED
-from ot.config.paths import Paths
+from onetool_run.redaction import without_secrets
+from onetool_run.tool_summary import ToolSummary, summary_of
 from ot.config.principal import os_user
-from ot.errors import ConfigError
 from ot.execution.caller import Caller
 from ot.introspect.search import Catalogue
-from ot.registry.tool import Tool, signature_text
 from ot.runtime.reply import Reply
-from ot.runtime.run_events import Printed, RunEvent, TellEvent
+from ot.runtime.run_events import RunEvent, TellEvent
 from ot.server.run_description import run_description
 from ot.workspace import Workspace
-
-logger = logging.getLogger(__name__)
-
-type EngineName = Literal["auto", "exact", "portable", "trusted"]
-type Format = Literal["json", "json_h", "yml", "yml_h", "raw"]
-type Redact = Callable[[str], str]
 
 NOT_OPEN = "this OneTool is not open: use it as 'async with OneTool() as ot'"
 CLOSED = "this OneTool was closed while the program ran"
 END_SECONDS = 5.0
 """How long programs that are cancelled may take to end before their processes are."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolSummary:
-    """A tool that programs can call: its name (`pack.tool`), how it is called, and what it does."""
-
-    name: str
-    signature: str
-    description: str
 
 
 class OneTool:
@@ -88,9 +70,9 @@ class OneTool:
             ValueError: A name in *packs* cannot be a pack's.
         """
         self._where = (cwd, config_dir, environ)
-        self._config = {**(config or {}), **_engine_settings(config or {}, engine)}
+        self._config = {**(config or {}), **engine_settings(config or {}, engine)}
         self._trust_project = trust_project
-        self._functions = {name: _functions(name, given) for name, given in (packs or {}).items()}
+        self._functions = {name: functions_of(name, given) for name, given in (packs or {}).items()}
         self._ask = ask
         self._observe = observe
         self._client = client
@@ -112,7 +94,7 @@ class OneTool:
         if self._workspace is not None:
             raise RuntimeError("this OneTool is open already")
         workspace = Workspace.alone(
-            _paths(*self._where), trust_project=self._trust_project, config=self._config, functions=self._functions
+            paths_of(*self._where), trust_project=self._trust_project, config=self._config, functions=self._functions
         )
         self._workspace = workspace
         try:
@@ -197,7 +179,7 @@ class OneTool:
     async def tools(self) -> list[ToolSummary]:
         """Return all tools; servers that have not said yet what they offer are started and asked."""
         await self._know_servers()
-        return [_summary(tool) for tool in self._opened.picture.registry.tools()]
+        return [summary_of(tool) for tool in self._opened.picture.registry.tools()]
 
     async def search(self, words: str, *, most: int = 10) -> list[ToolSummary]:
         """Return the tools that fit the words of a task best, the best first; servers are asked as by `tools`."""
@@ -208,7 +190,7 @@ class OneTool:
             return list(Catalogue(registry, config).find(words, most={"tools": most}).names.get("tools", ()))
 
         names = await anyio.to_thread.run_sync(found)
-        return [_summary(registry.tool(*name.split(".", 1))) for name in names]
+        return [summary_of(registry.tool(*name.split(".", 1))) for name in names]
 
     # ---------------------------------------------------------------- inside
 
@@ -228,7 +210,7 @@ class OneTool:
 
     def _tell(self, observe: Callable[[RunEvent], None] | None) -> TellEvent | None:
         told = [one for one in (self._observe, observe) if one]
-        return _fenced(told, self._redact) if told else None
+        return fenced(told, self._redact) if told else None
 
     def _redact(self, text: str) -> str:
         return self._opened.picture.loaded.secrets.redact(text) if self._workspace else text
@@ -250,66 +232,3 @@ class OneTool:
         if not reply.has_value or not secrets.names():
             return reply
         return replace(reply, value=await anyio.to_thread.run_sync(without_secrets, reply.value, secrets.redact))
-
-
-def without_secrets(value: Any, redact: Redact) -> Any:
-    """Return plain data with *redact* done to every text in it."""
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, dict):
-        entries = cast("dict[Any, Any]", value).items()
-        return {without_secrets(key, redact): without_secrets(entry, redact) for key, entry in entries}
-    if isinstance(value, list | tuple | set | frozenset):
-        parts = cast("list[Any]", value)
-        return type(parts)(without_secrets(part, redact) for part in parts)
-    return value
-
-
-def _fenced(observers: Iterable[Callable[[RunEvent], None]], redact: Redact) -> TellEvent:
-    """Return what tells *observers* of events on the event loop; one that raises does not end the run."""
-    loop, home = asyncio.get_running_loop(), threading.get_ident()
-
-    def tell(event: RunEvent) -> None:
-        event = replace(event, text=redact(event.text)) if isinstance(event, Printed) else event
-        for observe in observers:
-            try:
-                observe(event)
-            except Exception:
-                logger.exception("an observer failed")
-
-    def tell_at_home(event: RunEvent) -> None:
-        # An engine may take prints on a thread of its own.
-        if threading.get_ident() == home:
-            tell(event)
-        else:
-            loop.call_soon_threadsafe(tell, event)
-
-    return tell_at_home
-
-
-def _paths(
-    cwd: str | os.PathLike[str] | None,
-    config_dir: str | os.PathLike[str] | None,
-    environ: Mapping[str, str] | None,
-) -> Paths:
-    given = os.environ if environ is None else environ
-    found = Paths.find(given if cwd is None else {})
-    place = found.cwd if cwd is None else Path(cwd).expanduser().absolute()
-    if not place.is_dir():
-        raise ConfigError(f"cwd names no directory: {place}")
-    directory = found.global_dir if config_dir is None else Path(config_dir).expanduser().absolute()
-    return replace(Paths.of(place, directory), environ=given)
-
-
-def _engine_settings(config: Mapping[str, Any], engine: EngineName | None) -> dict[str, Any]:
-    return {"engines": {**config.get("engines", {}), "use": engine}} if engine else {}
-
-
-def _functions(pack: str, given: Iterable[Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
-    if not pack.isidentifier() or pack in RESERVED:
-        raise ValueError(f"'{pack}' cannot be a pack's name: it is not a free Python name")
-    return {function.__name__: function for function in given}
-
-
-def _summary(tool: Tool) -> ToolSummary:
-    return ToolSummary(tool.full_name, signature_text(tool), tool.description)
