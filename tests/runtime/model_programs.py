@@ -101,7 +101,6 @@ class ModelProgram:
     program: str
     gives: str | None = None
     prints: str | None = None
-    needs: str = ""
     portable: str = ""
 
     @property

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 
 @dataclass
 class Score:
-    """The ids of programs by how they ended; those that need what is not there yet are left out."""
+    """The ids of programs by how they ended."""
 
     at_once: set[str] = field(default_factory=set[str])
     repaired: set[str] = field(default_factory=set[str])
@@ -35,8 +35,6 @@ class Score:
         for reply in (first, second):
             if not reply.is_error and not program.is_answered(reply):
                 self.silent[program.id] = reply.texts
-        if program.needs:
-            return
         if program.is_answered(first):
             self.at_once.add(program.id)
         elif program.is_answered(second):
@@ -64,7 +62,7 @@ async def _after_repair(app: Workspace, program: str, reply: Reply) -> Reply:
 
 async def test_the_exact_engine_answers_what_models_write(tmp_path: Path) -> None:
     score = await scored(tmp_path, lambda: ExactEngine(processes=4))
-    correct = [program.id for program in all_programs() if not program.is_mistake and not program.needs]
+    correct = [program.id for program in all_programs() if not program.is_mistake]
     assert [name for name in correct if name not in score.at_once] == [], score.failed
     assert score.silent == {}
     assert score.count("m") >= 40
@@ -75,10 +73,10 @@ async def test_the_portable_engine_answers_most_of_it_and_refuses_the_rest_by_na
     score = await scored(tmp_path, lambda: PortableEngine(processes=4))
     assert score.silent == {}
     assert score.count("c") >= 45
-    refused = {program.id for program in all_programs() if program.portable and not program.needs}
+    refused = {program.id for program in all_programs() if program.portable}
     assert {name for name in refused if name in score.at_once} == set()
     others = {name: text for name, text in score.failed.items() if name not in refused}
-    assert others.keys() <= {"m58"}, others
+    assert others.keys() <= {"m58", "m59", "m60"}, others
     for name in refused:
         assert name not in score.failed or _names_the_way_out(score.failed[name]), score.failed[name]
 
@@ -93,4 +91,3 @@ def test_the_programs_are_sixty_correct_ones_and_sixty_mistakes_each_with_its_an
     assert sum(program.is_mistake for program in programs) == 60
     assert len({program.id for program in programs}) == len(programs) == 120
     assert all(program.gives is not None or program.prints is not None for program in programs)
-    assert sum(bool(program.needs) for program in programs) <= 6

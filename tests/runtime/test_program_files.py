@@ -208,6 +208,16 @@ async def test_what_opens_files_past_python_is_told_what_to_do(tmp_path: Path, p
         assert fix in error_of(await app.run(program))
 
 
+async def test_a_program_makes_no_file_executable_and_is_told_how_to_copy_one(tmp_path: Path) -> None:
+    async with running_app(tmp_path, engine=ExactEngine()) as app:
+        (tmp_path / "work" / "a.sh").write_text("x")
+        (tmp_path / "work" / "a.sh").chmod(0o755)
+        error = error_of(await app.run("import shutil\nshutil.copy('a.sh', 'b.sh')"))
+        assert "cannot give a file more permissions than it has; shutil.copyfile copies without them" in error
+        assert value_of(await app.run("import shutil\nshutil.copyfile('a.sh', 'c.sh')")) == "c.sh"
+        assert not (tmp_path / "work" / "c.sh").stat().st_mode & 0o111
+
+
 async def test_a_session_keeps_its_working_directory_and_its_open_files(tmp_path: Path) -> None:
     async with running_app(tmp_path, engine=ExactEngine()) as app:
         (tmp_path / "work" / "sub").mkdir()

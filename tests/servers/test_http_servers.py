@@ -12,7 +12,7 @@ from fastmcp import Context, FastMCP
 from mcp_types import ToolListChangedNotification
 
 from ot.errors import ServerUnavailable, ToolFailed
-from servers.desk import Door, answered_later, door_to, free_port, http_server, http_spec, until
+from servers.desk import Door, answered_later, door_to, free_port, http_server, http_spec, served, until
 
 pytestmark = pytest.mark.anyio
 
@@ -57,6 +57,37 @@ async def test_a_call_over_http_gives_its_value_and_sends_only_the_headers_of_th
         assert await door.call("buy", what="tea") == "bought tea"
         assert all(headers["x-key"] == "abc" for headers in gate.headers)
         assert door.lists[-1].instructions == "buy here"
+
+
+def with_a_bad_tool(app: Any) -> Any:
+    """Return *app* with an entry in its list of tools that the protocol does not allow."""
+
+    async def spoiled(scope: Any, receive: Any, send: Any) -> None:
+        started: list[Any] = []
+
+        async def sent(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                started.append(message)
+            elif started:
+                message["body"] = message["body"].replace(b'"tools":[', b'"tools":[{"name":5},')
+                length = (b"content-length", str(len(message["body"])).encode())
+                headers = [pair for pair in started[0]["headers"] if pair[0] != length[0]]
+                await send({**started.pop(), "headers": [*headers, length]})
+                await send(message)
+            else:
+                await send(message)
+
+        await app(scope, receive, sent)
+
+    return spoiled
+
+
+async def test_one_bad_tool_over_http_loses_neither_the_server_nor_its_other_tools():
+    shop = Shop()
+    app = with_a_bad_tool(shop.mcp.http_app(json_response=True))
+    async with served(app, lifespan="on") as url, door_to(http_spec(url)) as door:
+        assert await door.call("buy", what="tea") == "bought tea"
+        assert [tool["name"] for tool in door.lists[-1].tools][:2] == ["buy", "doze"]
 
 
 @pytest.mark.parametrize("status", [404, 410])

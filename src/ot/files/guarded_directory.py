@@ -249,7 +249,11 @@ class GuardedDirectory:
                 _check_regular(found)
                 _refuse("it has other names (hard links)" if found.st_nlink > 1 else "")
             more = mode is not None and mode & 0o7777 & ~found.st_mode
-            _refuse("a program cannot give a file more permissions than it has" if more else "")
+            _refuse(
+                "a program cannot give a file more permissions than it has; shutil.copyfile copies without them"
+                if more
+                else ""
+            )
             if mode is not None and mode & 0o7777 != stat.S_IMODE(found.st_mode):
                 os.fchmod(fd, mode & 0o7777)
             if times is not None:

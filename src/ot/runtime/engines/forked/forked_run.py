@@ -336,7 +336,7 @@ OPENED_IN_C = (
     ("unable to open database file", "use db = sqlite3.connect(':memory:'); db.deserialize(open(path, 'rb').read()), "
      "and to keep it open(path, 'wb').write(db.serialize())"),
     ("Failed to open local file", "use io.BytesIO(open(path, 'rb').read()) in the path's place"),
-    ("fileno: this file", "for np.memmap use np.frombuffer(open(path, 'rb').read(), dtype=...)"),
+    ("fileno: this file", "for np.memmap and np.fromfile use np.frombuffer(open(path, 'rb').read(), dtype=...)"),
 )  # fmt: skip
 """How libraries fail that open files past Python, and what they take instead."""
 

@@ -17,7 +17,7 @@ OTHERWISE: Final = "write it in other words; the exact engine runs all of Python
 _LONGEST: Final = 300
 
 # What its parser refuses: nothing of the program has run. The advice is found by the beginning of what it names.
-_PARSER = re.compile(r"The monty syntax parser does not yet support (.+)|(Wildcard imports|.* relative import)")
+_PARSER = re.compile(r"The monty syntax parser does not yet support (.+)|.*?((?:Wildcard|relative) import)")
 SYNTAX: Final = {
     "yield": "build a list and return it",
     "the 'del' statement": "use .pop(key), a slice such as xs[1:], or leave it out",
@@ -30,8 +30,8 @@ SYNTAX: Final = {
     "method decorators": "write a plain method, or a function outside of the class",
     "class bodies": "move the rest out of the class",
     "complex class variable": "write one name = value for each",
-    "Wildcard imports": "name what you import",
-    "attempted relative import": "a program is one file: define it here",
+    "wildcard imports": "name what you import",
+    "relative imports": "a program is one file: define it here",
 }
 
 # What it refuses when it is reached, by its message and the line: groups of the first are named in the text.
@@ -97,9 +97,9 @@ def refusal(message: str, source: str, has_pack: Callable[[str], bool]) -> Rule 
     """
     message = message[:_LONGEST]
     if parsed := _PARSER.match(message):
-        named = parsed[1] or message
+        named = parsed[1] or f"{parsed[2].lower()}s"
         advice = next((text for start, text in SYNTAX.items() if named.startswith(start)), OTHERWISE)
-        return _lacks(Rule(f"{named} is not supported; nothing was run", advice))
+        return _lacks(Rule(f"there is no support for {named}; nothing was run", advice))
     for pattern, line, rule in RAISED:
         if (found := re.fullmatch(pattern, message)) and re.search(line, source):
             return _lacks(Rule(found.expand(rule.what), rule.instead))
