@@ -27,6 +27,7 @@ from run_app import running_app
 TESTS = Path(__file__).parent
 PLAYED = {
     "README.md": "test_readme.py",
+    "docs/explanation/bench.md": "real_servers/test_bench_page.py",
     "docs/how-to/test-a-pack.md": "test_pack_pages.py",
     "docs/how-to/write-typed-tools.md": "test_pack_pages.py",
     "docs/reference/ot-pack.md": "test_ot_page.py",
