@@ -61,6 +61,13 @@ async def test_a_tool_that_asks_first_is_refused_in_every_way(bench: Bench) -> N
         assert "bought tea" not in answer.text
 
 
+async def test_a_tool_that_is_not_there_and_arguments_that_are_no_object_are_answers(bench: Bench) -> None:
+    for way in bench.ways:
+        assert (await way.execute("nothing", {})).is_error
+        assert (await way.execute(way.definitions[0].name, "text")).is_error
+        assert (await way.execute(way.definitions[0].name, {"no": "such argument"})).is_error
+
+
 async def test_a_call_that_fails_is_the_tasks_problem_and_ends_it(bench: Bench) -> None:
     (row,) = [row for row in await bench.play(BenchSuite(tasks=(BUY,))) if row["way"] == "flat"]
     assert "shop.buy" in row["problem"]

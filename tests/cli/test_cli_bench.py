@@ -67,6 +67,15 @@ def test_a_model_solves_the_tasks_where_one_is_named(onetool: OneTool, suite: Pa
     assert "tasks" not in found
 
 
+def test_a_model_whose_service_is_away_has_not_failed_its_tasks(onetool: OneTool, suite: Path) -> None:
+    config = onetool.user / "onetool.yaml"
+    # Nothing listens on the port of discarded bytes.
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"chat": {"ollama_url": "http://127.0.0.1:9"}}))
+    ended = onetool("bench", str(suite), "--provider", "ollama", "--model", "small")
+    assert (ended.code, ended.out) == (1, "")
+    assert "no connection to http://127.0.0.1:9" in ended.err
+
+
 def test_a_server_that_is_unavailable_is_left_out_and_named(onetool: OneTool) -> None:
     onetool.user.mkdir()
     servers = {"gone": {"command": "no-such-program-anywhere"}}

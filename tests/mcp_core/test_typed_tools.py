@@ -44,7 +44,7 @@ class Block:
     def find_spec(self, name, path=None, target=None):
         top = name.partition(".")[0]
         if top != "mcp_core" and top in names and names[top].isdisjoint(allowed):
-            raise ImportError(f"{name} is blocked")
+            raise ModuleNotFoundError(f"{name} is blocked")
 
 sys.meta_path.insert(0, Block())
 __import__(sys.argv[1])

@@ -27,11 +27,11 @@ NEVER_AT_ONCE = {
 
 MODULES_LOADED = """
 import sys
-import ot.cli.main
+import ot.entry
 before = set(sys.modules)
 sys.argv = ["onetool", *sys.argv[1:]]
 try:
-    ot.cli.main.main()
+    ot.entry.main()
 except SystemExit:
     pass
 tops = lambda names: sorted({name.partition(".")[0] for name in names} - set(sys.stdlib_module_names))

@@ -16,8 +16,9 @@ from ot.chat.chat_client import ChatClient, ToolCall
 from ot.chat.chat_tools import ToolAnswer
 from ot.chat.conversation import ChatWatcher, Conversation
 from ot.config.models import Chat
-from ot.errors import ChatError
+from ot.errors import ChatError, ChatRefused, ChatUnavailable
 
+NOT_THE_MODEL = (401, 403, 404)
 OpenModel = Callable[[str], ChatClient]
 """Returns a client of the model that is told this text before the conversation."""
 
@@ -56,7 +57,11 @@ class ModelSolver:
     chat: Chat
 
     async def attempt(self, task: BenchTask, way: Way) -> Attempt:
-        """Return how one try went; whatever the model or its service does is a result."""
+        """Return how one try went; whatever the model does is a result, and so is a request that is too long.
+
+        Raises:
+            ChatError: The service is unavailable, or knows neither the key nor the model.
+        """
         client, counter = self.open_model(way.instructions), _Counter()
         talk = Conversation(client, way, turns=self.chat.turns, seconds=self.chat.seconds, watcher=counter)
         begun, problem = time.monotonic(), ""
@@ -65,6 +70,8 @@ class ModelSolver:
             passed = task.is_answered_by(said)
             problem = "" if passed else f"answered: {said[:200]}"
         except ChatError as error:
+            if _is_about_the_service(error):
+                raise
             passed, problem = False, f"{type(error).__name__}: {str(error)[:200]}"
         finally:
             await client.aclose()
@@ -73,6 +80,10 @@ class ModelSolver:
             client.model, way.name, task.name, passed, talk.usage.input, talk.usage.output, turns,
             counter.calls, counter.failed, round(time.monotonic() - begun, 2), problem,
         )  # fmt: skip
+
+
+def _is_about_the_service(error: ChatError) -> bool:
+    return isinstance(error, ChatUnavailable) or (isinstance(error, ChatRefused) and error.status in NOT_THE_MODEL)
 
 
 def summary(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:

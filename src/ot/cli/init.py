@@ -120,7 +120,7 @@ def _connected(
     flow = ConnectFlow(paths, HowToWrite(yes=yes, as_json=as_json))
     if connect is None and flow.how.asks:
         question = f"Connect {', '.join(clients)} to OneTool, and take these servers out of there?"
-        connect = typer.confirm(question, err=True)
+        connect = confirm(question, "connect")
     if not connect:
         return []
     told = flow.connect(clients, EntryWanted(this_launch_command()), take_out=True)

@@ -201,7 +201,7 @@ def test_without_the_copy_undo_still_removes_the_entry(tmp_path: Path) -> None:
         ("cursor", '{\n  "mcpServers": {\n    "a" {}\n  }\n}', 3, "malformed"),
         ("zed", '// fine\n{ "a": 1, /* x\n */ "b" }', 3, "malformed"),
         ("vscode", '{\n\n  "servers": []\n}', 3, "'servers' is not a list of servers by name"),
-        ("claude-code", "[]", None, "no JSON object"),
+        ("claude-code", "[]", None, "not contain a JSON object"),
         ("codex", "a = 1\n[mcp_servers\n", 2, "malformed"),
         ("codex", 'a = 1\nmcp_servers = { a = { command = "x" } }\n', 2, "cannot be changed there safely"),
         ("gemini-cli", b'{"a": 1,\n"b": "\xff"}', 2, "not UTF-8"),

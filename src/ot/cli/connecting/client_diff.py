@@ -15,7 +15,7 @@ from ot.config.clients.server_entry import Surroundings
 from ot.config.clients.server_secrets import SECRET_NAME, SECRET_VALUE
 
 LONGEST = 300
-ASSIGNED = re.compile(r"""(?P<key>"[^"]*+"|[\w.-]++)(?P<between>\s*+[:=]\s*+)"(?:[^"\\]|\\.)*+\"""")
+ASSIGNED = re.compile(r"""(?P<key>"[^"]*+"|(?<![\w.-])[\w.-]++)(?P<between>\s*+[:=]\s*+)"(?:[^"\\]|\\.)*+\"""")
 HIDDEN = "********"
 
 

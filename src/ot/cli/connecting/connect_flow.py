@@ -96,7 +96,7 @@ class ConnectFlow:
     def _wants_out(self, client: Client, held: Mapping[str, str]) -> bool:
         said = f"OneTool also has {len(held)} of the servers in {client.title}: {', '.join(held)}."
         if self.how.asks:
-            return typer.confirm(f"{said} Take them out of {client.title}?", err=True)
+            return confirm(f"{said} Take them out of {client.title}?", "remove")
         echo(f"{said} To remove them there, add --take-out.", err=True)
         return False
 

@@ -16,7 +16,7 @@ from ot.config.clients.server_entry import table
 GAP = re.compile(r"\ufeff?(?:\s++|//[^\n]*+|/\*(?>.*?\*/))*+", re.DOTALL)
 STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
 SCALAR = re.compile(r"[^\s,}\]/]++")
-BRACKET = re.compile(rf"{STRING.pattern}|//[^\n]*+|/\*(?>.*?\*/)|[{{}}\[\]]", re.DOTALL)
+BRACKET = re.compile(rf"{STRING.pattern}?+|//[^\n]*+|/\*(?>.*?(?:\*/|\Z))|[{{}}\[\]]", re.DOTALL)
 REST_OF_LINE = re.compile(r"(?:[ \t]*+(?://[^\r\n]*+|/\*(?>[^\r\n]*?\*/)))*+")
 END_OF_LINE = re.compile(r"[ \t]*+(?:\r?\n|\Z)")
 

@@ -22,7 +22,7 @@ PIECE = re.compile(
 )
 
 
-KEY = re.compile(r"""(?:"(?:[^"\\]|\\.)*+"|'[^']*+'|[^"'=])*+(?==)""")
+ASSIGNED_KEY = re.compile(r"""(?:"(?:[^"\\]|\\.)*+"|'[^']*+'|[^"'=])*+(?==)""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class TomlText:
                 within = _path(text)
                 yield _Statement(start, end, within, is_header=True)
             else:
-                key = KEY.match(text)
+                key = ASSIGNED_KEY.match(text)
                 yield _Statement(start, end, within + _path(f"{key[0] if key else text}= 0"), is_header=False)
 
 
