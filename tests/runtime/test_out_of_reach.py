@@ -86,7 +86,7 @@ async def test_a_question_of_a_program_fails_aloud(without_tools: Workspace) -> 
 async def test_a_missing_package_is_named_with_what_the_user_can_do(tmp_path_factory: Any) -> None:
     async with running_app(tmp_path_factory.mktemp("package"), engine=ExactEngine()) as app:
         said = error_of(await app.run("import some_package\nsome_package.go()"))
-    assert "the package 'some_package' is not there" in said
+    assert "the package 'some_package' is not installed" in said
     assert "engines.exact.packages" in said
 
 
