@@ -37,7 +37,7 @@ allowed = {"mcp_core", *sys.stdlib_module_names, *(file.parts[0].partition(".")[
 
 class Block:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] not in allowed:
+        if name.partition(".")[0] not in allowed and not name.startswith("_sysconfigdata"):
             raise ModuleNotFoundError(f"{name} is blocked", name=name)
 
 for name in [name for name in sys.modules if name.partition(".")[0] == "packaging"]:
