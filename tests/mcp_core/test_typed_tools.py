@@ -19,33 +19,29 @@ pytestmark = pytest.mark.anyio
 
 BLOCKED = """\
 import sys
-from importlib.metadata import distribution, packages_distributions
+from importlib.metadata import distribution
 from packaging.requirements import Requirement
-
-def plain(name):
-    return name.lower().replace("_", "-")
 
 def needed(name, extras, seen):
     for line in distribution(name).requires or ():
         wanted = Requirement(line)
-        key = (plain(wanted.name), *sorted(wanted.extras))
+        key = (wanted.name, *sorted(wanted.extras))
         if wanted.marker is None or any(wanted.marker.evaluate({"extra": extra}) for extra in ("", *extras)):
             if key not in seen:
                 seen.add(key)
                 needed(wanted.name, wanted.extras, seen)
     return {name, *(key[0] for key in seen)}
 
-names = {top: {plain(owner) for owner in owners} for top, owners in packages_distributions().items()}
-allowed = needed(sys.argv[2], (), set())
-for name in [name for name in sys.modules if names.get(name.partition(".")[0], allowed).isdisjoint(allowed)]:
-    del sys.modules[name]
+files = [file for name in needed(sys.argv[2], (), set()) for file in distribution(name).files or ()]
+allowed = {"mcp_core", *sys.stdlib_module_names, *(file.parts[0].partition(".")[0] for file in files)}
 
 class Block:
     def find_spec(self, name, path=None, target=None):
-        top = name.partition(".")[0]
-        if top != "mcp_core" and top in names and names[top].isdisjoint(allowed):
-            raise ModuleNotFoundError(f"{name} is blocked")
+        if name.partition(".")[0] not in allowed and not name.startswith("_sysconfigdata"):
+            raise ModuleNotFoundError(f"{name} is blocked", name=name)
 
+for name in [name for name in sys.modules if name.partition(".")[0] == "packaging"]:
+    del sys.modules[name]
 sys.meta_path.insert(0, Block())
 __import__(sys.argv[1])
 print("imported")
