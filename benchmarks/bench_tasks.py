@@ -1,6 +1,6 @@
 """Plays the tasks of tasks.yaml in four ways over four sets of real servers.
 
-    python benchmarks/bench_tasks.py            prints the tables of docs/explanation/bench.md
+    python benchmarks/bench_tasks.py            prints the tables of docs/reference/bench.md
     python benchmarks/bench_tasks.py --write    puts them into the page
 
 Servers that the tasks use are started; those that only make the list longer are stood in for by listed_server.py with
@@ -32,7 +32,7 @@ from ot.workspace import Workspace  # noqa: E402 - as above
 from real_servers.catalogues import command_of, environment_of, install, recorded_catalogues  # noqa: E402 - as above
 from real_servers.server_table import REAL_SERVERS  # noqa: E402 - as above
 
-PAGE = ROOT / "docs" / "explanation" / "bench.md"
+PAGE = ROOT / "docs" / "reference" / "bench.md"
 START, END = "<!-- bench -->\n", "<!-- end of bench -->\n"
 SUITE = ROOT / "benchmarks" / "tasks.yaml"
 USED = ("time", "memory", "filesystem", "git", "everything")

@@ -27,7 +27,7 @@ from run_app import running_app
 TESTS = Path(__file__).parent
 PLAYED = {
     "README.md": "walkthrough/test_walkthrough.py",
-    "docs/explanation/bench.md": "real_servers/test_bench_page.py",
+    "docs/reference/bench.md": "real_servers/test_bench_page.py",
     "docs/how-to/connect-a-client.md": "test_connect_page.py",
     "docs/how-to/run-in-ci.md": "test_ci_page.py",
     "docs/how-to/test-a-pack.md": "test_pack_pages.py",

@@ -35,7 +35,7 @@ def launch_command(argv0: str, prefix: Path, environ: Mapping[str, str]) -> tupl
     beside = shutil.which("onetool", path=str(_scripts(prefix)))
     if found := beside or shutil.which("onetool", path=environ.get("PATH")):
         return (str(Path(found).absolute()), "serve")
-    raise ConfigError("the command 'onetool' was not found", hint="install it: uv tool install onetool-run")
+    raise ConfigError("the command 'onetool' was not found", hint="install OneTool with 'uv tool install'")
 
 
 def _scripts(prefix: Path) -> Path:
@@ -49,7 +49,7 @@ def _lasting_uvx(prefix: Path, environ: Mapping[str, str]) -> str:
     if found := shutil.which("uvx", path=path):
         return str(Path(found).absolute())
     raise ConfigError(
-        "this OneTool was started by uvx, which is not on the PATH", hint="install it: uv tool install onetool-run"
+        "this OneTool was started by uvx, which is not on the PATH", hint="install OneTool with 'uv tool install'"
     )
 
 
