@@ -43,10 +43,10 @@ def test_what_uvx_started_is_started_by_the_users_uvx_again(tmp_path: Path) -> N
     path = f"{prefix / 'bin'}:{own.parent}"
     command = launch_command(str(prefix / "bin/onetool"), prefix, {"PATH": path})
     assert (command[0], command[1], *command[3:]) == (str(own), "--from", "onetool", "serve")
-    with pytest.raises(ConfigError, match="uv tool install onetool-run"):
+    with pytest.raises(ConfigError, match="uv tool install"):
         launch_command(str(prefix / "bin/onetool"), prefix, {"PATH": str(prefix / "bin")})
 
 
 def test_where_there_is_no_program_the_error_says_how_to_get_it(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="uv tool install onetool-run"):
+    with pytest.raises(ConfigError, match="uv tool install"):
         launch_command("-c", tmp_path, {"PATH": str(tmp_path)})
