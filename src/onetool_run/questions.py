@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -21,8 +22,8 @@ Allow this one call, all calls of the tool in this run, the tool for good (writt
 none of them in this run.
 """
 
-type Ask = Callable[[Question], Awaitable[Decision | Mapping[str, Any]]]
-"""Answers a question of a run.
+type Ask = Callable[[Question], Decision | Mapping[str, Any] | Awaitable[Decision | Mapping[str, Any]]]
+"""Answers a question of a run; a plain function is called in a thread.
 
 Consent to call a tool is given by a `Decision`. Where a server asks for data (`kind` is "form"), a mapping that fits
 the question's `schema` is the answer and "deny" declines. Whatever else is returned counts as "deny".
@@ -50,13 +51,19 @@ class CallbackQuestion:
         """
         try:
             async with asyncio.timeout(self.seconds):
-                answer: object = await self.ask(question)
+                answer = await self._asked(question)
         except TimeoutError:
             raise CannotAsk(f"nobody answered within {self.seconds:g} s") from None
         except Exception as error:
             logger.exception("the ask callback failed")
             raise CannotAsk(f"the ask callback failed with {type(error).__name__}") from None
         return _answer(question, answer)
+
+    async def _asked(self, question: Question) -> object:
+        if inspect.iscoroutinefunction(self.ask):
+            return await self.ask(question)
+        answer: object = await asyncio.to_thread(self.ask, question)
+        return await answer if inspect.isawaitable(answer) else answer
 
 
 def _answer(question: Question, answer: object) -> Answer:

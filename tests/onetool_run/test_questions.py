@@ -77,6 +77,13 @@ async def test_the_callback_is_told_which_tool_and_with_what(tmp_path: Path) -> 
     assert "A program wants to call desk.write." in question.message
 
 
+async def test_a_plain_function_answers_too(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    async with desk.open() as ot:
+        assert (await ot.run("desk.write(note='a')", ask=lambda _: "once")).value == "written"
+    assert desk.written == ["a"]
+
+
 async def test_run_allows_the_rest_of_the_run_and_the_next_run_asks_again(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     async with desk.open("run") as ot:
