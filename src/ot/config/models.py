@@ -387,6 +387,13 @@ class Chat(Settings):
         default="", description="The address of Ollama; empty means OLLAMA_HOST, or http://127.0.0.1:11434"
     )
     max_tokens: int = Field(default=8192, ge=1, le=1_000_000, description="The longest reply, in tokens")
+    context_tokens: int = Field(
+        default=0,
+        ge=0,
+        le=10_000_000,
+        description="How many tokens a conversation may take; 0 means 32,768 for Ollama (its num_ctx), or what the "
+        "model's service allows",
+    )
     turns: int = Field(default=25, ge=1, le=1000, description="How many turns of tool calls a question may take")
     seconds: Seconds = Field(default=600.0, description="Wall time of a question, including its tools")
     gap_seconds: Seconds = Field(default=60.0, description="How long a reply may pause")
