@@ -74,9 +74,11 @@ class Watched(ChatWatcher):
         self.answers: dict[str, ToolAnswer] = {}
         self.seconds: dict[str, float] = {}
         self.first_answer = asyncio.Event()
+        self.first_words = asyncio.Event()
 
     def said(self, text: str) -> None:
         self.words += text
+        self.first_words.set()
 
     def calling(self, call: ToolCall) -> None:
         self.calls.append(call)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from chat.chat_desk import PROVIDERS, calls, require_valid, results, talking, text
-from ot.errors import TooManyTurns
+from chat.wire_server import Scripted, Write
+from ot.errors import ChatRefused, TooManyTurns
 from pace import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("provider", PROVIDERS)]
@@ -170,3 +171,48 @@ async def test_a_large_result_is_stored_and_the_model_is_told_how_to_page_it(pro
         await desk.talk.ask("go")
     (told,) = results(provider, desk.wire.requests[1])
     assert "ot.result(handle=" in told["content"] and len(told["content"]) < 5000
+
+
+async def test_a_question_that_is_refused_leaves_the_history(provider: str, tmp_path: Path) -> None:
+    long = Scripted(['{"error": "prompt is too long"}'], 400, kind="application/json")
+    async with talking(tmp_path, provider, text(provider, "hello"), long, text(provider, "ok")) as desk:
+        await desk.talk.ask("hi")
+        with pytest.raises(ChatRefused, match="400"):
+            await desk.talk.ask("a whole book")
+        assert (await desk.talk.ask("shorter")).text == "ok"
+        sent = desk.wire.requests[-1]["messages"]
+        assert [message["content"] for message in sent if message["role"] == "user"] == ["hi", "shorter"]
+        desk.talk.clear()
+        await desk.talk.ask("anew")
+        assert len(desk.wire.requests[-1]["messages"]) == 1
+
+
+async def test_what_a_tool_said_is_cut_when_the_service_refuses_it(provider: str, tmp_path: Path) -> None:
+    refused = Scripted(['{"error": "prompt is too long"}'], 400, kind="application/json")
+    program = calls(provider, ("run", {"command": "'long ' * 5000"}))
+    async with talking(tmp_path, provider, program, refused, text(provider, "ok")) as desk:
+        with pytest.raises(ChatRefused):
+            await desk.talk.ask("go")
+        assert (await desk.talk.ask("and now?")).text == "ok"
+    (whole,), (cut,) = (results(provider, request) for request in desk.wire.requests[1:])
+    assert len(whole["content"]) >= 25_000 and len(cut["content"]) < 3000
+    assert cut["content"].endswith("[cut: the service refused the whole text]")
+
+
+async def test_words_that_came_before_the_user_stopped_them_stay(provider: str, tmp_path: Path) -> None:
+    begun = text(provider, "The answer is", " long").pieces[:-2]
+
+    async def wait(write: Write) -> None:
+        await asyncio.sleep(PATIENCE)
+
+    async with talking(tmp_path, provider, Scripted(begun, pour=wait), text(provider, "ok")) as desk:
+        asking = asyncio.ensure_future(desk.talk.ask("go"))
+        async with asyncio.timeout(PATIENCE):
+            await desk.seen.first_words.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await desk.talk.ask("go on")
+        sent = [(one["role"], str(one["content"])) for one in desk.wire.requests[1]["messages"]]
+    assert [role for role, _ in sent] == ["user", "assistant", "user"]
+    assert sent[1][1].startswith("The answer is") and sent[1][1].endswith("[the user stopped the answer here]")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -21,6 +22,7 @@ from chat.chat_desk import PROVIDERS, calls, text
 from chat.wire_server import Scripted, WireServer, anthropic_calls, anthropic_text, serving_aside
 from cli.command import OneTool, interruptible
 
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 KEY = "sk-ant-secret-of-the-test"
 
 
@@ -72,7 +74,9 @@ def test_standard_input_is_one_question_and_json_tells_everything(onetool: OneTo
     assert (told["answer"], told["turns"], told["model"]) == ("Milk.", 2, "small")
     assert told["usage"] == {"input_tokens": 20, "output_tokens": 10}
     assert sorted(call["is_error"] for call in told["calls"]) == [False, True]
-    assert all(tool["function"]["name"].startswith("file_") for tool in wire.requests[0]["tools"])
+    names = [tool["function"]["name"] for tool in wire.requests[0]["tools"]]
+    # What a tool stores can be read, too.
+    assert [name for name in names if not name.startswith("file_")] == ["ot_result"]
 
 
 def test_a_server_that_was_never_asked_is_asked_for_its_tools(onetool: OneTool) -> None:
@@ -97,6 +101,14 @@ def test_a_pack_that_cannot_be_offered_is_an_error_and_no_conversation_without_i
     assert ended.code == 1
     assert "notes cannot be offered" in ended.err
     assert not wire.requests
+
+
+def test_the_log_goes_into_its_file_and_not_between_the_answers(onetool: OneTool) -> None:
+    with serving_aside(calls("ollama", ("nothing_such", {})), text("ollama", "Sorry.")) as wire:
+        configure(onetool, wire, provider="ollama")
+        ended = onetool("chat", "hello")
+    assert (ended.code, ended.out, ended.err) == (0, "Sorry.\n", "")
+    assert "unknown tool: nothing_such" in (onetool.user / "logs" / "onetool.log").read_text()
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -234,8 +246,8 @@ def test_a_conversation_at_a_terminal_streams_shows_calls_and_can_be_stopped(one
         with terminal(onetool, "chat", "--model", "scripted") as screen:
             assert "scripted with the tool run" in screen.until("> ")
             screen.type("what is six times seven?")
-            shown = screen.until("written")
-            assert '→ run {"command": "6 * 7"}' in shown and "✓ run" in shown
+            shown = COLOURS.sub("", screen.until("written"))
+            assert "→ run" in shown and "6 * 7" in shown and "✓ run" in shown
             assert "It is \\x1b]0;title\\x0742." in shown and "\x1b]0;" not in shown
             screen.until("> ")
             screen.type("wait for ever")

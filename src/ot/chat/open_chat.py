@@ -15,6 +15,8 @@ from ot.execution.caller import AskUser
 from ot.registry.tool_definitions import ToolDefinitions
 from ot.registry.tool_registry import ToolRegistry
 
+PAGE_TOOL = "ot.result"
+
 
 def key_for(chat: Chat, secrets: Secrets) -> str:
     """Return the key of the provider that *chat* names, or nothing where it needs none.
@@ -46,7 +48,7 @@ def open_client(chat: Chat, secrets: Secrets) -> ChatClient:
 def open_tools(
     app: ChatApp, registry: ToolRegistry, packs: Sequence[str], run: str, ask: AskUser | None = None
 ) -> ChatTools:
-    """Return the tools of *packs*, or the one tool ``run`` with its description when no pack is named.
+    """Return the tools of *packs* and the one that pages large results, or the one tool ``run`` without any.
 
     Questions of tools go to *ask*.
 
@@ -59,4 +61,5 @@ def open_tools(
             raise ChatError(f"the pack {pack} cannot be offered: {why}. Fix it, or leave it out of --packs")
     if not packs:
         return ChatTools(app, run=run, ask=ask)
-    return ChatTools(app, ToolDefinitions.chosen(registry, packs), ask=ask)
+    # Large results are stored: without it the model would get a handle and nothing to open it with.
+    return ChatTools(app, ToolDefinitions.chosen(registry, [*packs, PAGE_TOOL]), ask=ask)

@@ -14,6 +14,7 @@ from ot.cli.terminal.options import Model, Packs, Provider, TrustProject
 if TYPE_CHECKING:
     from ot.cli.terminal.chat_room import ChatRoom
 
+CLEAR = "/clear"
 LEAVE = ("exit", "quit", "/exit", "/quit")
 
 
@@ -61,7 +62,7 @@ def _talk(runner: asyncio.Runner, room: ChatRoom) -> bool:
     """Hold a conversation until the user leaves it."""
     from ot.cli.terminal.prompts import prompt_line
 
-    room.screen.greet(room.client.model, room.tools)
+    room.greet()
     interrupted = False
     while True:
         try:
@@ -69,7 +70,10 @@ def _talk(runner: asyncio.Runner, room: ChatRoom) -> bool:
             interrupted = False
             if question.lower() in LEAVE:
                 return True
-            if question:
+            if question == CLEAR:
+                room.conversation.clear()
+                room.screen.note("the conversation begins anew")
+            elif question:
                 runner.run(_shown(room, question))
         except EOFError:
             return True
@@ -83,7 +87,8 @@ def _talk(runner: asyncio.Runner, room: ChatRoom) -> bool:
 async def _shown(room: ChatRoom, question: str) -> None:
     from ot.errors import ChatError
 
+    room.screen.begin()
     try:
-        room.screen.end(await room.conversation.ask(question))
+        room.screen.end(await room.conversation.ask(question), room.conversation.usage)
     except ChatError as error:
-        room.screen.fail(room.redact(str(error)))
+        room.screen.fail(str(error))

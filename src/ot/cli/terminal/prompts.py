@@ -88,17 +88,20 @@ class TerminalQuestion:
 
 async def _consent(question: Question) -> Answer:
     fields: Mapping[str, Any] = question.schema["properties"]
-    calls, always = fields["up_to"]["default"], "always" in fields["decision"]["enum"]
+    calls, always = fields.get("up_to", {}).get("default"), "always" in fields["decision"]["enum"]
     echo(question.message, err=True)
-    choices = f"[y]es up to {calls} (or a number)" + (" · [a]lways" if always else "") + " · [n]o"
+    yes = f"[y]es up to {calls} (or a number)" if calls else "[y]es"
+    choices = yes + (" · [a]lways" if always else "") + " · [n]o"
     while True:
         typed = (await _asked(f"{choices}: ")).lower()
         if typed in ("n", "no"):
             return Answer("decline")
         if typed in ("a", "always") and always:
             return Answer("accept", {"decision": "always"})
-        if typed in ("y", "yes") or (typed.isascii() and typed.isdigit() and int(typed[:9]) >= 1):
-            return Answer("accept", {"decision": "allow", "up_to": int(typed[:9]) if typed.isdigit() else calls})
+        if typed in ("y", "yes"):
+            return Answer("accept", {"decision": "allow"} | ({"up_to": calls} if calls else {}))
+        if calls and typed.isascii() and typed.isdigit() and int(typed[:9]) >= 1:
+            return Answer("accept", {"decision": "allow", "up_to": int(typed[:9])})
 
 
 async def _form(question: Question) -> Answer:
