@@ -36,9 +36,9 @@ async def test_a_model_is_told_of_its_tools_in_its_provider_s_words(provider: st
     async with talking(tmp_path, provider, text(provider, "ok")) as desk:
         await desk.talk.ask("hello")
     tools = desk.wire.requests[0]["tools"]
-    told = [tool["function"] if provider == "ollama" else tool for tool in tools]
+    told = [tool if provider == "anthropic" else tool["function"] for tool in tools]
     assert [tool["name"] for tool in told] == ["run", "lamp_away", "lamp_broken", "lamp_hang", "lamp_switch"]
-    schema = told[-1]["parameters" if provider == "ollama" else "input_schema"]
+    schema = told[-1]["input_schema" if provider == "anthropic" else "parameters"]
     assert schema["properties"]["room"] == {"type": "string", "description": "Where the lamp is"}
     assert schema["required"] == ["room"]
 
@@ -104,9 +104,9 @@ async def test_a_model_that_asks_for_tools_for_ever_is_stopped_after_25_turns(pr
         with pytest.raises(TooManyTurns, match="after 25 turns"):
             await desk.talk.ask("go")
         assert len(desk.wire.requests) == 25
-        # Anthropic's ids were the same every time: only the first call was made.
-        assert len(desk.observed.tools) == (1 if provider == "anthropic" else 24)
-        if provider == "anthropic":
+        # Where there are ids, they were the same every time: only the first call was made.
+        assert len(desk.observed.tools) == (24 if provider == "ollama" else 1)
+        if provider != "ollama":
             require_valid(desk.talk.history)
         desk.wire.script = [text(provider, "I stopped")]
         assert (await desk.talk.ask("and now?")).text == "I stopped"
@@ -121,7 +121,7 @@ async def test_a_cancelled_question_leaves_a_history_that_can_go_on(provider: st
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-        if provider == "anthropic":
+        if provider != "ollama":
             require_valid(desk.talk.history)
         await desk.talk.ask("what happened?")
     done, cancelled = (result["content"] for result in results(provider, desk.wire.requests[1]))
@@ -200,7 +200,8 @@ async def test_what_a_tool_said_is_cut_when_the_service_refuses_it(provider: str
 
 
 async def test_words_that_came_before_the_user_stopped_them_stay(provider: str, tmp_path: Path) -> None:
-    begun = text(provider, "The answer is", " long").pieces[:-2]
+    # Without what says that it ends.
+    begun = text(provider, "The answer is", " long").pieces[: -3 if provider == "openai" else -2]
 
     async def wait(write: Write) -> None:
         await asyncio.sleep(PATIENCE)

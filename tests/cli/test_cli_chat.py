@@ -24,17 +24,19 @@ from cli.command import OneTool, interruptible
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 KEY = "sk-ant-secret-of-the-test"
+OPENAI_KEY = "sk-openai-secret-of-the-test"
 
 
 def configure(onetool: OneTool, wire: WireServer, **chat: object) -> None:
     onetool.user.mkdir(exist_ok=True)
-    urls = {"anthropic_url": wire.url, "ollama_url": wire.url}
+    urls = {"anthropic_url": wire.url, "ollama_url": wire.url, "openai_url": wire.url}
     (onetool.user / "onetool.yaml").write_text(json.dumps({"chat": {**urls, **chat}}))
 
 
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_API_KEY", OPENAI_KEY)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -45,9 +47,10 @@ def test_one_question_is_answered_with_the_tool_run(onetool: OneTool, provider: 
         ended = onetool("chat", "--provider", provider, "what is the sum?")
     assert (ended.code, ended.out, ended.err) == (0, "It is 45.\n", "")
     told = wire.requests[0]["tools"][0]
-    assert (told["function"] if provider == "ollama" else told)["name"] == "run"
+    assert (told if provider == "anthropic" else told["function"])["name"] == "run"
     assert "45" in json.dumps(wire.requests[1]["messages"])
     assert (KEY in wire.headers[0]) == (provider == "anthropic")
+    assert (OPENAI_KEY in wire.headers[0]) == (provider == "openai")
 
 
 @pytest.mark.parametrize(

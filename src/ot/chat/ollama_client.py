@@ -9,13 +9,12 @@ from urllib.parse import urlsplit
 
 from ot.chat.chat_client import Message, Say, ToolCall, Turn, Usage
 from ot.chat.chat_tools import ToolAnswer
+from ot.config.model_providers import MODEL_PROVIDERS
 from ot.config.models import Chat
 from ot.errors import BadReply, ChatError, ChatRefused, ChatUnavailable, RateLimited
 from ot.registry.tool_definitions import ToolDefinition
 
 SERVICE = "Ollama"
-USUAL_MODEL = "qwen3"
-USUAL_URL = "http://127.0.0.1:11434"
 USUAL_CONTEXT = 32_768
 """Ollama's own few thousand tokens cut off the definitions of tools before anything else."""
 CONNECT_SECONDS = 2.0
@@ -31,8 +30,9 @@ class OllamaClient:
         """Ask as *chat* says, or at *usual_url*; a reply that pauses for longer than its ``gap_seconds`` is over."""
         import httpx2  # noqa: PLC0415 - costs more than the rest of this package
 
-        self.model = chat.model or USUAL_MODEL
-        self._url = _whole_url(chat.ollama_url or usual_url or USUAL_URL)
+        usual = MODEL_PROVIDERS["ollama"]
+        self.model = chat.model or usual.model
+        self._url = _whole_url(chat.ollama_url or usual_url or usual.url)
         self._system: list[Message] = [{"role": "system", "content": chat.system}] if chat.system else []
         self._options = {"num_predict": chat.max_tokens, "num_ctx": chat.context_tokens or USUAL_CONTEXT}
         self._errors = httpx2

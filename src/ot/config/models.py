@@ -21,6 +21,8 @@ from pydantic import (
     model_validator,
 )
 
+from ot.config.model_providers import ProviderName
+
 VERSION = 1
 """The newest ``version:`` of a configuration file that this release reads."""
 
@@ -378,13 +380,18 @@ class Server(Settings):
 class Chat(Settings):
     """``onetool chat``: which model, where it is, and how long it may take."""
 
-    provider: Literal["anthropic", "ollama"] = Field(default="anthropic", description="Whose model answers")
+    provider: ProviderName = Field(default="anthropic", description="Whose model answers")
     model: str = Field(default="", description="The model's name; empty means the provider's default")
     anthropic_url: WebAddress = Field(
         default="", description="The address of Anthropic's API; empty means the official one"
     )
     ollama_url: WebAddress = Field(
         default="", description="The address of Ollama; empty means OLLAMA_HOST, or http://127.0.0.1:11434"
+    )
+    openai_url: WebAddress = Field(
+        default="",
+        description="The address of an OpenAI-compatible API, such as http://127.0.0.1:8000/v1; empty means that of "
+        "the provider",
     )
     max_tokens: int = Field(default=8192, ge=1, le=1_000_000, description="The longest reply, in tokens")
     context_tokens: int = Field(

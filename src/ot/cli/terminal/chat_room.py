@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from ot.chat.conversation import Conversation
-from ot.chat.open_chat import open_client, open_tools
+from ot.chat.open_chat import chosen_chat, open_client, open_tools
 from ot.cli.terminal.chat_screen import CallLog, ChatScreen
 from ot.cli.terminal.event_loop import new_runner
 from ot.cli.terminal.own_workspace import start_log
 from ot.cli.terminal.prompts import TerminalQuestion
+from ot.config.model_providers import ProviderName
 from ot.config.models import Chat
 from ot.config.paths import Paths
 from ot.logs import end_logs
@@ -21,7 +22,7 @@ from ot.workspace import Workspace
 
 @contextmanager
 def open_room(
-    provider: str | None, model: str, packs: str, *, shown: bool = False, trust_project: bool
+    provider: ProviderName | None, model: str, packs: str, *, shown: bool = False, trust_project: bool
 ) -> Generator[tuple[asyncio.Runner, ChatRoom]]:
     """Yield a room, once servers among *packs* have said what they offer, and the runner that it lives in.
 
@@ -35,7 +36,7 @@ def open_room(
         try:
             await app.definitions_of(chosen)  # a server among them is asked now what it offers
             start_log(app, terminal_level="CRITICAL")  # into the file alone: a terminal is for the conversation
-            return ChatRoom(app, _settings(app, provider, model), chosen, shown=shown)
+            return ChatRoom(app, chosen_chat(app.picture.loaded.config.chat, provider, model), chosen, shown=shown)
         except BaseException:
             await app.aclose()
             raise
@@ -46,15 +47,6 @@ def open_room(
             yield runner, room
         finally:
             runner.run(room.aclose())
-
-
-def _settings(app: Workspace, provider: str | None, model: str) -> Chat:
-    """Return the settings of chat, with what the options say instead."""
-    chat = app.picture.loaded.config.chat
-    if provider and provider != chat.provider:
-        # The model of another provider would not be known there.
-        return chat.model_copy(update={"provider": provider, "model": model})
-    return chat.model_copy(update={"model": model or chat.model})
 
 
 class ChatRoom:
