@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -268,3 +269,42 @@ def test_a_conversation_at_a_terminal_streams_shows_calls_and_can_be_stopped(one
             assert screen.ended() == 0
     # The call that was stopped has its answer in the history.
     assert "cancelled; whether it took effect" in json.dumps(wire.requests[3]["messages"])
+
+
+def test_commands_at_a_terminal_show_change_keep_and_resume(onetool: OneTool) -> None:
+    script = [text("openai", "Blue it is."), text("openai", "It was blue.")]
+    with serving_aside(*script) as wire:
+        configure(onetool, wire, provider="openai", model="first")
+        with terminal(onetool, "chat") as screen:
+            screen.until("/help lists commands")
+            screen.until("> ")
+            screen.type("my colour is blue")
+            screen.until("in all 10 tokens read, 5 written")
+            for typed, shown in [
+                ("/help", "/resume [NAME]"),
+                ("/tools", "run: "),
+                ("/usage", "10 tokens read, 5 written"),
+                ("/save colours", "/resume colours goes on with it"),
+                ("/clear", "begins anew"),
+                ("/model second", "the model is second"),
+                ("/nonsense", "there is no /nonsense; /help lists"),
+                ("/resume nothing", "kept are: colours"),
+                ("/resume ../x", "a name has letters"),
+                ("/resume", "colours goes on: 2 messages"),
+            ]:
+                screen.until("> ")
+                screen.type(typed)
+                screen.until(shown)
+            screen.until("> ")
+            screen.type("what was it?")
+            screen.until("It was blue.")
+            screen.until("> ")
+            screen.type("exit")
+            assert screen.ended() == 0
+    asked = wire.requests[1]
+    system, *rest = [message["content"] for message in asked["messages"]]
+    assert rest == ["my colour is blue", "Blue it is.", "what was it?"]
+    assert asked["model"] == "second"
+    assert str(onetool.cwd) in system and f"{date.today():%d %B %Y}" in system and "`run`" in system
+    kept = onetool.user / "chats" / "colours.json"
+    assert kept.stat().st_mode & 0o777 == 0o600

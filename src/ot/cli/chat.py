@@ -14,7 +14,6 @@ from ot.cli.terminal.options import Model, Packs, Provider, TrustProject
 if TYPE_CHECKING:
     from ot.cli.terminal.chat_room import ChatRoom
 
-CLEAR = "/clear"
 LEAVE = ("exit", "quit", "/exit", "/quit")
 
 
@@ -60,9 +59,11 @@ async def _one(room: ChatRoom, question: str, as_json: bool) -> bool:
 
 def _talk(runner: asyncio.Runner, room: ChatRoom) -> bool:
     """Hold a conversation until the user leaves it."""
+    from ot.cli.terminal.chat_commands import ChatCommands
     from ot.cli.terminal.prompts import prompt_line
 
     room.greet()
+    commands = ChatCommands(room)
     interrupted = False
     while True:
         try:
@@ -70,9 +71,8 @@ def _talk(runner: asyncio.Runner, room: ChatRoom) -> bool:
             interrupted = False
             if question.lower() in LEAVE:
                 return True
-            if question == CLEAR:
-                room.conversation.clear()
-                room.screen.note("the conversation begins anew")
+            if question.startswith("/"):
+                runner.run(commands.run(question))
             elif question:
                 runner.run(_shown(room, question))
         except EOFError:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from datetime import date
 from typing import Any
 
+from ot.chat.chat_tools import RUN
 from ot.chat.conversation import Conversation
 from ot.chat.open_chat import chosen_chat, open_client, open_tools
 from ot.cli.terminal.chat_screen import CallLog, ChatScreen
@@ -59,32 +61,55 @@ class ChatRoom:
             OneToolError: It cannot be opened.
         """
         self._app = app
+        self._chat = chat.model_copy(update={"system": chat.system or _system(app, bool(packs))})
+        self.provider = chat.provider
         self.redact = app.picture.loaded.secrets.redact
-        self.client = open_client(chat, app.picture.loaded.secrets)
+        self.saved_chats = app.picture.loaded.state_dir / "chats"
+        client = open_client(self._chat, app.picture.loaded.secrets)
         self.screen = ChatScreen(self.redact)
         ask = self.screen.alone(TerminalQuestion(app.ask_seconds)) if shown else None
-        offered = open_tools(app, app.picture.registry, packs, "" if packs else _run_description(app), ask)
-        self.tools = len(offered.definitions) if packs else 0
+        self.offered = open_tools(app, app.picture.registry, packs, "" if packs else _run_description(app), ask)
         self._calls = CallLog(self.redact)
         watcher = self.screen if shown else self._calls
-        self.conversation = Conversation(self.client, offered, turns=chat.turns, seconds=chat.seconds, watcher=watcher)
+        self.conversation = Conversation(client, self.offered, turns=chat.turns, seconds=chat.seconds, watcher=watcher)
 
     def greet(self) -> None:
         """Say who is there."""
-        offered = f"{self.tools} tools" if self.tools else "the tool run"
-        self.screen.note(f"{self.client.model} with {offered}. Ctrl-C stops an answer, twice exits; /clear forgets.")
+        names = [tool.name for tool in self.offered.definitions]
+        offered = "the tool run" if names == [RUN] else f"{len(names)} tools"
+        model = self.conversation.client.model
+        self.screen.note(f"{model} with {offered}. Ctrl-C stops an answer, twice exits; /help lists commands.")
+
+    async def use_model(self, name: str) -> None:
+        """Go on with another model of the same provider."""
+        before = self.conversation.client
+        self._chat = self._chat.model_copy(update={"model": name})
+        self.conversation.client = open_client(self._chat, self._app.picture.loaded.secrets)
+        await before.aclose()
 
     def facts(self) -> dict[str, Any]:
         """Return what is to be known of the conversation so far."""
         usage = self.conversation.usage
         tokens = {"input_tokens": usage.input, "output_tokens": usage.output}
-        return {"model": self.client.model, "calls": self._calls.calls, "usage": tokens}
+        return {"model": self.conversation.client.model, "calls": self._calls.calls, "usage": tokens}
 
     async def aclose(self) -> None:
         """Close everything."""
-        await self.client.aclose()
+        await self.conversation.client.aclose()
         await self._app.aclose()
         end_logs()
+
+
+def _system(app: Workspace, with_packs: bool) -> str:
+    """Return what a model is told where the settings say nothing: where it is, and what its tools are."""
+    told = f"Today is {date.today():%A, %d %B %Y}. The working directory is {app.paths.cwd}."
+    tools = (
+        "Use your tools where they help."
+        if with_packs
+        else f"The tool `{RUN}` executes a short Python program that calls the user's tools: do with one program what "
+        "several calls would do, and return only what you need."
+    )
+    return f"You help a person at a terminal; answer briefly. {told} {tools}"
 
 
 def _run_description(app: Workspace) -> str:
