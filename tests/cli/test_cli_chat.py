@@ -23,6 +23,7 @@ from chat.chat_desk import PROVIDERS, calls, text
 from chat.wire_server import Scripted, WireServer, anthropic_calls, anthropic_text, serving_aside
 from cli.command import OneTool, interruptible
 
+PROMPT = ">"
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 KEY = "sk-ant-secret-of-the-test"
 OPENAI_KEY = "sk-openai-secret-of-the-test"
@@ -181,7 +182,7 @@ class Terminal:
     def __init__(self, onetool: OneTool, *arguments: str) -> None:
         self._master, slave = pty.openpty()
         command = interruptible([str(Path(sys.executable).with_name("onetool")), *arguments])
-        env = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+        env = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "PROMPT_TOOLKIT_NO_CPR": "1"}
         self.process = subprocess.Popen(
             command, stdin=slave, stdout=slave, stderr=slave, cwd=onetool.cwd, env=env, start_new_session=True
         )
@@ -203,7 +204,8 @@ class Terminal:
         return self.shown[begun : self._seen]
 
     def type(self, line: str) -> None:
-        os.write(self._master, line.encode() + b"\n")
+        # As the key sends it; a terminal in its ordinary mode makes a newline of it.
+        os.write(self._master, line.encode() + b"\r")
 
     def interrupt(self) -> None:
         self.process.send_signal(signal.SIGINT)
@@ -248,23 +250,23 @@ def test_a_conversation_at_a_terminal_streams_shows_calls_and_can_be_stopped(one
     with serving_aside(*script) as wire:
         configure(onetool, wire)
         with terminal(onetool, "chat", "--model", "scripted") as screen:
-            assert "scripted with the tool run" in screen.until("> ")
+            assert "scripted with the tool run" in screen.until(PROMPT)
             screen.type("what is six times seven?")
             shown = COLOURS.sub("", screen.until("written"))
             assert "→ run" in shown and "6 * 7" in shown and "✓ run" in shown
             assert "It is \\x1b]0;title\\x0742." in shown and "\x1b]0;" not in shown
-            screen.until("> ")
+            screen.until(PROMPT)
             screen.type("wait for ever")
             screen.until("→ run")
             screen.interrupt()
             screen.until("stopped; Ctrl-C again leaves")
-            screen.until("> ")
+            screen.until(PROMPT)
             screen.type("what happened?")
             screen.until("You stopped me.")
-            screen.until("> ")
+            screen.until(PROMPT)
             screen.interrupt()
             screen.until("Ctrl-C again leaves")
-            screen.until("> ")
+            screen.until(PROMPT)
             screen.interrupt()
             assert screen.ended() == 0
     # The call that was stopped has its answer in the history.
@@ -277,7 +279,7 @@ def test_commands_at_a_terminal_show_change_keep_and_resume(onetool: OneTool) ->
         configure(onetool, wire, provider="openai", model="first")
         with terminal(onetool, "chat") as screen:
             screen.until("/help lists commands")
-            screen.until("> ")
+            screen.until(PROMPT)
             screen.type("my colour is blue")
             screen.until("in all 10 tokens read, 5 written")
             for typed, shown in [
@@ -292,13 +294,13 @@ def test_commands_at_a_terminal_show_change_keep_and_resume(onetool: OneTool) ->
                 ("/resume ../x", "a name has letters"),
                 ("/resume", "colours goes on: 2 messages"),
             ]:
-                screen.until("> ")
+                screen.until(PROMPT)
                 screen.type(typed)
                 screen.until(shown)
-            screen.until("> ")
+            screen.until(PROMPT)
             screen.type("what was it?")
             screen.until("It was blue.")
-            screen.until("> ")
+            screen.until(PROMPT)
             screen.type("exit")
             assert screen.ended() == 0
     asked = wire.requests[1]
@@ -308,3 +310,19 @@ def test_commands_at_a_terminal_show_change_keep_and_resume(onetool: OneTool) ->
     assert str(onetool.cwd) in system and f"{date.today():%d %B %Y}" in system and "`run`" in system
     kept = onetool.user / "chats" / "colours.json"
     assert kept.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_pasted_text_of_several_lines_is_one_question_and_history_is_kept(onetool: OneTool) -> None:
+    pytest.importorskip("prompt_toolkit")
+    with serving_aside(text("ollama", "One.")) as wire:
+        configure(onetool, wire, provider="ollama")
+        with terminal(onetool, "chat") as screen:
+            screen.until(PROMPT)
+            screen.type("\x1b[200~first line\nsecond line\x1b[201~ and\x1b\rmore")
+            screen.until("in all 10 tokens")
+            screen.until(PROMPT)
+            screen.type("exit")
+            assert screen.ended() == 0
+    assert [one["messages"][-1]["content"] for one in wire.requests] == ["first line\nsecond line and\nmore"]
+    kept = onetool.user / "chats" / "questions"
+    assert "second line" in kept.read_text() and kept.stat().st_mode & 0o777 == 0o600

@@ -60,14 +60,14 @@ async def _one(room: ChatRoom, question: str, as_json: bool) -> bool:
 def _talk(runner: asyncio.Runner, room: ChatRoom) -> bool:
     """Hold a conversation until the user leaves it."""
     from ot.cli.terminal.chat_commands import ChatCommands
-    from ot.cli.terminal.prompts import prompt_line
+    from ot.cli.terminal.prompts import question_reader
 
     room.greet()
-    commands = ChatCommands(room)
+    commands, read = ChatCommands(room), question_reader(runner, room.saved_chats / "questions")
     interrupted = False
     while True:
         try:
-            question = prompt_line("\n> ")
+            question = read()
             interrupted = False
             if question.lower() in LEAVE:
                 return True
