@@ -81,6 +81,7 @@ class Watched(ChatWatcher):
 
     def __init__(self) -> None:
         self.words = ""
+        self.forgotten: list[int] = []
         self.calls: list[ToolCall] = []
         self.answers: dict[str, ToolAnswer] = {}
         self.seconds: dict[str, float] = {}
@@ -90,6 +91,9 @@ class Watched(ChatWatcher):
     def said(self, text: str) -> None:
         self.words += text
         self.first_words.set()
+
+    def forgot(self, questions: int, context_tokens: int) -> None:
+        self.forgotten.append(questions)
 
     def calling(self, call: ToolCall) -> None:
         self.calls.append(call)

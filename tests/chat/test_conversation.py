@@ -217,3 +217,19 @@ async def test_words_that_came_before_the_user_stopped_them_stay(provider: str, 
         sent = [(one["role"], str(one["content"])) for one in desk.wire.requests[1]["messages"]]
     assert [role for role, _ in sent] == ["user", "assistant", "user"]
     assert sent[1][1].startswith("The answer is") and sent[1][1].endswith("[the user stopped the answer here]")
+
+
+async def test_the_oldest_questions_are_forgotten_before_the_context_is_full(provider: str, tmp_path: Path) -> None:
+    wanted = calls(provider, ("lamp_switch", {"room": "hall"}))
+    script = [text(provider, "one"), wanted, text(provider, "two"), text(provider, "three")]
+    async with talking(tmp_path, provider, *script, context_tokens=18) as desk:
+        for question in ("first", "second", "third"):
+            desk.talk._used_tokens = 0  # pyright: ignore[reportPrivateUsage] - the script's answers all use 15
+            await desk.talk.ask(question)
+        assert desk.seen.forgotten == []
+        await desk.talk.ask("fourth")
+        if provider != "ollama":
+            require_valid(desk.talk.history)
+    sent = [one["content"] for one in desk.wire.requests[-1]["messages"] if isinstance(one["content"], str)]
+    assert sent[0] == "third" and sent[-1] == "fourth" and "first" not in sent
+    assert desk.seen.forgotten == [2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Sequence
@@ -18,6 +19,8 @@ logger = logging.getLogger(__name__)
 CANCELLED = "the call was cancelled; whether it took effect is unknown"
 NOT_MADE = "the call was not made: the question has used up its turns"
 STOPPED = "[the user stopped the answer here]"
+FULL = 0.8
+"""The share of a context above which the oldest questions are forgotten."""
 SHORT = 2000
 """Characters that are left of a tool's answer when the service has refused what it was part of."""
 
@@ -44,6 +47,9 @@ class ChatWatcher:
     def called(self, call: ToolCall, answer: ToolAnswer, seconds: float) -> None:
         """Take note of what a tool answered."""
 
+    def forgot(self, questions: int, context_tokens: int) -> None:
+        """Take note that the oldest questions left the history, which came near to *context_tokens*."""
+
 
 class Conversation:
     """One history with one model; questions are answered one after the other."""
@@ -55,15 +61,22 @@ class Conversation:
         *,
         turns: int = 25,
         seconds: float = 600.0,
+        context_tokens: int = 0,
         retries: Retries | None = None,
         watcher: ChatWatcher | None = None,
     ) -> None:
-        """Ask *client*, which may call *tools*, at most *turns* times and *seconds* long for a question."""
+        """Ask *client*, which may call *tools*, at most *turns* times and *seconds* long for a question.
+
+        Where *context_tokens* are known, the oldest questions are forgotten before the history outgrows them.
+        """
         self.client = client
         """Who answers; another of the same provider may take its place between questions."""
         self._tools = tools
         self._most_turns = turns
         self._seconds = seconds
+        self._context_tokens = context_tokens
+        self._used_tokens = 0
+        """What the history took when the model last answered."""
         self._retries = retries or Retries()
         self._watcher = watcher or ChatWatcher()
         self._one_at_a_time = asyncio.Lock()
@@ -84,7 +97,9 @@ class Conversation:
             ChatError: There is none; the class says why.
         """
         async with self._one_at_a_time:
-            deadline, start = time.monotonic() + self._seconds, len(self.history)
+            deadline = time.monotonic() + self._seconds
+            self._forget_oldest()
+            start = len(self.history)
             self._noted, self._partial = [], ""
             self.history.append({"role": "user", "content": question})
             try:
@@ -99,6 +114,20 @@ class Conversation:
     def clear(self) -> None:
         """Begin anew; what was used up stays counted."""
         self.history.clear()
+        self._used_tokens = 0
+
+    def _forget_oldest(self) -> None:
+        """Drop the oldest questions with all that came of them, about half of the history, when it is nearly full."""
+        if not self._context_tokens or self._used_tokens <= FULL * self._context_tokens:
+            return
+        sizes = [len(json.dumps(message)) for message in self.history]
+        # Only there can a history begin: a call and its answer stay together.
+        starts = [n for n, one in enumerate(self.history) if one["role"] == "user" and isinstance(one["content"], str)]
+        cut = next((n for n in starts if 2 * sum(sizes[n:]) <= sum(sizes)), len(self.history))
+        forgotten = sum(n < cut for n in starts)
+        del self.history[:cut]
+        self._used_tokens = 0
+        self._watcher.forgot(forgotten, self._context_tokens)
 
     def _settle(self, start: int, error: BaseException) -> None:
         """Leave a history that the provider takes, after a question that ended with *error*."""
@@ -120,6 +149,7 @@ class Conversation:
         for number in range(1, self._most_turns + 1):
             turn = await self._retries.run(self._turn, deadline)
             usage, self.usage = usage + turn.usage, self.usage + turn.usage
+            self._used_tokens = turn.usage.input + turn.usage.output
             if turn.message is not None:
                 self.history.append(turn.message)
             if not turn.calls:

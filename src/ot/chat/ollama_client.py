@@ -15,8 +15,6 @@ from ot.errors import BadReply, ChatError, ChatRefused, ChatUnavailable, RateLim
 from ot.registry.tool_definitions import ToolDefinition
 
 SERVICE = "Ollama"
-USUAL_CONTEXT = 32_768
-"""Ollama's own few thousand tokens cut off the definitions of tools before anything else."""
 CONNECT_SECONDS = 2.0
 
 
@@ -34,7 +32,7 @@ class OllamaClient:
         self.model = chat.model or usual.model
         self._url = _whole_url(chat.ollama_url or usual_url or usual.url)
         self._system: list[Message] = [{"role": "system", "content": chat.system}] if chat.system else []
-        self._options = {"num_predict": chat.max_tokens, "num_ctx": chat.context_tokens or USUAL_CONTEXT}
+        self._options = {"num_predict": chat.max_tokens, "num_ctx": chat.context_tokens or usual.context_tokens}
         self._errors = httpx2
         self._http = httpx2.AsyncClient(
             base_url=self._url,

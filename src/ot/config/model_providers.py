@@ -19,11 +19,18 @@ class ModelProvider:
     url: str = ""
     model: str = ""
     needs_key: bool = False
+    context_tokens: int = 0
+    """How long a conversation may be, where that is known."""
 
 
 MODEL_PROVIDERS: Mapping[ProviderName, ModelProvider] = {
-    "anthropic": ModelProvider("Anthropic", "anthropic", "ANTHROPIC_API_KEY", "", "claude-sonnet-5", needs_key=True),
-    "ollama": ModelProvider("Ollama", "ollama", "OLLAMA_API_KEY", "http://127.0.0.1:11434", "qwen3"),
+    "anthropic": ModelProvider(
+        "Anthropic", "anthropic", "ANTHROPIC_API_KEY", "", "claude-sonnet-5", needs_key=True, context_tokens=200_000
+    ),
+    # Ollama's own few thousand tokens cut off the definitions of tools before anything else.
+    "ollama": ModelProvider(
+        "Ollama", "ollama", "OLLAMA_API_KEY", "http://127.0.0.1:11434", "qwen3", context_tokens=32_768
+    ),
     "openai": ModelProvider(
         "OpenAI", "openai", "OPENAI_API_KEY", "https://api.openai.com/v1", "gpt-5.4-mini", needs_key=True
     ),

@@ -398,8 +398,8 @@ class Chat(Settings):
         default=0,
         ge=0,
         le=10_000_000,
-        description="How many tokens a conversation may take; 0 means 32,768 for Ollama (its num_ctx), or what the "
-        "model's service allows",
+        description="How many tokens a conversation may take before its oldest questions are forgotten, and Ollama's "
+        "num_ctx; 0 means 32,768 for Ollama, 200,000 for Anthropic, and no bound for others",
     )
     turns: int = Field(default=25, ge=1, le=1000, description="How many turns of tool calls a question may take")
     seconds: Seconds = Field(default=600.0, description="Wall time of a question, including its tools")

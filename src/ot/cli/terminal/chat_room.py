@@ -15,7 +15,7 @@ from ot.cli.terminal.chat_screen import CallLog, ChatScreen
 from ot.cli.terminal.event_loop import new_runner
 from ot.cli.terminal.own_workspace import start_log
 from ot.cli.terminal.prompts import TerminalQuestion
-from ot.config.model_providers import ProviderName
+from ot.config.model_providers import MODEL_PROVIDERS, ProviderName
 from ot.config.models import Chat
 from ot.config.paths import Paths
 from ot.logs import end_logs
@@ -71,7 +71,14 @@ class ChatRoom:
         self.offered = open_tools(app, app.picture.registry, packs, "" if packs else _run_description(app), ask)
         self._calls = CallLog(self.redact)
         watcher = self.screen if shown else self._calls
-        self.conversation = Conversation(client, self.offered, turns=chat.turns, seconds=chat.seconds, watcher=watcher)
+        self.conversation = Conversation(
+            client,
+            self.offered,
+            turns=chat.turns,
+            seconds=chat.seconds,
+            context_tokens=chat.context_tokens or MODEL_PROVIDERS[chat.provider].context_tokens,
+            watcher=watcher,
+        )
 
     def greet(self) -> None:
         """Say who is there."""

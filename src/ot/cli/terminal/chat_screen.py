@@ -84,6 +84,13 @@ class ChatScreen(ChatWatcher):
 
         self._show(show)
 
+    def forgot(self, questions: int, context_tokens: int) -> None:
+        """Show that the model no longer knows the beginning."""
+        self.note(
+            f"the conversation came near to {context_tokens:,} tokens: the oldest {questions} questions are forgotten"
+        )
+        self._spin()
+
     def end(self, answer: ChatAnswer, total: Usage) -> None:
         """Show what the answer cost, and the conversation so far."""
         cut = " · cut off at chat.max_tokens" if answer.stop in ("max_tokens", "length") else ""
