@@ -85,7 +85,7 @@ class ChatRoom:
         names = [tool.name for tool in self.offered.definitions]
         offered = "the tool run" if names == [RUN] else f"{len(names)} tools"
         model = self.conversation.client.model
-        self.screen.note(f"{model} with {offered}. Ctrl-C stops an answer, twice exits; /help lists commands.")
+        self.screen.note(f"{model} with {offered}. Ctrl-C stops an answer; /help lists commands.")
 
     async def use_model(self, name: str) -> None:
         """Go on with another model of the same provider."""
