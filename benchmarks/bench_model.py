@@ -55,7 +55,7 @@ class CompletionsClient:
     async def turn(self, history: Sequence[Message], tools: Sequence[ToolDefinition], say: Say) -> Turn:
         """Return the model's whole reply."""
         asked: dict[str, Any] = {"model": self.model, "messages": [*self._system, *history]}
-        asked |= {"tools": [tool.for_ollama() for tool in tools], "max_tokens": ANSWER_TOKENS}
+        asked |= {"tools": [tool.for_completions() for tool in tools], "max_tokens": ANSWER_TOKENS}
         if self._first_call and len(history) == 1:
             asked["tool_choice"] = {"type": "function", "function": {"name": tools[0].name}}
         try:

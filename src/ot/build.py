@@ -17,10 +17,10 @@ import anyio.to_thread
 
 import ot_tools
 from ot.config.load import Loaded
+from ot.config.model_providers import MODEL_PROVIDERS
 from ot.config.models import pack_name
 from ot.config.paths import CONFIG_FILE, FOLDER, PROMPTS_FILE, Paths, expand_home
 from ot.config.principal import os_user, place_of
-from ot.config.secrets import MODEL_KEYS
 from ot.execution.backends.in_process import InProcessBackend
 from ot.execution.border import Border
 from ot.execution.caller import Caller
@@ -109,7 +109,8 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     workers = {name: spec_of(extension, config, loaded.secrets) for name, extension in extensions.items()}
     # What a worker or a model's service is given of the environment is a secret in every text that leaves.
     given = [name for spec in workers.values() for name in spec.secrets]
-    loaded = replace(loaded, secrets=loaded.secrets.using([*given, *MODEL_KEYS.values()]))
+    keys = [provider.key for provider in MODEL_PROVIDERS.values()]
+    loaded = replace(loaded, secrets=loaded.secrets.using([*given, *keys]))
     servers = resolve_specs(loaded, parts.paths, trusted=parts.trust_project)
     store = _store(loaded, host.workers.spooled_bytes)
     redact = loaded.secrets.redact

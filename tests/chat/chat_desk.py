@@ -10,12 +10,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chat.wire_server import Scripted, WireServer, anthropic_calls, anthropic_text, ollama_calls, ollama_text, serving
+from chat.wire_server import (
+    Scripted,
+    WireServer,
+    anthropic_calls,
+    anthropic_text,
+    ollama_calls,
+    ollama_text,
+    openai_calls,
+    openai_text,
+    serving,
+)
 from ot.chat.anthropic_client import AnthropicClient
 from ot.chat.chat_client import ChatClient, ToolCall
 from ot.chat.chat_tools import ChatTools, ToolAnswer
 from ot.chat.conversation import ChatWatcher, Conversation
 from ot.chat.ollama_client import OllamaClient
+from ot.chat.openai_client import OpenAIClient
 from ot.chat.retries import Retries
 from ot.config.models import Chat
 from ot.registry.tool_definitions import ToolDefinitions
@@ -62,7 +73,7 @@ LAMP = '''
 '''
 
 QUICK = Retries(pause_seconds=0.01)
-PROVIDERS = ("anthropic", "ollama")
+PROVIDERS = ("anthropic", "ollama", "openai")
 
 
 class Watched(ChatWatcher):
@@ -70,13 +81,19 @@ class Watched(ChatWatcher):
 
     def __init__(self) -> None:
         self.words = ""
+        self.forgotten: list[int] = []
         self.calls: list[ToolCall] = []
         self.answers: dict[str, ToolAnswer] = {}
         self.seconds: dict[str, float] = {}
         self.first_answer = asyncio.Event()
+        self.first_words = asyncio.Event()
 
     def said(self, text: str) -> None:
         self.words += text
+        self.first_words.set()
+
+    def forgot(self, questions: int, context_tokens: int) -> None:
+        self.forgotten.append(questions)
 
     def calling(self, call: ToolCall) -> None:
         self.calls.append(call)
@@ -89,19 +106,20 @@ class Watched(ChatWatcher):
 
 def text(provider: str, *words: str) -> Scripted:
     """Return the answer of a model in words."""
-    return anthropic_text(*words) if provider == "anthropic" else ollama_text(*words)
+    return {"anthropic": anthropic_text, "ollama": ollama_text, "openai": openai_text}[provider](*words)
 
 
 def calls(provider: str, *wanted: tuple[str, object], first: int = 1) -> Scripted:
     """Return the answer of a model that asks for tools."""
-    if provider == "anthropic":
-        return anthropic_calls(*((f"toolu_{n}", name, given) for n, (name, given) in enumerate(wanted, first)))
-    return ollama_calls(*wanted)
+    if provider == "ollama":
+        return ollama_calls(*wanted)
+    with_ids = [(f"toolu_{n}", name, given) for n, (name, given) in enumerate(wanted, first)]
+    return anthropic_calls(*with_ids) if provider == "anthropic" else openai_calls(*with_ids)
 
 
 def results(provider: str, request: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the results of tools that the last message, or messages, of a request carry."""
-    if provider == "ollama":
+    if provider != "anthropic":
         return [message for message in request["messages"] if message["role"] == "tool"]
     blocks = [
         block for message in request["messages"] if type(message["content"]) is list for block in message["content"]
@@ -112,7 +130,9 @@ def results(provider: str, request: Mapping[str, Any]) -> list[dict[str, Any]]:
 def client_of(provider: str, url: str, **options: Any) -> ChatClient:
     if provider == "anthropic":
         return AnthropicClient(Chat(anthropic_url=url, **options), "sk-test-key")
-    return OllamaClient(Chat(ollama_url=url, **options))
+    if provider == "ollama":
+        return OllamaClient(Chat(ollama_url=url, **options))
+    return OpenAIClient(Chat(provider="openai", openai_url=url, **options), "sk-test-key")
 
 
 @dataclass(frozen=True)
@@ -151,9 +171,14 @@ async def talking(
 
 
 def require_valid(history: list[Mapping[str, Any]]) -> None:
-    """Assert what Anthropic's API demands: unique ids, and after every call its answer, once."""
+    """Assert what APIs with ids demand: unique ones, and after every call its answer, once."""
     ids: set[str] = set()
     for place, message in enumerate(history):
+        if wanted := [call["id"] for call in message.get("tool_calls") or ()]:
+            assert len(set(wanted)) == len(wanted) and not ids & set(wanted), "ids are not unique"
+            ids |= set(wanted)
+            answers = [message.get("tool_call_id") for message in history[place + 1 : place + 1 + len(wanted)]]
+            assert answers == wanted, "every call has its answer, in the next messages"
         blocks = message["content"] if isinstance(message["content"], list) else []
         called = [block["id"] for block in blocks if block["type"] == "tool_use"]
         assert len(set(called)) == len(called) and not ids & set(called), "ids are not unique"

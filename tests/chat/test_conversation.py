@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from chat.chat_desk import PROVIDERS, calls, require_valid, results, talking, text
-from ot.errors import TooManyTurns
+from chat.wire_server import Scripted, Write
+from ot.errors import ChatRefused, TooManyTurns
 from pace import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("provider", PROVIDERS)]
@@ -35,9 +36,9 @@ async def test_a_model_is_told_of_its_tools_in_its_provider_s_words(provider: st
     async with talking(tmp_path, provider, text(provider, "ok")) as desk:
         await desk.talk.ask("hello")
     tools = desk.wire.requests[0]["tools"]
-    told = [tool["function"] if provider == "ollama" else tool for tool in tools]
+    told = [tool if provider == "anthropic" else tool["function"] for tool in tools]
     assert [tool["name"] for tool in told] == ["run", "lamp_away", "lamp_broken", "lamp_hang", "lamp_switch"]
-    schema = told[-1]["parameters" if provider == "ollama" else "input_schema"]
+    schema = told[-1]["input_schema" if provider == "anthropic" else "parameters"]
     assert schema["properties"]["room"] == {"type": "string", "description": "Where the lamp is"}
     assert schema["required"] == ["room"]
 
@@ -103,9 +104,9 @@ async def test_a_model_that_asks_for_tools_for_ever_is_stopped_after_25_turns(pr
         with pytest.raises(TooManyTurns, match="after 25 turns"):
             await desk.talk.ask("go")
         assert len(desk.wire.requests) == 25
-        # Anthropic's ids were the same every time: only the first call was made.
-        assert len(desk.observed.tools) == (1 if provider == "anthropic" else 24)
-        if provider == "anthropic":
+        # Where there are ids, they were the same every time: only the first call was made.
+        assert len(desk.observed.tools) == (24 if provider == "ollama" else 1)
+        if provider != "ollama":
             require_valid(desk.talk.history)
         desk.wire.script = [text(provider, "I stopped")]
         assert (await desk.talk.ask("and now?")).text == "I stopped"
@@ -120,7 +121,7 @@ async def test_a_cancelled_question_leaves_a_history_that_can_go_on(provider: st
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-        if provider == "anthropic":
+        if provider != "ollama":
             require_valid(desk.talk.history)
         await desk.talk.ask("what happened?")
     done, cancelled = (result["content"] for result in results(provider, desk.wire.requests[1]))
@@ -170,3 +171,65 @@ async def test_a_large_result_is_stored_and_the_model_is_told_how_to_page_it(pro
         await desk.talk.ask("go")
     (told,) = results(provider, desk.wire.requests[1])
     assert "ot.result(handle=" in told["content"] and len(told["content"]) < 5000
+
+
+async def test_a_question_that_is_refused_leaves_the_history(provider: str, tmp_path: Path) -> None:
+    long = Scripted(['{"error": "prompt is too long"}'], 400, kind="application/json")
+    async with talking(tmp_path, provider, text(provider, "hello"), long, text(provider, "ok")) as desk:
+        await desk.talk.ask("hi")
+        with pytest.raises(ChatRefused, match="400"):
+            await desk.talk.ask("a whole book")
+        assert (await desk.talk.ask("shorter")).text == "ok"
+        sent = desk.wire.requests[-1]["messages"]
+        assert [message["content"] for message in sent if message["role"] == "user"] == ["hi", "shorter"]
+        desk.talk.clear()
+        await desk.talk.ask("anew")
+        assert len(desk.wire.requests[-1]["messages"]) == 1
+
+
+async def test_what_a_tool_said_is_cut_when_the_service_refuses_it(provider: str, tmp_path: Path) -> None:
+    refused = Scripted(['{"error": "prompt is too long"}'], 400, kind="application/json")
+    program = calls(provider, ("run", {"command": "'long ' * 5000"}))
+    async with talking(tmp_path, provider, program, refused, text(provider, "ok")) as desk:
+        with pytest.raises(ChatRefused):
+            await desk.talk.ask("go")
+        assert (await desk.talk.ask("and now?")).text == "ok"
+    (whole,), (cut,) = (results(provider, request) for request in desk.wire.requests[1:])
+    assert len(whole["content"]) >= 25_000 and len(cut["content"]) < 3000
+    assert cut["content"].endswith("[cut: the service refused the whole text]")
+
+
+async def test_words_that_came_before_the_user_stopped_them_stay(provider: str, tmp_path: Path) -> None:
+    # Without what says that it ends.
+    begun = text(provider, "The answer is", " long").pieces[: -3 if provider == "openai" else -2]
+
+    async def wait(write: Write) -> None:
+        await asyncio.sleep(PATIENCE)
+
+    async with talking(tmp_path, provider, Scripted(begun, pour=wait), text(provider, "ok")) as desk:
+        asking = asyncio.ensure_future(desk.talk.ask("go"))
+        async with asyncio.timeout(PATIENCE):
+            await desk.seen.first_words.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await desk.talk.ask("go on")
+        sent = [(one["role"], str(one["content"])) for one in desk.wire.requests[1]["messages"]]
+    assert [role for role, _ in sent] == ["user", "assistant", "user"]
+    assert sent[1][1].startswith("The answer is") and sent[1][1].endswith("[the user stopped the answer here]")
+
+
+async def test_the_oldest_questions_are_forgotten_before_the_context_is_full(provider: str, tmp_path: Path) -> None:
+    wanted = calls(provider, ("lamp_switch", {"room": "hall"}))
+    script = [text(provider, "one"), wanted, text(provider, "two"), text(provider, "three")]
+    async with talking(tmp_path, provider, *script, context_tokens=18) as desk:
+        for question in ("first", "second", "third"):
+            desk.talk._used_tokens = 0  # pyright: ignore[reportPrivateUsage] - the script's answers all use 15
+            await desk.talk.ask(question)
+        assert desk.seen.forgotten == []
+        await desk.talk.ask("fourth")
+        if provider != "ollama":
+            require_valid(desk.talk.history)
+    sent = [one["content"] for one in desk.wire.requests[-1]["messages"] if isinstance(one["content"], str)]
+    assert sent[0] == "third" and sent[-1] == "fourth" and "first" not in sent
+    assert desk.seen.forgotten == [2]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chat.chat_desk import calls, client_of, require_valid, results, talking, text
+from chat.chat_desk import PROVIDERS, calls, client_of, require_valid, results, talking, text
 from chat.wire_server import (
     Scripted,
     Write,
@@ -25,7 +25,7 @@ from chat.wire_server import (
     text_block,
     tool_block,
 )
-from ot.chat.anthropic_client import retry_after
+from ot.chat.retries import retry_after
 from ot.errors import BadReply, ChatError, ChatRefused, ChatTimeout, ChatUnavailable, RateLimited
 from pace import PATIENCE, within
 
@@ -277,14 +277,14 @@ async def test_a_refusal_is_not_tried_again(status: int, kind: str, hint: str, t
 
 async def test_an_answer_that_is_no_answer_of_the_api_is_a_typed_error(tmp_path: Path) -> None:
     page = Scripted(["<html>a captive portal</html>"], kind="text/html")
-    for provider in ("anthropic", "ollama"):
+    for provider in PROVIDERS:
         async with talking(tmp_path, provider, page) as desk:
             assert isinstance(await failure(desk.talk.ask("hello")), BadReply)
 
 
 async def test_nothing_is_lost_or_done_twice_when_the_reply_after_a_call_fails(tmp_path: Path) -> None:
     """A tool was called, then the service went away: the next question still carries what the tool said."""
-    for provider in ("anthropic", "ollama"):
+    for provider in PROVIDERS:
         refused = Scripted(['{"error": "no"}'], 400, kind="application/json")
         async with talking(tmp_path, provider, calls(provider, SWITCH), refused, text(provider, "on")) as desk:
             assert isinstance(await failure(desk.talk.ask("turn it on")), ChatRefused)

@@ -79,6 +79,7 @@ def words_of(request: Mapping[str, Any]) -> list[tuple[str, Any]]:
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-another-key")
 
 
 @pytest.mark.scenario("002-08")

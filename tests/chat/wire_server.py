@@ -219,3 +219,43 @@ def ollama_text(*words: str) -> Scripted:
 def ollama_calls(*calls: tuple[str, object]) -> Scripted:
     """Return an answer that asks for tools."""
     return Scripted([line("", calls, done=False), last_line()], kind="application/x-ndjson")
+
+
+# ---------------------------------------------------------------- OpenAI
+
+
+def chunk(delta: Mapping[str, Any] | None = None, stop: str | None = None, **more: Any) -> str:
+    """Return one event of streamed chat completions."""
+    choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": stop}]
+    event = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": choices, **more}
+    return f"data: {json.dumps(event)}\n\n"
+
+
+def openai_end(stop: str) -> list[str]:
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    return [chunk({}, stop), chunk(usage=usage), "data: [DONE]\n\n"]
+
+
+def openai_text(*words: str) -> Scripted:
+    """Return an answer in words."""
+    first = chunk({"role": "assistant", "content": ""})
+    return Scripted([first, *(chunk({"content": word}) for word in words), *openai_end("stop")])
+
+
+def openai_calls(*calls: tuple[str, str, object], stop: str = "tool_calls") -> Scripted:
+    """Return an answer that asks for tools, the arguments of each in two pieces."""
+    pieces = [chunk({"role": "assistant", "content": None})]
+    for index, (id, name, given) in enumerate(calls):
+        written = given if isinstance(given, str) else json.dumps(given)
+        half = len(written) // 2
+        begun = {"index": index, "id": id, "type": "function", "function": {"name": name, "arguments": written[:half]}}
+        rest = {"index": index, "function": {"arguments": written[half:]}}
+        pieces += [chunk({"tool_calls": [begun]}), chunk({"tool_calls": [rest]})]
+    return Scripted([*pieces, *openai_end(stop)])
+
+
+def openai_error(status: int, code: str = "invalid", **headers: str) -> Scripted:
+    """Return a refusal as the API words it."""
+    body = json.dumps({"error": {"message": f"scripted {code}", "type": code, "code": code}})
+    told = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Scripted([body], status, told, "application/json")

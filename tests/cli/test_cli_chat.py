@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,18 +23,22 @@ from chat.chat_desk import PROVIDERS, calls, text
 from chat.wire_server import Scripted, WireServer, anthropic_calls, anthropic_text, serving_aside
 from cli.command import OneTool, interruptible
 
+PROMPT = ">"
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 KEY = "sk-ant-secret-of-the-test"
+OPENAI_KEY = "sk-openai-secret-of-the-test"
 
 
 def configure(onetool: OneTool, wire: WireServer, **chat: object) -> None:
     onetool.user.mkdir(exist_ok=True)
-    urls = {"anthropic_url": wire.url, "ollama_url": wire.url}
+    urls = {"anthropic_url": wire.url, "ollama_url": wire.url, "openai_url": wire.url}
     (onetool.user / "onetool.yaml").write_text(json.dumps({"chat": {**urls, **chat}}))
 
 
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_API_KEY", OPENAI_KEY)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -43,9 +49,10 @@ def test_one_question_is_answered_with_the_tool_run(onetool: OneTool, provider: 
         ended = onetool("chat", "--provider", provider, "what is the sum?")
     assert (ended.code, ended.out, ended.err) == (0, "It is 45.\n", "")
     told = wire.requests[0]["tools"][0]
-    assert (told["function"] if provider == "ollama" else told)["name"] == "run"
+    assert (told if provider == "anthropic" else told["function"])["name"] == "run"
     assert "45" in json.dumps(wire.requests[1]["messages"])
     assert (KEY in wire.headers[0]) == (provider == "anthropic")
+    assert (OPENAI_KEY in wire.headers[0]) == (provider == "openai")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +79,9 @@ def test_standard_input_is_one_question_and_json_tells_everything(onetool: OneTo
     assert (told["answer"], told["turns"], told["model"]) == ("Milk.", 2, "small")
     assert told["usage"] == {"input_tokens": 20, "output_tokens": 10}
     assert sorted(call["is_error"] for call in told["calls"]) == [False, True]
-    assert all(tool["function"]["name"].startswith("file_") for tool in wire.requests[0]["tools"])
+    names = [tool["function"]["name"] for tool in wire.requests[0]["tools"]]
+    # What a tool stores can be read, too.
+    assert [name for name in names if not name.startswith("file_")] == ["ot_result"]
 
 
 def test_a_server_that_was_never_asked_is_asked_for_its_tools(onetool: OneTool) -> None:
@@ -97,6 +106,14 @@ def test_a_pack_that_cannot_be_offered_is_an_error_and_no_conversation_without_i
     assert ended.code == 1
     assert "notes cannot be offered" in ended.err
     assert not wire.requests
+
+
+def test_the_log_goes_into_its_file_and_not_between_the_answers(onetool: OneTool) -> None:
+    with serving_aside(calls("ollama", ("nothing_such", {})), text("ollama", "Sorry.")) as wire:
+        configure(onetool, wire, provider="ollama")
+        ended = onetool("chat", "hello")
+    assert (ended.code, ended.out, ended.err) == (0, "Sorry.\n", "")
+    assert "unknown tool: nothing_such" in (onetool.user / "logs" / "onetool.log").read_text()
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -169,7 +186,7 @@ class Terminal:
     def __init__(self, onetool: OneTool, *arguments: str) -> None:
         self._master, slave = pty.openpty()
         command = interruptible([str(Path(sys.executable).with_name("onetool")), *arguments])
-        env = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+        env = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "PROMPT_TOOLKIT_NO_CPR": "1"}
         self.process = subprocess.Popen(
             command, stdin=slave, stdout=slave, stderr=slave, cwd=onetool.cwd, env=env, start_new_session=True
         )
@@ -191,7 +208,8 @@ class Terminal:
         return self.shown[begun : self._seen]
 
     def type(self, line: str) -> None:
-        os.write(self._master, line.encode() + b"\n")
+        # As the key sends it; a terminal in its ordinary mode makes a newline of it.
+        os.write(self._master, line.encode() + b"\r")
 
     def interrupt(self) -> None:
         self.process.send_signal(signal.SIGINT)
@@ -236,24 +254,79 @@ def test_a_conversation_at_a_terminal_streams_shows_calls_and_can_be_stopped(one
     with serving_aside(*script) as wire:
         configure(onetool, wire)
         with terminal(onetool, "chat", "--model", "scripted") as screen:
-            assert "scripted with the tool run" in screen.until("> ")
+            assert "scripted with the tool run" in screen.until(PROMPT)
             screen.type("what is six times seven?")
-            shown = screen.until("written")
-            assert '→ run {"command": "6 * 7"}' in shown and "✓ run" in shown
+            shown = COLOURS.sub("", screen.until("written"))
+            assert "→ run" in shown and "6 * 7" in shown and "✓ run" in shown
             assert "It is \\x1b]0;title\\x0742." in shown and "\x1b]0;" not in shown
-            screen.until("> ")
+            screen.until(PROMPT)
             screen.type("wait for ever")
             screen.until("→ run")
             screen.interrupt()
             screen.until("stopped; Ctrl-C again leaves")
-            screen.until("> ")
+            screen.until(PROMPT)
             screen.type("what happened?")
             screen.until("You stopped me.")
-            screen.until("> ")
+            screen.until(PROMPT)
             screen.interrupt()
             screen.until("Ctrl-C again leaves")
-            screen.until("> ")
+            screen.until(PROMPT)
             screen.interrupt()
             assert screen.ended() == 0
     # The call that was stopped has its answer in the history.
     assert "cancelled; whether it took effect" in json.dumps(wire.requests[3]["messages"])
+
+
+def test_commands_at_a_terminal_show_change_keep_and_resume(onetool: OneTool) -> None:
+    script = [text("openai", "Blue it is."), text("openai", "It was blue.")]
+    with serving_aside(*script) as wire:
+        configure(onetool, wire, provider="openai", model="first")
+        with terminal(onetool, "chat") as screen:
+            screen.until("/help lists commands")
+            screen.until(PROMPT)
+            screen.type("my colour is blue")
+            screen.until("in all 10 tokens read, 5 written")
+            for typed, shown in [
+                ("/help", "/resume [NAME]"),
+                ("/tools", "run: "),
+                ("/usage", "10 tokens read, 5 written"),
+                ("/save colours", "/resume colours goes on with it"),
+                ("/clear", "begins anew"),
+                ("/model second", "the model is second"),
+                ("/nonsense", "there is no /nonsense; /help lists"),
+                ("/resume nothing", "kept are: colours"),
+                ("/resume ../x", "a name has letters"),
+                ("/resume", "colours goes on: 2 messages"),
+            ]:
+                screen.until(PROMPT)
+                screen.type(typed)
+                screen.until(shown)
+            screen.until(PROMPT)
+            screen.type("what was it?")
+            screen.until("It was blue.")
+            screen.until(PROMPT)
+            screen.type("exit")
+            assert screen.ended() == 0
+    asked = wire.requests[1]
+    system, *rest = [message["content"] for message in asked["messages"]]
+    assert rest == ["my colour is blue", "Blue it is.", "what was it?"]
+    assert asked["model"] == "second"
+    assert str(onetool.cwd) in system and f"{date.today():%d %B %Y}" in system and "`run`" in system
+    kept = onetool.user / "chats" / "colours.json"
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_pasted_text_of_several_lines_is_one_question_and_history_is_kept(onetool: OneTool) -> None:
+    pytest.importorskip("prompt_toolkit")
+    with serving_aside(text("ollama", "One.")) as wire:
+        configure(onetool, wire, provider="ollama")
+        with terminal(onetool, "chat") as screen:
+            screen.until(PROMPT)
+            screen.type("\x1b[200~first line\nsecond line\x1b[201~ and\x1b\rmore")
+            screen.until("in all 10 tokens")
+            screen.until(PROMPT)
+            screen.type("exit")
+            assert screen.ended() == 0
+    assert [one["messages"][-1]["content"] for one in wire.requests] == ["first line\nsecond line and\nmore"]
+    kept = onetool.user / "chats" / "questions"
+    assert "second line" in kept.read_text() and kept.stat().st_mode & 0o777 == 0o600

@@ -19,7 +19,7 @@ from ot.execution.deadline import Deadline
 from ot.server.elicitation import ClientQuestion
 from ot.workspace import Workspace
 from pace import PATIENCE
-from run_app import error_of, running_app, value_of
+from run_app import Calls, error_of, running_app, value_of
 
 pytestmark = pytest.mark.anyio
 
@@ -323,3 +323,30 @@ async def test_an_error_while_a_question_is_sent_says_that_nobody_could_be_asked
     ask = ClientQuestion(Session(error), "1", 5)  # pyright: ignore[reportArgumentType] - stands for one
     with pytest.raises(CannotAsk, match="the question could not be sent"):
         await ask(Question("may I?", {}))
+
+
+async def test_a_call_without_a_program_is_asked_about_in_its_own_words(tmp_path: Path) -> None:
+    user = User(YES)
+    async with running_app(tmp_path, {"bin": BIN}) as app:
+        assert not (await app.call("bin", "delete", {"item": 1}, asking(user))).is_error
+    (question,) = user.questions
+    assert question.message.startswith("A model wants to call bin.delete")
+    assert question.message.endswith("A yes allows this call.")
+    assert list(question.schema["properties"]) == ["decision"]
+
+
+async def test_the_time_of_a_call_is_without_the_time_that_its_user_thinks(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ot.execution.tool_executor.SLOW_SECONDS", 0.5)
+
+    async def slowly(question: Question) -> Answer:
+        await asyncio.sleep(0.6)
+        return Answer("decline")
+
+    observed = Calls()
+    async with running_app(tmp_path, {"bin": BIN}, observers=[observed]) as app:
+        error_of(await app.call("bin", "delete", {"item": 1}, asking(slowly)))
+    assert [record.error for record in observed.records] == ["NotApproved"]
+    assert observed.records[0].seconds < 0.5
+    assert "slow call" not in caplog.text

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Sequence
-from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
 from ot.chat.chat_client import Message, Say, ToolCall, Turn, Usage
 from ot.chat.chat_tools import ToolAnswer
+from ot.chat.retries import retry_after
+from ot.chat.streamed_calls import whole_call
+from ot.config.model_providers import MODEL_PROVIDERS
 from ot.config.models import Chat
 from ot.errors import BadReply, ChatError, ChatRefused, ChatUnavailable, MissingExtra, RateLimited
 from ot.registry.tool_definitions import ToolDefinition
 
 SERVICE = "Anthropic"
-USUAL_MODEL = "claude-sonnet-5"
 CONNECT_SECONDS = 5.0
 DELTAS = {
     "text_delta": ("text", "text"),
@@ -24,9 +24,6 @@ DELTAS = {
     "input_json_delta": ("partial_json", "json"),
 }
 """For each kind of news: what it is called there, and which part of the block it continues."""
-TWICE = "the call was not made: its id stands for another call of this conversation; make it again"
-UNREADABLE = "the call was not made: its arguments are not a whole JSON object; make it again"
-CUT = "the call was not made: the reply was cut off at chat.max_tokens; make it again with less"
 
 
 class AnthropicClient:
@@ -42,7 +39,7 @@ class AnthropicClient:
             import anthropic  # noqa: PLC0415 - costs more than everything else together, and is an extra
         except ImportError:
             raise MissingExtra("chat with Anthropic's models", "chat") from None
-        self.model = chat.model or USUAL_MODEL
+        self.model = chat.model or MODEL_PROVIDERS["anthropic"].model
         self._errors = anthropic
         self._asked: dict[str, Any] = {"model": self.model, "max_tokens": chat.max_tokens}
         self._asked |= {"system": chat.system} if chat.system else {}
@@ -119,19 +116,6 @@ def _kind(body: object) -> str:
             return kind
         case _:
             return ""
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a service says to wait, if it does."""
-    told = headers.get("retry-after", "").strip()
-    try:
-        return max(float(told), 0.0)
-    except ValueError:
-        pass
-    try:
-        return max(parsedate_to_datetime(told).timestamp() - time.time(), 0.0)
-    except (TypeError, ValueError):
-        return None
 
 
 # ---------------------------------------------------------------- one streamed message
@@ -211,7 +195,8 @@ class AnthropicStream:
             written = block.pop("json")
             if block.get("type") == "tool_use":
                 cut = self._stop == "max_tokens" and index == last
-                calls.append(_call(block, written, used, cut=cut))
+                written = written if written.strip() else json.dumps(block.get("input") or {})
+                calls.append(whole_call(block.get("id"), block.get("name"), written, used, cut=cut))
                 block |= {"id": calls[-1].id, "name": calls[-1].name, "input": calls[-1].arguments or {}}
             # The API takes no empty text back.
             if block.get("type") != "text" or str(block.get("text", "")).strip():
@@ -219,26 +204,6 @@ class AnthropicStream:
         text = "".join(str(block["text"]) for block in content if block.get("type") == "text")
         message = {"role": "assistant", "content": content} if content else None
         return Turn(text, tuple(calls), Usage(self._input, self._output), self._stop, message)
-
-
-def _call(block: Mapping[str, Any], written: str, used: set[str], *, cut: bool) -> ToolCall:
-    """Return the call of a block, which adds its id to those *used*."""
-    wanted, name = block.get("id"), str(block.get("name") or "unnamed")[:128]
-    problem = CUT if cut else ""
-    id = wanted if isinstance(wanted, str) and wanted and wanted not in used else f"toolu_again_{len(used)}"
-    if id != wanted:
-        problem = problem or TWICE
-    used.add(id)
-    arguments = _arguments(block, written)
-    return ToolCall(id, name, arguments, problem or ("" if arguments is not None else UNREADABLE))
-
-
-def _arguments(block: Mapping[str, Any], written: str) -> dict[str, Any] | None:
-    try:
-        found: Any = json.loads(written) if written.strip() else block.get("input") or {}
-    except (ValueError, RecursionError):
-        return None
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
 
 
 def _ids(history: Sequence[Message]) -> set[str]:

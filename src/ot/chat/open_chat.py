@@ -8,12 +8,27 @@ from ot.chat.anthropic_client import AnthropicClient
 from ot.chat.chat_client import ChatClient
 from ot.chat.chat_tools import ChatApp, ChatTools
 from ot.chat.ollama_client import OllamaClient
+from ot.chat.openai_client import OpenAIClient
+from ot.config.model_providers import MODEL_PROVIDERS, ProviderName
 from ot.config.models import Chat
-from ot.config.secrets import MODEL_KEYS, Secrets
+from ot.config.secrets import Secrets
 from ot.errors import ChatError
 from ot.execution.caller import AskUser
 from ot.registry.tool_definitions import ToolDefinitions
 from ot.registry.tool_registry import ToolRegistry
+
+PAGE_TOOL = "ot.result"
+
+
+def chosen_chat(chat: Chat, provider: ProviderName | None, model: str) -> Chat:
+    """Return the settings *chat* with another provider or model, if they are named."""
+    if provider is None or provider == chat.provider:
+        return chat.model_copy(update={"model": model or chat.model})
+    # The model of another provider would not be known there, and the key of one is not for the address of another.
+    named = MODEL_PROVIDERS[chat.provider].api == "openai"
+    return chat.model_copy(
+        update={"provider": provider, "model": model, "openai_url": "" if named else chat.openai_url}
+    )
 
 
 def key_for(chat: Chat, secrets: Secrets) -> str:
@@ -22,10 +37,11 @@ def key_for(chat: Chat, secrets: Secrets) -> str:
     Raises:
         ChatError: It is missing.
     """
-    key = secrets.get(MODEL_KEYS[chat.provider]) or ""
-    if not key and chat.provider == "anthropic":
+    provider = MODEL_PROVIDERS[chat.provider]
+    key = secrets.get(provider.key) or ""
+    if not key and provider.needs_key:
         raise ChatError(
-            "there is no key for Anthropic's models: put ANTHROPIC_API_KEY into the environment or into "
+            f"there is no key for {provider.label}'s models: put {provider.key} into the environment or into "
             "~/.onetool/secrets.yaml, or use a local model with chat.provider: ollama (--provider ollama)"
         )
     return key
@@ -35,18 +51,20 @@ def open_client(chat: Chat, secrets: Secrets) -> ChatClient:
     """Return the client of the provider that *chat* names.
 
     Raises:
-        ChatError: Its key or its library is missing.
+        ChatError: Its key, its library or the model's name is missing.
     """
-    key = key_for(chat, secrets)
-    if chat.provider == "ollama":
+    key, provider = key_for(chat, secrets), MODEL_PROVIDERS[chat.provider]
+    if not (chat.model or provider.model):
+        raise ChatError(f"{provider.label} has many models: name one with --model, or as chat.model")
+    if provider.api == "ollama":
         return OllamaClient(chat, key, usual_url=secrets.environment.get("OLLAMA_HOST", ""))
-    return AnthropicClient(chat, key)
+    return AnthropicClient(chat, key) if provider.api == "anthropic" else OpenAIClient(chat, key)
 
 
 def open_tools(
     app: ChatApp, registry: ToolRegistry, packs: Sequence[str], run: str, ask: AskUser | None = None
 ) -> ChatTools:
-    """Return the tools of *packs*, or the one tool ``run`` with its description when no pack is named.
+    """Return the tools of *packs* and the one that pages large results, or the one tool ``run`` without any.
 
     Questions of tools go to *ask*.
 
@@ -59,4 +77,5 @@ def open_tools(
             raise ChatError(f"the pack {pack} cannot be offered: {why}. Fix it, or leave it out of --packs")
     if not packs:
         return ChatTools(app, run=run, ask=ask)
-    return ChatTools(app, ToolDefinitions.chosen(registry, packs), ask=ask)
+    # Large results are stored: without it the model would get a handle and nothing to open it with.
+    return ChatTools(app, ToolDefinitions.chosen(registry, [*packs, PAGE_TOOL]), ask=ask)

@@ -62,7 +62,7 @@ def bench(
 
 
 async def _measured(
-    ways: str, suite: BenchSuite | None, models: Sequence[str], provider: str | None, repeat: int, trust_project: bool
+    ways: str, suite: BenchSuite | None, models: Sequence[str], provider: Provider, repeat: int, trust_project: bool
 ) -> dict[str, Any]:
     from ot.bench.measure import open_bench
     from ot.bench.ways import WAYS, WayName
@@ -94,9 +94,10 @@ def _definitions(opened: Bench) -> dict[str, Any]:
     }
 
 
-def _settings(app: Workspace, provider: str | None, models: Sequence[str]) -> list[Chat]:
-    chat = app.picture.loaded.config.chat
-    return [chat.model_copy(update={"provider": provider or chat.provider, "model": name}) for name in models]
+def _settings(app: Workspace, provider: Provider, models: Sequence[str]) -> list[Chat]:
+    from ot.chat.open_chat import chosen_chat
+
+    return [chosen_chat(app.picture.loaded.config.chat, provider, name) for name in models]
 
 
 async def _by_models(

@@ -63,17 +63,21 @@ async def _one(room: ChatRoom, question: str, as_json: bool) -> int:
 
 def _talk(runner: asyncio.Runner, room: ChatRoom) -> None:
     """Hold a conversation until the user leaves it."""
-    from ot.cli.terminal.prompts import prompt_line
+    from ot.cli.terminal.chat_commands import ChatCommands
+    from ot.cli.terminal.prompts import question_reader
 
-    room.screen.greet(room.client.model, room.tools)
+    room.greet()
+    commands, read = ChatCommands(room), question_reader(runner, room.saved_chats / "questions")
     interrupted = False
     while True:
         try:
-            question = prompt_line("\n> ")
+            question = read()
             interrupted = False
             if question.lower() in LEAVE:
                 return
-            if question:
+            if question.startswith("/"):
+                runner.run(commands.run(question))
+            elif question:
                 runner.run(_shown(room, question))
         except EOFError:
             return
@@ -87,7 +91,8 @@ def _talk(runner: asyncio.Runner, room: ChatRoom) -> None:
 async def _shown(room: ChatRoom, question: str) -> None:
     from ot.errors import ChatError
 
+    room.screen.begin()
     try:
-        room.screen.end(await room.conversation.ask(question))
+        room.screen.end(await room.conversation.ask(question), room.conversation.usage)
     except ChatError as error:
-        room.screen.fail(room.redact(str(error)))
+        room.screen.fail(str(error))

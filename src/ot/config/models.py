@@ -21,6 +21,8 @@ from pydantic import (
     model_validator,
 )
 
+from ot.config.model_providers import ProviderName
+
 VERSION = 1
 """The newest ``version:`` of a configuration file that this release reads."""
 
@@ -378,7 +380,7 @@ class Server(Settings):
 class Chat(Settings):
     """``onetool chat``: which model, where it is, and how long it may take."""
 
-    provider: Literal["anthropic", "ollama"] = Field(default="anthropic", description="Whose model answers")
+    provider: ProviderName = Field(default="anthropic", description="Whose model answers")
     model: str = Field(default="", description="The model's name; empty means the provider's default")
     anthropic_url: WebAddress = Field(
         default="", description="The address of Anthropic's API; empty means the official one"
@@ -386,7 +388,19 @@ class Chat(Settings):
     ollama_url: WebAddress = Field(
         default="", description="The address of Ollama; empty means OLLAMA_HOST, or http://127.0.0.1:11434"
     )
+    openai_url: WebAddress = Field(
+        default="",
+        description="The address of an OpenAI-compatible API, such as http://127.0.0.1:8000/v1; empty means that of "
+        "the provider",
+    )
     max_tokens: int = Field(default=8192, ge=1, le=1_000_000, description="The longest reply, in tokens")
+    context_tokens: int = Field(
+        default=0,
+        ge=0,
+        le=10_000_000,
+        description="How many tokens a conversation may take before its oldest questions are forgotten, and Ollama's "
+        "num_ctx; 0 means 32,768 for Ollama, 200,000 for Anthropic, and no bound for others",
+    )
     turns: int = Field(default=25, ge=1, le=1000, description="How many turns of tool calls a question may take")
     seconds: Seconds = Field(default=600.0, description="Wall time of a question, including its tools")
     gap_seconds: Seconds = Field(default=60.0, description="How long a reply may pause")

@@ -24,9 +24,6 @@ PUBLIC = frozenset({"HOME", "HOSTNAME", "LANG", "LOGNAME", "PATH", "PWD", "SHELL
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
-MODEL_KEYS = {"anthropic": "ANTHROPIC_API_KEY", "ollama": "OLLAMA_API_KEY"}
-"""The secrets that providers of models ask for; a local Ollama asks for none."""
-
 
 @dataclass(frozen=True, eq=False)
 class Secrets:

@@ -31,12 +31,16 @@ class Approval(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CallForecast:
-    """What is known of a call and of those like it that are to come: ``most`` is None where nobody can tell."""
+    """What is known of a call and of those like it that are to come: ``most`` is None where nobody can tell.
+
+    ``alone`` is a call that a model makes by itself, without a program.
+    """
 
     line: int | None = None
     text: str = ""
     waiting: int = 0
     most: int | None = 1
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,9 +95,9 @@ class RunConsent:
             answer = await self.ask(question)
         except CannotAsk as error:
             return _Said(no=f"it asks first, and {error}. {how_to_allow(tool.full_name)}")
-        return await self._understood(tool, answer)
+        return await self._understood(tool, answer, 1 if foreseen.alone else MAX_CALLS)
 
-    async def _understood(self, tool: Tool, answer: Answer) -> _Said:
+    async def _understood(self, tool: Tool, answer: Answer, most: int) -> _Said:
         """Return what the answer means; whatever is not clearly a yes is a no."""
         decision = answer.content.get("decision") if answer.action == "accept" else None
         up_to: Any = answer.content.get("up_to", self._calls)
@@ -105,7 +105,7 @@ class RunConsent:
             return await self._allowed_always(tool, self._always)
         # JSON knows no difference between 10 and 10.0; true is no number.
         if decision == "allow" and isinstance(up_to, int | float) and not isinstance(up_to, bool) and up_to >= 1:
-            return _Said(most=int(min(up_to, MAX_CALLS)))
+            return _Said(most=int(min(up_to, most)))
         return _Said(no="the user said no, which holds for the whole run")
 
     async def _allowed_always(self, tool: Tool, always: AllowAlways) -> _Said:
@@ -143,13 +143,17 @@ def consent_question(
     redact: Callable[[str], str],
 ) -> Question:
     """Return what is asked: which tool, with what, from which line, how often, and what can be answered."""
-    called = f"A program wants to call {printable(brief_text(tool.full_name, 2 * MAX_NAME))}{_kind(tool)}."
+    who = "A model" if foreseen.alone else "A program"
+    called = f"{who} wants to call {printable(brief_text(tool.full_name, 2 * MAX_NAME))}{_kind(tool)}."
     lines = [called, f"Arguments: {arguments_text(tool, arguments, redact)}"]
     if foreseen.line:
         lines.append(f"Line {foreseen.line}: {printable(brief_text(foreseen.text, MAX_LINE, redact))}")
-    lines += [_how_many(foreseen), f"A yes allows {calls} calls of it in this run, or as many as you say."]
+    if foreseen.alone:
+        lines.append("A yes allows this call.")
+    else:
+        lines += [_how_many(foreseen), f"A yes allows {calls} calls of it in this run, or as many as you say."]
     # Arguments and the line were redacted as they were put in: the tool's own name is nobody's secret.
-    text, schema = "\n".join(line for line in lines if line), _schema(calls, always)
+    text, schema = "\n".join(line for line in lines if line), _schema(0 if foreseen.alone else calls, always)
     return Question(text, schema, "consent", tool.full_name, arguments)
 
 
@@ -194,12 +198,13 @@ def _how_many(foreseen: CallForecast) -> str:
 
 
 def _schema(calls: int, always: bool) -> dict[str, Any]:
-    choices = {"allow": "Allow, up to the number below in this run"}
+    """Return the form of the answer; without *calls* it is about one call."""
+    choices = {"allow": "Allow, up to the number below in this run" if calls else "Allow this call"}
     choices |= {"always": "Always allow this tool"} if always else {}
     choices |= {"deny": "Do not allow"}
     decision = {"type": "string", "title": "Decision", "enum": list(choices), "enumNames": list(choices.values())}
     up_to = {"type": "integer", "title": "Calls allowed in this run", "minimum": 1, "maximum": MAX_CALLS}
-    properties = {"decision": decision, "up_to": {**up_to, "default": calls}}
+    properties = {"decision": decision} | ({"up_to": {**up_to, "default": calls}} if calls else {})
     return {"type": "object", "properties": properties, "required": ["decision"]}
 
 

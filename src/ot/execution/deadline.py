@@ -14,7 +14,8 @@ class Deadline:
 
     def __init__(self, at: float) -> None:
         """Lie at *at*, on the monotonic clock."""
-        self._at = at
+        self._first_at = at
+        self._asked = 0.0
         self._since: float | None = None
         self._questions = 0
         self._running: dict[asyncio.Timeout, float] = {}
@@ -28,7 +29,12 @@ class Deadline:
     @property
     def at(self) -> float:
         """Where it lies now, on the monotonic clock."""
-        return self._at + (time.monotonic() - self._since if self._since is not None else 0.0)
+        return self._first_at + self.asked_seconds
+
+    @property
+    def asked_seconds(self) -> float:
+        """How long it has stood still so far."""
+        return self._asked + (time.monotonic() - self._since if self._since is not None else 0.0)
 
     @property
     def seconds_left(self) -> float:
@@ -68,7 +74,7 @@ class Deadline:
                 running.reschedule(None)
 
     def _go_on(self) -> None:
-        self._at, self._since = self.at, None
+        self._asked, self._since = self.asked_seconds, None
         now = asyncio.get_running_loop().time()
         for running, left in self._running.items():
             if not running.expired():

@@ -117,7 +117,7 @@ class ToolExecutor:
         context: CallContext,
         note: Callable[[CallRecord], None] | None = None,
     ) -> tuple[Any, int]:
-        started = time.monotonic()
+        started, asked = time.monotonic(), _asked_seconds(context)
         error, message, source, chars = "", "", "", 0
         value: Any = None
         arguments: Mapping[str, Any] = kwargs
@@ -132,7 +132,7 @@ class ToolExecutor:
                 self._require_approved(tool)
             if not agreed:
                 await self._agreed(tool, arguments, context)  # as above: what needed no consent may need it now
-            started = time.monotonic()
+            started, asked = time.monotonic(), _asked_seconds(context)
             value = await self._noted(tool, arguments, context)
             value, chars = await self._border.take(tool.full_name, value, context.caller.principal)
             return value, chars
@@ -144,7 +144,8 @@ class ToolExecutor:
             message = str(failure)[:MAX_MESSAGE]
             raise
         finally:
-            seconds = time.monotonic() - started
+            # A person's time to think is not the tool's.
+            seconds = max(time.monotonic() - started - (_asked_seconds(context) - asked), 0.0)
             record = CallRecord(called[:200], context.caller, context.run_id, seconds, error, chars, source)
             if note:
                 note(record)
@@ -240,6 +241,11 @@ class ToolExecutor:
             _log_call(record, message, arguments, value)
         for observer in self._observers:
             observer.finished(record)
+
+
+def _asked_seconds(context: CallContext) -> float:
+    """Return how long the run has waited for its user's answers so far."""
+    return context.clock.asked_seconds if context.clock else 0.0
 
 
 def _log_call(record: CallRecord, message: str, arguments: Mapping[str, Any], value: Any) -> None:

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
 
+from ot.registry.plain_schema import plain_schema
 from ot.registry.proxy_target import PROXY, ProxyTarget
 from ot.registry.schema_types import merged_object
 from ot.registry.tool import Parameter, Tool, signature_text
@@ -50,9 +51,9 @@ class ToolDefinition:
         """Return it as Anthropic's Messages API has it."""
         return {"name": self.name, "description": self.description, "input_schema": dict(self.parameters)}
 
-    def for_ollama(self) -> dict[str, Any]:
-        """Return it as Ollama has it, and OpenAI's chat completions."""
-        function = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
+    def for_completions(self) -> dict[str, Any]:
+        """Return it as Ollama and OpenAI's chat completions have it, in words that any server behind them knows."""
+        function = {"name": self.name, "description": self.description, "parameters": plain_schema(self.parameters)}
         return {"type": "function", "function": function}
 
 

@@ -74,6 +74,8 @@ class PackProxy:
         """The rows of the table of tolerances by which calls were read."""
         self.program: Program | None = None
         """The program whose calls these are, once it is parsed."""
+        self.called_alone = ""
+        """The tool that is called without a program."""
         self._under_way: Counter[str] = Counter()
         self._files = FileCalls(executor, budget, lambda: self._context(None), limits.value_bytes)
 
@@ -203,7 +205,9 @@ class PackProxy:
     def _foresee(self, tool: str, line: int | None) -> CallForecast:
         """Return what is known of the calls of *tool* that wait and that are to come."""
         waiting = self._under_way[tool]
-        return foreseen_calls(self.program, tool, line, waiting) if self.program else CallForecast(line, "", waiting)
+        if self.program:
+            return foreseen_calls(self.program, tool, line, waiting)
+        return CallForecast(line, "", waiting, alone=tool == self.called_alone)
 
     async def _call_back(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Call a tool for a tool: its own call holds a place already, and waiting for another could wait for ever."""

@@ -190,6 +190,7 @@ class Runner:
 
         async def outcome(budget: RunBudget) -> Outcome:
             trail.packs = self._reach(trail, budget)
+            trail.packs.called_alone = f"{pack}.{name}"
             return Outcome(await trail.packs.call(pack, name, (), arguments))
 
         return await self._recorded(trail, 0, outcome)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from textwrap import indent
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ot.cli.exit_codes import FAILURE
 from ot.visible_text import visible
 
 if TYPE_CHECKING:
+    from rich.status import Status
     from rich.table import Column
     from rich.text import Text
 
@@ -100,6 +102,18 @@ class Screen:
         from rich.text import Text
 
         self._console.print(Text().join(map(_text, parts)), end=end)
+
+    def program(self, code: str) -> None:
+        """Print a Python program in colours, indented."""
+        from rich.syntax import Syntax
+
+        shown = indent(visible(code).strip("\n"), "    ")
+        text = Syntax("", "python", theme="ansi_dark", background_color="default").highlight(shown)
+        self._console.print(text, end="")
+
+    def spinner(self, words: str) -> Status | None:
+        """Return something that turns beside *words* between its start and its stop, where there is a terminal."""
+        return self._console.status(visible(words), spinner_style="dim") if self._console.is_terminal else None
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str | tuple[str, str]]]) -> None:
         """Print *rows* below *columns*."""

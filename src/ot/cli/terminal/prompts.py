@@ -11,8 +11,9 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -21,10 +22,41 @@ import anyio.to_thread
 from ot.cli.terminal import echo
 from ot.errors import CannotAsk
 from ot.execution.caller import Answer, Question
+from ot.files.no_links import make_private
 
 WORDS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
 NO_TERMINAL = "standard input and standard error are no terminal"
 LOOK_SECONDS = 0.2
+
+
+def question_reader(runner: asyncio.Runner, history: Path) -> Callable[[], str]:
+    """Return what reads the next question: one of several lines, pasted or typed, where the library is there.
+
+    Each call raises as ``prompt_line``.
+    """
+    try:
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.history import FileHistory
+        from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+    except ImportError:
+        return lambda: prompt_line("\n> ")
+    make_private(history.parent)
+    history.touch(0o600)
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def _(event: KeyPressEvent) -> None:
+        event.current_buffer.validate_and_handle()
+
+    @keys.add("escape", "enter")
+    def _(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    session: PromptSession[str] = PromptSession(
+        "\n> ", history=FileHistory(str(history)), key_bindings=keys, multiline=True, prompt_continuation="  "
+    )
+    # In the runner: what servers and tools send meanwhile is read.
+    return lambda: runner.run(session.prompt_async()).strip()
 
 
 def prompt_line(prompt: str) -> str:
@@ -88,17 +120,20 @@ class TerminalQuestion:
 
 async def _consent(question: Question) -> Answer:
     fields: Mapping[str, Any] = question.schema["properties"]
-    calls, always = fields["up_to"]["default"], "always" in fields["decision"]["enum"]
+    calls, always = fields.get("up_to", {}).get("default"), "always" in fields["decision"]["enum"]
     echo(question.message, err=True)
-    choices = f"[y]es up to {calls} (or a number)" + (" · [a]lways" if always else "") + " · [n]o"
+    yes = f"[y]es up to {calls} (or a number)" if calls else "[y]es"
+    choices = yes + (" · [a]lways" if always else "") + " · [n]o"
     while True:
         typed = (await _asked(f"{choices}: ")).lower()
         if typed in ("n", "no"):
             return Answer("decline")
         if typed in ("a", "always") and always:
             return Answer("accept", {"decision": "always"})
-        if typed in ("y", "yes") or (typed.isascii() and typed.isdigit() and int(typed[:9]) >= 1):
-            return Answer("accept", {"decision": "allow", "up_to": int(typed[:9]) if typed.isdigit() else calls})
+        if typed in ("y", "yes"):
+            return Answer("accept", {"decision": "allow"} | ({"up_to": calls} if calls else {}))
+        if calls and typed.isascii() and typed.isdigit() and int(typed[:9]) >= 1:
+            return Answer("accept", {"decision": "allow", "up_to": int(typed[:9])})
 
 
 async def _form(question: Question) -> Answer:

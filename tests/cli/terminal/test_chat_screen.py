@@ -1,0 +1,66 @@
+"""A conversation on the screen."""
+
+from __future__ import annotations
+
+import pytest
+
+from ot.chat.chat_client import ToolCall, Usage
+from ot.chat.chat_tools import ToolAnswer
+from ot.chat.conversation import ChatAnswer
+from ot.cli.terminal.chat_screen import ChatScreen
+from ot.execution.caller import Answer, Question
+
+pytestmark = pytest.mark.anyio
+
+CALL = ToolCall("1", "lamp_switch", {"room": "hall"})
+DONE = ToolAnswer("done")
+
+
+def hidden(text: str) -> str:
+    return text.replace("hunter2", "[secret]")
+
+
+async def test_nothing_is_printed_onto_a_question_that_waits(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = ChatScreen(str)
+
+    async def ask(question: Question) -> Answer:
+        screen.called(CALL, DONE, 0.1)
+        screen.said("words")
+        assert capsys.readouterr().out == ""
+        return Answer("accept")
+
+    screen.calling(CALL)
+    assert (await screen.alone(ask)(Question("Allow?", {}))).action == "accept"
+    shown = capsys.readouterr().out
+    assert shown.index("✓ lamp_switch") < shown.index("words")
+
+
+def test_a_program_is_shown_as_a_whole_and_without_secrets(capsys: pytest.CaptureFixture[str]) -> None:
+    screen, lines = ChatScreen(hidden), [f"value_{number} = {number}" for number in range(40)]
+    screen.calling(ToolCall("1", "run", {"command": "\n".join([*lines, "print('hunter2')"])}))
+    shown = capsys.readouterr().out
+    assert all(f"    {line}\n" in shown for line in lines)
+    assert "print('[secret]')" in shown
+
+
+def test_a_call_is_one_line_with_its_time(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = ChatScreen(str)
+    screen.calling(CALL)
+    screen.called(CALL, DONE, 0.12)
+    screen.calling(CALL)
+    screen.called(CALL, ToolAnswer("no such\nroom \U0001f469\u200d\U0001f4bb", is_error=True), 1.0)
+    assert capsys.readouterr().out.splitlines() == [
+        '✓ lamp_switch {"room": "hall"} · 0.1 s, 4 characters',
+        '✗ lamp_switch {"room": "hall"} · 1.0 s: no such room \U0001f469\u200d\U0001f4bb',
+    ]
+
+
+def test_an_answer_ends_with_what_it_and_the_conversation_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = ChatScreen(str)
+    screen.begin()
+    screen.said("Hello")
+    screen.end(ChatAnswer("Hello", Usage(1200, 5), 1, "length"), Usage(3000, 50))
+    first, last = capsys.readouterr().out.splitlines()
+    assert first == "Hello"
+    assert "1,200 tokens read, 5 written · in all 3,000 tokens read, 50 written" in last
+    assert last.endswith("cut off at chat.max_tokens")
