@@ -14,8 +14,10 @@ import pytest
 
 import ot.cli
 from cli.command import OneTool
+from ot.chat.chat_client import ToolCall
+from ot.chat.chat_tools import ToolAnswer
 from ot.cli.terminal import Screen, Styled, echo, echo_value
-from ot.cli.terminal.chat_room import ChatScreen
+from ot.cli.terminal.chat_screen import ChatScreen
 
 CLEAR, COPY, CSI, TURN = "\x1b[2J", "\x1b]52;c;Zm9v\x07", "\x9b31m", "\u202e"
 HOSTILE = f"{CLEAR}{COPY}{CSI}{TURN}"
@@ -49,7 +51,15 @@ def test_tables_and_the_chats_words_are_shown_and_not_obeyed(capsys: pytest.Capt
     Screen().table([Column("tool"), Column("n")], [[f"a{HOSTILE}", (f"[red]{HOSTILE}", "cyan")]])
     ChatScreen(str).said(f"hi {HOSTILE}")
     ChatScreen(str).fail(HOSTILE)
-    ChatScreen(str).greet(HOSTILE, 0)
+    ChatScreen(str).note(HOSTILE)
+    screen, program, call = (
+        ChatScreen(str),
+        ToolCall("1", "run", {"command": HOSTILE}),
+        ToolCall("2", "a", {"b": HOSTILE}),
+    )
+    for one in (program, call):
+        screen.calling(one)
+        screen.called(one, ToolAnswer(HOSTILE, True), 0.1)
     shown = capsys.readouterr().out
     assert "[red]\\x1b" in shown
     assert is_harmless(shown)
