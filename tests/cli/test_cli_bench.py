@@ -12,6 +12,7 @@ from bench.suites import ALL_PRICES, BUY, shop
 from chat.chat_desk import calls, text
 from chat.wire_server import serving_aside
 from cli.command import OneTool
+from ot.cli.exit_codes import BACKEND
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_a_model_whose_service_is_away_has_not_failed_its_tasks(onetool: OneTool
     # Nothing listens on the port of discarded bytes.
     config.write_text(json.dumps(json.loads(config.read_text()) | {"chat": {"ollama_url": "http://127.0.0.1:9"}}))
     ended = onetool("bench", str(suite), "--provider", "ollama", "--model", "small")
-    assert (ended.code, ended.out) == (1, "")
+    assert (ended.code, ended.out) == (BACKEND, "")
     assert "no connection to http://127.0.0.1:9" in ended.err
 
 

@@ -192,10 +192,11 @@ def test_a_real_server_that_is_killed_comes_back_with_what_it_knew(tmp_path: Pat
         for number in range(3):
             entity = f"[dict(name='e{number}', entityType='t', observations=[])]"
             made = run(talk, f"len(memory.create_entities(entities={entity})['entities'])")
-            for _ in range(50):  # after a death, calls fail for a short while
-                if not made.is_error:
+            # After a death, calls fail for a short while; on a busy machine one may be answered by what a launcher left.
+            for _ in range(50):
+                if not made.is_error and named(talk, words):
                     break
-                assert "the server 'memory' is not available" in made.text
+                assert not made.is_error or "the server 'memory' is not available" in made.text
                 made = run(talk, f"import time\ntime.sleep(0.2)\nlen(memory.create_entities(entities={entity}))")
             pids = named(talk, words)
             assert pids

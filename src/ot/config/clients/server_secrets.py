@@ -16,7 +16,7 @@ SECRET_NAME = re.compile(
 )
 SECRET_VALUE = re.compile(
     r"(?:sk|pk|rk)[-_](?:live|test|ant|proj|or)?[-_\w]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
-    r"|xox[abpsr]-[\w-]{10,}|AKIA[A-Z0-9]{12,}|AIza[\w-]{30,}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*|(?<![a-z+])[a-z+]++://[^/\s:@]+:[^/\s@]+@\S+"
+    r"|xox[abpsr]-[\w-]{10,}|AKIA[A-Z0-9]{12,}|AIza[\w-]{30,}|(?<![\w-])eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*|(?<![a-z+])[a-z+]++://[^/\s:@]+:[^/\s@]+@\S+"
 )
 SCHEME = re.compile(r"(Bearer|Basic|Token|ApiKey)\s+", re.IGNORECASE)
 FLAG = re.compile(r"--?[\w-]+")
