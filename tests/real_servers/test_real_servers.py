@@ -192,7 +192,7 @@ def test_a_real_server_that_is_killed_comes_back_with_what_it_knew(tmp_path: Pat
         for number in range(3):
             entity = f"[dict(name='e{number}', entityType='t', observations=[])]"
             made = run(talk, f"len(memory.create_entities(entities={entity})['entities'])")
-            # After a death, calls fail for a short while; on a busy machine one may be answered by what a launcher left.
+            # After a death, calls fail for a short while, or are answered by what a dead launcher left behind.
             for _ in range(50):
                 if not made.is_error and named(talk, words):
                     break

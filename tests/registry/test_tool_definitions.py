@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from ot.execution.arguments import bind_arguments
+from ot.registry.plain_schema import plain_schema
 from ot.registry.proxy_target import ServerIdentity
 from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_definitions import ToolDefinitions, parameters_schema, run_definition, schema_of_annotation
@@ -57,9 +58,9 @@ def test_a_tool_is_defined_as_each_provider_wants_it() -> None:
         "description": "Search the web.",
         "input_schema": SCHEMA,
     }
-    assert definition.for_ollama() == {
+    assert definition.for_completions() == {
         "type": "function",
-        "function": {"name": "web_search", "description": "Search the web.", "parameters": SCHEMA},
+        "function": {"name": "web_search", "description": "Search the web.", "parameters": plain_schema(SCHEMA)},
     }
 
 
