@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 
 
 def listen(
-    file: Annotated[Path | None, typer.Argument(help="A WAV file; without it, the microphone.")] = None,
+    file: Annotated[Path | None, typer.Argument(help="A WAV file; without it, the microphone (experimental).")] = None,
     orders: Annotated[
-        str, typer.Option(help="Sentences to recognise offline, separated by |; without them, free speech by Whisper.")
+        str,
+        typer.Option(
+            help="Sentences to recognise offline, separated by |; without them, free speech by Whisper (experimental)."
+        ),
     ] = "",
     whisper: Annotated[str, typer.Option(help="The Whisper model for free speech.")] = "base.en",
     provider: Provider = None,
@@ -30,7 +33,10 @@ def listen(
     trust_project: TrustProject = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print each question with its answer as JSON.")] = False,
 ) -> None:
-    """Answer speech, from a file or the microphone, with your tools."""
+    """Answer speech, from a file or the microphone, with your tools.
+
+    The microphone and free speech by Whisper are experimental: no automatic test runs them.
+    """
     from ot.chat.audio import microphone_chunks, require_wav, wav_chunks
     from ot.chat.transcribers import SphinxTranscriber, WhisperTranscriber
     from ot.cli.terminal.chat_room import open_room
