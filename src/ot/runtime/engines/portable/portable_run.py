@@ -30,7 +30,7 @@ SUSPENSIONS = re.compile(r"suspension limit \d+ exceeded")
 MAX_MESSAGE = 4000
 LAST_ASSIGNMENT = "last-assignment"
 """The name of this in the table of tolerances."""
-STILLBORN_SECONDS = 0.03
+STILLBORN_SECONDS = 0.1
 
 Answer = Mapping[str, Any]
 
