@@ -74,7 +74,7 @@ class TypedTools:
     def tool(
         self, *, name: str, description: str, **options: Any
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Return a decorator that registers a typed function; *options* replace what is told of it to clients."""
+        """Return a decorator that registers a typed function; *options* override what clients see of it."""
 
         def add(function: Callable[..., Any]) -> Callable[..., Any]:
             if name in self._modules:

@@ -47,7 +47,7 @@ class ToolOffer(Protocol):
 
     @property
     def definitions(self) -> Sequence[ToolDefinition]:
-        """What the model is told of them."""
+        """Their definitions, as the model sees them."""
         ...
 
     async def execute(self, name: str, arguments: object) -> ToolAnswer:

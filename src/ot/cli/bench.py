@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ot.cli.exit_codes import FAILURE, NOT_FOUND, OK
 from ot.cli.terminal import echo, echo_either, fail
 from ot.cli.terminal.options import AsJson, Provider, TrustProject
 
@@ -51,14 +52,14 @@ def bench(
     from ot.cli.terminal.event_loop import run_async
 
     if suite is not None and not suite.is_file():
-        fail(f"there is no suite {suite}: give a YAML file with tasks", 3)
+        fail(f"there is no suite {suite}: give a YAML file with tasks", NOT_FOUND)
     if model and suite is None:
         raise typer.BadParameter("--model needs a suite of tasks")
     tasks = read_suite(suite) if suite else None
     found = run_async(_measured(ways, tasks, model or [], provider, repeat, trust_project))
     echo_either(as_json, found, _lines(found))
     failed = [row for row in found.get("tasks", ()) if row["problem"]]
-    raise typer.Exit(1 if failed or found["left_out"] else 0)
+    raise typer.Exit(FAILURE if failed or found["left_out"] else OK)
 
 
 async def _measured(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ot.cli.connecting.client_names import chosen_clients, complete_clients
+from ot.cli.exit_codes import FAILURE, NOT_FOUND, OK
 from ot.cli.terminal import echo_json, fail
 from ot.cli.terminal.options import AsJson
 
@@ -58,7 +59,7 @@ def connect(
         echo_json({"clients": told, "problems": flow.problems})
     else:
         show_costs(told)
-    raise typer.Exit(1 if flow.problems else 0)
+    raise typer.Exit(FAILURE if flow.problems else OK)
 
 
 def disconnect(
@@ -77,7 +78,7 @@ def disconnect(
     told = flow.disconnect(_chosen(flow, clients or (), all_clients), name)
     if as_json:
         echo_json({"clients": told, "problems": flow.problems})
-    raise typer.Exit(1 if flow.problems else 0)
+    raise typer.Exit(FAILURE if flow.problems else OK)
 
 
 def _flow(dry_run: bool, yes: bool, as_json: bool) -> ConnectFlow:
@@ -94,7 +95,7 @@ def _chosen(flow: ConnectFlow, names: Sequence[str], all_clients: bool) -> list[
     chosen = chosen_clients([name for name in names if name != "all"])
     found = installed_clients(flow.around)
     if all_clients or "all" in names:
-        return found or fail(f"none of the clients is on this machine: {', '.join(CLIENTS)}", 3)
+        return found or fail(f"none of the clients is on this machine: {', '.join(CLIENTS)}", NOT_FOUND)
     if not chosen:
         raise typer.BadParameter(f"name a client, or --all; found here: {', '.join(found) or 'none'}")
     return chosen

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ot.cli.exit_codes import DENIED
 from ot.cli.terminal import NOT_TRUSTED, confirm, echo, echo_either
 from ot.cli.terminal.options import AsJson
 
@@ -41,7 +42,7 @@ def migrate(
         return
     if not (yes or confirm("Write this?", "write")):
         echo("Nothing was written.", err=True)
-        raise typer.Exit(4)
+        raise typer.Exit(DENIED)
     edited = [_write(paths, file) for file in outdated]
     rows = [_as_json(file, edit) for file, edit in zip(outdated, edited, strict=True)]
     echo_either(as_json, {"files": rows}, _written_lines(edited))

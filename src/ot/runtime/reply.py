@@ -15,7 +15,7 @@ class Reply:
     """What was printed, then the value or the failure, each as a text of its own."""
     is_error: bool = False
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What is told of the run over MCP, and by ``onetool run --json``."""
+    """Metadata of the run, sent over MCP and printed by ``onetool run --json``."""
     blocks: tuple[Mapping[str, Any], ...] = ()
     """Content that is not text (images, audio, resources), as MCP writes it."""
     value: Any = field(default=None, repr=False)

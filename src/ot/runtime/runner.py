@@ -80,7 +80,7 @@ class _Trail:
 
     @property
     def asking(self) -> Caller:
-        """The caller, whose questions are told of."""
+        """The caller; observers hear of its questions."""
         ask = self.caller.ask
         return replace(self.caller, ask=telling(ask, self.run_id, self.tell)) if ask and self.tell else self.caller
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ot.cli.exit_codes import USAGE
 from ot.cli.terminal import Screen, echo, echo_json, fail
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def show_pasted(
 
     blocks = [_pasted(CLIENTS[name], around, wanted) for name in names]
     if only_link and (without := [block["client"] for block in blocks if not block["link"]]):
-        fail(f"{', '.join(without)} has no install link: use onetool connect, or --print", 2)
+        fail(f"{', '.join(without)} has no install link: use onetool connect, or --print", USAGE)
     if as_json:
         echo_json(blocks)
         return

@@ -12,6 +12,7 @@ import typer
 
 from ot.cli.connecting.client_diff import diff_lines, secret_values
 from ot.cli.connecting.client_screen import ClientPlan, cost_rows, sentence, told_of
+from ot.cli.exit_codes import DENIED
 from ot.cli.terminal import confirm, echo
 from ot.config.clients.client_file import read_from_disk, server_list
 from ot.config.clients.connection import (
@@ -109,7 +110,7 @@ class ConnectFlow:
         pending = any(change.changes for change in changes) and not self.how.dry_run
         if pending and not (self.how.yes or confirm("Write this?", "write")):
             echo("Nothing was written.", err=True)
-            raise typer.Exit(4)
+            raise typer.Exit(DENIED)
         return [self._written(change, done, diff) for change, diff in zip(changes, diffs, strict=True)]
 
     def _diff(self, change: ClientChange) -> list[str]:

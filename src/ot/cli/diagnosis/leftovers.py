@@ -34,6 +34,8 @@ GUARD_SERVER = 3
 OWN_UIDS = 0x7FFE0000
 """Zygotes that root starts become users from here on."""
 MAX_ANCESTORS = 100
+GRACE_SECONDS = 2.0
+"""How long a guard may take to end what its dead server left behind."""
 
 
 # ---------------------------------------------------------------- processes
@@ -53,12 +55,22 @@ def orphan_findings() -> Iterator[Finding]:
     """Return a finding for each orphan; on systems without /proc nothing is known."""
     if sys.platform != "linux":
         return
-    found = list(orphans())
+    found = _lasting_orphans()
     for orphan in found:
         text = f"{orphan.kind} {orphan.pid} has outlived its server {orphan.server}"
         yield Finding("processes", "problem", text, f"kill {orphan.pid}", partial(_end, orphan))
     if not found:
         yield Finding("processes", "ok", "no processes of ended servers are left")
+
+
+def _lasting_orphans() -> list[Orphan]:
+    """Return the orphans that stay: what a guard is ending at this moment needs nobody's help."""
+    end, found = time.monotonic() + GRACE_SECONDS, list(orphans())
+    while found and time.monotonic() < end:
+        time.sleep(0.1)
+        left = set(orphans())
+        found = [orphan for orphan in found if orphan in left]
+    return found
 
 
 def orphans() -> Iterator[Orphan]:
