@@ -31,6 +31,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import warm_start
+from warm_start import WarmProcess
+
 HANDSHAKE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "wire", "version": "1"}}
 CHUNK = 1 << 16
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -132,10 +135,28 @@ def process_tree(root: int) -> list[ProcessStat]:
     return [stat for stat in stats if stat.pid in members]
 
 
+def _start_cold(
+    args: Sequence[str], *, cwd: Path | None, env: Mapping[str, str] | None, stderr: int, memory_bytes: int | None
+) -> subprocess.Popen[bytes]:
+    command = list(args)
+    if memory_bytes:
+        command = ["/bin/sh", "-c", 'ulimit -v "$0" && exec "$@"', str(memory_bytes >> 10), *command]
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        cwd=cwd,
+        env=None if env is None else dict(env),
+        start_new_session=True,
+        bufsize=0,
+    )
+
+
 class WireServer:
     """A server process at the other end of two pipes."""
 
-    def __init__(self, process: subprocess.Popen[bytes], stderr: Any, *, reading: bool = True) -> None:
+    def __init__(self, process: subprocess.Popen[bytes] | WarmProcess, stderr: Any, *, reading: bool = True) -> None:
         """Take over a started process; use ``start``."""
         assert process.stdin
         assert process.stdout
@@ -173,22 +194,15 @@ class WireServer:
         handshake: bool = True,
         reading: bool = True,
         memory_bytes: int | None = None,
+        warm: bool = True,
     ) -> Self:
-        """Start *args* in a session of its own; *memory_bytes* bounds its address space (``ulimit -v``)."""
-        command = list(args)
-        if memory_bytes:
-            command = ["/bin/sh", "-c", 'ulimit -v "$0" && exec "$@"', str(memory_bytes >> 10), *command]
+        """Start *args* in a session of its own, as a fork with all imports done unless it is not to be *warm*.
+
+        *memory_bytes* bounds its address space (``ulimit -v``).
+        """
         stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            cwd=cwd,
-            env=None if env is None else dict(env),
-            start_new_session=True,
-            bufsize=0,
-        )
+        begin = warm_start.start if warm and warm_start.can_be_warm(args) else _start_cold
+        process = begin(args, cwd=cwd, env=env, stderr=stderr.fileno(), memory_bytes=memory_bytes)
         server = cls(process, stderr, reading=reading)
         if handshake:
             try:

@@ -17,6 +17,8 @@ PATIENCE = 30.0
 """Seconds after which a test gives up waiting for what comes in milliseconds; nothing that it proves depends on it."""
 TURNS = 3
 """What a busy machine adds is not there each time; what the code takes is."""
+LOOK_SECONDS = 0.005
+"""The rest between two looks; without it the test takes the processor from what it waits for."""
 STEPS = 100_000
 STARTS = 10
 
@@ -41,6 +43,23 @@ def effort() -> Generator[Effort]:
 async def times_as_long(act: Callable[[], Awaitable[object]], control: Callable[[], Awaitable[object]]) -> float:
     """Return how many times as long as *control* *act* takes: the best of a few turns, each with its own control."""
     return min([await _seconds(act) / await _seconds(control) for _ in range(TURNS)])
+
+
+def patiently(seconds: float = PATIENCE) -> Generator[None]:
+    """Yield until *seconds* are over, with a rest after each look."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        yield
+        time.sleep(LOOK_SECONDS)
+
+
+def wait_while(problem: Callable[[], object]) -> None:
+    """Return once *problem* returns nothing any more; fail with what it says when patience is over."""
+    for _ in patiently():
+        if not problem():
+            return
+    found = problem()
+    assert not found, found
 
 
 def busy_seconds() -> float:

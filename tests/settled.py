@@ -7,12 +7,11 @@ run; a baseline that is taken before takes either for a leak later.
 from __future__ import annotations
 
 import contextlib
-import time
 from pathlib import Path
 
 from mcp_wire import WireServer, process_tree
 from ot.config.models import ExactEngineSettings
-from pace import PATIENCE
+from pace import wait_while
 
 PIDFD = "anon_inode:[pidfd]"
 STATISTICS = "stats.db-shm"
@@ -22,9 +21,7 @@ def wait_until_settled(server: WireServer) -> None:
     """Return when *server*, which has run something and runs nothing now, waits with all its ready children."""
     reply = server.run("1")
     ready = ExactEngineSettings().ready if reply.meta["engine"] == "exact" else 0
-    end = time.monotonic() + PATIENCE
-    while unsettled := _unsettled(server, ready):
-        assert time.monotonic() < end, unsettled
+    wait_while(lambda: _unsettled(server, ready))
 
 
 def _unsettled(server: WireServer, ready: int) -> str:

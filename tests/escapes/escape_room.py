@@ -15,6 +15,7 @@ from escapes.listeners import Listeners
 from escapes.process_sampler import ProcessSampler
 from escapes.signs import Sight, escapes_seen
 from mcp_wire import ServerGone, WireReply, WireServer
+from pace import patiently
 from settled import wait_until_settled
 
 TESTS = Path(__file__).parents[1]
@@ -149,7 +150,7 @@ class EscapeRoom:
         """Return how many calls still run after *seconds*."""
         if seconds is None:
             return 0
-        end = time.monotonic() + seconds
-        while (alive := self.ask("report")["alive"]) and time.monotonic() < end:
-            pass
-        return alive
+        for _ in patiently(seconds):
+            if not self.ask("report")["alive"]:
+                return 0
+        return self.ask("report")["alive"]

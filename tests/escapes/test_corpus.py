@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from escapes.cases import Case, escape_cases
 from escapes.escape_room import EscapeRoom
+from pace import patiently
 from settled import wait_until_settled
 
 PING_SECONDS = 0.05
@@ -27,9 +26,9 @@ def test_the_case_is_contained(room: EscapeRoom, case: Case) -> None:
 def test_nothing_happens_after_the_reply(room: EscapeRoom) -> None:
     late = next(case for case in escape_cases() if case.name == "atexit_thread_linger")
     drop = room.try_command(late, late.commands[0]).drop
-    end = time.monotonic() + LATE_SECONDS
-    while time.monotonic() < end and not (drop / "late").exists():
-        room.server.ping()
+    for _ in patiently(LATE_SECONDS):
+        if (drop / "late").exists():
+            break
     # By now this also looks at what every case before has left.
     assert [path for scratch in room.scratch for path in (scratch / "drop").iterdir()] == []
     assert {(scratch / "canary.txt").read_text() for scratch in room.scratch} == {"canary-file-7f3a"}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 import os
 import signal
-import time
 from pathlib import Path
 
 from faults.watched import Watched
 from mcp_wire import process_stat
-from pace import PATIENCE
+from pace import patiently, wait_while
 
 COMPUTING_TICKS = 5
 SANDBOX, RENDERER = "monty", "python"
@@ -19,23 +18,31 @@ SANDBOX, RENDERER = "monty", "python"
 
 def kill_all(server: Watched, name: str) -> None:
     """Kill the server's processes of that name, and return when they are dead."""
-    killed = [pid for pid in server.wire.children() if Path(f"/proc/{pid}/comm").read_text().strip() == name]
+    killed = _named(server, name)
     assert killed
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
-    end = time.monotonic() + PATIENCE
-    while any(map(process_stat, killed)):
-        assert time.monotonic() < end
+    wait_while(lambda: [pid for pid in killed if process_stat(pid)])
 
 
 def busy_process(server: Watched) -> int:
     """Return the sandbox process that computes; a program that does must have been sent."""
-    before = {pid: cpu_ticks(pid) for pid in server.wire.children()}
-    for _ in itertools.repeat(None, 10_000):
-        for pid in server.wire.children():
+    before = {pid: cpu_ticks(pid) for pid in _named(server, SANDBOX)}
+    for _ in patiently():
+        for pid in _named(server, SANDBOX):
             if cpu_ticks(pid) > before.setdefault(pid, 0) + COMPUTING_TICKS:
                 return pid
     raise AssertionError("no process computes")
+
+
+def _named(server: Watched, name: str) -> list[int]:
+    """Return the server's processes of that name; others compute too, while they start."""
+    found: list[int] = []
+    for pid in server.wire.children():
+        with contextlib.suppress(OSError):  # it has gone
+            if Path(f"/proc/{pid}/comm").read_text().strip() == name:
+                found.append(pid)
+    return found
 
 
 def cpu_ticks(pid: int) -> int:

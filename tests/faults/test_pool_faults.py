@@ -16,6 +16,15 @@ from faults.watched import CONFIG, Watched, peak_mb
 Fault = dict[str, Any]
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    """A server whose limits end no run before a busy machine lets a test kill its sandbox."""
+    config = CONFIG.replace("run_seconds: 2, call_seconds: 2, cpu_seconds: 2", "run_seconds: 10, cpu_seconds: 10")
+    assert config != CONFIG
+    with Watched.started(tmp_path_factory.mktemp("patient"), config) as watched:
+        yield watched
+
+
 @fault("R11")
 def test_a_killed_sandbox_is_an_error_at_once_and_the_pool_is_refilled(server: Watched, fault: Fault) -> None:
     def kill() -> None:

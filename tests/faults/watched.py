@@ -10,7 +10,6 @@ import os
 import secrets
 import sys
 import threading
-import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from mcp_wire import Snapshot, WireReply, WireServer, process_tree
-from pace import PATIENCE
+from pace import PATIENCE, wait_while
 from settled import wait_until_settled
 
 TESTS = Path(__file__).parents[1]
@@ -182,18 +181,16 @@ class Watched:
 
     def _check_baseline(self) -> None:
         """I5: what has leaked does not come back, however long one waits."""
-        end = time.monotonic() + PATIENCE
-        while grown := self._grown():
-            assert time.monotonic() < end, f"I5: {grown}"
+        wait_while(self._grown)
 
     def _grown(self) -> str:
         now, before = self._snapshot(), self.baseline
         # A worker is a process and three descriptors.
         more = len(now.children) - len(before.children)
         if more > SLACK or now.threads > before.threads + SLACK or now.fds > before.fds + SLACK + 3 * max(more, 0):
-            return f"from {before} to {now}"
+            return f"I5: from {before} to {now}"
         zombies = _zombies(self.wire.pid)
-        return f"zombies {zombies}" if zombies else ""
+        return f"I5: zombies {zombies}" if zombies else ""
 
     def _snapshot(self) -> Snapshot:
         """The wire's, without threads of the sandbox's client that leave by themselves after ten idle seconds."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from faults.wire_eras import ERAS
+from pace import wait_while
 from server.asked_talk import NO, YES, AskedTalk, place
 
 SERVE = (sys.executable, "-c", "import sys; sys.argv[1:] = ['serve']; from ot.entry import main; main()")
@@ -146,9 +146,7 @@ def test_half_a_character_in_a_servers_question_ends_nothing(talk: AskedTalk) ->
 def flip(talk: AskedTalk, hints: Any, more: Any = ()) -> None:
     """Let the server change its hints, and return once that is known."""
     assert talk.run(f"evil.flip(hints={hints!r}, more={list(more)!r})").text == "flip done"
-    end = time.monotonic() + 20
-    while "wipe" not in talk.run("str(ot.health()['proxy'].get('changed'))").text:
-        assert time.monotonic() < end
+    wait_while(lambda: "wipe" not in talk.run("str(ot.health()['proxy'].get('changed'))").text)
 
 
 def test_a_server_cannot_switch_consent_off(tmp_path: Path) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from mcp_wire import process_stat, process_tree
-from pace import PATIENCE, within
+from pace import wait_while, within
 
 GONE_SECONDS = 1.0
 
@@ -17,10 +16,8 @@ GONE_SECONDS = 1.0
 def assert_gone(pids: Iterable[int], seconds: float = GONE_SECONDS) -> None:
     """Return once none of *pids* is left; it takes at most *seconds*, and what a busy machine adds."""
     watched = tuple(pids)
-    end = time.monotonic() + PATIENCE
     with within(seconds):
-        while left := [pid for pid in watched if process_stat(pid)]:
-            assert time.monotonic() < end, f"still there: {[(pid, command(pid)) for pid in left]}"
+        wait_while(lambda: [(pid, command(pid)) for pid in watched if process_stat(pid)])
 
 
 def command(pid: int) -> str:

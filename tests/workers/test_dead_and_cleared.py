@@ -6,13 +6,12 @@ import asyncio
 import os
 import shutil
 import signal
-import time
 from pathlib import Path
 
 import pytest
 
 from ot.errors import ResultTooLarge, WorkerDied
-from pace import PATIENCE
+from pace import PATIENCE, wait_while
 from workers.door import Door, extension
 
 pytestmark = pytest.mark.anyio
@@ -55,10 +54,8 @@ async def once(tmp_path: Path):
 def stop(pid: int) -> None:
     """Stop a worker, and return once no thread of it reads any more."""
     os.kill(pid, signal.SIGSTOP)
-    end = time.monotonic() + PATIENCE
     threads = list(Path(f"/proc/{pid}/task").glob("*/stat"))
-    while {thread.read_text().rpartition(")")[2].split()[0] for thread in threads} != {"T"}:
-        assert time.monotonic() < end
+    wait_while(lambda: {thread.read_text().rpartition(")")[2].split()[0] for thread in threads} != {"T"})
 
 
 def marks(file: Path) -> str:

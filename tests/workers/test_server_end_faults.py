@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 
 from faults.watched import start_wire
 from mcp_wire import ServerGone, WireServer
-from pace import PATIENCE, within
+from pace import PATIENCE, patiently, within
 from workers.corpus_faults import Fault, fault
 from workers.process_watch import assert_gone
 from workers.watched_workers import LONG_CONFIG, ONETOOL, WorkerPlace
@@ -128,9 +127,8 @@ def killed_while_starting(place: WorkerPlace, after: float) -> None:
     server = start_wire(place, ONETOOL)
     try:
         server.send_run("calm.echo(nonce='x')")
-        end = time.monotonic() + after
         seen: set[int] = set()
-        while time.monotonic() < end:
+        for _ in patiently(after):
             seen.update(server.children())
         os.kill(server.pid, signal.SIGKILL)
         assert_gone(seen | set(server.children()))
