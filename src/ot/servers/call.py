@@ -29,13 +29,31 @@ Block = Mapping[str, Any]
 
 @dataclass(slots=True)
 class CallTrace:
-    """Whether any of it was written out or taken, and the HTTP status of the last refusal; transports fill it in."""
+    """How far a request got; transports fill it in."""
 
     context: CallContext | None = None
     sent: bool = False
-    taken: bool = False
-    """A part of it was answered: what is refused later, such as the rest of its answer, does not undo it."""
+    """Some of it was written out."""
+    answers: int = 0
+    """How many of its rounds were answered: what is refused later, such as the rest of an answer, undoes none."""
+    begun: bool = False
+    """The server told of its progress, or asked something: it has been carried out in part."""
     status: int = 0
+    """The HTTP status of the last refusal."""
+    replied: bool = False
+    """The refusal has a message of the protocol, so that it is the server's own answer."""
+    fault: Exception | None = None
+    """What kept the answer from coming, where it is not the server's own word."""
+    resumed: int = 0
+    """How often the rest of its answer was asked for."""
+    over: bool = False
+    """Nobody waits for it any more."""
+
+    def begin(self) -> None:
+        """Forget what became of an earlier attempt that had no effect."""
+        self.sent = self.begun = self.replied = False
+        self.answers = self.status = self.resumed = 0
+        self.fault = None
 
 
 current_trace: ContextVar[CallTrace | None] = ContextVar("ot_server_call_trace", default=None)
@@ -51,6 +69,7 @@ class ServerCall:
         self._target = target
         self._arguments = target.sent(arguments)
         self._context = context
+        self._trace: CallTrace | None = None
 
     async def __call__(self, client: Client[Any]) -> Any:
         """Return the answer: a tool's result in wire form, or the value of a method.
@@ -60,6 +79,7 @@ class ServerCall:
         """
         from mcp import MCPError  # noqa: PLC0415 - as below
 
+        self._trace = current_trace.get()
         try:
             return await self._answer(client)
         except MCPError as error:
@@ -129,6 +149,8 @@ class ServerCall:
     # ---------------------------------------------------------------- telling
 
     async def _progress(self, progress: float, total: float | None, message: str | None) -> None:
+        if self._trace:
+            self._trace.begun = True
         self._tell("progress", {"done": _short(progress), "total": _short(total), "message": message or ""})
 
     def _tell_all(self, blocks: Sequence[Block], meta: Mapping[str, Any] | None, *, beside: bool = False) -> None:
