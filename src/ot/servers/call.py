@@ -51,7 +51,7 @@ class CallTrace:
 
     def begin(self) -> None:
         """Forget what became of an earlier attempt that had no effect."""
-        self.sent = self.begun = self.replied = False
+        self.sent = self.begun = self.replied = self.over = False
         self.answers = self.status = self.resumed = 0
         self.fault = None
 

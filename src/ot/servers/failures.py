@@ -55,7 +55,10 @@ def _fault(trace: CallTrace, server: str) -> ToolError | Lost | None:
         return ServerUnavailable(server, str(fault), retry_seconds=pause, unknown=unknown)
     if isinstance(fault, UnusableReply):
         return ServerUnavailable(server, str(fault), unknown=True)
-    return Lost(failure_words(fault), sent=trace.sent or taken) if fault else None
+    if fault and (trace.sent or taken):
+        # One request's trouble: the session and the other calls on it go on, and a server that is gone shows next time.
+        return ServerUnavailable(server, failure_words(fault), unknown=True)
+    return Lost(failure_words(fault)) if fault else None
 
 
 def _refusal(error: Exception, trace: CallTrace, server: str) -> ToolError | Lost | None:

@@ -106,7 +106,7 @@ class ServerClient(httpx2.AsyncClient):
     async def _sent(self, request: httpx2.Request, options: dict[str, Any]) -> httpx2.Response:
         streamed: dict[str, Any] = {**options, "stream": True}
         response = await super().send(request, **streamed)
-        response.stream = BoundedBody(response)
+        response.stream = BoundedBody(response, None if self._answers_apart else current_trace.get())
         try:
             refuse_redirect(response)
             if not options.get("stream"):

@@ -11,6 +11,7 @@ import httpx2
 import orjson
 from mcp_types import ErrorData
 
+from ot.servers.call import CallTrace
 from ot.servers.messages import MAX_BYTES, MAX_PARTS
 from ot.servers.reply_faults import Refused, UnusableReply
 from ot.values.parts import MARKS, has_many_parts
@@ -24,8 +25,9 @@ KEEPS_METHOD = frozenset({307, 308})
 class BoundedBody(httpx2.AsyncByteStream):
     """A body of no more bytes and parts than can be read in a moment; in a stream of events, each event."""
 
-    def __init__(self, response: httpx2.Response) -> None:
-        """Give the body of *response*."""
+    def __init__(self, response: httpx2.Response, trace: CallTrace | None = None) -> None:
+        """Give the body of *response*, as long as anybody waits for what *trace* tells of."""
+        self._trace = trace
         self._stream: Any = response.stream
         self._events = _kind(response).startswith(EVENTS)
 
@@ -34,6 +36,8 @@ class BoundedBody(httpx2.AsyncByteStream):
         size = marks = 0
         suspicious = MAX_PARTS
         async for chunk in self._stream:
+            if self._trace and self._trace.over:
+                raise httpx2.StreamError("nobody waits for the answer any more")
             if self._events and (b"\n\n" in chunk or b"\r\n\r\n" in chunk):
                 held, size, marks, suspicious = [], 0, 0, MAX_PARTS
             held.append(chunk)
@@ -122,7 +126,7 @@ def pause_asked(response: httpx2.Response) -> float | None:
     if response.status_code not in (429, 503):
         return None
     text = response.headers.get("retry-after", "").strip()
-    if text.isascii() and text.isdigit():
+    if text.isdigit():
         return float(text[:9])
     try:
         return max(parsedate_to_datetime(text).timestamp() - time.time(), 0.0)
