@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ot.errors import ServerUnavailable, ToolError
 from ot.processes.backoff import Backoff
 from ot.processes.pool import MAX_WAITING, Leased
-from ot.servers.call import CallTrace
+from ot.servers.call_trace import CallTrace
 from ot.servers.definitions import ServerDefinitions
 from ot.servers.failure_words import failure_words, pause_asked_for
 from ot.servers.failures import Lost, call_failure, start_failure_words

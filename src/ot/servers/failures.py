@@ -9,7 +9,7 @@ from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, INVALID_REQUEST, METHOD
 from pydantic import ValidationError
 
 from ot.errors import ServerUnavailable, ToolError, ToolFailed
-from ot.servers.call import CallTrace
+from ot.servers.call_trace import CallTrace
 from ot.servers.failure_words import failure_words
 from ot.servers.reply_faults import Refused, UnusableReply
 from ot.servers.session import LiveSession

@@ -15,7 +15,7 @@ import httpx2
 import orjson
 from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST
 
-from ot.servers.call import CallTrace, current_trace
+from ot.servers.call_trace import CallTrace, current_trace
 from ot.servers.failure_words import failure_words
 from ot.servers.http_replies import BoundedBody, error_message, pause_asked, refuse_redirect, rpc_error, usable_reply
 from ot.servers.internal_addresses import AddressRule

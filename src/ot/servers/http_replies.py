@@ -11,7 +11,7 @@ import httpx2
 import orjson
 from mcp_types import ErrorData
 
-from ot.servers.call import CallTrace
+from ot.servers.call_trace import CallTrace
 from ot.servers.messages import MAX_BYTES, MAX_PARTS
 from ot.servers.reply_faults import Refused, UnusableReply
 from ot.values.parts import MARKS, has_many_parts

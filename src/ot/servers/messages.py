@@ -19,7 +19,7 @@ from mcp_types import ErrorData, JSONRPCError, JSONRPCMessage, JSONRPCNotificati
 from mcp_types.jsonrpc import jsonrpc_message_adapter
 
 from ot.processes.guarded_process import GuardedProcess
-from ot.servers.call import current_trace
+from ot.servers.call_trace import current_trace
 from ot.servers.tool_lists import ToolLists
 from ot.values.parts import Unread, has_many_parts
 

@@ -22,7 +22,8 @@ from mcp.client.subscriptions import listen
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import FileUrl
 
-from ot.servers.call import CallTrace, current_trace, wire_form
+from ot.servers.call import wire_form
+from ot.servers.call_trace import CallTrace, current_trace
 from ot.servers.definitions import ServerDefinitions
 from ot.servers.messages import StrayOutput
 from ot.servers.place import ClientRoots
