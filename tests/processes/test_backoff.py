@@ -31,6 +31,19 @@ def test_a_start_that_failed_costs_a_pause_at_once() -> None:
     assert 0.5 <= backoff.seconds_left <= 1.0
 
 
+def test_a_pause_that_was_asked_for_is_kept_up_to_ten_minutes() -> None:
+    backoff = Backoff(Clock(), first=1.0)
+    backoff.failed(is_start=True)
+    backoff.hold(30)
+    assert backoff.seconds_left == 30
+    backoff.hold(5)
+    assert backoff.seconds_left == 30
+    backoff.hold(1e9)
+    assert backoff.seconds_left == 600
+    backoff.worked()
+    assert backoff.seconds_left == 0
+
+
 def test_what_worked_ends_the_pauses() -> None:
     backoff = Backoff(Clock(), first=1.0)
     backoff.failed(is_start=True)

@@ -209,7 +209,7 @@ async def test_a_new_tool_is_heard_of_in_both_eras(era: str):
 
 
 async def test_a_reply_that_is_too_large_fails_its_call_alone(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ot.servers.transports.MAX_REPLY_BYTES", 200_000)
+    monkeypatch.setattr("ot.servers.http_replies.MAX_REPLY_BYTES", 200_000)
     mcp = FastMCP("large")
 
     @mcp.tool

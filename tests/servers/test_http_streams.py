@@ -6,9 +6,11 @@ import json
 from typing import Any
 
 import pytest
+from fastmcp import Context, FastMCP
+from fastmcp.server.event_store import EventStore
 
 from ot.errors import ServerUnavailable
-from servers.desk import door_to, http_spec, served
+from servers.desk import Gate, door_to, http_spec, served
 
 pytestmark = pytest.mark.anyio
 
@@ -66,6 +68,25 @@ async def test_a_call_whose_stream_broke_off_is_not_sent_again_though_its_sessio
             await door.call("buy")
         assert server.calls == 1
         assert caught.value.unknown
+
+
+async def test_a_real_server_that_closes_its_streams_is_asked_for_the_rest_and_the_call_made_once():
+    effects: list[str] = []
+    mcp = FastMCP("polled")
+
+    @mcp.tool
+    async def buy(what: str, ctx: Context) -> str:
+        effects.append(what)
+        await ctx.close_sse_stream()
+        return f"bought {what}"
+
+    app = Gate(mcp.http_app(event_store=EventStore(), retry_interval=10))
+    async with served(app, lifespan="on") as url, door_to(http_spec(url)) as door:
+        connection: Any = door.pool.connection(door.spec)
+        connection._mode = "legacy"  # the newer protocol has no event ids
+        assert await door.call("buy", what="tea") == "bought tea"
+        assert effects == ["tea"]
+        assert any("last-event-id" in headers for headers in app.headers)
 
 
 def event(size: int) -> str:

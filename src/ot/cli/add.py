@@ -141,7 +141,15 @@ def _spec(
     known = replace(loaded.secrets, **{side: {**getattr(loaded.secrets, side), **secrets}})
     server = Server.model_validate(entry)
     project = None if use_global else paths.cwd / FOLDER
-    spec = resolve_spec(name, server, known, paths, project, secrets_files=loaded.secret_files)
+    spec = resolve_spec(
+        name,
+        server,
+        known,
+        paths,
+        project,
+        secrets_files=loaded.secret_files,
+        internal_hosts=loaded.config.security.internal_hosts,
+    )
     return replace(spec, start_seconds=max(spec.start_seconds, FIRST_START_SECONDS)), known.redact
 
 

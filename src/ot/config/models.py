@@ -230,6 +230,11 @@ class Security(Settings):
         description="Directories that tools may use in addition to the working directory",
         examples=[["~/notes"]],
     )
+    internal_hosts: Texts = Field(
+        default=(),
+        description="Hosts with internal addresses at which a project's servers may be, with or without a port",
+        examples=[["localhost:3000"]],
+    )
 
 
 class Policy(Settings):
@@ -332,8 +337,9 @@ class Workers(Settings):
 class Server(Settings):
     """An MCP server whose tools are a pack: started by a command, or reached at an address."""
 
-    type: Literal["stdio", "http"] | None = Field(
-        default=None, description="stdio with a command, http with a url; by default inferred from these"
+    type: Literal["stdio", "http", "sse"] | None = Field(
+        default=None,
+        description="stdio with a command; http or sse, the older way, with a url; by default found out",
     )
     command: str = Field(default="", description="The program to start; ${NAME} inserts a secret")
     args: Texts = Field(default=(), repr=False, description="Its arguments; like command, and ${workspace}")
@@ -346,7 +352,7 @@ class Server(Settings):
     cwd: str = Field(
         default="", description="Where it starts; empty means a private directory, ${workspace} must be trusted"
     )
-    url: WebAddress = Field(default="", description="The address of a streamable HTTP server, used as written")
+    url: WebAddress = Field(default="", description="The address of a server over HTTP, used as written")
     headers: Mapping[str, str] = Field(
         default_factory=dict, repr=False, description="Headers of every request; ${NAME} inserts a secret"
     )
@@ -361,7 +367,7 @@ class Server(Settings):
     @model_validator(mode="after")
     def _one_way_in(self) -> Self:
         kind = self.type or ("http" if self.url else "stdio")
-        wanted, other = ("url", "command") if kind == "http" else ("command", "url")
+        wanted, other = ("command", "url") if kind == "stdio" else ("url", "command")
         if not getattr(self, wanted):
             raise ValueError(f"a server of type {kind} needs a {wanted}")
         if getattr(self, other):

@@ -36,6 +36,7 @@ USERS_ALONE = (
     ("chat",),
     ("engines",),
     ("workers",),
+    ("security", "internal_hosts"),
     ("security", "roots"),
     *(("policy", name) for name in Policy.model_fields if name not in MAY_TIGHTEN),
 )

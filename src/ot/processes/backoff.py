@@ -6,6 +6,8 @@ import random
 import time
 from collections.abc import Callable
 
+LONGEST_HOLD = 600.0
+
 
 class Backoff:
     """Pauses that double with every failure, and never end in giving up."""
@@ -51,6 +53,10 @@ class Backoff:
             self._pause = min(self._pause * 2 or self._first, self._longest)
             # Jitter keeps several servers of one machine, or several clients of one server, from coming back together.
             self._until = now + self._pause * random.uniform(0.5, 1.0)
+
+    def hold(self, seconds: float) -> None:
+        """Let nobody try for *seconds*, as far as that is a pause and not a giving up."""
+        self._until = max(self._until, self._clock() + min(seconds, LONGEST_HOLD))
 
     def worked(self) -> None:
         """Take note of an answered call: pauses begin anew, unless the last failure is too recent."""

@@ -9,7 +9,8 @@ from ot.errors import ServerUnavailable
 from ot.execution.call_context import CallContext
 from ot.registry.proxy_target import ProxyTarget
 from ot.registry.tool import Tool
-from ot.servers.call import CallTrace, ServerCall
+from ot.servers.call import ServerCall
+from ot.servers.call_trace import CallTrace
 from ot.servers.pool import ServerPool
 from ot.servers.spec import ServerSpec
 from ot.values.parts import Unread

@@ -6,8 +6,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -15,6 +13,7 @@ import orjson
 from ot.errors import ToolFailed
 from ot.execution.call_context import CallContext
 from ot.registry.proxy_target import BLOCK, ProxyTarget
+from ot.servers.call_trace import CallTrace, current_trace
 from ot.values.parts import Unread
 
 if TYPE_CHECKING:
@@ -27,21 +26,6 @@ WRAPPED = "x-fastmcp-wrap-result"
 Block = Mapping[str, Any]
 
 
-@dataclass(slots=True)
-class CallTrace:
-    """Whether any of it was written out or taken, and the HTTP status of the last refusal; transports fill it in."""
-
-    context: CallContext | None = None
-    sent: bool = False
-    taken: bool = False
-    """A part of it was answered: what is refused later, such as the rest of its answer, does not undo it."""
-    status: int = 0
-
-
-current_trace: ContextVar[CallTrace | None] = ContextVar("ot_server_call_trace", default=None)
-"""The trace of the request that the current task works for; the protocol's library carries it to the transport."""
-
-
 class ServerCall:
     """Asks for what a target names: a tool, or one of the methods that every server may have."""
 
@@ -51,6 +35,7 @@ class ServerCall:
         self._target = target
         self._arguments = target.sent(arguments)
         self._context = context
+        self._trace: CallTrace | None = None
 
     async def __call__(self, client: Client[Any]) -> Any:
         """Return the answer: a tool's result in wire form, or the value of a method.
@@ -60,6 +45,7 @@ class ServerCall:
         """
         from mcp import MCPError  # noqa: PLC0415 - as below
 
+        self._trace = current_trace.get()
         try:
             return await self._answer(client)
         except MCPError as error:
@@ -129,6 +115,8 @@ class ServerCall:
     # ---------------------------------------------------------------- telling
 
     async def _progress(self, progress: float, total: float | None, message: str | None) -> None:
+        if self._trace:
+            self._trace.begun = True
         self._tell("progress", {"done": _short(progress), "total": _short(total), "message": message or ""})
 
     def _tell_all(self, blocks: Sequence[Block], meta: Mapping[str, Any] | None, *, beside: bool = False) -> None:

@@ -8,14 +8,16 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ot.errors import ServerUnavailable, ToolError
 from ot.processes.backoff import Backoff
 from ot.processes.pool import MAX_WAITING, Leased
-from ot.servers.call import CallTrace
+from ot.servers.call_trace import CallTrace
 from ot.servers.definitions import ServerDefinitions
-from ot.servers.failures import Lost, call_failure, failure_words, start_failure_words
+from ot.servers.failure_words import failure_words, pause_asked_for
+from ot.servers.failures import Lost, call_failure, start_failure_words
 from ot.servers.messages import StrayOutput
 from ot.servers.place import ClientRoots
 from ot.servers.session import LiveSession
@@ -57,7 +59,10 @@ class ServerConnection(Leased):
         self._changed = changed
         self._backoff = backoff
         self._roots = roots
-        self._mode = "auto"
+        # The older transport knows the older protocol alone.
+        self._mode = "legacy" if spec.transport == "sse" else "auto"
+        self._spec_found = spec
+        """As it is reached, once that was found out."""
         self._live: LiveSession | None = None
         self._starting: asyncio.Task[LiveSession] | None = None
         self._relisting: asyncio.Task[None] | None = None
@@ -84,11 +89,11 @@ class ServerConnection(Leased):
         lost = Lost("")
         for _ in range(2):
             live = await self.ready()
-            trace.sent, trace.taken, trace.status = False, False, 0
+            trace.begin()
             try:
                 answer = await live.ask(trace, work)
             except Exception as error:  # noqa: BLE001 - the server's, the network's or the library's doing
-                failure = call_failure(await live.cause(error), tool, trace, live)
+                failure = call_failure(error, tool, trace, live)
                 if isinstance(failure, ToolError):
                     raise failure from None
                 lost = Lost(await self._lose(live, failure.why), failure.sent)
@@ -151,7 +156,7 @@ class ServerConnection(Leased):
             self._set("idle")
             raise
         except Exception as error:  # noqa: BLE001 - as above
-            self._refuse(failure_words(error) or type(error).__name__)
+            self._refuse(failure_words(error) or type(error).__name__, pause_asked_for(error))
         else:
             self._live = live
             self.last_used = time.monotonic()
@@ -163,8 +168,9 @@ class ServerConnection(Leased):
             return live
         raise self._unavailable()
 
-    def _refuse(self, why: str) -> None:
+    def _refuse(self, why: str, pause: float = 0.0) -> None:
         self._backoff.failed(is_start=True)
+        self._backoff.hold(pause)
         self._set("failed", self._with_stray(why))
         logger.warning("the server %s is not available: %s", self.spec.name, self.why)
 
@@ -174,7 +180,7 @@ class ServerConnection(Leased):
         Raises:
             RuntimeError: The server is unavailable; the text says why.
         """
-        live = await self._opened(self._mode)
+        live = await self._opened(self._mode, self._spec_found)
         if not live.modern:
             self._mode = "legacy"  # asking for the newer protocol again would only cost time
         trace = CallTrace()
@@ -184,12 +190,12 @@ class ServerConnection(Leased):
             self._later(live.end())
             if not isinstance(error, Exception):
                 raise
-            raise RuntimeError(start_failure_words(live, trace, error)) from error
+            raise RuntimeError(start_failure_words(live, trace, error)) from trace.fault or error
         self._take(definitions)
         return live
 
-    async def _opened(self, mode: str) -> LiveSession:
-        live = LiveSession(self.spec, self._stray, self._on_change, mode, self._roots)
+    async def _opened(self, mode: str, spec: ServerSpec) -> LiveSession:
+        live = LiveSession(spec, self._stray, self._on_change, mode, self._roots)
         # A task of its own: how long the library takes to clean up after a deadline must not delay the deadline.
         opening = self._task(live.open())
         try:
@@ -201,8 +207,22 @@ class ServerConnection(Leased):
                 raise
             if mode == "auto" and live.process and live.process.ended.is_set():
                 # Some servers of the older protocol exit when the first message is not the one that they know.
-                return await self._opened("legacy")
-            raise RuntimeError(start_failure_words(live, live.trace, error)) from error
+                return await self._opened("legacy", spec)
+            failed = RuntimeError(start_failure_words(live, live.trace, error))
+            if live.may_speak_sse and (older := await self._opened_over_events()):
+                return older
+            raise failed from live.trace.fault or error
+        return live
+
+    async def _opened_over_events(self) -> LiveSession | None:
+        """Return a connection over the older transport, or nothing when the server does not speak that either."""
+        spec = replace(self.spec, transport="sse")
+        try:
+            live = await self._opened("legacy", spec)
+        except RuntimeError as error:
+            logger.debug("%s does not offer a stream of events either: %s", spec.name, error)
+            return None
+        self._spec_found = spec
         return live
 
     # ---------------------------------------------------------------- losing

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import ssl
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-import httpx2
 from mcp import MCPError
-from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND
+from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 from pydantic import ValidationError
 
 from ot.errors import ServerUnavailable, ToolError, ToolFailed
-from ot.servers.call import CallTrace
+from ot.servers.call_trace import CallTrace
+from ot.servers.failure_words import failure_words
+from ot.servers.reply_faults import Refused, UnusableReply
 from ot.servers.session import LiveSession
 
 SESSION_NOT_FOUND = -32001
+SESSION_CODES = frozenset({SESSION_NOT_FOUND, INVALID_REQUEST, CONNECTION_CLOSED})
+"""What servers write beside 404 where they do not know a session."""
 STALE = frozenset({404, 410})
 """The server knows nothing of the session, so that it cannot have carried the call out."""
 KINDS = {INVALID_PARAMS: "ValueError", METHOD_NOT_FOUND: "LookupError"}
-TELLING = {
-    **dict.fromkeys(("FileNotFoundError", "PermissionError", "NotADirectoryError"), "it cannot be started"),
-    **dict.fromkeys(("ConnectError", "ConnectTimeout"), "no connection"),
-}
-"""Causes whose class says enough, and what it says."""
-MAX_TEXT = 600
 REFUSED = (401, 403)
 
 
@@ -40,22 +35,64 @@ def call_failure(error: Exception, tool: str, trace: CallTrace, live: LiveSessio
     """Return what *error* means for the caller, or that the connection is lost."""
     if isinstance(error, ToolError):
         return error
-    if trace.status in STALE or (trace.status == 400 and _code(error) in (CONNECTION_CLOSED, SESSION_NOT_FOUND)):
-        return Lost(f"it answered HTTP {trace.status}: the session is over", sent=trace.taken)
-    if trace.status in REFUSED:
-        return ServerUnavailable(live.spec.name, _refusal_words(trace.status), unknown=trace.taken)
-    if trace.status >= 500 and _code(error) != CONNECTION_CLOSED and "error response" in str(error):
-        return Lost(f"it answered HTTP {trace.status}", sent=True)
-    if live.over or isinstance(error, httpx2.HTTPError):
+    if live.process is None and (found := _fault(trace, live.spec.name) or _refusal(error, trace, live.spec.name)):
+        return found
+    if live.over:
         return Lost(failure_words(error), sent=trace.sent)
-    if live.process is not None:
-        return _failed(error, tool)  # a process has no session that it could forget
-    if _code(error) == CONNECTION_CLOSED:
+    if live.process is None and _code(error) == CONNECTION_CLOSED:
+        if not trace.sent:
+            return Lost("the connection was lost")
         # The stream of this one answer broke off; other calls on the connection go on.
-        return ServerUnavailable(live.spec.name, str(error), unknown=trace.sent)
-    if _code(error) == SESSION_NOT_FOUND:
-        return Lost(f"it does not know the session any more: {error}", sent=trace.sent)
+        return ServerUnavailable(live.spec.name, str(error), unknown=True)
     return _failed(error, tool)
+
+
+def _fault(trace: CallTrace, server: str) -> ToolError | Lost | None:
+    """Return what it means that no answer came; the server said nothing."""
+    fault, taken = trace.fault, trace.answers > 0
+    if isinstance(fault, Refused):
+        pause, unknown = fault.retry_seconds, fault.unknown or taken
+        return ServerUnavailable(server, str(fault), retry_seconds=pause, unknown=unknown)
+    if isinstance(fault, UnusableReply):
+        return ServerUnavailable(server, str(fault), unknown=True)
+    if fault and (trace.sent or taken):
+        # One request's trouble: the session and the other calls on it go on, and a server that is gone shows next time.
+        return ServerUnavailable(server, failure_words(fault), unknown=True)
+    return Lost(failure_words(fault)) if fault else None
+
+
+def _refusal(error: Exception, trace: CallTrace, server: str) -> ToolError | Lost | None:
+    """Return what it means that the server refused the call, or does not know its session."""
+    status, code, taken = trace.status, _code(error), trace.answers > 0
+    if status in STALE and (not trace.replied or code in SESSION_CODES or _names_session(error)):
+        return Lost(f"it answered HTTP {status}: the session is over", sent=taken)
+    if status == 400 and code in (CONNECTION_CLOSED, SESSION_NOT_FOUND):
+        return Lost("it answered HTTP 400: the session is over", sent=taken)
+    if status in REFUSED:
+        return ServerUnavailable(server, _refusal_words(status), unknown=taken)
+    if status and not trace.replied:
+        return _bare_refusal(status, taken, server)
+    if code == SESSION_NOT_FOUND and not status:
+        return _session_not_found(error, trace, server)
+    return None
+
+
+def _bare_refusal(status: int, taken: bool, server: str) -> ToolError | Lost:
+    if status >= 500:
+        return Lost(f"it answered HTTP {status}", sent=True)
+    advice = "call it less often, or again later" if status == 429 else "its log may say why"
+    return ServerUnavailable(server, f"it answered HTTP {status}: {advice}", unknown=taken or status == 408)
+
+
+def _session_not_found(error: Exception, trace: CallTrace, server: str) -> ToolError | Lost:
+    """Tell a session that was forgotten from a request that took too long, which has the same code."""
+    if not _names_session(error):
+        return ServerUnavailable(server, f"it answered: {error}", unknown=True)
+    return Lost(f"it does not know the session any more: {error}", sent=trace.answers > 1 or trace.begun)
+
+
+def _names_session(error: Exception) -> bool:
+    return "session" in str(error).lower()
 
 
 def _code(error: Exception) -> int:
@@ -72,6 +109,8 @@ def start_failure_words(live: LiveSession, trace: CallTrace, error: Exception) -
     """Return why a server could not be connected or listed."""
     if live.process and live.process.ending:
         return live.process.ending_words
+    if trace.fault:
+        return failure_words(trace.fault)
     if trace.status in REFUSED:
         return _refusal_words(trace.status)
     return (f"it answered HTTP {trace.status}: " if trace.status else "") + failure_words(error)
@@ -79,39 +118,3 @@ def start_failure_words(live: LiveSession, trace: CallTrace, error: Exception) -
 
 def _refusal_words(status: int) -> str:
     return f"it refuses us: HTTP {status}; check its headers"
-
-
-def failure_words(error: BaseException) -> str:
-    """Return why, from the innermost cause that says something."""
-    causes = list(_causes(error))
-    for cause in causes:
-        if isinstance(cause, ssl.SSLError) or "[SSL" in str(cause):
-            return f"its TLS certificate or connection was refused: {_text(cause)}"
-    kinds = {type(cause).__name__: cause for cause in causes}
-    for kind, words in TELLING.items():
-        if kind in kinds:
-            return f"{words}: {_text(kinds[kind])}"
-    return _text(causes[-1] if not str(error) else error)
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error, those in its group, and those that caused it."""
-    seen: set[int] = set()
-    waiting = [error]
-    while waiting and len(seen) < 100:
-        current = waiting.pop(0)
-        if id(current) in seen:
-            continue
-        seen.add(id(current))
-        yield current
-        if isinstance(current, BaseExceptionGroup):
-            waiting += current.exceptions  # pyright: ignore[reportUnknownMemberType] - of any kind
-        waiting += [cause for cause in (current.__cause__, current.__context__) if cause is not None]
-
-
-def _text(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.strerror and not isinstance(error, ssl.SSLError):
-        where = f": {error.filename}" if error.filename else ""
-        return f"{error.strerror}{where}"[:MAX_TEXT]
-    text = str(error).removeprefix("Client failed to connect: ")
-    return (text or type(error).__name__)[:MAX_TEXT]

@@ -19,7 +19,7 @@ from mcp_types import ErrorData, JSONRPCError, JSONRPCMessage, JSONRPCNotificati
 from mcp_types.jsonrpc import jsonrpc_message_adapter
 
 from ot.processes.guarded_process import GuardedProcess
-from ot.servers.call import current_trace
+from ot.servers.call_trace import current_trace
 from ot.servers.tool_lists import ToolLists
 from ot.values.parts import Unread, has_many_parts
 
@@ -217,7 +217,7 @@ def _error(id: bytes, message: str, data: Unread | None = None) -> JSONRPCError:
     return JSONRPCError(jsonrpc="2.0", id=orjson.loads(id), error=ErrorData(code=TOO_LARGE, message=message, data=data))
 
 
-class _Stream(AsyncResource):
+class MessageStream(AsyncResource):
     """What both streams share: a block in which they are open."""
 
     closed = False
@@ -226,7 +226,7 @@ class _Stream(AsyncResource):
         self.closed = True
 
 
-class MessageReader(_Stream):
+class MessageReader(MessageStream):
     """Gives the messages of a process, and skips what is malformed."""
 
     def __init__(
@@ -287,7 +287,7 @@ class MessageReader(_Stream):
         return SessionMessage(message)
 
 
-class MessageWriter(_Stream):
+class MessageWriter(MessageStream):
     """Writes messages to a process."""
 
     def __init__(self, process: GuardedProcess) -> None:

@@ -22,7 +22,8 @@ from mcp.client.subscriptions import listen
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import FileUrl
 
-from ot.servers.call import CallTrace, current_trace, wire_form
+from ot.servers.call import wire_form
+from ot.servers.call_trace import CallTrace, current_trace
 from ot.servers.definitions import ServerDefinitions
 from ot.servers.messages import StrayOutput
 from ot.servers.place import ClientRoots
@@ -34,8 +35,9 @@ from ot.version import installed_version
 logger = logging.getLogger(__name__)
 
 MAX_PAGES = 100
-ENDED_SECONDS = 0.2
 DRAIN_SECONDS = 30.0
+UNKNOWN_TRANSPORT = frozenset({400, 404, 405})
+"""What a server of the older transport answers to a message at the address of its events."""
 
 
 class _PlainClient(Client[Any]):
@@ -70,6 +72,7 @@ class LiveSession:
             "client_info": types.Implementation(name="onetool", version=installed_version()),
         }
         transport = HttpTransport(spec, callbacks) if spec.url else StdioTransport(spec, stray, callbacks, changed)
+        self._transport = transport
         self.process = transport if isinstance(transport, StdioTransport) else None
         self.client: Client[Any] = _PlainClient(transport, mode=mode, init_timeout=0)
 
@@ -93,7 +96,12 @@ class LiveSession:
     @property
     def over(self) -> bool:
         """Whether it can carry no more calls."""
-        return (self.process is not None and self.process.over) or not self.client.is_connected()
+        return self._transport.over or not self.client.is_connected()
+
+    @property
+    def may_speak_sse(self) -> bool:
+        """Whether its refusal is that of a server that knows only the older transport, and that may be tried."""
+        return bool(self.spec.url) and not self.spec.transport and self.trace.status in UNKNOWN_TRANSPORT
 
     async def retire(self) -> None:
         """End it; calls over HTTP may end before, for the trouble of one is not the trouble of all."""
@@ -110,20 +118,6 @@ class LiveSession:
         with suppress(Exception):
             await self.client.close()
 
-    async def cause(self, error: Exception) -> Exception:
-        """Return what ended the connection, when *error* only says that it ended."""
-        if self.process is None and isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(ENDED_SECONDS):
-                    while self.client.is_connected():  # noqa: ASYNC110 - nothing tells, and it is a matter of turns
-                        await asyncio.sleep(0)
-            if self.over:
-                try:
-                    await self.client.close()
-                except Exception as cause:  # noqa: BLE001 - the network's or the server's doing
-                    return cause
-        return error
-
     # ---------------------------------------------------------------- requests
 
     async def ask(self, trace: CallTrace, work: Callable[[Client[Any]], Awaitable[Any]]) -> Any:
@@ -134,6 +128,7 @@ class LiveSession:
         try:
             return await work(self.client)
         finally:
+            trace.over = True
             self._traces.remove(trace)
             current_trace.reset(token)
             if not self._traces:
@@ -161,6 +156,7 @@ class LiveSession:
         trace = current_trace.get()
         if trace is None or trace is self.trace:
             trace = self._traces[-1] if self._traces else self.trace
+        trace.begun = True
         return await answer_elicitation(trace.context, params, self.spec.name)
 
     async def _roots(self, context: Any) -> types.ListRootsResult:

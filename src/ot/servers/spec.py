@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from ot.config.expand import REFERENCE, WORKSPACE, names_in
 from ot.config.load import Loaded
@@ -41,6 +42,10 @@ class ServerSpec:
     cwd: str = ""
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    transport: Literal["", "http", "sse"] = ""
+    """How its address is spoken to; empty: found out."""
+    internal_hosts: tuple[str, ...] | None = None
+    """Where it may be though the address is internal; None, as for all that the user wrote: anywhere."""
     start_seconds: float = 30.0
     call_seconds: float | None = None
     idle_seconds: float = 600.0
@@ -62,6 +67,7 @@ class ServerSpec:
     def key(self) -> str:
         """What tells this server from every other one; changed values of secrets count, and cannot be read from it."""
         parts = [self.name, self.command, self.args, dict(self.env), self.cwd, self.url, dict(self.headers)]
+        parts += [self.transport, self.internal_hosts]
         # A connection is made for these, too, and would not hear of other ones.
         parts += [self.start_seconds, self.call_seconds, self.idle_seconds, self.concurrency]
         parts += [self.workspace, dict(self.seal.files) if self.seal else None]
@@ -93,6 +99,7 @@ def resolve_specs(loaded: Loaded, paths: Paths, *, trusted: bool = False) -> dic
             _project_of(loaded, name),
             granted=packs.get(server.pack or pack_name(name), PackWorker()).secrets,
             secrets_files=loaded.secret_files,
+            internal_hosts=loaded.config.security.internal_hosts,
             trusted=trusted,
         )
         for name, server in loaded.config.servers.items()
@@ -119,12 +126,14 @@ def resolve_spec(
     *,
     granted: Collection[str] = (),
     secrets_files: tuple[Path, ...] = (),
+    internal_hosts: tuple[str, ...] = (),
     trusted: bool = False,
 ) -> ServerSpec:
     """Return *server* ready to be started, or with the ``problem`` that it cannot be.
 
     The user's own server has the user's secrets, and its ``env`` also what the environment holds. The server of a
-    *project* has those that the project brought, and of the user's only those in *granted*.
+    *project* has those that the project brought, and of the user's only those in *granted*; of internal addresses it
+    may be at *internal_hosts* alone.
     """
     filling = _Filling(name, secrets, project is not None, frozenset(granted), secrets_files, str(paths.cwd))
     command = filling.text("command", server.command)
@@ -146,6 +155,8 @@ def resolve_spec(
         cwd=place.cwd if command else "",
         url=filling.text("url", server.url),
         headers=filling.texts("headers", server.headers),
+        transport=server.type if server.type and server.type != "stdio" else "",
+        internal_hosts=None if project is None else internal_hosts,
         start_seconds=server.start_seconds,
         call_seconds=server.timeout,
         idle_seconds=server.idle_seconds,

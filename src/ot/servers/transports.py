@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,20 +19,18 @@ from mcp_types import CallToolResult
 
 from ot.config.paths import expand_home
 from ot.processes.guarded_process import Ending, GuardedProcess
-from ot.servers.call import current_trace
-from ot.servers.messages import MAX_BYTES, MAX_PARTS, MessageReader, MessageWriter, OutputLines, StrayOutput
+from ot.servers.http_client import ServerClient
+from ot.servers.http_replies import EVENTS, MAX_REPLY_BYTES
+from ot.servers.messages import MessageReader, MessageWriter, OutputLines, StrayOutput
 from ot.servers.place import ADVICE, changed_files, find_program, make_home
 from ot.servers.spec import ServerSpec
+from ot.servers.sse_streams import EventReader, MessagePoster
 from ot.servers.tool_lists import RepairedMessages, ToolLists
-from ot.values.parts import MARKS, has_many_parts
 
 PROCESSES = 512
 """A browser that a server drives has dozens."""
 ENDING_SECONDS = 2.0
 LAST_WORDS = 500
-MAX_REPLY_BYTES = MAX_BYTES
-EVENTS = "text/event-stream"
-READ_SECONDS = 300.0
 
 
 class PassingSession(ClientSession):
@@ -127,12 +125,19 @@ def _place(spec: ServerSpec) -> Path:
 
 
 class HttpTransport(ClientTransport):
-    """Sends the headers of its spec and no others, and notes how far each request got."""
+    """Reaches a server at an address, over streamable HTTP or the older stream of events."""
 
-    def __init__(self, spec: ServerSpec, callbacks: SessionKwargs) -> None:
-        """Reach the address of *spec*."""
+    def __init__(self, spec: ServerSpec, callbacks: SessionKwargs, auth: httpx2.Auth | None = None) -> None:
+        """Reach the address of *spec*; *auth* signs the requests."""
         self._spec = spec
         self._callbacks = callbacks
+        self._auth = auth
+        self._events: EventReader | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether the one stream that all answers come over has ended."""
+        return self._events is not None and self._events.ended
 
     @asynccontextmanager
     async def connect_session(
@@ -140,68 +145,28 @@ class HttpTransport(ClientTransport):
     ) -> AsyncGenerator[ClientSession]:
         """Yield a session."""
         kwargs: Any = {**session_kwargs, **self._callbacks}
+        streams = self._event_streams() if self._spec.transport == "sse" else self._streams()
         async with (
-            self._client() as client,
-            # The library's own bound is 1 MiB an event: a picture is larger.
-            streamable_http_client(self._spec.url, http_client=client, max_sse_event_size=MAX_REPLY_BYTES) as streams,
-            PassingSession(RepairedMessages(streams[0], ToolLists(self._spec.name)), *streams[1:], **kwargs) as session,
+            streams as (messages, writer),
+            PassingSession(RepairedMessages(messages, ToolLists(self._spec.name)), writer, **kwargs) as session,
         ):
             yield session
 
-    def _client(self) -> httpx2.AsyncClient:
-        read = max(READ_SECONDS, (self._spec.call_seconds or 0) + 5)
-        return httpx2.AsyncClient(
-            headers=dict(self._spec.headers),
-            timeout=httpx2.Timeout(self._spec.start_seconds, read=read),
-            event_hooks={"request": [_on_request], "response": [_on_response]},
-        )
+    @asynccontextmanager
+    async def _streams(self) -> AsyncGenerator[tuple[Any, Any]]:
+        async with (
+            ServerClient(self._spec, self._auth) as client,
+            # The library's own bound is 1 MiB an event: a picture is larger.
+            streamable_http_client(self._spec.url, http_client=client, max_sse_event_size=MAX_REPLY_BYTES) as streams,
+        ):
+            yield streams
 
-
-async def _on_request(request: httpx2.Request) -> None:
-    trace = current_trace.get()
-    if trace is None or request.method != "POST":
-        return
-
-    async def note(event: str, details: Any) -> None:
-        if event.endswith("send_request_headers.started"):
-            trace.sent = True
-
-    request.extensions = {**request.extensions, "trace": note}
-
-
-async def _on_response(response: httpx2.Response) -> None:
-    trace = current_trace.get()
-    # Only what was sent counts: the library also asks for the rest of a stream that broke off, and says goodbye.
-    if trace is not None and response.request.method == "POST":
-        trace.taken = trace.taken or response.is_success
-        trace.status = response.status_code if response.is_error else 0
-    response.stream = _Bounded(response.stream, response.headers.get("content-type", "").startswith(EVENTS))
-
-
-class _Bounded(httpx2.AsyncByteStream):
-    """A body of no more bytes and parts than can be read in a moment; in a stream of events, each event."""
-
-    def __init__(self, stream: Any, events: bool) -> None:
-        self._stream = stream
-        self._events = events
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        held: list[bytes] = []
-        size = marks = 0
-        suspicious = MAX_PARTS
-        async for chunk in self._stream:
-            if self._events and (b"\n\n" in chunk or b"\r\n\r\n" in chunk):
-                held, size, marks, suspicious = [], 0, 0, MAX_PARTS
-            held.append(chunk)
-            size += len(chunk)
-            marks += sum(chunk.count(mark) for mark in MARKS)
-            if size > MAX_REPLY_BYTES and not self._events:  # an event's size is the library's to bound
-                raise httpx2.StreamError(f"the reply is larger than {MAX_REPLY_BYTES:,} bytes")
-            if marks > suspicious:  # unless most of them stand in texts
-                suspicious = 2 * marks
-                if has_many_parts(b"".join(held), MAX_PARTS):
-                    raise httpx2.StreamError(f"the reply holds more than {MAX_PARTS:,} parts")
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
+    @asynccontextmanager
+    async def _event_streams(self) -> AsyncGenerator[tuple[Any, Any]]:
+        async with (
+            ServerClient(self._spec, self._auth, answers_apart=True) as client,
+            client.stream("GET", self._spec.url, headers={"accept": EVENTS, "cache-control": "no-store"}) as response,
+        ):
+            response.raise_for_status()
+            reader = self._events = EventReader(response, MAX_REPLY_BYTES)
+            yield reader, MessagePoster(client, await reader.endpoint())

@@ -277,7 +277,7 @@ def one(around: Surroundings, entry: str, name: str = "a") -> FoundServer:
         ('{"command": "onetool", "args": ["serve"]}', "OneTool itself"),
         ('{"command": "/home/x/.local/bin/uvx", "args": ["onetool-run@1.2", "serve"]}', "OneTool itself"),
         ('{"command": "uvx", "args": ["--from", "onetool-run", "onetool", "serve"]}', "OneTool itself"),
-        ('{"type": "sse", "url": "https://x.example/sse"}', "speaks SSE"),
+        ('{"type": "ws", "url": "https://x.example/ws"}', "speaks WebSocket"),
         ('{"note": 1}', "neither a command nor an address"),
         ('{"url": "file:///etc/passwd"}', "not an address"),
         ('{"url": "http://169.254.169.254/"}', "link-local"),
@@ -285,6 +285,12 @@ def one(around: Surroundings, entry: str, name: str = "a") -> FoundServer:
 )
 def test_what_cannot_be_taken_is_left_out_and_says_why(around: Surroundings, entry: str, why: str) -> None:
     assert why in one(around, entry).skipped
+
+
+@pytest.mark.parametrize("key", ["type", "transport"])
+def test_a_server_of_the_older_transport_is_taken_as_one(around: Surroundings, key: str) -> None:
+    found = one(around, f'{{"{key}": "sse", "url": "https://x.example/sse"}}')
+    assert (found.skipped, found.entry) == ("", {"url": "https://x.example/sse", "type": "sse"})
 
 
 def test_a_directory_called_onetool_is_not_onetool(around: Surroundings) -> None:

@@ -121,8 +121,8 @@ class _Taking:
         command, url = given.get("command"), given.get("url") or given.get("serverUrl")
         if is_onetool(given):
             return "it is OneTool itself"
-        if kind in ("sse", "ws", "websocket"):
-            return f"it speaks {kind.upper()}, which OneTool does not: use its streamable HTTP address if it has one"
+        if kind in ("ws", "websocket"):
+            return "it speaks WebSocket, which OneTool does not: use its streamable HTTP address if it has one"
         if not isinstance(command, str) and not isinstance(url, str):
             return "it has neither a command nor an address"
         return ""
@@ -136,12 +136,12 @@ class _Taking:
 
     def _over_http(self, given: Mapping[str, Any]) -> dict[str, Any]:
         url = str(given.get("url") or given.get("serverUrl"))
-        if url.rstrip("/").endswith("/sse"):
-            self._notes.append("the address looks like SSE, which OneTool does not speak")
         headers = self._secrets.headers(self._texts("headers", given.get("headers")))
         address = self._text("url", url)
         # A repository's file shows it already, and a project's address is used as it is written.
         entry: dict[str, Any] = {"url": address if self._place.repository else self._secrets.url(address)}
+        if str(given.get("type") or given.get("transport")).lower() == "sse":
+            entry["type"] = "sse"
         return entry | ({"headers": headers} if headers else {})
 
     def _as_process(self, given: Mapping[str, Any]) -> dict[str, Any]:

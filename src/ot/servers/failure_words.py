@@ -1,0 +1,57 @@
+"""Why something failed, in words: the cause that says something, among those that only say that it failed."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+
+from ot.servers.reply_faults import Refused
+
+TELLING = {
+    **dict.fromkeys(("FileNotFoundError", "PermissionError", "NotADirectoryError"), "it cannot be started"),
+    "ProxyError": "the proxy refused the connection; check HTTPS_PROXY, HTTP_PROXY and NO_PROXY",
+    **dict.fromkeys(("ConnectError", "ConnectTimeout"), "no connection"),
+}
+"""Causes whose class says enough, and what it says."""
+MAX_TEXT = 600
+
+
+def failure_words(error: BaseException) -> str:
+    """Return why, from the innermost cause that says something."""
+    causes = list(_causes(error))
+    for cause in causes:
+        if isinstance(cause, ssl.SSLError) or "[SSL" in str(cause):
+            return f"its TLS certificate or connection was refused: {_text(cause)}"
+    kinds = {type(cause).__name__: cause for cause in causes}
+    for kind, words in TELLING.items():
+        if kind in kinds:
+            return f"{words}: {_text(kinds[kind])}"
+    return _text(causes[-1] if not str(error) else error)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error, those in its group, and those that caused it."""
+    seen: set[int] = set()
+    waiting = [error]
+    while waiting and len(seen) < 100:
+        current = waiting.pop(0)
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        if isinstance(current, BaseExceptionGroup):
+            waiting += current.exceptions  # pyright: ignore[reportUnknownMemberType] - of any kind
+        waiting += [cause for cause in (current.__cause__, current.__context__) if cause is not None]
+
+
+def _text(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror and not isinstance(error, ssl.SSLError):
+        where = f": {error.filename}" if error.filename else ""
+        return f"{error.strerror}{where}"[:MAX_TEXT]
+    text = str(error).removeprefix("Client failed to connect: ")
+    return (text or type(error).__name__)[:MAX_TEXT]
+
+
+def pause_asked_for(error: BaseException) -> float:
+    """Return how many seconds the server asks to be left alone, where that is why."""
+    return max((cause.retry_seconds for cause in _causes(error) if isinstance(cause, Refused)), default=0.0)

@@ -1,0 +1,211 @@
+"""Servers of the older transport: one stream of events for all answers, and messages posted beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from fastmcp import Context, FastMCP
+
+from ot.errors import ServerUnavailable, ToolFailed
+from ot.processes.backoff import Backoff
+from ot.servers.pool import ServerPool
+from servers.desk import Door, Gate, door_to, http_spec, served, until
+from servers.raw_http_server import Reply, raw_server
+
+pytestmark = pytest.mark.anyio
+
+
+class Stall:
+    """A real server of the older transport, whose effects are counted."""
+
+    def __init__(self) -> None:
+        self.effects: list[str] = []
+        self.mcp = FastMCP("stall")
+
+        @self.mcp.tool
+        async def buy(what: str, ctx: Context) -> str:
+            self.effects.append(what)
+            await ctx.report_progress(1, 2, "paid")
+            return f"bought {what}"
+
+        @self.mcp.tool
+        async def picture(size: int) -> str:
+            return "x" * size
+
+        @self.mcp.tool
+        async def hang() -> str:
+            self.effects.append("hang")
+            await asyncio.sleep(30)
+            return "never"
+
+        @self.mcp.tool
+        async def doze(gate: str) -> str:
+            self.effects.append(gate)
+            await self.awake.wait()
+            return "awake"
+
+        self.awake = asyncio.Event()
+
+
+@asynccontextmanager
+async def stall_door(**settings: Any) -> AsyncGenerator[tuple[Door, Stall, Gate]]:
+    """Yield a door to a real server."""
+    stall = Stall()
+    gate = Gate(stall.mcp.http_app(transport="sse", path="/mcp"))
+    async with served(gate, lifespan="on") as url, door_to(http_spec(url, **settings)) as door:
+        yield door, stall, gate
+
+
+@pytest.mark.parametrize("transport", ["", "sse"])
+async def test_a_server_of_the_older_transport_is_called_whether_the_settings_say_so_or_not(transport: Any):
+    async with stall_door(transport=transport, headers={"X-Key": "abc"}) as (door, stall, gate):
+        assert await door.call("buy", what="tea") == "bought tea"
+        assert [told["message"] for told in door.of("progress")] == ["paid"]
+        assert len(await door.call("picture", size=2 << 20)) == 2 << 20
+        values = await asyncio.gather(*(door.call("buy", what=str(number)) for number in range(8)))
+        assert values == [f"bought {number}" for number in range(8)]
+        assert len(stall.effects) == 9
+        assert all(headers["x-key"] == "abc" for headers in gate.headers)
+
+
+async def test_a_server_said_to_speak_streamable_http_is_not_asked_for_a_stream_of_events():
+    async with stall_door(transport="http") as (door, _, _):
+        with pytest.raises(ServerUnavailable, match="HTTP 405"):
+            await door.call("buy", what="tea")
+
+
+@pytest.mark.parametrize("status", [404, 410])
+async def test_a_session_that_the_server_forgot_is_begun_anew_and_the_call_made_once(status: int):
+    async with stall_door() as (door, stall, gate):
+        await door.call("buy", what="tea")
+        gate.refusals.append((status, b""))
+        assert await door.call("buy", what="milk") == "bought milk"
+        assert stall.effects == ["tea", "milk"]
+
+
+async def test_a_message_that_is_refused_fails_its_call_and_no_other():
+    async with stall_door(transport="sse") as (door, stall, gate):
+        await door.call("buy", what="tea")
+        slow = asyncio.ensure_future(door.call("doze", gate="one"))
+        await until(lambda: "one" in stall.effects)
+        gate.refusals += [(403, b""), (429, b"")]
+        with pytest.raises(ServerUnavailable, match="HTTP 403"):
+            await door.call("buy", what="milk")
+        with pytest.raises(ServerUnavailable, match="HTTP 429"):
+            await door.call("buy", what="milk")
+        stall.awake.set()
+        assert await slow == "awake"
+        assert stall.effects == ["tea", "one"]
+
+
+async def test_a_call_that_is_given_up_leaves_the_stream_to_the_others():
+    async with stall_door(transport="sse") as (door, _, _):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await door.call("hang")
+        assert await door.call("buy", what="tea") == "bought tea"
+
+
+# ---------------------------------------------------------------- streams that break off
+
+
+CUTS = range(0, 100, 4)
+"""Into an answer, short of the bytes that end it."""
+
+
+class RawStall:
+    """The older transport on a bare socket: the answer to a call is cut after so many bytes, with the stream."""
+
+    def __init__(self) -> None:
+        self.effects: list[str] = []
+        self.cut: int | None = None
+        self.endpoint = "/messages?sessionId=1"
+        self._stream: asyncio.StreamWriter | None = None
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                if head.startswith(b"GET"):
+                    self._stream = writer
+                    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+                    writer.write(f"event: endpoint\ndata: {self.endpoint}\n\n".encode())
+                    continue
+                size = int(
+                    next(line for line in head.lower().split(b"\r\n") if b"content-length" in line).split(b":")[1]
+                )
+                self._answer(json.loads(await reader.readexactly(size)))
+                writer.write(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    def _answer(self, message: dict[str, Any]) -> None:
+        result: dict[str, Any] = {"protocolVersion": "2024-11-05", "capabilities": {"tools": {}}}
+        result["serverInfo"] = {"name": "raw", "version": "1"}
+        if message.get("method") == "tools/list":
+            result = {"tools": [{"name": "buy", "inputSchema": {"type": "object"}}]}
+        elif message.get("method") == "tools/call":
+            what = message["params"]["arguments"]["what"]
+            self.effects.append(what)
+            result = {"content": [{"type": "text", "text": f"bought {what}"}]}
+        if "id" not in message or not self._stream:
+            return
+        event = f"data: {json.dumps({'jsonrpc': '2.0', 'id': message['id'], 'result': result})}\n\n".encode()
+        is_cut = self.cut is not None and message.get("method") == "tools/call"
+        self._stream.write(event[: self.cut] if is_cut else event)
+        if is_cut and self.cut is not None and self.cut < len(event):
+            self._stream.close()
+
+
+@asynccontextmanager
+async def raw_stall() -> AsyncGenerator[tuple[Door, RawStall]]:
+    raw = RawStall()
+    server = await asyncio.start_server(raw.serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/sse"
+    pool = ServerPool(backoff=lambda: Backoff(first=1e-6, longest=1e-6))
+    try:
+        async with door_to(http_spec(url, transport="sse"), pool=pool) as door:
+            yield door, raw
+    finally:
+        server.close()
+
+
+async def test_a_stream_cut_at_any_byte_of_an_answer_is_unknown_and_never_repeated():
+    async with raw_stall() as (door, raw):
+        assert await door.call("buy", what="n000") == "bought n000"
+        for cut in CUTS:
+            raw.cut = cut
+            with pytest.raises(ServerUnavailable) as caught:
+                await door.call("buy", what=f"n{cut:03}")
+            assert caught.value.unknown
+        raw.cut = None
+        assert await door.call("buy", what="milk") == "bought milk"
+        assert raw.effects == ["n000", *(f"n{cut:03}" for cut in CUTS), "milk"]
+
+
+async def test_a_stream_that_wants_messages_at_another_origin_gets_none():
+    async with raw_server() as (elsewhere, other), raw_stall() as (door, raw):
+        raw.endpoint = elsewhere
+        with pytest.raises(ServerUnavailable) as caught:
+            await door.call("buy", what="tea")
+        assert f"but wants messages at {elsewhere.removesuffix('/mcp')}" in str(caught.value)
+        assert (other.connections, raw.effects) == (0, [])
+
+
+async def test_an_address_without_a_stream_of_events_is_said_to_be_none():
+    async with raw_server() as (url, raw), door_to(http_spec(url, transport="sse")) as door:
+        raw.rest = lambda seen: Reply("<html>", kind="text/html")
+        with pytest.raises(ServerUnavailable, match="405"):
+            await door.call("buy", what="tea")
+
+
+async def test_the_error_of_a_real_tool_is_its_own():
+    async with stall_door(transport="sse") as (door, _, _):
+        with pytest.raises(ToolFailed):
+            await door.call("buy")
