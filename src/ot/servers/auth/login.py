@@ -26,9 +26,7 @@ type ReceiveAnswer = Callable[[str], Awaitable[CallbackAnswer]]
 """Waits for the answer that carries the given state."""
 
 
-async def login(
-    account: ServerAccount, show: ShowAddress, receive: ReceiveAnswer, *, scope: str = ""
-) -> TokenRecord:
+async def login(account: ServerAccount, show: ShowAddress, receive: ReceiveAnswer, *, scope: str = "") -> TokenRecord:
     """Log in at the server of *account*, keep the record, and return it; *scope* is asked for in addition.
 
     Raises:
