@@ -110,7 +110,9 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     # What a worker or a model's service is given of the environment is a secret in every text that leaves.
     given = [name for spec in workers.values() for name in spec.secrets]
     keys = [provider.key for provider in MODEL_PROVIDERS.values()]
-    loaded = replace(loaded, secrets=loaded.secrets.using([*given, *keys]))
+    # Tokens that were issued before a reload are redacted after it, too.
+    secrets = replace(loaded.secrets.using([*given, *keys]), issued=host.issued)
+    loaded = replace(loaded, secrets=secrets)
     servers = resolve_specs(loaded, parts.paths, trusted=parts.trust_project)
     store = _store(loaded, host.workers.spooled_bytes)
     redact = loaded.secrets.redact

@@ -52,7 +52,7 @@ class IssuedSecrets:
             shapes = {
                 shape: self._names[owner]
                 for owner, kept in self._issues.items()
-                for value in frozenset().union(*kept)
+                for value in frozenset[str]().union(*kept)
                 for shape in _shapes_of(value)
             }
             # Replaced as a whole: others read it meanwhile, in other threads.

@@ -32,19 +32,19 @@ class McpProxyBackend:
 
     async def prepare(self, tool: Tool, context: CallContext) -> None:
         """Connect the server; that has a deadline of its own."""
-        await self._connection(ProxyTarget.of(tool.target)).ready()
+        await self._connection(ProxyTarget.of(tool.target), context).ready()
 
     async def call(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         """Return the tool's value; blocks that are no text are told to the caller."""
         target = ProxyTarget.of(tool.target)
-        connection, call = self._connection(target), ServerCall(tool.full_name, target, arguments, context)
+        connection, call = self._connection(target, context), ServerCall(tool.full_name, target, arguments, context)
         result = await connection.use(tool.full_name, CallTrace(context), call)
         value = call.value(result, connection.definition(target.tool).get("outputSchema"))
         if self._learn and not isinstance(value, Unread):
             self._learn(tool, value)
         return value
 
-    def _connection(self, target: ProxyTarget) -> ServerConnection:
+    def _connection(self, target: ProxyTarget, context: CallContext) -> ServerConnection:
         if target.server not in self._specs:
             raise ServerUnavailable(target.server, "it is no longer configured")
-        return self._pool.connection(self._specs[target.server])
+        return self._pool.connection(self._specs[target.server].of(context.caller.principal))

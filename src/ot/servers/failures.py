@@ -40,6 +40,8 @@ def call_failure(error: Exception, tool: str, trace: CallTrace, live: LiveSessio
     """Return what *error* means for the caller, or that the connection is lost."""
     if isinstance(error, ToolError):
         return error
+    if trace.refusal:
+        return trace.refusal
     if trace.status in STALE or (trace.status == 400 and _code(error) in (CONNECTION_CLOSED, SESSION_NOT_FOUND)):
         return Lost(f"it answered HTTP {trace.status}: the session is over", sent=trace.taken)
     if trace.status in REFUSED:
@@ -68,6 +70,11 @@ def _failed(error: Exception, tool: str) -> ToolFailed:
     return ToolFailed(tool, KINDS.get(_code(error), "RuntimeError"), str(error) or type(error).__name__)
 
 
+def start_failure(live: LiveSession, trace: CallTrace, error: Exception) -> Exception:
+    """Return what to raise for a server that could not be connected or listed."""
+    return trace.refusal or RuntimeError(start_failure_words(live, trace, error))
+
+
 def start_failure_words(live: LiveSession, trace: CallTrace, error: Exception) -> str:
     """Return why a server could not be connected or listed."""
     if live.process and live.process.ending:
@@ -78,7 +85,8 @@ def start_failure_words(live: LiveSession, trace: CallTrace, error: Exception) -
 
 
 def _refusal_words(status: int) -> str:
-    return f"it refuses us: HTTP {status}; check its headers"
+    login = ", or set 'auth: oauth' for it and run onetool auth login" if status == 401 else ""
+    return f"it refuses us: HTTP {status}; check its headers{login}"
 
 
 def failure_words(error: BaseException) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 type ClientAuth = Literal["none", "client_secret_basic", "client_secret_post"]
 
@@ -58,11 +58,12 @@ class TokenRecord:
     @classmethod
     def from_json(cls, data: Any) -> TokenRecord | None:
         """Return the record that *data* holds, or nothing where it is none; keys of newer releases are left out."""
-        if not isinstance(data, dict) or not data.get("access_token"):
+        given = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+        if not given.get("access_token"):
             return None
         known = {entry.name for entry in fields(cls)}
         try:
-            return cls(**{key: value for key, value in data.items() if key in known})  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] - JSON
+            return cls(**{key: value for key, value in given.items() if key in known})
         except TypeError:
             return None
 

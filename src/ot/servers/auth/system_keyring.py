@@ -1,4 +1,4 @@
-"""The system's keyring, where there is a real one: tried out before it is relied on, and never waited for without end."""
+"""The system's keyring, where there is a real one: tried out before it is relied on, and given a deadline."""
 
 from __future__ import annotations
 
