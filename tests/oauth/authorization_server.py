@@ -107,6 +107,11 @@ class IssuingServer(AuthorizationServer):
             self.register_endpoint(endpoint)  # pyright: ignore[reportArgumentType] - as authlib's own manual does
         self.register_extension(NamedIssuer)
 
+    @override
+    def generate_token(self, *given: Any, scope: str = "", **more: Any) -> dict[str, Any]:
+        kept = [name for name in (scope or "").split() if name not in self.book.withheld]
+        return super().generate_token(*given, scope=" ".join(kept), **more)
+
     def _seconds(self, client: Any, grant_type: str) -> int:
         return max(1, math.ceil(self.lifetime)) if self.tells_lifetime else 0
 

@@ -6,7 +6,10 @@ import asyncio
 import contextvars
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import Any
 
+from ot.errors import LoginNeeded
+from ot.execution.caller import Caller
 from ot.registry.tool_registry import Pack
 from ot.servers.catalogue_files import CatalogueFiles
 from ot.servers.definition_pins import DefinitionPins
@@ -42,7 +45,7 @@ class ServerCatalogue:
                 self._known[key] = found
         self.stale = False
         states = self._pool.states()
-        return [self._pack(spec, str(states.get(key, {}).get("why") or "")) for key, spec in self._specs.items()]
+        return [self._pack(spec, _why(spec, states.get(key, {}))) for key, spec in self._specs.items()]
 
     def _pack(self, spec: ServerSpec, why: str) -> Pack:
         return proxied_pack(
@@ -75,10 +78,13 @@ class ServerCatalogue:
         """Return the servers of which nothing is known."""
         return [spec for key, spec in self._specs.items() if key not in self._known and not spec.problem]
 
-    async def ask_named(self, names: Collection[str]) -> None:
-        """Find out what those servers offer whose packs are among *names* and of which nothing is known."""
+    async def ask_named(self, names: Collection[str], caller: Caller | None = None) -> None:
+        """Find out what those servers offer whose packs are among *names* and of which nothing is known.
+
+        One that wants a login has it asked for at *caller*: what it offers is known only to those who logged in.
+        """
         if named := [spec for spec in self.unknown() if spec.pack in names]:
-            await self._pool.list_all(named, limit=len(named))
+            await self._pool.list_all(named, len(named), caller)
             self.stale = True  # a pack that is unavailable now says why
 
     def ask_others_later(self) -> None:
@@ -101,3 +107,9 @@ class ServerCatalogue:
         if self._asking:
             self._asking.cancel()
             await asyncio.wait((self._asking,), timeout=5.0)
+
+
+def _why(spec: ServerSpec, state: Mapping[str, Any]) -> str:
+    """Return why nothing is known of a server, with what to do about it."""
+    why = str(state.get("why") or "")
+    return str(LoginNeeded(spec.name, why)) if state.get("state") == "login needed" else why

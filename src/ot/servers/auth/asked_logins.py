@@ -8,9 +8,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 
 from ot.errors import CannotAsk, LoginFailed, LoginNeeded
-from ot.execution.call_context import CallContext
-from ot.execution.caller import AskUser, Question
+from ot.execution.caller import AskUser, Caller, Question
+from ot.execution.deadline import Deadline
 from ot.servers.auth.account import ServerAccount
+from ot.servers.auth.callback_answer import CallbackAnswer
 from ot.visible_text import quoted
 
 CALLBACK_SECONDS = 180.0
@@ -31,8 +32,17 @@ class AskedLogins:
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._asked: dict[_Once, None] = {}
 
-    async def tried[T](self, account: ServerAccount, context: CallContext, work: Callable[[], Awaitable[T]]) -> T:
+    async def tried[T](
+        self,
+        account: ServerAccount,
+        caller: Caller,
+        work: Callable[[], Awaitable[T]],
+        run: str = "",
+        clock: Deadline | None = None,
+    ) -> T:
         """Return what *work* returns, tried again after a login where it needs one.
+
+        *run* asks once for the same; the time that its person takes is not that of its *clock*.
 
         Raises:
             LoginNeeded: Nobody can be asked, nobody agreed, or the login did not come to its end.
@@ -43,26 +53,26 @@ class AskedLogins:
             return await work()
         except LoginNeeded as needed:
             # What may have taken effect is not done twice, whoever logs in.
-            if not context.caller.ask or not context.caller.opens or needed.unknown:
+            if not caller.ask or not caller.opens or needed.unknown:
                 raise
-            await self._logged_in(account, needed, before, context, context.caller.ask)
+            once = (run, account.key, needed.scope) if run else None
+            with clock.pause() if clock else nullcontext():
+                await self._logged_in(account, needed, before, once, caller.ask)
         return await work()
 
     async def _logged_in(
-        self, account: ServerAccount, needed: LoginNeeded, before: int, context: CallContext, ask: AskUser
+        self, account: ServerAccount, needed: LoginNeeded, before: int, once: _Once | None, ask: AskUser
     ) -> None:
         """Return when the account has been logged in since *before*, by this call or by another."""
-        once = (context.run_id, account.key, needed.scope)
-        # The time that a person takes is not the run's, also while another call waits for that person.
-        with context.clock.pause() if context.clock else nullcontext():
-            async with self._turns[account.key]:
-                if self._made[account.key] != before:
-                    return
-                if once in self._asked:
-                    raise needed
+        async with self._turns[account.key]:
+            if self._made[account.key] != before:
+                return
+            if once and once in self._asked:
+                raise needed
+            if once:
                 self._remember(once)
-                await self._login(account, needed, ask)
-                self._made[account.key] += 1
+            await self._login(account, needed, ask)
+            self._made[account.key] += 1
 
     def _remember(self, once: _Once) -> None:
         self._asked[once] = None
@@ -76,15 +86,16 @@ class AskedLogins:
         refusals: list[str] = []
 
         async def show(url: str) -> None:
+            # A browser may be back before the client says that its user agreed.
+            callback.expect(CallbackAnswer.from_address(url).state)
             if why := await _refused(ask, _question(account, needed, url)):
                 refusals.append(why)
                 raise CannotAsk(why)
 
+        callback = LoopbackCallback(account.port, self._seconds)
         try:
-            async with LoopbackCallback(account.port, self._seconds) as callback:
+            async with callback:
                 await login(account, show, callback.receive, scope=needed.scope)
-        except TimeoutError:
-            raise _again(needed, f"nobody finished the login within {self._seconds:g} s") from None
         except (CannotAsk, LoginFailed, OSError) as error:
             raise _again(needed, refusals[0] if refusals else str(error)) from None
 
