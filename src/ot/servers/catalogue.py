@@ -45,18 +45,20 @@ class ServerCatalogue:
                 self._known[key] = found
         self.stale = False
         states = self._pool.states()
-        return [self._pack(spec, _why(spec, states.get(key, {}))) for key, spec in self._specs.items()]
+        return [self._pack(spec, states.get(key, {})) for key, spec in self._specs.items()]
 
-    def _pack(self, spec: ServerSpec, why: str) -> Pack:
+    def _pack(self, spec: ServerSpec, state: Mapping[str, Any]) -> Pack:
+        why, needs_login = str(state.get("why") or ""), state.get("state") == "login needed"
         return proxied_pack(
             spec.identity,
             spec.pack,
             self._known.get(spec.key),
-            spec.problem or why,
+            spec.problem or (str(LoginNeeded(spec.name, why)) if needs_login else why),
             spec.tools,
             timeout=spec.call_seconds,
             shapes=self._shapes,
             pins=self._pins,
+            needs_login=needs_login,
         )
 
     # ---------------------------------------------------------------- finding out
@@ -107,9 +109,3 @@ class ServerCatalogue:
         if self._asking:
             self._asking.cancel()
             await asyncio.wait((self._asking,), timeout=5.0)
-
-
-def _why(spec: ServerSpec, state: Mapping[str, Any]) -> str:
-    """Return why nothing is known of a server, with what to do about it."""
-    why = str(state.get("why") or "")
-    return str(LoginNeeded(spec.name, why)) if state.get("state") == "login needed" else why
