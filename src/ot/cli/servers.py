@@ -14,6 +14,7 @@ from ot.cli.terminal.options import AsJson
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ot.config.edit_config import Edited
     from ot.config.load import Loaded
     from ot.config.paths import Paths
     from ot.config.yaml_edit import YamlText
@@ -147,6 +148,13 @@ def _edit(name: str, done: str, change: Callable[[YamlText], YamlText], as_json:
     said = f"{name} is {done}{already} in" if done != "removed" else f"Removed {name} from"
     told = {done: name, "file": str(edited.file), "changed": edited.changed, "trusted": edited.trusted}
     echo_either(as_json, told, [f"{said} {edited.file}.", *([NOT_TRUSTED] if edited.trusted is False else [])])
+
+
+def put_into_config(paths: Paths, name: str, key: str, value: Any) -> Edited:
+    """Set *key* of the server *name* in the file that it is in."""
+    from ot.config.edit_config import edit_config
+
+    return edit_config(paths, lambda text: text.put(("servers", name, key), value), use_global=_is_global(paths, name))
 
 
 def _is_global(paths: Paths, name: str) -> bool:

@@ -45,7 +45,7 @@ def call_failure(error: Exception, tool: str, trace: CallTrace, live: LiveSessio
     if trace.status in STALE or (trace.status == 400 and _code(error) in (CONNECTION_CLOSED, SESSION_NOT_FOUND)):
         return Lost(f"it answered HTTP {trace.status}: the session is over", sent=trace.taken)
     if trace.status in REFUSED:
-        return ServerUnavailable(live.spec.name, _refusal_words(trace.status), unknown=trace.taken)
+        return ServerUnavailable(live.spec.name, _refusal_words(trace.status, live.spec.name), unknown=trace.taken)
     if trace.status >= 500 and _code(error) != CONNECTION_CLOSED and "error response" in str(error):
         return Lost(f"it answered HTTP {trace.status}", sent=True)
     if live.over or isinstance(error, httpx2.HTTPError):
@@ -80,12 +80,12 @@ def start_failure_words(live: LiveSession, trace: CallTrace, error: Exception) -
     if live.process and live.process.ending:
         return live.process.ending_words
     if trace.status in REFUSED:
-        return _refusal_words(trace.status)
+        return _refusal_words(trace.status, live.spec.name)
     return (f"it answered HTTP {trace.status}: " if trace.status else "") + failure_words(error)
 
 
-def _refusal_words(status: int) -> str:
-    login = ", or set 'auth: oauth' for it and run onetool auth login" if status == 401 else ""
+def _refusal_words(status: int, server: str) -> str:
+    login = f", or run `onetool auth login {server}` if it wants a login" if status == 401 else ""
     return f"it refuses us: HTTP {status}; check its headers{login}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 import time
 from dataclasses import dataclass, field
 from typing import cast
@@ -55,6 +56,8 @@ async def drive(account: ServerAccount, provider: OAuthClientProvider, held: Tok
         AuthServerDown: The authorization server does not answer.
         ServerUnavailable: The server itself does not answer.
     """
+    # It logs a traceback of what it raises: that is told once, in a sentence, and without what a server wrote.
+    logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL)
     request = _first_request(account)
     flow = provider.async_auth_flow(request)
     async with httpx2.AsyncClient(timeout=SECONDS, follow_redirects=False) as client:
