@@ -41,6 +41,12 @@ async def guarded_app(
         yield app
 
 
+def parallel(calls: int) -> str:
+    """Return a program that makes *calls* calls at the same time and returns what they said, as numbers."""
+    made = f"asyncio.gather(*[guarded.echo(text=str(i)) for i in range({calls})])"
+    return f"import asyncio\n[int(said) for said in await {made}]"
+
+
 class Person:
     """Who is asked by the client: agrees or not, and opens the address before, after, or never."""
 
