@@ -27,11 +27,10 @@ WORKER = Path(__file__).with_name("login_worker.py")
 
 @contextmanager
 def worker(directory: Path, calls: int) -> Generator[subprocess.Popen[str]]:
-    """Yield a process that is ready to make its calls."""
+    """Yield a process that makes its calls when it is told to."""
     command = [sys.executable, str(WORKER), str(directory), str(calls)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
-            assert process.stdout and process.stdout.readline() == "ready\n"
             yield process
         finally:
             process.kill()
@@ -41,6 +40,8 @@ def outcomes(directory: Path) -> list[dict[str, Any]]:
     """Return what came of each process, all begun at the same moment."""
     with ExitStack() as stack:
         processes = [stack.enter_context(worker(directory, CALLS)) for _ in range(PROCESSES)]
+        for process in processes:
+            assert process.stdout and process.stdout.readline() == "ready\n"
         for process in processes:
             assert process.stdin
             process.stdin.write("go\n")
