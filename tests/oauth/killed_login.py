@@ -7,8 +7,8 @@ import json
 import os
 import signal
 import sys
-import threading
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from oauth.browserless_user import BrowserlessUser
@@ -21,23 +21,25 @@ from ot.servers.auth.token_store import TokenStore
 WATCHED = ("/ot/servers/auth/", "/ot/files/")
 
 
-class KillingTrace:
+class KillingCount:
     """Counts the lines of the code that is watched, in every thread, and kills its process at one of them."""
 
     def __init__(self, at: int) -> None:
         """Kill at line number *at*; 0 only counts."""
         self.lines = 0
         self._at = at
+        tool, events = sys.monitoring.DEBUGGER_ID, sys.monitoring.events
+        sys.monitoring.use_tool_id(tool, "killing count")
+        sys.monitoring.register_callback(tool, events.LINE, self._line)
+        sys.monitoring.set_events(tool, events.LINE)
 
-    def __call__(self, frame: Any, event: str, argument: Any) -> Any:
-        """Watch a function of ours, and leave the others alone."""
-        return self._line if any(part in frame.f_code.co_filename for part in WATCHED) else None
-
-    def _line(self, frame: Any, event: str, argument: Any) -> Any:
-        self.lines += event == "line"
+    def _line(self, code: CodeType, line: int) -> Any:
+        if not any(part in code.co_filename for part in WATCHED):
+            return sys.monitoring.DISABLE
+        self.lines += 1
         if self.lines == self._at:
             os.kill(os.getpid(), signal.SIGKILL)
-        return self._line
+        return None
 
 
 async def _login(account: ServerAccount) -> None:
@@ -60,14 +62,11 @@ def _work(account: ServerAccount, what: str, used: str) -> None:
 
 
 def _child(account: ServerAccount, order: dict[str, Any], out: int) -> None:
-    trace = KillingTrace(order["at"])
-    threading.settrace(trace)
-    sys.settrace(trace)
+    count = KillingCount(order["at"])
     try:
         _work(account, order["what"], order["used"])
     finally:
-        sys.settrace(None)
-        os.write(out, f"{trace.lines}\n".encode())
+        os.write(out, f"{count.lines}\n".encode())
         os._exit(0)
 
 

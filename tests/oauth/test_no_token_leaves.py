@@ -27,7 +27,7 @@ PROGRAMS = (
     "guarded.echo(text='hello')",
     "guarded.reflect()",
     "guarded.fail_with_it()",
-    "[guarded.reflect() for _ in range(2000)][0] * 2000",
+    "guarded.reflect() * 5000",
     "fake.echo(text='x')",
     "ot.health()",
     "ot.config()",
@@ -39,9 +39,7 @@ COMMANDS = (
     ("auth", "status", "--json"),
     ("servers", "--json"),
     ("doctor", "--json"),
-    ("check", "--json"),
     ("logs",),
-    ("stats", "--json"),
 )
 
 
@@ -115,11 +113,11 @@ async def test_no_token_is_in_replies_logs_statistics_files_commands_or_environm
     secrets = [secret.encode() for secret in issuer.book.secrets] + codes
     assert issuer.counts["refreshes"] >= 1 and issuer.counts["logins"] >= 3 and len(secrets) >= 8
     assert b"[secret:login of guarded]" in b"".join(said), "the careless tools told nothing"
-    leaks = [
-        (where, text[max(0, text.index(secret) - 60) :][:80])
-        for where, text in places
-        for secret in secrets
-        if secret in text
-    ]
+    leaks = [(where, _around(secret, text)) for where, text in places for secret in secrets if secret in text]
     assert not leaks
     assert len([1 for where, _ in places if where.endswith((".log", ".db"))]) >= 2, "logs and statistics were searched"
+
+
+def _around(secret: bytes, text: bytes) -> bytes:
+    at = text.index(secret)
+    return text[max(0, at - 60) : at + len(secret)]
