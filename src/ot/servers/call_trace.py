@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from ot.errors import ServerUnavailable
 from ot.execution.call_context import CallContext
 
 
@@ -25,6 +26,8 @@ class CallTrace:
     """The refusal has a message of the protocol, so that it is the server's own answer."""
     fault: Exception | None = None
     """What kept the answer from coming, where it is not the server's own word."""
+    refusal: ServerUnavailable | None = None
+    """Why the server's login was of no use for it, where the refusal came from that."""
     resumed: int = 0
     """How often the rest of its answer was asked for."""
     over: bool = False
@@ -34,7 +37,7 @@ class CallTrace:
         """Forget what became of an earlier attempt that had no effect."""
         self.sent = self.begun = self.replied = self.over = False
         self.answers = self.status = self.resumed = 0
-        self.fault = None
+        self.fault = self.refusal = None
 
 
 current_trace: ContextVar[CallTrace | None] = ContextVar("ot_server_call_trace", default=None)

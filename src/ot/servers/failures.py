@@ -35,6 +35,8 @@ def call_failure(error: Exception, tool: str, trace: CallTrace, live: LiveSessio
     """Return what *error* means for the caller, or that the connection is lost."""
     if isinstance(error, ToolError):
         return error
+    if trace.refusal:
+        return trace.refusal
     if live.process is None and (found := _fault(trace, live.spec.name) or _refusal(error, trace, live.spec.name)):
         return found
     if live.over:
@@ -69,7 +71,7 @@ def _refusal(error: Exception, trace: CallTrace, server: str) -> ToolError | Los
     if status == 400 and code in (CONNECTION_CLOSED, SESSION_NOT_FOUND):
         return Lost("it answered HTTP 400: the session is over", sent=taken)
     if status in REFUSED:
-        return ServerUnavailable(server, _refusal_words(status), unknown=taken)
+        return ServerUnavailable(server, _refusal_words(status, server), unknown=taken)
     if status and not trace.replied:
         return _bare_refusal(status, taken, server)
     if code == SESSION_NOT_FOUND and not status:
@@ -105,6 +107,11 @@ def _failed(error: Exception, tool: str) -> ToolFailed:
     return ToolFailed(tool, KINDS.get(_code(error), "RuntimeError"), str(error) or type(error).__name__)
 
 
+def start_failure(live: LiveSession, trace: CallTrace, error: Exception) -> Exception:
+    """Return what to raise for a server that could not be connected or listed."""
+    return trace.refusal or RuntimeError(start_failure_words(live, trace, error))
+
+
 def start_failure_words(live: LiveSession, trace: CallTrace, error: Exception) -> str:
     """Return why a server could not be connected or listed."""
     if live.process and live.process.ending:
@@ -112,9 +119,10 @@ def start_failure_words(live: LiveSession, trace: CallTrace, error: Exception) -
     if trace.fault:
         return failure_words(trace.fault)
     if trace.status in REFUSED:
-        return _refusal_words(trace.status)
+        return _refusal_words(trace.status, live.spec.name)
     return (f"it answered HTTP {trace.status}: " if trace.status else "") + failure_words(error)
 
 
-def _refusal_words(status: int) -> str:
-    return f"it refuses us: HTTP {status}; check its headers"
+def _refusal_words(status: int, server: str) -> str:
+    login = f", or run `onetool auth login {server}` if it wants a login" if status == 401 else ""
+    return f"it refuses us: HTTP {status}; check its headers{login}"

@@ -14,13 +14,16 @@ from typing import Literal
 
 from ot.config.expand import REFERENCE, WORKSPACE, names_in
 from ot.config.load import Loaded
-from ot.config.models import PackWorker, Server, pack_name, server_address
+from ot.config.models import OAuthSettings, PackWorker, Server, pack_name, server_address
 from ot.config.paths import Paths, expand_home
+from ot.config.principal import os_user
 from ot.config.secrets import PUBLIC, Secrets
 from ot.config.trust import ServerHere
 from ot.config.workspace_trust import Seal
 from ot.processes.child_environ import launcher_environ, worker_environ
 from ot.registry.proxy_target import ServerIdentity
+from ot.servers.auth.account import FOLDER as LOGINS
+from ot.servers.auth.account import ServerAccount
 from ot.servers.place import ServerPlace, find_program, place_of_server, runs_modules, script_of, server_here
 
 FOREIGN = re.compile(r"\$\{(?:(env):(\w++)|(input|keyring|file|op|workspaceFolder|userHome)\b(?:[^}$]|\$(?!\{))*+)\}")
@@ -46,6 +49,8 @@ class ServerSpec:
     """How its address is spoken to; empty: found out."""
     internal_hosts: tuple[str, ...] | None = None
     """Where it may be though the address is internal; None, as for all that the user wrote: anywhere."""
+    account: ServerAccount | None = None
+    """The login that its requests carry, where it has one."""
     start_seconds: float = 30.0
     call_seconds: float | None = None
     idle_seconds: float = 600.0
@@ -71,7 +76,13 @@ class ServerSpec:
         # A connection is made for these, too, and would not hear of other ones.
         parts += [self.start_seconds, self.call_seconds, self.idle_seconds, self.concurrency]
         parts += [self.workspace, dict(self.seal.files) if self.seal else None]
+        parts += self.account.parts if self.account else []
         return _hash(*parts)
+
+    def of(self, principal: str) -> ServerSpec:
+        """Return the server as *principal* uses it: with a login there is a connection for each."""
+        account = self.account.of(principal) if self.account else None
+        return self if account is self.account else replace(self, account=account)
 
     @property
     def state_unused(self) -> dict[str, str]:
@@ -136,7 +147,7 @@ def resolve_spec(
     may be at *internal_hosts* alone.
     """
     filling = _Filling(name, secrets, project is not None, frozenset(granted), secrets_files, str(paths.cwd))
-    command = filling.text("command", server.command)
+    command, url = filling.text("command", server.command), filling.text("url", server.url)
     cwd, identity = filling.text("cwd", server.cwd), _identity(name, server, str(project or ""))
     place = place_of_server(identity, server, cwd, paths, project, trusted=trusted)
     if command and (why := _wrong_command(server.command, place, project) or _wrong_script(server, place)):
@@ -153,10 +164,11 @@ def resolve_spec(
             **filling.texts("env", server.env),
         },
         cwd=place.cwd if command else "",
-        url=filling.text("url", server.url),
+        url=url,
         headers=filling.texts("headers", server.headers),
         transport=server.type if server.type and server.type != "stdio" else "",
         internal_hosts=None if project is None else internal_hosts,
+        account=_account(name, server.auth, url, filling, paths, str(project or "")),
         start_seconds=server.start_seconds,
         call_seconds=server.timeout,
         idle_seconds=server.idle_seconds,
@@ -173,6 +185,33 @@ def resolve_spec(
     former = _hash(spec.command, list(spec.args), former_cwd, spec.url)
     spec = replace(spec, written=replace(identity, former=former))
     return spec if spec.problem else _with_address_checked(spec)
+
+
+def _account(
+    name: str, auth: OAuthSettings, url: str, filling: _Filling, paths: Paths, owner: str
+) -> ServerAccount | None:
+    """Return the login of this process's user; what the settings hold of it is a secret from now on."""
+    if auth.grant == "none":
+        return None
+    secrets = {key: filling.text(f"auth.{key}", getattr(auth, key)) for key in ("client_secret", "private_key")}
+    account = ServerAccount(
+        server=name,
+        url=url,
+        principal=os_user(),
+        directory=paths.global_dir / LOGINS,
+        owner=owner,
+        grant=auth.grant,
+        scopes=auth.scopes,
+        client_id=filling.text("auth.client_id", auth.client_id),
+        signing_algorithm=auth.signing_algorithm,
+        issuer=auth.issuer,
+        client_metadata_url=auth.client_metadata_url,
+        port=auth.port,
+        issued=filling.secrets.issued,
+        **secrets,
+    )
+    account.issued.add(f"{account.key}/client", f"client of {name}", secrets.values())
+    return account
 
 
 def why_not_startable(spec: ServerSpec) -> str:

@@ -11,14 +11,16 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
-import httpx2
 from fastmcp.client.transports.base import ClientTransport, SessionKwargs, TransportOptions
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
 
 from ot.config.paths import expand_home
+from ot.errors import ServerUnavailable
 from ot.processes.guarded_process import Ending, GuardedProcess
+from ot.servers.auth.token_auth import TokenAuth
+from ot.servers.call_trace import current_trace
 from ot.servers.http_client import ServerClient
 from ot.servers.http_replies import EVENTS, MAX_REPLY_BYTES
 from ot.servers.messages import MessageReader, MessageWriter, OutputLines, StrayOutput
@@ -127,11 +129,11 @@ def _place(spec: ServerSpec) -> Path:
 class HttpTransport(ClientTransport):
     """Reaches a server at an address, over streamable HTTP or the older stream of events."""
 
-    def __init__(self, spec: ServerSpec, callbacks: SessionKwargs, auth: httpx2.Auth | None = None) -> None:
-        """Reach the address of *spec*; *auth* signs the requests."""
+    def __init__(self, spec: ServerSpec, callbacks: SessionKwargs) -> None:
+        """Reach the address of *spec*, with its login if it has one."""
         self._spec = spec
         self._callbacks = callbacks
-        self._auth = auth
+        self._auth = TokenAuth(spec.account, _on_refusal) if spec.account else None
         self._events: EventReader | None = None
 
     @property
@@ -170,3 +172,8 @@ class HttpTransport(ClientTransport):
             response.raise_for_status()
             reader = self._events = EventReader(response, MAX_REPLY_BYTES)
             yield reader, MessagePoster(client, await reader.endpoint())
+
+
+def _on_refusal(why: ServerUnavailable | None) -> None:
+    if (trace := current_trace.get()) is not None:
+        trace.refusal = why
