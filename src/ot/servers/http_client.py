@@ -16,7 +16,7 @@ import orjson
 from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST
 
 from ot.servers.call_trace import CallTrace, current_trace
-from ot.servers.failure_words import failure_words
+from ot.servers.failure_words import failure_words, status_words
 from ot.servers.http_replies import BoundedBody, error_message, pause_asked, refuse_redirect, rpc_error, usable_reply
 from ot.servers.internal_addresses import AddressRule
 from ot.servers.reply_faults import Refused, UnusableReply
@@ -165,7 +165,7 @@ class ServerClient(httpx2.AsyncClient):
         status = response.status_code
         replied = error_message(response) is not None
         if posted.method == PROBE and status in OUTAGES and not replied:
-            raise Refused(f"it answered HTTP {status}: try again later", retry_seconds=pause_asked(response) or 0)
+            raise Refused(status_words(status), retry_seconds=pause_asked(response) or 0)
         if trace:
             trace.status, trace.replied = status, replied
 
