@@ -79,7 +79,7 @@ def test_texts_are_made_of_the_fields() -> None:
         "file.delete was not called: nobody said yes",
         "service unavailable: Anthropic: too many requests, it says to wait 2.5 s",
         "the server 'git' is not available: it ended; it is tried again in 1.5 s"
-        "; whether the call took effect is unknown, and it was not repeated",
+        "; whether the call took effect is unknown, and it was not repeated: find out before you call again",
         "it was killed",
         "the server 'git' is not available: it ended",
         "the value of web.get is too large for a program (40 MB); it is stored: ot.result(handle='r1')",

@@ -234,7 +234,7 @@ class CannotAsk(ToolError):
 @error(
     "the server '{server}' is not available: {why}",
     retry_seconds="; it is tried again in {retry_seconds:.1f} s",
-    unknown="; whether the call took effect is unknown, and it was not repeated",
+    unknown="; whether the call took effect is unknown, and it was not repeated: find out before you call again",
 )
 class ServerUnavailable(ToolError):
     """A proxied server is not connected, or the connection was lost during the call.

@@ -79,6 +79,8 @@ class RawHttpServer:
         self.replies: list[Reply] = []
         self.rest: Callable[[Seen], Reply] | None = None
         """Answers whoever asks for the rest of a stream."""
+        self.stream = Reply("", 405)
+        """Answers whoever asks for a stream."""
         self.instead: dict[str, list[Reply]] = {}
         """Replies to methods other than tools/call."""
         self.forgotten: Reply | None = None
@@ -151,7 +153,7 @@ class RawHttpServer:
     def _reply(self, seen: Seen) -> tuple[Reply, str]:
         method = (seen.message or {}).get("method", "")
         if seen.method == "GET":
-            return (self.rest(seen) if self.rest and "last-event-id" in seen.headers else Reply("", 405)), ""
+            return (self.rest(seen) if self.rest and "last-event-id" in seen.headers else self.stream), ""
         right = json.dumps({"jsonrpc": "2.0", "id": (seen.message or {}).get("id"), "result": self._result(method)})
         if waiting := self.instead.get(method):
             return waiting.pop(0), right

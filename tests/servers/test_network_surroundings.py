@@ -93,17 +93,17 @@ async def test_a_variable_that_names_no_certificates_is_said_to_be_wrong(
 class Proxy:
     """A real proxy on loopback that knows one name, for tunnels and for plain requests."""
 
-    def __init__(self, target: str, refusal: bytes = b"") -> None:
+    def __init__(self, target: str) -> None:
         self.asked: list[str] = []
         self._port = urlsplit(target).port
-        self._refusal = refusal
+        self.refusal = b""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             head = await reader.readuntil(b"\r\n\r\n")
             self.asked.append(head.split(b"\r\n")[0].decode())
-            if self._refusal:
-                writer.write(self._refusal)
+            if self.refusal:
+                writer.write(self.refusal)
                 return writer.close()
             there, to = await asyncio.open_connection("127.0.0.1", self._port)
             if head.startswith(b"CONNECT"):
@@ -124,9 +124,9 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 
 
 @asynccontextmanager
-async def proxy_to(target: str, refusal: bytes = b"") -> AsyncGenerator[tuple[str, Proxy]]:
+async def proxy_to(target: str) -> AsyncGenerator[tuple[str, Proxy]]:
     """Yield the address of a proxy, and the proxy."""
-    proxy = Proxy(target, refusal)
+    proxy = Proxy(target)
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", proxy
@@ -175,16 +175,20 @@ async def test_a_proxy_is_no_way_around_the_rule_against_internal_addresses(monk
         assert (proxy.asked, raw.seen) == ([], [])
 
 
-async def test_a_proxy_that_refuses_is_named_and_the_call_has_no_effect(monkeypatch: pytest.MonkeyPatch):
-    refusal = b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"
-    async with raw_server() as (url, _), proxy_to(url, refusal) as (address, _):
+async def test_a_proxy_that_refuses_is_named_and_the_call_has_no_effect(
+    authority: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with raw_server(ssl=served_with(authority)) as (url, raw), proxy_to(url) as (address, proxy):
         monkeypatch.setenv("HTTPS_PROXY", address)
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority / "ca.pem"))
         async with door_to(http_spec("https://mcp.example/mcp")) as door:
-            with pytest.raises(
-                ServerUnavailable, match="the proxy refused the connection; check HTTPS_PROXY"
-            ) as caught:
-                await door.call("buy", what="tea")
+            await door.call("buy", what="tea")
+            proxy.refusal = b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"
+            await raw.end()
+            with pytest.raises(ServerUnavailable, match="the proxy refused the connection; check HTTPS_PR") as caught:
+                await door.call("buy", what="milk")
         assert not caught.value.unknown
+        assert raw.effects == ["tea"]
 
 
 @pytest.mark.parametrize("address", ["ftp://proxy.example", "socks5://127.0.0.1:1"])

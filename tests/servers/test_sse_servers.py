@@ -75,7 +75,7 @@ async def test_a_server_of_the_older_transport_is_called_whether_the_settings_sa
 
 async def test_a_server_said_to_speak_streamable_http_is_not_asked_for_a_stream_of_events():
     async with stall_door(transport="http") as (door, _, _):
-        with pytest.raises(ServerUnavailable, match="HTTP 405"):
+        with pytest.raises(ServerUnavailable, match="HTTP 405: check that its url is the address of an MCP server"):
             await door.call("buy", what="tea")
 
 
@@ -198,11 +198,15 @@ async def test_a_stream_that_wants_messages_at_another_origin_gets_none():
         assert (other.connections, raw.effects) == (0, [])
 
 
-async def test_an_address_without_a_stream_of_events_is_said_to_be_none():
-    async with raw_server() as (url, raw), door_to(http_spec(url, transport="sse")) as door:
-        raw.rest = lambda seen: Reply("<html>", kind="text/html")
-        with pytest.raises(ServerUnavailable, match="405"):
+@pytest.mark.parametrize("status", [405, 200])
+async def test_an_address_without_a_stream_of_events_is_said_to_be_none(status: int):
+    async with raw_server() as (url, raw), door_to(http_spec(f"{url}?key=abc", transport="sse")) as door:
+        raw.stream = Reply("<html>", status, kind="text/html")
+        with pytest.raises(ServerUnavailable) as caught:
             await door.call("buy", what="tea")
+        told = "check that its url is the address" if status == 405 else "Expected response with content type"
+        assert told in str(caught.value)
+        assert "abc" not in str(caught.value)
 
 
 async def test_the_error_of_a_real_tool_is_its_own():

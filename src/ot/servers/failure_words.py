@@ -14,6 +14,7 @@ TELLING = {
 }
 """Causes whose class says enough, and what it says."""
 MAX_TEXT = 600
+REFUSED = (401, 403)
 
 
 def failure_words(error: BaseException) -> str:
@@ -55,3 +56,15 @@ def _text(error: BaseException) -> str:
 def pause_asked_for(error: BaseException) -> float:
     """Return how many seconds the server asks to be left alone, where that is why."""
     return max((cause.retry_seconds for cause in _causes(error) if isinstance(cause, Refused)), default=0.0)
+
+
+def status_words(status: int, server: str) -> str:
+    """Return what a bare status of *server* means, and what can be done about it."""
+    if status in REFUSED:
+        login = f", or run `onetool auth login {server}` if it wants a login" if status == 401 else ""
+        return f"it refuses us: HTTP {status}; check its headers{login}"
+    if status >= 500:
+        return f"it answered HTTP {status}: it has trouble of its own, try again later"
+    if status == 429:
+        return "it answered HTTP 429: call it less often, or again later"
+    return f"it answered HTTP {status}: check that its url is the address of an MCP server"

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from ot.errors import ServerUnavailable, ToolError, ToolFailed
 from ot.servers.call_trace import CallTrace
-from ot.servers.failure_words import failure_words
+from ot.servers.failure_words import REFUSED, failure_words, status_words
 from ot.servers.reply_faults import Refused, UnusableReply
 from ot.servers.session import LiveSession
 
@@ -20,7 +20,6 @@ SESSION_CODES = frozenset({SESSION_NOT_FOUND, INVALID_REQUEST, CONNECTION_CLOSED
 STALE = frozenset({404, 410})
 """The server knows nothing of the session, so that it cannot have carried the call out."""
 KINDS = {INVALID_PARAMS: "ValueError", METHOD_NOT_FOUND: "LookupError"}
-REFUSED = (401, 403)
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def _refusal(error: Exception, trace: CallTrace, server: str) -> ToolError | Los
     if status == 400 and code in (CONNECTION_CLOSED, SESSION_NOT_FOUND):
         return Lost("it answered HTTP 400: the session is over", sent=taken)
     if status in REFUSED:
-        return ServerUnavailable(server, _refusal_words(status, server), unknown=taken)
+        return ServerUnavailable(server, status_words(status, server), unknown=taken)
     if status and not trace.replied:
         return _bare_refusal(status, taken, server)
     if code == SESSION_NOT_FOUND and not status:
@@ -81,9 +80,8 @@ def _refusal(error: Exception, trace: CallTrace, server: str) -> ToolError | Los
 
 def _bare_refusal(status: int, taken: bool, server: str) -> ToolError | Lost:
     if status >= 500:
-        return Lost(f"it answered HTTP {status}", sent=True)
-    advice = "call it less often, or again later" if status == 429 else "its log may say why"
-    return ServerUnavailable(server, f"it answered HTTP {status}: {advice}", unknown=taken or status == 408)
+        return Lost(status_words(status, server), sent=True)
+    return ServerUnavailable(server, status_words(status, server), unknown=taken or status == 408)
 
 
 def _session_not_found(error: Exception, trace: CallTrace, server: str) -> ToolError | Lost:
@@ -118,11 +116,6 @@ def start_failure_words(live: LiveSession, trace: CallTrace, error: Exception) -
         return live.process.ending_words
     if trace.fault:
         return failure_words(trace.fault)
-    if trace.status in REFUSED:
-        return _refusal_words(trace.status, live.spec.name)
+    if trace.status and (not trace.replied or trace.status in REFUSED):
+        return status_words(trace.status, live.spec.name)
     return (f"it answered HTTP {trace.status}: " if trace.status else "") + failure_words(error)
-
-
-def _refusal_words(status: int, server: str) -> str:
-    login = f", or run `onetool auth login {server}` if it wants a login" if status == 401 else ""
-    return f"it refuses us: HTTP {status}; check its headers{login}"

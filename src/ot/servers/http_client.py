@@ -16,7 +16,7 @@ import orjson
 from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST
 
 from ot.servers.call_trace import CallTrace, current_trace
-from ot.servers.failure_words import failure_words
+from ot.servers.failure_words import failure_words, status_words
 from ot.servers.http_replies import BoundedBody, error_message, pause_asked, refuse_redirect, rpc_error, usable_reply
 from ot.servers.internal_addresses import AddressRule
 from ot.servers.reply_faults import Refused, UnusableReply
@@ -68,6 +68,7 @@ class ServerClient(httpx2.AsyncClient):
         Raises:
             Refused: The environment names a proxy or certificates that cannot be used.
         """
+        self._server = spec.name
         self._start_seconds = spec.start_seconds
         self._answers_apart = answers_apart
         self._rule = AddressRule(spec.internal_hosts) if spec.internal_hosts is not None else None
@@ -165,7 +166,7 @@ class ServerClient(httpx2.AsyncClient):
         status = response.status_code
         replied = error_message(response) is not None
         if posted.method == PROBE and status in OUTAGES and not replied:
-            raise Refused(f"it answered HTTP {status}: try again later", retry_seconds=pause_asked(response) or 0)
+            raise Refused(status_words(status, self._server), retry_seconds=pause_asked(response) or 0)
         if trace:
             trace.status, trace.replied = status, replied
 

@@ -21,10 +21,12 @@ from ot.errors import ServerUnavailable
 from ot.processes.guarded_process import Ending, GuardedProcess
 from ot.servers.auth.token_auth import TokenAuth
 from ot.servers.call_trace import current_trace
+from ot.servers.failure_words import status_words
 from ot.servers.http_client import ServerClient
 from ot.servers.http_replies import EVENTS, MAX_REPLY_BYTES
 from ot.servers.messages import MessageReader, MessageWriter, OutputLines, StrayOutput
 from ot.servers.place import ADVICE, changed_files, find_program, make_home
+from ot.servers.reply_faults import Refused
 from ot.servers.spec import ServerSpec
 from ot.servers.sse_streams import EventReader, MessagePoster
 from ot.servers.tool_lists import RepairedMessages, ToolLists
@@ -169,7 +171,8 @@ class HttpTransport(ClientTransport):
             ServerClient(self._spec, self._auth, answers_apart=True) as client,
             client.stream("GET", self._spec.url, headers={"accept": EVENTS, "cache-control": "no-store"}) as response,
         ):
-            response.raise_for_status()
+            if not response.is_success:
+                raise Refused(status_words(response.status_code, self._spec.name))
             reader = self._events = EventReader(response, MAX_REPLY_BYTES)
             yield reader, MessagePoster(client, await reader.endpoint())
 
