@@ -229,7 +229,7 @@ async def _value(app: Workspace, call: DevCall, redact: Callable[[str], str]) ->
     rest = RunConsent(TerminalQuestion(app.ask_seconds), clock, redact=redact)
     context = CallContext(
         replace(app.own_caller, ask=rest.ask), "dev", 1, clock.at, told=told, call=call_back, clock=clock,
-        consent=_OfAuthor(call.pack, rest),
+        consent=_OfAuthor(call.pack, rest), open_llm=app.picture.runner.models(),
     )  # fmt: skip
     return (await executor.call(call.pack, call.name, call.args, call.kwargs, context))[0]
 
