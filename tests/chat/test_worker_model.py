@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from ot.config.models import Chat
 from ot.errors import ChatError
 from ot.execution.language_model import ModelBudget
 from ot.host import MODEL_QUESTIONS
+from ot.logs import current_run
 from ot.workspace import Workspace
 from pace import PATIENCE
 from run_app import error_of, running_app, value_of
@@ -130,6 +132,29 @@ async def test_mistakes_are_told_as_in_the_server(tmp_path: Path) -> None:
         assert "ValueError: the schema must be that of an object" in said
         assert "write `await ot_sdk.llm.aask(...)`" in error_of(await app.run("working.blocked(text='x')"))
     assert wire.requests == []
+
+
+class RunsLogged(logging.Handler):
+    """Notes the run that each record of ToolModel is told for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runs: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.runs.append(current_run.get())
+
+
+async def test_the_log_tells_which_run_asked(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    logged, logger = RunsLogged(), logging.getLogger("ot.chat.tool_model")
+    caplog.set_level("INFO", logger.name)
+    logger.addHandler(logged)
+    try:
+        async with asking(tmp_path, text("ollama", "x")) as (app, _):
+            replies = [await app.run("working.shorten(text='x')") for _ in range(2)]
+    finally:
+        logger.removeHandler(logged)
+    assert logged.runs == [reply.meta["run"] for reply in replies]
 
 
 @pytest.mark.scenario("002-08")

@@ -10,7 +10,8 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -53,6 +54,7 @@ class _Pending:
     context: CallContext
     answer: asyncio.Future[dict[str, Any]]
     known_after: int
+    variables: Context = field(default_factory=copy_context)
 
 
 class Worker(Leased):
@@ -251,12 +253,8 @@ class Worker(Leased):
         method = message.get("method")
         if method is None:
             self._take_reply(message)
-        elif not self._requests.take(message, self._context_of):
+        elif not self._requests.take(message, self._pending.get):
             self._take_notification(str(method), message.get("params"))
-
-    def _context_of(self, call_id: str) -> CallContext | None:
-        pending = self._pending.get(call_id)
-        return pending.context if pending else None
 
     def _take_reply(self, message: wire.Message) -> None:
         call_id = message.get("id")

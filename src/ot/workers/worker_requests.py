@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import anyio.to_thread
 
@@ -16,6 +17,13 @@ from ot_sdk.errors import FrameTooLarge
 MAX_MESSAGE = 2000
 
 
+class AskingCall(Protocol):
+    """The call in whose name a tool asks: what it may ask for, and the variables of its task."""
+
+    context: CallContext
+    variables: contextvars.Context
+
+
 class WorkerRequests:
     """Answers each request in the name of the call that it belongs to, and no longer than that call takes."""
 
@@ -25,16 +33,19 @@ class WorkerRequests:
         self._write = write
         self._running: dict[asyncio.Task[None], str] = {}
 
-    def take(self, message: wire.Message, context_of: Callable[[str], CallContext | None]) -> bool:
-        """Return whether *message* is a request, which is answered when it is done."""
+    def take(self, message: wire.Message, find: Callable[[str], AskingCall | None]) -> bool:
+        """Return whether *message* is a request, which is answered when it is done, for the call that *find* finds."""
         answer = ANSWERS.get(str(message.get("method")))
         if answer is None:
             return False
         given: Any = message.get("params")
         params = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
-        call = str(params.get("call"))
-        task = asyncio.ensure_future(self._reply(message.get("id"), answer, params, context_of(call)))
-        self._running[task] = call
+        id = str(params.get("call"))
+        call = find(id)
+        work = self._reply(message.get("id"), answer, params, call.context if call else None)
+        # The log tells the run by its variables, and those here are of the run that started the worker.
+        task = asyncio.get_running_loop().create_task(work, context=call.variables.copy() if call else None)
+        self._running[task] = id
         task.add_done_callback(lambda done: self._running.pop(done, None))
         return True
 
