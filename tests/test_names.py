@@ -11,6 +11,7 @@ ON_BOTH_SIDES = {
     "Config": "every pack calls its settings so",
     "Function": "what a program sees of a tool",
     "Pack": "what a program sees of a pack",
+    "ChatError": "goes by this name from the server to the worker",
     "InvalidArguments": "goes by this name from the worker to the server",
     "ResultTooLarge": "goes by this name from the worker to the server",
     "ToolTimeout": "goes by this name from the worker to the server",

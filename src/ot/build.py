@@ -23,12 +23,14 @@ from ot.config.paths import CONFIG_FILE, FOLDER, PROMPTS_FILE, Paths, expand_hom
 from ot.config.principal import os_user, place_of
 from ot.execution.backends.in_process import InProcessBackend
 from ot.execution.border import Border
+from ot.execution.call_context import CallContext
 from ot.execution.caller import Caller
 from ot.execution.consent import AllowAlways, RunConsent
 from ot.execution.deadline import Deadline
+from ot.execution.language_model import LanguageModel, ModelBudget, OpenModel
 from ot.execution.locked_places import locked_places, pack_places
 from ot.execution.policy import ToolPolicy
-from ot.execution.tool_context import LanguageModel, ToolContext, current_tool_context
+from ot.execution.tool_context import ToolContext, current_tool_context
 from ot.execution.tool_executor import CallObserver, ToolExecutor
 from ot.files.path_guard import PathGuard
 from ot.files.protected_paths import LockedPath
@@ -166,6 +168,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         observers=[recorder],
         sessions=parts.sessions,
         find_tools=partial(ot_pack.find_tools, registry),
+        models=partial(_model_of_a_run, loaded, host),
     )
     return Picture(loaded, registry, runner, store, workers, servers, _freshness(loaded, parts.paths, found))
 
@@ -309,7 +312,7 @@ def _contexts(
     servers: Mapping[str, ServerSpec],
     extensions: Collection[Extension],
     installed: Collection[Pack],
-) -> Callable[[str, Caller], ToolContext]:
+) -> Callable[[str, CallContext], ToolContext]:
     config = loaded.config
     roots = (paths.cwd, *(expand_home(root) for root in config.security.roots))
     hidden = (paths.global_dir, loaded.results_dir, *loaded.secret_files)
@@ -324,16 +327,22 @@ def _contexts(
 
     guard = PathGuard(roots, hidden=hidden, locked=locked, shown=homes)
 
+    def context(pack: str, call: CallContext) -> ToolContext:
+        log, settings = logging.getLogger(f"ot_tools.{pack}"), config.tools.get(pack, {})
+        return ToolContext(guard, paths.cwd, settings, log, registry, config, call.open_llm, call.caller)
+
+    return context
+
+
+def _model_of_a_run(loaded: Loaded, host: Host) -> OpenModel:
+    chat, budget = loaded.config.chat, ModelBudget(loaded.config.chat)
+
     def open_llm() -> LanguageModel:
         from ot.chat.tool_model import ToolModel  # noqa: PLC0415 - few tools ask a model
 
-        return ToolModel(config.chat, loaded.secrets)
+        return ToolModel(chat, loaded.secrets, budget, host.model_places)
 
-    def context(pack: str, caller: Caller) -> ToolContext:
-        log = logging.getLogger(f"ot_tools.{pack}")
-        return ToolContext(guard, paths.cwd, config.tools.get(pack, {}), log, registry, config, open_llm, caller)
-
-    return context
+    return open_llm
 
 
 # ---------------------------------------------------------------- where results are kept

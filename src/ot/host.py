@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 
@@ -25,6 +26,9 @@ from ot.stats.recorder import Recorder, StatsPlace
 from ot.workers.pack_environment import PackEnvironments
 from ot.workers.pool import WorkerPool
 
+MODEL_QUESTIONS = 4
+"""How many questions of tools a model is asked at the same time: a local one answers few at once."""
+
 
 class Host:
     """The engines, pools and stores of one user; a workspace holds what it needs of them, by key."""
@@ -37,6 +41,7 @@ class Host:
         self.renderer = SnippetRenderer()
         self.issued = IssuedSecrets()
         self.workers = WorkerPool(paths.global_dir, paths.environ)
+        self.model_places = asyncio.Semaphore(MODEL_QUESTIONS)
         self.roots = ClientRoots()
         self.learners: dict[object, Callable[[ServerSpec, ServerDefinitions], None]] = {}
         """Who is told, whenever a server has listed what it offers."""

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from ot_sdk import host
-from ot_sdk.errors import NoConfig, NotPlain, OutsideWorker, SdkError, SecretNotGranted, SettingsError, ToolCallFailed
+from ot_sdk import host, llm
+from ot_sdk.errors import (
+    ChatError,
+    NoConfig,
+    NotPlain,
+    OutsideWorker,
+    SdkError,
+    SecretNotGranted,
+    SettingsError,
+    ToolCallFailed,
+)
 from ot_sdk.host import Level, Secret
 
 __all__ = [
+    "ChatError",
     "NoConfig",
     "NotPlain",
     "OutsideWorker",
@@ -20,6 +30,7 @@ __all__ = [
     "acall_tool",
     "call_tool",
     "config",
+    "llm",
     "log",
     "progress",
     "secret",

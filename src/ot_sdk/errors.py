@@ -11,6 +11,7 @@
     ├── ToolTimeout         the call's time was over
     ├── SecretNotGranted    the pack was not given this secret
     ├── ToolCallFailed      a tool of another pack, called from here, ended without a value
+    ├── ChatError           a question to the server's model got no answer
     ├── NotPlain            a value is not plain data and cannot cross
     │   ├── TooDeep
     │   └── TooMany
@@ -101,6 +102,18 @@ class ToolCallFailed(SdkError):
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.message}" if self.message else self.kind
+
+
+class ChatError(SdkError):
+    """A question to the server's model got no answer; *kind* is the name of what the server raised."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(kind, message)
+        self.kind = kind
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class NotPlain(SdkError):

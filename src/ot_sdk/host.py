@@ -42,6 +42,14 @@ class PackHost:
         """Return the value of another tool, without blocking the event loop."""
         raise OutsideWorker("acall_tool()")
 
+    def ask_model(self, text: str, schema: Mapping[str, Any] | None) -> Any:
+        """Return what a model answers: a text, or a dict that fits *schema*."""
+        raise OutsideWorker("llm")
+
+    async def aask_model(self, text: str, schema: Mapping[str, Any] | None) -> Any:
+        """Return as ``ask_model``, without blocking the event loop."""
+        raise OutsideWorker("llm")
+
 
 # A process has one host, and the threads that a tool starts must reach it too: a context variable would not do.
 _hosts = [PackHost()]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
 from ot_sdk import host
-from ot_sdk.errors import NoConfig, SecretNotGranted, ToolCallFailed
+from ot_sdk.errors import ChatError, NoConfig, SecretNotGranted, ToolCallFailed
 from ot_sdk.host import Secret
 
 
@@ -30,13 +30,15 @@ class Progressed(NamedTuple):
 class StandIn(host.PackHost):
     """Answers a pack from what a test gave, and collects what it says."""
 
-    def __init__(self, config: Any, secrets: Mapping[str, str], tools: Mapping[str, Any]) -> None:
+    def __init__(self, config: Any, secrets: Mapping[str, str], tools: Mapping[str, Any], llm: Any) -> None:
         self.logs: list[Logged] = []
         self.progressed: list[Progressed] = []
         self.called: list[tuple[str, Mapping[str, Any]]] = []
+        self.asked: list[str] = []
         self._config = config
         self._secrets = secrets
         self._tools = tools
+        self._llm = llm
 
     def config(self) -> Any:
         """Return what the test gave as settings."""
@@ -78,6 +80,17 @@ class StandIn(host.PackHost):
         except Exception as error:  # noqa: BLE001 - as in a worker: the object itself does not cross
             raise ToolCallFailed(type(error).__name__, str(error)) from None
 
+    def ask_model(self, text: str, schema: Mapping[str, Any] | None) -> Any:
+        """Return what the test's own function or value says."""
+        self.asked.append(text)
+        if self._llm is None:
+            raise ChatError("ChatError", "the test gave no model: ot_sdk.testing.use(llm=...)")
+        return self._llm(text) if callable(self._llm) else self._llm
+
+    async def aask_model(self, text: str, schema: Mapping[str, Any] | None) -> Any:
+        """Return as above."""
+        return self.ask_model(text, schema)
+
     def _answer(self, name: str, arguments: Mapping[str, Any]) -> Any:
         self.called.append((name, arguments))
         if name not in self._tools:
@@ -93,13 +106,18 @@ class StandIn(host.PackHost):
 
 @contextmanager
 def use(
-    *, config: Any = None, secrets: Mapping[str, str] | None = None, tools: Mapping[str, Any] | None = None
+    *,
+    config: Any = None,
+    secrets: Mapping[str, str] | None = None,
+    tools: Mapping[str, Any] | None = None,
+    llm: Any = None,
 ) -> Generator[StandIn]:
     """Let ot_sdk answer from these: *tools* maps ``pack.tool`` to a function or to the value itself.
 
-    What is yielded collects ``logs``, ``progressed`` and ``called``.
+    *llm* is what the model answers, or a function of the question. What is yielded collects ``logs``,
+    ``progressed``, ``called`` and ``asked``.
     """
-    stand_in = StandIn(config, secrets or {}, tools or {})
+    stand_in = StandIn(config, secrets or {}, tools or {}, llm)
     host.install(stand_in)
     try:
         yield stand_in

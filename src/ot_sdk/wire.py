@@ -1,7 +1,8 @@
 """The wire between server and worker: JSON-RPC 2.0, one message a line, the same on both ends.
 
 Server to worker: requests ``init`` and ``call``, the notification ``cancel``.
-Worker to server: the request ``call_tool``, whose ids begin with ``w``; notifications ``print``, ``log``, ``progress``.
+Worker to server: requests ``call_tool`` and ``ask_model``, whose ids begin with ``w``; notifications ``print``,
+``log``, ``progress``.
 The reply to ``init`` says that the worker is ready. docs/reference/ot-sdk.md lists what each message holds.
 The worker's own end is a ``Line``.
 """

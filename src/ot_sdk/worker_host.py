@@ -7,11 +7,11 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from ot_sdk import tagged, wire
 from ot_sdk.call import Call, current_call, send_for_pack
-from ot_sdk.errors import NoConfig, OutsideWorker, SecretNotGranted, ToolCallFailed
+from ot_sdk.errors import ChatError, NoConfig, OutsideWorker, SecretNotGranted, ToolCallFailed
 from ot_sdk.host import PackHost, Redactor, Secret, check_level
 from ot_sdk.replies import cut
 
@@ -75,20 +75,34 @@ class WorkerHost(PackHost):
 
     def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Return the value of another tool; blocks this thread."""
-        asyncio = sys.modules.get("asyncio")
-        if asyncio is not None and asyncio._get_running_loop() is not None:
-            raise RuntimeError("call_tool() would block the event loop: write `await ot_sdk.acall_tool(...)`")
-        replies: SimpleQueue[wire.Message] = SimpleQueue()
-        id = self._ask(name, arguments, replies.put)
-        try:
-            return _value_of(replies.get(timeout=_patience()))
-        except Empty:
-            raise _no_reply(name) from None
-        finally:
-            self._waiting.pop(id, None)
+        return self._blocking(_tool_request(name, arguments))
 
     async def acall_tool(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Return the value of another tool; the event loop goes on meanwhile."""
+        return await self._awaited(_tool_request(name, arguments))
+
+    def ask_model(self, text: str, schema: Mapping[str, Any] | None) -> Any:
+        """Return what the server's model answers; blocks this thread."""
+        return self._blocking(_model_request(text, schema))
+
+    async def aask_model(self, text: str, schema: Mapping[str, Any] | None) -> Any:
+        """Return what the server's model answers; the event loop goes on meanwhile."""
+        return await self._awaited(_model_request(text, schema))
+
+    def _blocking(self, asked: _Request) -> Any:
+        asyncio = sys.modules.get("asyncio")
+        if asyncio is not None and asyncio._get_running_loop() is not None:
+            raise RuntimeError(f"it would block the event loop: write `await ot_sdk.{asked.awaited}(...)`")
+        replies: SimpleQueue[wire.Message] = SimpleQueue()
+        id = self._ask(asked, replies.put)
+        try:
+            return asked.value_of(replies.get(timeout=_patience()))
+        except Empty:
+            raise asked.no_reply() from None
+        finally:
+            self._waiting.pop(id, None)
+
+    async def _awaited(self, asked: _Request) -> Any:
         import asyncio  # noqa: PLC0415 - costs half of a worker's start; whoever awaits has loaded it
 
         loop = asyncio.get_running_loop()
@@ -97,11 +111,11 @@ class WorkerHost(PackHost):
         def settle(message: wire.Message) -> None:
             loop.call_soon_threadsafe(lambda: reply.done() or reply.set_result(message))
 
-        id = self._ask(name, arguments, settle)
+        id = self._ask(asked, settle)
         try:
-            return _value_of(await asyncio.wait_for(reply, _patience()))
+            return asked.value_of(await asyncio.wait_for(reply, _patience()))
         except asyncio.TimeoutError:  # noqa: UP041 - another class than TimeoutError before Python 3.11
-            raise _no_reply(name) from None
+            raise asked.no_reply() from None
         finally:
             self._waiting.pop(id, None)
 
@@ -133,15 +147,15 @@ class WorkerHost(PackHost):
         except Exception:  # noqa: BLE001 - values run other people's code, and a note must not fail the call
             return f"<{type(value).__name__}>"
 
-    def _ask(self, name: str, arguments: Mapping[str, Any], settle: Settle) -> str:
+    def _ask(self, asked: _Request, settle: Settle) -> str:
         if not self._line.open:
-            raise OutsideWorker("call_tool()")
+            raise OutsideWorker(f"{asked.awaited}()")
         call = current_call.get()
         id = f"w{next(self._numbers)}"
-        params = {"tool": name, "arguments": tagged.encode(dict(arguments)), "call": call.id if call else None}
         self._waiting[id] = (call, settle)
         try:
-            send_for_pack(self._line, wire.request(id, "call_tool", params))
+            params = {**asked.params, "call": call.id if call else None}
+            send_for_pack(self._line, wire.request(id, asked.method, params))
         except BaseException:  # too large, or cancelled meanwhile
             self._waiting.pop(id, None)
             raise
@@ -153,18 +167,43 @@ def _patience() -> float:
     return (max(call.seconds_left, 0) if call else WITHOUT_CALL) + GRACE
 
 
-def _value_of(reply: wire.Message) -> Any:
-    result = reply.get("result")
-    if isinstance(result, dict):
-        return tagged.decode(cast("dict[str, Any]", result).get("value"))
-    error: Any = reply.get("error")
-    if not isinstance(error, dict):
-        raise ToolCallFailed("ProtocolError", "the server's reply holds neither a value nor an error")
-    found = cast("dict[str, Any]", error)
-    data: Any = found.get("data")
-    kind = cast("dict[str, Any]", data).get("kind") if isinstance(data, dict) else ""
-    raise ToolCallFailed(str(kind or "ToolFailed"), str(found.get("message", "")))
+# ---------------------------------------------------------------- what a pack asks the server for
 
 
-def _no_reply(name: str) -> ToolCallFailed:
-    return ToolCallFailed("ToolTimeout", f"{name} did not answer in time")
+class _Request(NamedTuple):
+    """A request: to whom, with what, the name for coroutines, and what is raised when it fails."""
+
+    method: str
+    whom: str
+    params: Mapping[str, Any]
+    awaited: str
+    failure: Callable[[str, str], Exception]
+
+    def value_of(self, reply: wire.Message) -> Any:
+        result = reply.get("result")
+        if isinstance(result, dict):
+            return tagged.decode(cast("dict[str, Any]", result).get("value"))
+        error: Any = reply.get("error")
+        if not isinstance(error, dict):
+            raise self.failure("ProtocolError", "the server's reply holds neither a value nor an error")
+        found = cast("dict[str, Any]", error)
+        data: Any = found.get("data")
+        kind = cast("dict[str, Any]", data).get("kind") if isinstance(data, dict) else ""
+        raise self.failure(str(kind or "ToolFailed"), str(found.get("message", "")))
+
+    def no_reply(self) -> Exception:
+        return self.failure("ToolTimeout", f"{self.whom} did not answer in time")
+
+
+def _tool_request(name: str, arguments: Mapping[str, Any]) -> _Request:
+    params = {"tool": name, "arguments": tagged.encode(dict(arguments))}
+    return _Request("call_tool", name, params, "acall_tool", ToolCallFailed)
+
+
+def _model_request(text: str, schema: Mapping[str, Any] | None) -> _Request:
+    params = {"text": str(text), "schema": None if schema is None else tagged.encode(dict(schema))}
+    return _Request("ask_model", "the model", params, "llm.aask" if schema is None else "llm.aextract", _chat_error)
+
+
+def _chat_error(kind: str, message: str) -> Exception:
+    return ValueError(message) if kind == "ValueError" else ChatError(kind, message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from chat.chat_desk import client_of, require_valid, results, talking
 from chat.wire_server import Scripted, Write, chunk, openai_calls, openai_end, openai_error, openai_text, serving
+from ot.chat.chat_client import Usage
 from ot.chat.open_chat import chosen_chat, open_client
 from ot.config.model_providers import MODEL_PROVIDERS, ProviderName
 from ot.config.models import Chat
@@ -152,3 +154,14 @@ def test_the_key_of_one_provider_is_not_for_the_address_of_another() -> None:
     assert chosen_chat(chat, "vllm", "other").openai_url == chat.openai_url
     other = chosen_chat(chat, "openai", "")
     assert (other.provider, other.model, other.openai_url) == ("openai", "", "")
+
+
+async def test_a_conversation_is_measured_where_the_service_counts_no_tokens(tmp_path: Path) -> None:
+    told = openai_text("word " * 40)
+    uncounted = replace(told, pieces=[piece for piece in told.pieces if '"usage"' not in piece])
+    async with talking(tmp_path, "openai", uncounted, context_tokens=100) as desk:
+        for question in ("one", "two", "six"):
+            await desk.talk.ask(question)
+        assert desk.talk.usage == Usage()
+    assert desk.seen.forgotten == [1]
+    assert desk.wire.requests[-1]["messages"][0]["content"] == "two"

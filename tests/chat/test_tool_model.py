@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -160,13 +161,17 @@ def test_a_context_without_a_model_says_so(tmp_path: Path) -> None:
         _ = ToolContext(PathGuard((tmp_path,)), tmp_path).llm
 
 
-async def test_the_example_of_the_page_works(tmp_path: Path) -> None:
-    page = Path(__file__).parents[2] / "docs" / "how-to" / "pack-model.md"
-    source = page.read_text(encoding="utf-8").split('```python title="letters.py"\n')[1].split("```")[0]
-    script = [text("ollama", "A letter."), calls("ollama", ("answer", ADA))]
+async def test_the_examples_of_the_page_work(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "pack-model.md").read_text(encoding="utf-8")
+    examples = dict(re.findall(r'```python title="(\w+)\.py"\n(.*?)```', page, re.DOTALL))
+    pack = tmp_path / "user" / "tools" / "letters"
+    pack.mkdir(parents=True)
+    (pack / "letters_tools.py").write_text(examples["letters_tools"], encoding="utf-8")
+    script = [text("ollama", "A letter."), text("ollama", "A letter."), calls("ollama", ("answer", ADA))]
     async with (
         serving(*script) as wire,
-        running_app(tmp_path, {"letters": source}, settings("ollama", wire.url)) as app,
+        running_app(tmp_path, {"installed": examples["installed_letters"]}, settings("ollama", wire.url)) as app,
     ):
-        assert value_of(await app.run("letters.shorten(text='Dear all')")) == "A letter."
+        for name in ("installed", "letters"):
+            assert value_of(await app.run(f"{name}.shorten(text='Dear all')")) == "A letter."
         assert json.loads(value_of(await app.run("letters.sender(text='Dear all')"))) == ADA

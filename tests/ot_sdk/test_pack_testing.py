@@ -21,6 +21,10 @@ async def test_outside_of_a_worker_notes_go_nowhere_and_questions_say_what_to_wr
             ask()
     with pytest.raises(ot_sdk.OutsideWorker, match=r"ot_sdk.acall_tool\(\)"):
         await ot_sdk.acall_tool("a.b")
+    with pytest.raises(ot_sdk.OutsideWorker, match=r"ot_sdk.llm works in a worker"):
+        ot_sdk.llm.ask("Who?")
+    with pytest.raises(ot_sdk.OutsideWorker, match=r"ot_sdk.llm works in a worker"):
+        await ot_sdk.llm.aextract("Who?", {"type": "object"})
 
 
 def test_a_test_gives_settings_and_secrets() -> None:
@@ -78,6 +82,18 @@ async def test_a_tool_of_the_test_that_fails_fails_as_it_would_through_the_serve
             ot_sdk.call_tool("a.none")
 
 
+async def test_the_model_is_a_function_or_the_answer_of_the_test() -> None:
+    with use(llm=lambda text: f"to {text}") as told:
+        assert "to Who?" == ot_sdk.llm.ask("Who?")
+        assert "to When?" == await ot_sdk.llm.aask("When?")
+    assert ["Who?", "When?"] == told.asked
+    with use(llm={"name": "Ada"}):
+        assert {"name": "Ada"} == ot_sdk.llm.extract("Who?", {"type": "object"})
+        assert {"name": "Ada"} == await ot_sdk.llm.aextract("Who?", {"type": "object"})
+    with use(), pytest.raises(ot_sdk.ChatError, match=r"use\(llm=...\)"):
+        ot_sdk.llm.ask("Who?")
+
+
 def test_threads_of_a_tool_reach_the_same_host() -> None:
     seen: list[object] = []
     with use(config="settings"):
@@ -96,6 +112,6 @@ def test_what_one_test_gave_is_gone_for_the_next_even_when_it_failed() -> None:
 
 
 def test_the_names_for_authors_are_these() -> None:
-    expected = """NoConfig NotPlain OutsideWorker SdkError Secret SecretNotGranted SettingsError ToolCallFailed
-        acall_tool call_tool config log progress secret"""
+    expected = """ChatError NoConfig NotPlain OutsideWorker SdkError Secret SecretNotGranted SettingsError
+        ToolCallFailed acall_tool call_tool config llm log progress secret"""
     assert expected.split() == ot_sdk.__all__

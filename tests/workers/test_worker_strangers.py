@@ -48,9 +48,9 @@ def junk(message):
     if kind == 2:
         return bytes(line[: chance.randrange(len(line))])
     values = [None, 0, "x", [], {}, {"value": 1}, -1, True, "warn", 1e300]
-    methods = ["log", "print", "progress", "call_tool", "cancel", "init", "", None, 5, []]
+    methods = ["log", "print", "progress", "call_tool", "ask_model", "cancel", "init", "", None, 5, []]
     found = {"jsonrpc": "2.0", "id": chance.choice([message["id"] + "0", *values]), "method": chance.choice(methods)}
-    names = ("id", "level", "message", "text", "done", "tool", "arguments", "call")
+    names = ("id", "level", "message", "text", "done", "tool", "arguments", "schema", "call")
     params = {key: chance.choice(values) for key in names}
     found["params"] = chance.choice([params, *values])
     if kind < 5:

@@ -21,6 +21,8 @@ NOT_MADE = "the call was not made: the question has used up its turns"
 STOPPED = "[the user stopped the answer here]"
 FULL = 0.8
 """The share of a context above which the oldest questions are forgotten."""
+TOKEN = 4
+"""Characters of a token, about, where a service does not count them."""
 SHORT = 2000
 """Characters that are left of a tool's answer when the service has refused what it was part of."""
 
@@ -149,9 +151,10 @@ class Conversation:
         for number in range(1, self._most_turns + 1):
             turn = await self._retries.run(self._turn, deadline)
             usage, self.usage = usage + turn.usage, self.usage + turn.usage
-            self._used_tokens = turn.usage.input + turn.usage.output
             if turn.message is not None:
                 self.history.append(turn.message)
+            counted = turn.usage.input + turn.usage.output
+            self._used_tokens = counted or sum(len(json.dumps(one)) for one in self.history) // TOKEN
             if not turn.calls:
                 return ChatAnswer(turn.text, usage, number, turn.stop)
             if number == self._most_turns:

@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-import anyio.from_thread
 import anyio.to_thread
 
 from ot.chat.chat_client import ChatClient, Message, ToolCall, Turn
@@ -18,7 +17,9 @@ from ot.chat.open_chat import key_for, open_client
 from ot.chat.retries import Retries
 from ot.config.models import Chat
 from ot.config.secrets import Secrets
-from ot.errors import BadReply, ChatTimeout
+from ot.errors import BadReply, ChatError, ChatTimeout
+from ot.execution.language_model import ModelBudget
+from ot.execution.tool_context import wait_in_thread
 from ot.log_span import LogSpan
 from ot.registry.tool_definitions import ToolDefinition
 
@@ -32,8 +33,8 @@ ATTEMPTS = 2
 class ToolModel:
     """Asks a model for a tool; each question stands alone."""
 
-    def __init__(self, chat: Chat, secrets: Secrets, retries: Retries | None = None) -> None:
-        """Ask the model that *chat* names.
+    def __init__(self, chat: Chat, secrets: Secrets, budget: ModelBudget, places: asyncio.Semaphore) -> None:
+        """Ask the model that *chat* names, on *budget*; each question takes one of *places* while it is answered.
 
         Raises:
             ChatError: There is no key for it.
@@ -41,15 +42,16 @@ class ToolModel:
         key_for(chat, secrets)
         self._chat = chat.model_copy(update={"system": ""})
         self._secrets = secrets
-        self._retries = retries or Retries()
+        self._budget = budget
+        self._places = places
 
     def ask(self, text: str) -> str:
         """Return the model's answer, for a tool that is a plain function; it blocks its thread."""
-        return anyio.from_thread.run(self.aask, text)
+        return wait_in_thread(self.aask, text)
 
     def extract(self, text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
         """Return what ``aextract`` returns, for a tool that is a plain function; it blocks its thread."""
-        return anyio.from_thread.run(self.aextract, text, schema)
+        return wait_in_thread(self.aextract, text, schema)
 
     async def aask(self, text: str) -> str:
         """Return the model's answer to *text*.
@@ -83,24 +85,34 @@ class ToolModel:
 
     @asynccontextmanager
     async def _asking(self, name: str) -> AsyncGenerator[tuple[ChatClient, LogSpan]]:
-        # The first time the provider's library is imported, which takes longer than an event loop may wait.
-        client = await anyio.to_thread.run_sync(open_client, self._chat, self._secrets)
         try:
-            with LogSpan(logger, name, model=client.model) as span:
-                async with asyncio.timeout(self._chat.seconds):
-                    yield client, span
+            async with asyncio.timeout(self._chat.seconds), self._places:
+                # The first time the provider's library is imported, which takes longer than an event loop may wait.
+                client = await anyio.to_thread.run_sync(open_client, self._chat, self._secrets)
+                try:
+                    with LogSpan(logger, name, model=client.model) as span:
+                        yield client, span
+                finally:
+                    await client.aclose()
         except TimeoutError:
             raise ChatTimeout(self._chat.seconds) from None
-        finally:
-            await client.aclose()
+        except ChatError as error:
+            # A service may repeat the key in what it says, and a pack's worker must not learn it.
+            vars(error).update({key: self._redacted(value) for key, value in vars(error).items()})
+            raise
 
     async def _turn(
         self, client: ChatClient, history: Sequence[Message], tools: Sequence[ToolDefinition], span: LogSpan
     ) -> Turn:
+        self._budget.spend_question()
         deadline = time.monotonic() + self._chat.seconds
-        turn = await self._retries.run(lambda: client.turn(history, tools, lambda _: None), deadline)
+        turn = await Retries().run(lambda: client.turn(history, tools, lambda _: None), deadline)
+        self._budget.spend_tokens(turn.usage.input + turn.usage.output)
         span.add(inputTokens=turn.usage.input, outputTokens=turn.usage.output)
         return turn
+
+    def _redacted(self, value: Any) -> Any:
+        return self._secrets.redact(value) if isinstance(value, str) else value
 
 
 class _Check:

@@ -230,7 +230,7 @@ async def _value(app: Workspace, call: DevCall, redact: Callable[[str], str]) ->
     caller = replace(app.own_caller, ask=rest.ask, opens=somebody_is_there())
     context = CallContext(
         caller, "dev", 1, clock.at, told=told, call=call_back, clock=clock,
-        consent=_OfAuthor(call.pack, rest),
+        consent=_OfAuthor(call.pack, rest), open_llm=app.picture.runner.models(),
     )  # fmt: skip
     return (await executor.call(call.pack, call.name, call.args, call.kwargs, context))[0]
 

@@ -37,7 +37,7 @@ MODEL_PROVIDERS: Mapping[ProviderName, ModelProvider] = {
     "openrouter": ModelProvider(
         "OpenRouter", "openai", "OPENROUTER_API_KEY", "https://openrouter.ai/api/v1", needs_key=True
     ),
-    "lmstudio": ModelProvider("LM Studio", "openai", "LMSTUDIO_API_KEY", "http://127.0.0.1:1234/v1"),
+    "lmstudio": ModelProvider("LM Studio", "openai", "LM_API_TOKEN", "http://127.0.0.1:1234/v1"),
     "vllm": ModelProvider("vLLM", "openai", "VLLM_API_KEY", "http://127.0.0.1:8000/v1"),
     # It serves the one model that it was started with, whatever it is called.
     "llamacpp": ModelProvider("llama.cpp", "openai", "LLAMA_API_KEY", "http://127.0.0.1:8080/v1", "default"),

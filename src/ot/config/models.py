@@ -497,6 +497,15 @@ class Chat(Settings):
     seconds: Seconds = Field(default=600.0, description="Wall time of a question, including its tools")
     gap_seconds: Seconds = Field(default=60.0, description="How long a reply may pause")
     system: str = Field(default="", description="The system prompt")
+    tool_questions: int = Field(
+        default=50, ge=0, le=100_000, description="How often the tools of one run may ask the model, all together"
+    )
+    tool_tokens: int = Field(
+        default=500_000,
+        ge=0,
+        le=1_000_000_000,
+        description="Tokens after which the tools of one run may ask the model no more, questions and answers together",
+    )
 
 
 class Logs(Settings):

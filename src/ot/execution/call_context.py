@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from ot.execution.caller import Caller
 from ot.execution.deadline import Deadline
+from ot.execution.language_model import OpenModel, no_model
 from ot.registry.tool import Tool
 
 type Told = Callable[[str, str, Mapping[str, Any]], None]
@@ -49,6 +50,7 @@ class CallContext:
 
     ``clock`` is the run's own, which stands still while a question waits; ``deadline`` is where it lay at the call.
     ``consent`` is what the run's user has said; ``line`` and ``foresee`` tell of the program for the question.
+    ``open_llm`` returns the model that the tools of the run may ask.
     """
 
     caller: Caller
@@ -61,3 +63,4 @@ class CallContext:
     consent: Approval | None = None
     line: int | None = None
     foresee: Foresee | None = None
+    open_llm: OpenModel = no_model

@@ -2,44 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
+
+import anyio.from_thread
 
 from ot.config.models import Config
 from ot.config.principal import os_user
-from ot.errors import ChatError
 from ot.execution.caller import Caller
+from ot.execution.language_model import LanguageModel, OpenModel, no_model
 from ot.files.path_guard import PathGuard
 from ot.registry.tool_registry import ToolRegistry
-
-
-class LanguageModel(Protocol):
-    """The model that tools may ask: ``ask`` and ``extract`` block a plain function, the others are awaited."""
-
-    def ask(self, text: str) -> str:
-        """Return the model's answer to *text*."""
-        ...
-
-    def extract(self, text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what *text* asks for as an object that fits the JSON schema *schema*."""
-        ...
-
-    async def aask(self, text: str) -> str:
-        """Return as ``ask``, for a coroutine."""
-        ...
-
-    async def aextract(self, text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """Return as ``extract``, for a coroutine."""
-        ...
-
-
-def _no_llm() -> LanguageModel:
-    raise ChatError("there is no language model here: tools have one where OneTool serves them")
 
 
 @dataclass(frozen=True)
@@ -52,7 +31,7 @@ class ToolContext:
     log: logging.Logger = field(default_factory=lambda: logging.getLogger("ot.tools"))
     registry: ToolRegistry = field(default_factory=ToolRegistry)
     config: Config = field(default_factory=Config, repr=False)
-    open_llm: Callable[[], LanguageModel] = field(default=_no_llm, repr=False)
+    open_llm: OpenModel = field(default=no_model, repr=False)
     caller: Caller = field(default_factory=lambda: Caller(os_user()))
 
     @property
@@ -66,6 +45,8 @@ class ToolContext:
 
 
 _current: ContextVar[ToolContext] = ContextVar("ot_tool_context")
+_call: ContextVar[asyncio.Task[Any] | None] = ContextVar("ot_tool_call", default=None)
+"""The task that carries out the call: a thread outlives it when the call is given up."""
 
 
 def current_tool_context() -> ToolContext:
@@ -78,10 +59,23 @@ def current_tool_context() -> ToolContext:
 
 
 @contextmanager
-def use(context: ToolContext) -> Generator[None]:
-    """Make *context* the current one; the in-process backend does it around every call."""
-    token = _current.set(context)
+def use(context: ToolContext, call: asyncio.Task[Any] | None = None) -> Generator[None]:
+    """Make *context* the current one; the in-process backend does it around every call, in the task *call*."""
+    token, calling = _current.set(context), _call.set(call)
     try:
         yield
     finally:
         _current.reset(token)
+        _call.reset(calling)
+
+
+def wait_in_thread[T](work: Callable[..., Awaitable[T]], *args: Any) -> T:
+    """Return what *work* comes to, for a plain function in its thread; when its call is given up, so is the work."""
+
+    async def ending_with_the_call() -> T:
+        call, task = _call.get(), asyncio.current_task()
+        if call and task:
+            call.add_done_callback(lambda _: task.cancel())
+        return await work(*args)
+
+    return anyio.from_thread.run(ending_with_the_call)

@@ -16,6 +16,7 @@ from ot.execution.arguments import require_few
 from ot.execution.backends.backend import CallContext
 from ot.execution.call_context import CallForecast
 from ot.execution.caller import Caller
+from ot.execution.language_model import no_model
 from ot.execution.tool_executor import ToolExecutor
 from ot.nearest_names import MAX_NAME
 from ot.registry.tool import Tool
@@ -200,6 +201,7 @@ class PackProxy:
             consent=consent,
             line=line,
             foresee=self._foresee,
+            open_llm=self._budget.open_llm or no_model,
         )
 
     def _foresee(self, tool: str, line: int | None) -> CallForecast:

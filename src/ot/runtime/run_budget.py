@@ -8,6 +8,7 @@ from ot.config.models import Limits
 from ot.errors import LimitExceeded
 from ot.execution.consent import RunConsent
 from ot.execution.deadline import Deadline
+from ot.execution.language_model import OpenModel
 
 MAX_DEPTH = 4
 
@@ -21,6 +22,7 @@ class RunBudget:
         self.deadline = outer.deadline if outer else Deadline.after(limits.run_seconds)
         self.consent: RunConsent | None = outer.consent if outer else None
         """What the user of the outermost run has said: a run inside it has nobody else to ask."""
+        self.open_llm: OpenModel | None = outer.open_llm if outer else None
         self.calls = self.file_calls = 0
         self._most_calls, self._most_file_calls = limits.calls, limits.file_calls
         self._root = outer._root if outer else self

@@ -18,6 +18,7 @@ from ot.errors import LimitExceeded, OneToolError, ProgramFailed, RunError
 from ot.execution.caller import Caller
 from ot.execution.consent import RunConsent
 from ot.execution.deadline import Deadline
+from ot.execution.language_model import OpenModel, no_model
 from ot.execution.tool_executor import ToolExecutor
 from ot.log_span import log_span
 from ot.logs import current_run
@@ -112,10 +113,12 @@ class Runner:
         observers: Sequence[RunObserver] = (),
         sessions: Sessions | None = None,
         find_tools: Callable[[str], Sequence[Tool]] = lambda query: (),
+        models: Callable[[], OpenModel] = lambda: no_model,
     ) -> None:
         """Put together what one run needs; *redact* takes secrets out of every text that leaves.
 
-        *find_tools* returns the tools that fit some words best; it may take its time.
+        *find_tools* returns the tools that fit some words best; it may take its time. *models* is called once a run,
+        for the model that its tools may ask.
         """
         self.executor = executor
         self.engine = engine
@@ -130,6 +133,7 @@ class Runner:
         self._observers = tuple(observers)
         self._sessions = sessions
         self._find_tools = find_tools
+        self.models = models
 
     async def read(self, command: str, *, session: str = "") -> Reading:
         """Return *command* as read once and for all: fences off, snippet and aliases written out, parsed."""
@@ -199,6 +203,7 @@ class Runner:
         """Return the reply to what *work* comes to, on a budget of its own, and tell observers of it."""
         budget = RunBudget(self._limits, current_budget.get())
         budget.consent = budget.consent or self._consent(trail.asking, budget.deadline)
+        budget.open_llm = budget.open_llm or self.models()
         token, logged = current_budget.set(budget), current_run.set(trail.run_id)
         reply: Reply | None = None
         try:

@@ -10,7 +10,8 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,6 +24,7 @@ from ot.processes.pool import MAX_WAITING, Leased
 from ot.registry.tool import Tool
 from ot.workers.pack_environment import PackEnvironment
 from ot.workers.spec import WorkerSpec
+from ot.workers.worker_requests import WorkerRequests
 from ot.workers.worker_wire import WorkerWire, is_reply
 from ot_sdk import bootstrap, tagged, wire
 from ot_sdk.errors import FrameTooLarge, NotPlain
@@ -52,6 +54,7 @@ class _Pending:
     context: CallContext
     answer: asyncio.Future[dict[str, Any]]
     known_after: int
+    variables: Context = field(default_factory=copy_context)
 
 
 class Worker(Leased):
@@ -74,7 +77,7 @@ class Worker(Leased):
         self._numbers = itertools.count(1)
         self._pending: dict[str, _Pending] = {}
         self._starting: asyncio.Future[dict[str, Any]] | None = None
-        self._own_calls: set[asyncio.Task[None]] = set()
+        self._requests = WorkerRequests(spec.pack, connection.write)
         self._living = asyncio.ensure_future(self._live())
         self.on_death: Callable[[Worker], None] = lambda worker: None
 
@@ -172,6 +175,7 @@ class Worker(Leased):
             raise
         finally:
             self._pending.pop(call_id, None)
+            self._requests.cancel(call_id)
 
     def _call_frame(self, call_id: str, tool: Tool, arguments: dict[str, Any], context: CallContext) -> bytes:
         # A question to the user stops the run's clock, of which the worker's own knows nothing; the door ends the call.
@@ -242,20 +246,15 @@ class Worker(Leased):
             self._starting.set_exception(
                 ToolUnavailable(self.spec.pack, f"it ended at start: {self.ended.text}{self._words()}")
             )
-        for task in self._own_calls:
-            task.cancel()
+        self._requests.cancel()
         self.on_death(self)
 
     def _take(self, message: wire.Message) -> None:
         method = message.get("method")
-        if method == "call_tool":
-            task = asyncio.ensure_future(self._answer_own_call(message))
-            self._own_calls.add(task)
-            task.add_done_callback(self._own_calls.discard)
-        elif method is not None:
-            self._take_notification(str(method), message.get("params"))
-        else:
+        if method is None:
             self._take_reply(message)
+        elif not self._requests.take(message, self._pending.get):
+            self._take_notification(str(method), message.get("params"))
 
     def _take_reply(self, message: wire.Message) -> None:
         call_id = message.get("id")
@@ -278,30 +277,6 @@ class Worker(Leased):
             logging.getLogger(f"ot_tools.{self.spec.pack}").log(level, "%s", str(told.get("message", ""))[:2000])
         elif pending and pending.context.told:
             pending.context.told(method, pending.tool.full_name, told)
-
-    async def _answer_own_call(self, message: wire.Message) -> None:
-        """Carry out a call that a tool of the pack makes: through the door of the run that called it, and no other."""
-        given: Any = message.get("params")
-        params = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
-        pending = self._pending.get(str(params.get("call")))
-        try:
-            if pending is None or pending.context.call is None:
-                raise ToolUnavailable(self.spec.pack, "a tool may call others only while it is called itself")
-            pack, _, name = str(params.get("tool")).partition(".")
-            value = await pending.context.call(pack, name, (), tagged.decode(params.get("arguments") or {}))
-            reply = wire.result(message.get("id"), {"value": tagged.encode(value)})
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, the worker waits for an answer
-            kind = error.kind if isinstance(error, ToolFailed) else type(error).__name__
-            reply = wire.error(message.get("id"), wire.TOOL_FAILED, str(error)[:2000], kind=kind)
-        try:
-            frame = wire.to_frame(reply)
-        except FrameTooLarge:
-            frame = wire.to_frame(
-                wire.error(message.get("id"), wire.RESULT_REFUSED, "the value is too large", kind="ResultTooLarge")
-            )
-        self._wire.write(frame)
 
     def _death(self, kind: type[WorkerDied], ending: Ending) -> WorkerDied:
         return kind(self.spec.pack, ending.text, ending.stderr)

@@ -64,3 +64,9 @@ def test_an_answer_ends_with_what_it_and_the_conversation_cost(capsys: pytest.Ca
     assert first == "Hello"
     assert "1,200 tokens read, 5 written · in all 3,000 tokens read, 50 written" in last
     assert last.endswith("cut off at chat.max_tokens")
+
+
+def test_a_server_that_counts_no_tokens_is_not_said_to_have_used_none(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = ChatScreen(str)
+    screen.end(ChatAnswer("Hello", Usage(), 1, "stop"), Usage())
+    assert "no tokens reported" in capsys.readouterr().out

@@ -20,7 +20,6 @@ from ot.errors import ToolBusy, ToolFailed, ToolUnavailable
 from ot.execution.backends import in_process
 from ot.execution.backends.backend import CallContext
 from ot.execution.backends.in_process import InProcessBackend
-from ot.execution.caller import Caller
 from ot.execution.tool_context import ToolContext, current_tool_context
 from ot.files.path_guard import PathGuard
 from ot.registry.tool_loader import tools_of_functions
@@ -41,8 +40,8 @@ class Desk:
         self.directory = directory
         self.backend = InProcessBackend(self.context, {f"t:{name}": function for name, function in by_name.items()})
 
-    def context(self, pack: str, caller: Caller) -> ToolContext:
-        return ToolContext(PathGuard((self.directory,)), self.directory, {"pack": pack}, caller=caller)
+    def context(self, pack: str, call: CallContext) -> ToolContext:
+        return ToolContext(PathGuard((self.directory,)), self.directory, {"pack": pack}, caller=call.caller)
 
     async def call(self, name: str, **arguments: Any) -> Any:
         return await self.backend.call(self.tools[name], arguments, CONTEXT)

@@ -150,8 +150,8 @@ class ChatScreen(ChatWatcher):
 
 
 def usage_text(usage: Usage) -> str:
-    """Return tokens for people."""
-    return f"{usage.input:,} tokens read, {usage.output:,} written"
+    """Return tokens for people; not every server reports them."""
+    return f"{usage.input:,} tokens read, {usage.output:,} written" if usage != Usage() else "no tokens reported"
 
 
 def _one_line(text: str, limit: int) -> str:

@@ -19,7 +19,6 @@ import anyio.to_thread
 from ot.errors import ToolBusy, ToolFailed, ToolUnavailable
 from ot.execution import tool_context
 from ot.execution.call_context import CallContext
-from ot.execution.caller import Caller
 from ot.execution.tool_context import ToolContext
 from ot.registry.tool import Tool
 
@@ -34,9 +33,9 @@ class InProcessBackend:
     """Calls Python functions; a synchronous one that is not marked as pure in a thread, so it cannot block the loop."""
 
     def __init__(
-        self, contexts: Callable[[str, Caller], ToolContext], bound: Mapping[str, Callable[..., Any]] | None = None
+        self, contexts: Callable[[str, CallContext], ToolContext], bound: Mapping[str, Callable[..., Any]] | None = None
     ) -> None:
-        """Run tools under ``contexts(pack, caller)``; *bound* holds live functions by target, others are imported."""
+        """Run tools under ``contexts(pack, call)``; *bound* holds live functions by target, others are imported."""
         self._contexts = contexts
         self._functions: dict[str, Callable[..., Any]] = dict(bound or {})
         self._threads: anyio.CapacityLimiter | None = None
@@ -61,7 +60,7 @@ class InProcessBackend:
         """
         await self.prepare(tool, context)
         work = _prepared(tool, self._functions[tool.target], arguments)
-        with tool_context.use(self._contexts(tool.pack, context.caller)):
+        with tool_context.use(self._contexts(tool.pack, context), asyncio.current_task()):
             if tool.pure:
                 return _done_here(tool, work)
             if iscoroutinefunction(work.func):
