@@ -84,11 +84,11 @@ class ChatScreen(ChatWatcher):
 
         self._show(show)
 
-    def forgot(self, questions: int, context_tokens: int) -> None:
-        """Show that the model no longer knows the beginning."""
-        self.note(
-            f"the conversation came near to {context_tokens:,} tokens: the oldest {questions} questions are forgotten"
-        )
+    def forgot(self, questions: int, answers: int) -> None:
+        """Show what the model no longer knows."""
+        gone = [f"the oldest {_counted(questions, 'question')}"] if questions else []
+        gone += [f"all but the beginning of {_counted(answers, 'tool answer')}"] if answers else []
+        self.note(f"the conversation grew too long: the model has forgotten {' and '.join(gone)}")
         self._spin()
 
     def end(self, answer: ChatAnswer, total: Usage) -> None:
@@ -152,6 +152,10 @@ class ChatScreen(ChatWatcher):
 def usage_text(usage: Usage) -> str:
     """Return tokens for people."""
     return f"{usage.input:,} tokens read, {usage.output:,} written"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _one_line(text: str, limit: int) -> str:
