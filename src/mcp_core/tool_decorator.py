@@ -57,21 +57,15 @@ class ExtMcpToolDecorator:
 
 
 def _logged(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    if inspect.iscoroutinefunction(function):
-
-        @wraps(function)
-        async def call_later(*args: Any, **kwargs: Any) -> Any:
-            with _log_around(name, TRACE):
-                return await function(*args, **kwargs)
-
-        return call_later
+    if not inspect.iscoroutinefunction(function):
+        return _log_around(name, logging.DEBUG)(function)
 
     @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with _log_around(name, logging.DEBUG):
-            return function(*args, **kwargs)
+    async def call_later(*args: Any, **kwargs: Any) -> Any:
+        with _log_around(name, TRACE):
+            return await function(*args, **kwargs)
 
-    return call
+    return call_later
 
 
 @contextmanager

@@ -1,8 +1,4 @@
-"""TypedTools: typed tools on a FastMCP server, with everything that their models and results say.
-
-A client sees a tool's own fields as its arguments, the schema of its result, and hints of what it changes. Every
-answer is a `Result`, as JSON text and as structured content, and ``is_error`` says whether it is a failure.
-"""
+"""TypedTools: typed tools on a FastMCP server, with everything that their models and results say."""
 
 from __future__ import annotations
 

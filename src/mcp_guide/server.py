@@ -26,15 +26,15 @@ from mcp_core.typed_tools import TypedTools
 from mcp_guide import tools
 from mcp_guide.document import DocumentInfo, answer
 from mcp_guide.folder import Key
-from mcp_guide.store import GuideEnvironment, Store
+from mcp_guide.store import Store
 
 INSTRUCTIONS = "Documents that say how to work in this project. Before a task, get those that fit, or search them."
 MAX_TITLES, MAX_TITLE = 40, 80
 
 
-async def build_server(environment: GuideEnvironment) -> FastMCP:
+async def build_server(*, include_examples: bool = False) -> FastMCP:
     """Return a server with every tool of the guide that is declared and not yet registered elsewhere."""
-    tools.import_tools(include_examples=environment.include_examples)
+    tools.import_tools(include_examples=include_examples)
     return server_with(await ToolArguments.get_declared_tools(tools.__name__))
 
 

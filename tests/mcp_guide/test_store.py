@@ -12,7 +12,7 @@ import pytest
 
 from mcp_guide import folder
 from mcp_guide.document import MAX_BYTES, GuideError, answer, compose, read_document
-from mcp_guide.store import PROJECT, USER, GuideEnvironment, Store
+from mcp_guide.store import PROJECT, USER, Store
 from pace import PATIENCE
 
 
@@ -158,7 +158,7 @@ def test_links_are_neither_read_nor_listed_nor_written(store: Store, project: Pa
         "project: style/link.md (a link, or no file)",
     ]
     for category, name in [("style", "link"), ("linked", "secret")]:
-        assert store.project.get(category, name) is None
+        assert (category, name) not in store.project.listed()[0]
         with pytest.raises(GuideError, match="it leads elsewhere"):
             create(store, category, name, replace=True)
         with pytest.raises(GuideError, match="it leads elsewhere"):
@@ -171,9 +171,9 @@ def test_a_project_s_folder_that_leads_out_of_it_is_no_folder(tmp_path: Path, ho
     project = tmp_path / "project"
     project.mkdir()
     (project / ".guide").symlink_to(tmp_path / "outside")
-    store = Store.of(GuideEnvironment(project, home / ".guide"))
+    store = Store.of(project, home / ".guide")
     assert store.keys() == []
-    assert store.project.get("style", "secret") is None
+    assert ("style", "secret") not in store.project.listed()[0]
     with pytest.raises(GuideError, match="it leads elsewhere"):
         create(store, "style", "new")
 
@@ -181,13 +181,13 @@ def test_a_project_s_folder_that_leads_out_of_it_is_no_folder(tmp_path: Path, ho
 def test_the_user_s_folder_may_be_a_link_as_those_who_keep_it_elsewhere_have_it(tmp_path: Path) -> None:
     write(tmp_path / "dotfiles/style/mine.md", "mine")
     (tmp_path / "guide").symlink_to(tmp_path / "dotfiles")
-    store = Store.of(GuideEnvironment(tmp_path / "project", tmp_path / "guide"))
+    store = Store.of(tmp_path / "project", tmp_path / "guide")
     assert store.get("mine", "style")["text"] == "mine"
 
 
 @pytest.mark.parametrize("folder", [".git", ".onetool", ".GIT"])
 def test_nothing_is_written_where_it_may_come_to_run(tmp_path: Path, folder: str) -> None:
-    store = Store.of(GuideEnvironment(tmp_path / folder / "inner", tmp_path / "user"))
+    store = Store.of(tmp_path / folder / "inner", tmp_path / "user")
     with pytest.raises(GuideError, match="nothing is written below"):
         create(store, "style", "x")
     assert list(tmp_path.iterdir()) == []
@@ -195,7 +195,7 @@ def test_nothing_is_written_where_it_may_come_to_run(tmp_path: Path, folder: str
 
 def test_a_pipe_in_a_document_s_place_does_not_hang(store: Store, project: Path) -> None:
     os.mkfifo(project / ".guide/style/pipe.md")
-    assert store.project.get("style", "pipe") is None
+    assert ("style", "pipe") not in store.project.listed()[0]
 
 
 def test_a_document_is_written_as_it_is_read(store: Store, project: Path) -> None:
@@ -292,12 +292,10 @@ def test_a_document_without_front_matter_stays_as_it_is() -> None:
 
 def test_the_environment_names_both_directories(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert GuideEnvironment.read({}) == GuideEnvironment(tmp_path, home / ".guide", include_examples=False)
-    given = GuideEnvironment.read({PROJECT: "/p", USER: "~/mine", "MCP_INCLUDE_EXAMPLE_TOOLS": "true"})
-    assert given == GuideEnvironment(Path("/p"), home / "mine", include_examples=True)
-    assert GuideEnvironment.read({"OT_CWD": "/o"}).project == Path("/o")
-    assert GuideEnvironment.read({"OT_CWD": "/o", PROJECT: "/p"}).project == Path("/p")
-    assert not GuideEnvironment.read({"MCP_INCLUDE_EXAMPLE_TOOLS": "1"}).include_examples
+    assert Store.here({}) == Store.of(tmp_path, home / ".guide")
+    assert Store.here({PROJECT: "/p", USER: "~/mine"}) == Store.of(Path("/p"), home / "mine")
+    assert Store.here({"OT_CWD": "/o"}).project == Store.of(Path("/o"), home).project
+    assert Store.here({"OT_CWD": "/o", PROJECT: "/p"}).project == Store.of(Path("/p"), home).project
 
 
 def test_an_unreachable_directory_is_a_result_without_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,5 +303,5 @@ def test_an_unreachable_directory_is_a_result_without_paths(tmp_path: Path, monk
         raise PermissionError(13, "Permission denied", str(tmp_path))
 
     monkeypatch.setattr(os, "scandir", refuse)
-    result = answer(Store.of(GuideEnvironment(tmp_path, tmp_path / "user")).keys)
+    result = answer(Store.of(tmp_path, tmp_path / "user").keys)
     assert (result.error, result.error_type) == ("the documents cannot be reached: Permission denied", "io_error")

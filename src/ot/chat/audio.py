@@ -23,11 +23,7 @@ MAX_CHUNKS = 1000
 
 
 def wav_chunks(file: Path) -> AsyncIterator[bytes]:
-    """Return the samples of a WAV file in short chunks.
-
-    Raises:
-        ChatError: It is no WAV file, or not of 16,000 samples a second, one channel and 16 bits.
-    """
+    """Return the samples of a WAV file in short chunks; ChatError for one of another kind, or none at all."""
     try:
         with wave.open(str(file), "rb") as opened:
             found = opened.getframerate(), opened.getnchannels(), opened.getsampwidth()
@@ -46,12 +42,7 @@ async def _in_chunks(samples: bytes) -> AsyncIterator[bytes]:
 
 
 async def microphone_chunks() -> AsyncIterator[bytes]:
-    """Yield what the microphone hears, in short chunks.
-
-    Raises:
-        MissingExtra: The library is not installed.
-        ChatError: There is no microphone.
-    """
+    """Yield what the microphone hears, in short chunks; ChatError where there is none."""
     try:
         import sounddevice  # pyright: ignore[reportMissingImports] # noqa: PLC0415 - an extra
     except (ImportError, OSError):  # the latter: the system's PortAudio is missing

@@ -21,10 +21,7 @@ CONNECT_SECONDS = 2.0
 
 
 class OllamaClient:
-    """Asks a model of an Ollama; each request is made once.
-
-    Its own library drops what it does not know of a tool's schema, so that this one speaks HTTP.
-    """
+    """Asks a model of an Ollama, over HTTP: its own library drops what it does not know of a tool's schema."""
 
     def __init__(self, chat: Chat, key: str = "", usual_url: str = "") -> None:
         """Ask as *chat* says, or at *usual_url*; a reply that pauses for longer than its ``gap_seconds`` is over."""

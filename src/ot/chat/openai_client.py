@@ -6,10 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ot.chat.chat_client import Message, Say, ToolCall, Turn, Usage
+from ot.chat.chat_client import Message, Say, ToolCall, Turn, Usage, whole_call
 from ot.chat.chat_tools import ToolAnswer
 from ot.chat.service_errors import streamed
-from ot.chat.streamed_calls import whole_call
 from ot.config.model_providers import MODEL_PROVIDERS
 from ot.config.models import Chat
 from ot.errors import BadReply, MissingExtra
@@ -24,11 +23,7 @@ class OpenAIClient:
     """Asks a model behind an OpenAI-compatible address; each request is made once."""
 
     def __init__(self, chat: Chat, key: str = "") -> None:
-        """Ask as *chat* says, with *key*; a reply that pauses longer than its ``gap_seconds`` has ended.
-
-        Raises:
-            MissingExtra: The library is not installed.
-        """
+        """Ask as *chat* says, with *key*; a reply that pauses longer than its ``gap_seconds`` has ended."""
         try:
             import openai  # noqa: PLC0415 - costly to import, and an extra
         except ImportError:

@@ -25,11 +25,7 @@ class Retries:
     longest_seconds: float = 30.0
 
     async def run[T](self, attempt: Callable[[], Awaitable[T]], deadline: float) -> T:
-        """Return what *attempt* returns, trying again while the service is unreachable and the time lasts.
-
-        Raises:
-            ChatUnavailable: It stayed away, or the next attempt would come after *deadline*.
-        """
+        """Return what *attempt* returns, trying again while the service is unreachable and *deadline* is far enough."""
         limited = failed = 0
         backoff = Backoff(first=self.pause_seconds, longest=self.longest_seconds, free=0)
         while True:

@@ -17,11 +17,7 @@ from ot.errors import BadReply, ChatError, ChatRefused, ChatUnavailable, RateLim
 async def streamed[T](
     provider: ModelProvider, url: str, request: Awaitable[AbstractAsyncContextManager[T]], hint: str
 ) -> AsyncGenerator[T]:
-    """Yield the reply to *request*, and close it; *hint* says what to do about a model that is missing.
-
-    Raises:
-        ChatError: It was refused, cannot be reached, or is malformed.
-    """
+    """Yield the reply to *request*, and raise ChatError for all that goes wrong; *hint* is for a missing model."""
     begun = False
     try:
         async with await request as reply:

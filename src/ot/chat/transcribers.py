@@ -21,23 +21,16 @@ BEAMS = {"beam": 1e-80, "wbeam": 1e-60, "pbeam": 1e-80}
 
 
 class Transcriber(Protocol):
-    """Turns speech into text; it is called on another thread, for one utterance after the other."""
+    """Turns the samples of one utterance after the other into text, or nothing; it is called on another thread."""
 
-    def transcribe(self, utterance: bytes) -> str:
-        """Return what is said in these samples (see ``ot.chat.audio.RATE``), or nothing."""
-        ...
+    def transcribe(self, utterance: bytes) -> str: ...
 
 
 class SphinxTranscriber:
     """Recognises the sentences of a JSGF grammar; its English model comes with the library."""
 
     def __init__(self, grammar: str) -> None:
-        """Recognise what *grammar* allows, such as ``public <order> = list my tools | turn on the light;``.
-
-        Raises:
-            MissingExtra: The library is not installed.
-            ChatError: The grammar cannot be used.
-        """
+        """Recognise what *grammar* allows, such as ``public <order> = list my tools | turn on the light;``."""
         try:
             import pocketsphinx  # noqa: PLC0415 - an extra
         except ImportError:
@@ -75,11 +68,7 @@ class WhisperTranscriber:
     """Recognises free speech; the model is fetched when it is first used."""
 
     def __init__(self, model: str = "base.en", **options: Any) -> None:
-        """Use the Whisper model of that name or directory.
-
-        Raises:
-            MissingExtra: The library is not installed.
-        """
+        """Use the Whisper model of that name or directory."""
         try:
             from faster_whisper import (  # pyright: ignore[reportMissingImports] # noqa: PLC0415 - an extra
                 WhisperModel,  # pyright: ignore[reportUnknownVariableType] - as above

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable
@@ -108,18 +109,20 @@ class ChatScreen(ChatWatcher):
         self._print(text, "dim")
 
     def alone(self, ask: AskUser) -> AskUser:
-        """Return *ask* with nothing else shown while its question waits."""
+        """Return *ask* with one question at a time, and nothing else shown while it waits."""
+        turn = asyncio.Lock()
 
         async def ask_alone(question: Question) -> Answer:
-            self._stop()
-            self._end_line()
-            self._held = []
-            try:
-                return await ask(question)
-            finally:
-                held, self._held = self._held, None
-                for show in held:
-                    show()
+            async with turn:
+                self._stop()
+                self._end_line()
+                self._held = []
+                try:
+                    return await ask(question)
+                finally:
+                    held, self._held = self._held, None
+                    for show in held:
+                        show()
 
         return ask_alone
 
