@@ -57,7 +57,9 @@ class TypedTools:
         self._server = server
         self._modules: dict[str, str] = {}
 
-    def register(self, *functions: Callable[..., Any], prefix: str | None = None, brief: bool = False) -> None:
+    def register(
+        self, *functions: Callable[..., Any], prefix: str | None = None, brief: bool = False, **options: Any
+    ) -> None:
         """Register each function under its own name, after *prefix*, or that of ``MCP_TOOL_PREFIX``.
 
         Descriptions repeat the arguments, for clients that show a model no schema; *brief* ones do not.
@@ -65,7 +67,7 @@ class TypedTools:
         decorator = ExtMcpToolDecorator(self, prefix=prefix)
         for function in functions:
             description = ToolArguments.build_tool_description(function, arguments=not brief)
-            decorator.tool(name=function.__name__, description=description)(function)
+            decorator.tool(description=description, **options)(function)
 
     def tool(
         self, *, name: str, description: str, **options: Any

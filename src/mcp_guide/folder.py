@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcp_guide.document import MAX_BYTES, Document, GuideError, Source, read_document
+from mcp_core import ToolFailure
+from mcp_guide.document import MAX_BYTES, Document, Source, read_document
 
 MAX_DOCUMENTS = 1000
 MAX_SKIPPED = 100
@@ -72,7 +73,7 @@ class Folder:
         try:
             return read_document(*key, self.source, data.decode("utf-8-sig"))
         except UnicodeDecodeError:
-            raise GuideError(
+            raise ToolFailure(
                 f"{'/'.join(key)} is not UTF-8", "not_text", "Tell the user to convert the file."
             ) from None
 
@@ -82,7 +83,7 @@ class Folder:
             raise _too_large(category, name)
         file = self._writable(category, name)
         if not file.exists() and len(self.listed()[0]) >= MAX_DOCUMENTS:
-            raise GuideError("the guide is full", "limit", f"It holds {MAX_DOCUMENTS} documents.")
+            raise ToolFailure("the guide is full", "limit", f"It holds {MAX_DOCUMENTS} documents.")
         file.parent.mkdir(parents=True, exist_ok=True)
         if not self._is_inside(file):
             raise _refused("its directory leads elsewhere")
@@ -133,7 +134,7 @@ def require_names(*names: str) -> None:
     """Return when each of *names* can be that of a document or a category."""
     for name in names:
         if not _NAME.fullmatch(name):
-            raise GuideError(f"invalid name {name[:80]!r}", "invalid_name", f"Use {NAMES}.")
+            raise ToolFailure(f"invalid name {name[:80]!r}", "invalid_name", f"Use {NAMES}.")
 
 
 def _write(file: Path, data: bytes, *, replace: bool) -> bool:
@@ -151,14 +152,14 @@ def _write(file: Path, data: bytes, *, replace: bool) -> bool:
         return new
     except FileExistsError:
         advice = "Ask the user whether it is to be replaced; then pass replace=true."
-        raise GuideError(f"{file.parent.name}/{file.stem} exists", "exists", advice) from None
+        raise ToolFailure(f"{file.parent.name}/{file.stem} exists", "exists", advice) from None
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _too_large(category: str, name: str) -> GuideError:
-    return GuideError(f"{category}/{name} has more than {MAX_BYTES:,} bytes", "too_large", "Split it into several.")
+def _too_large(category: str, name: str) -> ToolFailure:
+    return ToolFailure(f"{category}/{name} has more than {MAX_BYTES:,} bytes", "too_large", "Split it into several.")
 
 
-def _refused(why: str) -> GuideError:
-    return GuideError(f"the document may not be written: {why}", "refused", "Tell the user; do not try another way.")
+def _refused(why: str) -> ToolFailure:
+    return ToolFailure(f"the document may not be written: {why}", "refused", "Tell the user; do not try another way.")

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypedDict
 
-from mcp_guide.document import Document, DocumentInfo, GuideError, compose, info_of
+from mcp_core import ToolFailure
+from mcp_guide.document import Document, DocumentInfo, compose, info_of
 from mcp_guide.folder import Folder, Key, require_names
 from mcp_guide.project_facts import facts_of
 from mcp_guide.renderer import MARKS, render_template
@@ -82,7 +83,7 @@ class Store:
         found = [key for key in files if key[1] == name]
         if len(found) > 1:
             places = ", ".join(key[0] for key in found)
-            raise GuideError(f"{name!r} is in {places}", "ambiguous", "Pass the category, too.")
+            raise ToolFailure(f"{name!r} is in {places}", "ambiguous", "Pass the category, too.")
         if not found:
             names = [key[1] if category else "/".join(key) for key in files]
             raise _missing(f"there is no document {name!r}" + (f" in {category}" if category else ""), names)
@@ -141,7 +142,7 @@ class Store:
         for key, (folder, file) in self._files(category).items():
             try:
                 found.append(folder.read(key, file))
-            except GuideError as error:
+            except ToolFailure as error:
                 skipped.append(f"{folder.source}: {error.error}")
         return found, skipped
 
@@ -151,10 +152,10 @@ def _path(text: str) -> Path:
     return Path(os.path.expanduser(text)).absolute()  # noqa: PTH111 - as above
 
 
-def _missing(error: str, names: Iterable[str]) -> GuideError:
+def _missing(error: str, names: Iterable[str]) -> ToolFailure:
     known = sorted(set(names))
     shown = ", ".join(known[:20]) + (f" and {len(known) - 20} more" if len(known) > 20 else "")
-    return GuideError(error, "not_found", f"There are: {shown}." if known else "There are none yet.")
+    return ToolFailure(error, "not_found", f"There are: {shown}." if known else "There are none yet.")
 
 
 def _fields(document: Document, most: int) -> tuple[Field, ...]:

@@ -33,17 +33,13 @@ def whole_call(id: object, name: object, written: str, used: set[str], *, cut: b
     """Return the call whose arguments are *written*, which adds its id to those *used*; a *cut* one is not made."""
     own = id if isinstance(id, str) and id and id not in used else f"toolu_again_{len(used)}"
     used.add(own)
-    arguments = _object(written)
+    try:
+        found: Any = json.loads(written.strip() or "{}")
+    except (ValueError, RecursionError):
+        found = None
+    arguments = cast("dict[str, Any]", found) if isinstance(found, dict) else None
     problem = CUT if cut else TWICE if own != id else UNREADABLE if arguments is None else ""
     return ToolCall(own, str(name or "unnamed")[:128], arguments, problem)
-
-
-def _object(written: str) -> dict[str, Any] | None:
-    try:
-        found: Any = json.loads(written) if written.strip() else {}
-    except (ValueError, RecursionError):
-        return None
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,11 +65,7 @@ class ChatTools:
 
     async def execute(self, name: str, arguments: object) -> ToolAnswer:
         """Return what the tool called *name* answers to one object of arguments; a failure is an answer, too."""
-        try:
-            reply = await self._reply(name, arguments)
-        except NotOffered as error:
-            logger.warning("a model asked for an unknown tool: %s", name[:100])
-            return ToolAnswer(f"unknown tool: {error}", is_error=True)
+        reply = await self._reply(name, arguments)
         texts = list(reply.texts)
         if kinds := ", ".join(sorted({str(block.get("type", "unknown")) for block in reply.blocks})):
             # A model must not take the rest for the whole.
@@ -86,7 +82,9 @@ class ChatTools:
         is_run = self._with_run and name == RUN
         tool = self._tools.get(name)
         if tool is None and not is_run:
-            raise NotOffered(name, [definition.name for definition in self.definitions])
+            logger.warning("a model asked for an unknown tool: %s", name[:100])
+            error = NotOffered(name, [definition.name for definition in self.definitions])
+            return Reply((f"unknown tool: {error}",), is_error=True)
         if not isinstance(arguments, Mapping):
             return Reply((f"InvalidArguments: the arguments of {name} must be one JSON object",), is_error=True)
         given = cast("Mapping[str, Any]", arguments)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +12,6 @@ from ot.chat.chat_client import ChatClient, Message, ToolCall, Turn, Usage
 from ot.chat.chat_tools import ToolAnswer, ToolOffer
 from ot.chat.retries import Retries
 from ot.errors import ChatRefused, ChatTimeout, TooManyTurns
-
-logger = logging.getLogger(__name__)
 
 CANCELLED = "the call was cancelled; whether it took effect is unknown"
 NOT_MADE = "the call was not made: the question has used up its turns"
@@ -67,10 +64,7 @@ class Conversation:
         retries: Retries | None = None,
         watcher: ChatWatcher | None = None,
     ) -> None:
-        """Ask *client*, which may call *tools*, at most *turns* times and *seconds* long for a question.
-
-        Where *context_tokens* are known, old parts of the history are forgotten before it outgrows them.
-        """
+        """Ask *client*, which may call *tools*; the history is kept below *context_tokens*, if they are known."""
         self.client = client
         """Who answers; another of the same provider may take its place between questions."""
         self._tools = tools
@@ -92,13 +86,10 @@ class Conversation:
         self.usage = Usage()
 
     async def ask(self, question: str) -> ChatAnswer:
-        """Return the model's answer.
+        """Return the model's answer, or raise ChatError.
 
         Whatever happens, the history stays one that a provider takes: every call in it has its answer, and of a
         question that failed stays only what tools have done for it.
-
-        Raises:
-            ChatError: There is none; the class says why.
         """
         async with self._one_at_a_time:
             deadline = time.monotonic() + self._seconds
@@ -203,11 +194,8 @@ class Conversation:
     async def _call(self, call: ToolCall) -> ToolAnswer:
         started = time.monotonic()
         self._watcher.calling(call)
-        answer = (
-            ToolAnswer(call.problem, is_error=True)
-            if call.problem
-            else await self._tools.execute(call.name, call.arguments)
-        )
+        problem = ToolAnswer(call.problem, is_error=True) if call.problem else None
+        answer = problem or await self._tools.execute(call.name, call.arguments)
         self._watcher.called(call, answer, time.monotonic() - started)
         return answer
 

@@ -54,8 +54,7 @@ class OllamaClient:
         if not last.get("done"):
             raise BadReply(OLLAMA.label, "it ended early")
         first = 1 + sum(len(message.get("tool_calls") or ()) for message in history)
-        functions = [call["function"] for call in called]
-        calls = [ToolCall(f"call_{n}", one["name"], one["arguments"]) for n, one in enumerate(functions, first)]
+        calls = [ToolCall(f"call_{n}", **call["function"]) for n, call in enumerate(called, first)]
         message = {"role": "assistant", "content": text} | ({"tool_calls": called} if called else {})
         usage = Usage(last.get("prompt_eval_count") or 0, last.get("eval_count") or 0)
         return Turn(text, tuple(calls), usage, last.get("done_reason") or "", message if text or called else None)

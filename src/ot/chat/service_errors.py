@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import AsyncGenerator, Awaitable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ot.config.model_providers import ModelProvider
 from ot.errors import BadReply, ChatError, ChatRefused, ChatUnavailable, RateLimited
+
+if TYPE_CHECKING:
+    from httpx2 import Response
 
 
 @asynccontextmanager
@@ -33,7 +35,7 @@ def _before(provider: ModelProvider, url: str, error: Exception, hint: str) -> C
     import httpx2  # noqa: PLC0415 - costs more than the rest of this package
 
     if isinstance(response := getattr(error, "response", None), httpx2.Response):
-        return _refusal(provider, response.status_code, response.text, response.headers, hint)
+        return _refusal(provider, response, hint)
     if isinstance(error, httpx2.HTTPError) or isinstance(error.__cause__, httpx2.HTTPError):
         why = f"no connection to {url}: is it running? ({error.__cause__ or error})"
         # On this machine what is not running will not be in a second.
@@ -49,14 +51,12 @@ def _within(provider: ModelProvider, url: str, error: Exception, hint: str) -> C
     return BadReply(provider.label, f"{type(cause).__name__}: {cause}"[:300] + (f" in {read[:100]!r}" if read else ""))
 
 
-def _refusal(provider: ModelProvider, status: int, text: str, headers: Mapping[str, str], hint: str) -> ChatError:
-    try:
-        body = json.loads(text)
-    except ValueError:
-        body = text
-    message = _message(body)
-    if status == 429 and "insufficient_quota" not in text:
-        return RateLimited(provider.label, retry_after(headers))
+def _refusal(provider: ModelProvider, response: Response, hint: str) -> ChatError:
+    status, message = response.status_code, response.text[:500]
+    with suppress(ValueError):
+        message = _message(response.json())
+    if status == 429 and "insufficient_quota" not in response.text:
+        return RateLimited(provider.label, retry_after(response.headers))
     if status >= 500:
         return ChatUnavailable(provider.label, f"{status} {message}")
     advice = {401: f"is {provider.key} right?", 403: f"is {provider.key} right?", 404: hint}
@@ -74,11 +74,8 @@ def _message(body: Any) -> str:
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that a service says to wait, if it does."""
     told = headers.get("retry-after", "").strip()
-    try:
+    with suppress(ValueError):
         return max(float(told), 0.0)
-    except ValueError:
-        pass
-    try:
+    with suppress(TypeError, ValueError):
         return max(parsedate_to_datetime(told).timestamp() - time.time(), 0.0)
-    except (TypeError, ValueError):
-        return None
+    return None

@@ -70,12 +70,11 @@ class WhisperTranscriber:
     def __init__(self, model: str = "base.en", **options: Any) -> None:
         """Use the Whisper model of that name or directory."""
         try:
-            from faster_whisper import (  # pyright: ignore[reportMissingImports] # noqa: PLC0415 - an extra
-                WhisperModel,  # pyright: ignore[reportUnknownVariableType] - as above
-            )
+            import faster_whisper  # pyright: ignore[reportMissingImports] # noqa: PLC0415 - an extra
         except ImportError:
             raise MissingExtra("free speech", "voice") from None
-        self._model: Any = WhisperModel(model, **options)
+        library: Any = faster_whisper
+        self._model: Any = library.WhisperModel(model, **options)
 
     def transcribe(self, utterance: bytes) -> str:
         """Return what was most likely said, or nothing."""
