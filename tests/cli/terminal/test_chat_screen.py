@@ -85,7 +85,7 @@ async def test_questions_of_tools_are_asked_one_after_the_other() -> None:
         return Answer("accept")
 
     alone = ChatScreen(str).alone(ask)
-    tasks = [asyncio.create_task(alone(Question(message, {}))) for message in ("first", "second")]
+    tasks = [asyncio.ensure_future(alone(Question(message, {}))) for message in ("first", "second")]
     for _ in range(5):
         await asyncio.sleep(0)
     assert waiting == ["first"]

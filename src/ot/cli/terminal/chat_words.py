@@ -45,4 +45,6 @@ class ChatWords:
         if self._column and not self._in_code and self._column + cell_len(before + part) > self._width:
             before, self._column = "\n", 0
         self._column += cell_len(before + part)
+        if self._column > self._width:  # the terminal has broken it
+            self._column %= self._width
         return before + part
