@@ -4,7 +4,6 @@ Examples:
     >>> from typing import Annotated, Literal
     >>> from mcp_core import Consent, ToolArguments
     >>> class RemoveArguments(ToolArguments):
-    ...     name: str
     ...     consent: Annotated[Literal["REMOVE_DOCUMENT"], Consent()]
     >>> RemoveArguments.consent_word()
     'REMOVE_DOCUMENT'

@@ -6,7 +6,6 @@ Examples:
     ...     a: int
     ...     b: int = 1
     >>> def add(args: AddArguments) -> Result[int]:
-    ...     '''Add two numbers.'''
     ...     return Result.ok(args.a + args.b)
     >>> program_function(add)(a=2)
     3
@@ -63,14 +62,16 @@ def _value(outcome: Any) -> Any:
 def _signed(function: Callable[..., Any], model: type[ToolArguments]) -> Callable[..., Any]:
     # Without what stands in Annotated: a reader of a signature wants to know the types alone.
     types = get_type_hints(model)
-    parameters = [_parameter(name, field, types[name]) for name, field in model.model_fields.items()]
+    parameters = [
+        inspect.Parameter(
+            field.alias or name, inspect.Parameter.KEYWORD_ONLY, default=_default(field), annotation=types[name]
+        )
+        for name, field in model.model_fields.items()
+    ]
     function.__signature__ = inspect.Signature(parameters, return_annotation=returned_type(function))  # pyright: ignore[reportFunctionMemberAccess] - what inspect looks for
     return function
 
 
-def _parameter(name: str, field: FieldInfo, annotation: Any) -> inspect.Parameter:
-    given = field.get_default(call_default_factory=True)
-    default = inspect.Parameter.empty if field.is_required() else json_value(given)
-    return inspect.Parameter(
-        field.alias or name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-    )
+def _default(field: FieldInfo) -> Any:
+    required = field.is_required()
+    return inspect.Parameter.empty if required else json_value(field.get_default(call_default_factory=True))

@@ -39,10 +39,11 @@ def _published(part: Any, *, closed: bool) -> Any:
         return [_published(item, closed=closed) for item in cast("list[Any]", part)]
     if not isinstance(part, dict):
         return part
-    items = [
-        item for item in cast("dict[str, Any]", part).items() if item[0] not in LEFT_OUT or isinstance(item[1], dict)
-    ]
-    kept = {key: value if key in DATA else _published(value, closed=closed) for key, value in items}
+    kept: dict[str, Any] = {
+        key: value if key in DATA else _published(value, closed=closed)
+        for key, value in cast("dict[str, Any]", part).items()
+        if key not in LEFT_OUT or isinstance(value, dict)
+    }
     closes = closed and kept.get("type") == "object" and "properties" in kept
     return kept | ({"additionalProperties": False} if closes else {})
 

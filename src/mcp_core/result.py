@@ -17,15 +17,13 @@ from typing import Any, cast
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 
+@dataclass(eq=False)
 class ToolFailure(Exception):
     """A failure as an exception, for callers who want the value or nothing."""
 
-    def __init__(self, error: str, error_type: str, instruction: str | None = None) -> None:
-        """Carry what the failed result says."""
-        super().__init__(error, error_type, instruction)
-        self.error = error
-        self.error_type = error_type
-        self.instruction = instruction
+    error: str
+    error_type: str
+    instruction: str | None = None
 
     def __str__(self) -> str:
         return f"{self.error_type}: {self.error}" + (f" ({self.instruction})" if self.instruction else "")

@@ -1,24 +1,14 @@
 """ToolArguments: the strict base of argument models, and the collection of the tools that use them.
 
 Examples:
-    >>> import asyncio
     >>> from typing import Literal
-    >>> from pydantic import Field
-    >>> from mcp_core import Result, ToolArguments
+    >>> from mcp_core import ToolArguments
     >>> class CountArguments(ToolArguments):
-    ...     of: Literal["words", "lines"] = Field(description="What to count")
-    ...     text: str = ""
-    >>> @ToolArguments.declare
-    ... def count(args: CountArguments) -> Result[int]:
-    ...     '''Count.'''
-    ...     return Result.ok(len(args.text.split()))
+    ...     of: Literal["words", "lines"]
     >>> print(CountArguments.to_schema_markdown())
     ## Arguments
     <BLANKLINE>
-    - `of` (`"words" | "lines"`, required): What to count
-    - `text` (`str`, optional, default `''`)
-    >>> list(asyncio.run(ToolArguments.get_declared_tools()))
-    ['count']
+    - `of` (`"words" | "lines"`, required)
 """
 
 from __future__ import annotations
@@ -27,8 +17,8 @@ import inspect
 import logging
 import threading
 import types
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any, ClassVar, Literal, Union, cast, get_args, get_origin
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, field_validator
 from pydantic.fields import FieldInfo
@@ -148,22 +138,17 @@ def _line(name: str, field: FieldInfo) -> str:
     return f"- `{name}` (`{_type_text(field.annotation)}`, {need})" + (f": {what}" if what else "")
 
 
-def _type_text(annotation: object) -> str:
+def _type_text(annotation: Any) -> str:
     """Return a type as its author would write it, a Literal as its values."""
-    if annotation is None or annotation is type(None):
-        return "None"
     origin, parts = get_origin(annotation), get_args(annotation)
-    if origin is Literal:
-        return _either(f'"{value}"' if isinstance(value, str) else repr(value) for value in parts)
     if origin is Annotated:
         return _type_text(parts[0])
+    if origin is Literal:
+        return " | ".join(f'"{value}"' if isinstance(value, str) else repr(value) for value in parts)
     if origin in (Union, types.UnionType):
-        return _either(_type_text(part) for part in parts)
+        return " | ".join(dict.fromkeys(map(_type_text, parts)))
     if origin is not None:
-        named = cast("object", getattr(origin, "__name__", origin))
-        return f"{named}[{', '.join('...' if part is ... else _type_text(part) for part in parts)}]"
-    return str(getattr(annotation, "__name__", annotation))
-
-
-def _either(texts: Iterator[str]) -> str:
-    return " | ".join(dict.fromkeys(texts))
+        return f"{origin.__name__}[{', '.join(map(_type_text, parts))}]"
+    if annotation is ...:
+        return "..."
+    return "None" if annotation is types.NoneType else getattr(annotation, "__name__", str(annotation))

@@ -37,10 +37,7 @@ class ExtMcpToolDecorator:
     def tool(
         self, *, description: str, name: str | None = None, prefix: str | None = None, **options: Any
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Return a decorator that registers a function and gives it back with its calls logged.
-
-        *prefix* replaces the server's for this tool, empty means none; *options* go to the server as they are.
-        """
+        """Return a decorator that registers a function, under its own *prefix* if any, and logs its calls."""
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
             final = self.final_name(name or function.__name__, prefix)
@@ -57,21 +54,15 @@ class ExtMcpToolDecorator:
 
 
 def _logged(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    if inspect.iscoroutinefunction(function):
-
-        @wraps(function)
-        async def call_later(*args: Any, **kwargs: Any) -> Any:
-            with _log_around(name, TRACE):
-                return await function(*args, **kwargs)
-
-        return call_later
+    if not inspect.iscoroutinefunction(function):
+        return _log_around(name, logging.DEBUG)(function)
 
     @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with _log_around(name, logging.DEBUG):
-            return function(*args, **kwargs)
+    async def call_later(*args: Any, **kwargs: Any) -> Any:
+        with _log_around(name, TRACE):
+            return await function(*args, **kwargs)
 
-    return call
+    return call_later
 
 
 @contextmanager

@@ -1,8 +1,4 @@
-"""TypedTools: typed tools on a FastMCP server, with everything that their models and results say.
-
-A client sees a tool's own fields as its arguments, the schema of its result, and hints of what it changes. Every
-answer is a `Result`, as JSON text and as structured content, and ``is_error`` says whether it is a failure.
-"""
+"""TypedTools: typed tools on a FastMCP server, with everything that their models and results say."""
 
 from __future__ import annotations
 
@@ -61,7 +57,9 @@ class TypedTools:
         self._server = server
         self._modules: dict[str, str] = {}
 
-    def register(self, *functions: Callable[..., Any], prefix: str | None = None, brief: bool = False) -> None:
+    def register(
+        self, *functions: Callable[..., Any], prefix: str | None = None, brief: bool = False, **options: Any
+    ) -> None:
         """Register each function under its own name, after *prefix*, or that of ``MCP_TOOL_PREFIX``.
 
         Descriptions repeat the arguments, for clients that show a model no schema; *brief* ones do not.
@@ -69,7 +67,7 @@ class TypedTools:
         decorator = ExtMcpToolDecorator(self, prefix=prefix)
         for function in functions:
             description = ToolArguments.build_tool_description(function, arguments=not brief)
-            decorator.tool(name=function.__name__, description=description)(function)
+            decorator.tool(description=description, **options)(function)
 
     def tool(
         self, *, name: str, description: str, **options: Any

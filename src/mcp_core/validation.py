@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import to_json, to_jsonable_python
 
 from mcp_core.result import Result
 
@@ -34,7 +33,10 @@ class UnfitValue(ValueError):
 def validated[M: BaseModel](model: type[M], arguments: object) -> Result[M]:
     """Return *arguments* as an instance of *model*, or the failure ``invalid_arguments``; it does not raise."""
     try:
-        return Result.ok(model.model_validate_json(_as_json(arguments), strict=True, extra="forbid"))
+        given = as_json_has_it({} if arguments is None else arguments)
+        if not isinstance(given, dict) or not all(isinstance(name, str) for name in cast("dict[Any, Any]", given)):
+            raise UnfitValue(f"must be an object with names, not {type(arguments).__name__}")
+        return Result.ok(model.model_validate_json(to_json(given), strict=True, extra="forbid"))
     except UnfitValue as error:
         problem = f"{_name(error.where)}: {error}"
     except ValidationError as error:
@@ -44,25 +46,8 @@ def validated[M: BaseModel](model: type[M], arguments: object) -> Result[M]:
     return Result.failure(problem, "invalid_arguments", instruction=advice)
 
 
-def _as_json(arguments: object) -> str:
-    given: object = dict[str, Any]() if arguments is None else arguments
-    if not isinstance(given, Mapping):
-        raise UnfitValue(f"must be an object, not {type(given).__name__}")
-    return "{" + ",".join(_member(name, value) for name, value in cast("Mapping[Any, Any]", given).items()) + "}"
-
-
-def _member(name: Any, value: Any) -> str:
-    if not isinstance(name, str):
-        raise UnfitValue("every name must be a text")
-    try:
-        # Bytes are the text that they are in UTF-8: so they are read again, at any depth.
-        return f"{json.dumps(name)}:{to_json(as_json_has_it(value, (name,)), bytes_mode='utf8').decode()}"
-    except PydanticSerializationError as error:
-        raise UnfitValue(f"is not JSON: {error}", (name,)) from None
-
-
 def as_json_has_it(value: Any, where: Place = ()) -> Any:
-    """Return *value* with whole numbers as integers, for 2.0 is one in JSON; refuse what no file or reply can hold."""
+    """Return *value* as JSON types, 2.0 as the integer that it is there; refuse what has no such form."""
     if len(where) > MAX_DEPTH:
         raise UnfitValue(f"is nested more than {MAX_DEPTH} deep", where[:1])
     if isinstance(value, str):
@@ -71,11 +56,17 @@ def as_json_has_it(value: Any, where: Place = ()) -> Any:
         if not math.isfinite(value):
             raise UnfitValue("Input should be a finite number", where)
         return int(value) if value.is_integer() and abs(value) < EXACT else value
-    elif isinstance(value, dict):
-        pairs = cast("dict[Any, Any]", value).items()
+    elif isinstance(value, Mapping):
+        pairs = cast("Mapping[Any, Any]", value).items()
         return {as_json_has_it(key, where): as_json_has_it(item, (*where, str(key))) for key, item in pairs}
     elif isinstance(value, list | tuple):
         return [as_json_has_it(item, (*where, place)) for place, item in enumerate(cast("list[Any]", value))]
+    elif value is not None and not isinstance(value, int):
+        try:
+            # Bytes are the text that they are in UTF-8: so they are read again, at any depth.
+            return to_jsonable_python(value, bytes_mode="utf8")
+        except ValueError as error:
+            raise UnfitValue(f"is not JSON: {error}", where) from None
     return value
 
 

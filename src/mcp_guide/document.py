@@ -94,15 +94,11 @@ def _heading(text: str) -> str:
     return _line(found[1]) if found else ""
 
 
-class GuideError(ToolFailure):
-    """Something that the caller can be told: what, of which kind, and what to do."""
-
-
 def answer[T](work: Callable[[], T]) -> Result[T]:
     """Return what *work* returns, or its failure, as a result."""
     try:
         return Result.ok(work())
-    except GuideError as error:
+    except ToolFailure as error:
         return Result.failure(error.error, error.error_type, instruction=error.instruction)
     except OSError as error:
         # Its text alone: the paths of a machine are none of an agent's business.

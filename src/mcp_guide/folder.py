@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcp_guide.document import MAX_BYTES, Document, GuideError, Source, read_document
+from mcp_core import ToolFailure
+from mcp_guide.document import MAX_BYTES, Document, Source, read_document
 
 MAX_DOCUMENTS = 1000
 MAX_SKIPPED = 100
@@ -63,22 +64,18 @@ class Folder:
             return f"{files[names].name} has the same name"
         return "there are too many" if len(files) >= MAX_DOCUMENTS else ""
 
-    def get(self, category: str, name: str) -> Document | None:
-        """Return a document, or nothing when there is none."""
-        file = self.listed()[0].get(_checked(category, name))
-        return self.read(category, name, file) if file else None
-
-    def read(self, category: str, name: str, file: Path) -> Document:
+    def read(self, key: Key, file: Path) -> Document:
         """Return the document that *file* is, if it is text and not too large."""
         with os.fdopen(os.open(file, _READ), "rb") as opened:
             data = opened.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
-            raise _too_large(category, name)
+            raise _too_large(*key)
         try:
-            return read_document(category, name, self.source, data.decode("utf-8-sig"))
+            return read_document(*key, self.source, data.decode("utf-8-sig"))
         except UnicodeDecodeError:
-            what = f"{category}/{name} is not UTF-8"
-            raise GuideError(what, "not_text", "Tell the user to convert the file.") from None
+            raise ToolFailure(
+                f"{'/'.join(key)} is not UTF-8", "not_text", "Tell the user to convert the file."
+            ) from None
 
     def put(self, category: str, name: str, content: str, *, replace: bool) -> bool:
         """Write a document, whole or not at all, and return whether it is new."""
@@ -86,7 +83,7 @@ class Folder:
             raise _too_large(category, name)
         file = self._writable(category, name)
         if not file.exists() and len(self.listed()[0]) >= MAX_DOCUMENTS:
-            raise GuideError("the guide is full", "limit", f"It holds {MAX_DOCUMENTS} documents.")
+            raise ToolFailure("the guide is full", "limit", f"It holds {MAX_DOCUMENTS} documents.")
         file.parent.mkdir(parents=True, exist_ok=True)
         if not self._is_inside(file):
             raise _refused("its directory leads elsewhere")
@@ -104,9 +101,10 @@ class Folder:
         return True
 
     def _writable(self, category: str, name: str) -> Path:
+        require_names(category, name)
         files = self.listed()[0]
         places = {key[0]: file.parent for key, file in files.items()}
-        file = files.get(_checked(category, name)) or places.get(category, self.root / category) / f"{name}.md"
+        file = files.get((category, name)) or places.get(category, self.root / category) / f"{name}.md"
         if CODE.intersection(part.casefold() for part in Path(os.path.realpath(self.root)).parts):
             raise _refused(f"nothing is written below {' or '.join(sorted(CODE))}")
         if not self._is_inside(file):
@@ -132,11 +130,11 @@ def _name_of(written: str) -> str:
     return name if _NAME.fullmatch(name) else ""
 
 
-def _checked(category: str, name: str) -> Key:
-    for part in (category, name):
-        if not _NAME.fullmatch(part):
-            raise GuideError(f"invalid name {part[:80]!r}", "invalid_name", f"Use {NAMES}.")
-    return category, name
+def require_names(*names: str) -> None:
+    """Return when each of *names* can be that of a document or a category."""
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise ToolFailure(f"invalid name {name[:80]!r}", "invalid_name", f"Use {NAMES}.")
 
 
 def _write(file: Path, data: bytes, *, replace: bool) -> bool:
@@ -154,14 +152,14 @@ def _write(file: Path, data: bytes, *, replace: bool) -> bool:
         return new
     except FileExistsError:
         advice = "Ask the user whether it is to be replaced; then pass replace=true."
-        raise GuideError(f"{file.parent.name}/{file.stem} exists", "exists", advice) from None
+        raise ToolFailure(f"{file.parent.name}/{file.stem} exists", "exists", advice) from None
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _too_large(category: str, name: str) -> GuideError:
-    return GuideError(f"{category}/{name} has more than {MAX_BYTES:,} bytes", "too_large", "Split it into several.")
+def _too_large(category: str, name: str) -> ToolFailure:
+    return ToolFailure(f"{category}/{name} has more than {MAX_BYTES:,} bytes", "too_large", "Split it into several.")
 
 
-def _refused(why: str) -> GuideError:
-    return GuideError(f"the document may not be written: {why}", "refused", "Tell the user; do not try another way.")
+def _refused(why: str) -> ToolFailure:
+    return ToolFailure(f"the document may not be written: {why}", "refused", "Tell the user; do not try another way.")

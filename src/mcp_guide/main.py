@@ -9,9 +9,8 @@ import os
 import sys
 
 from mcp_core.tool_decorator import PREFIX
-from mcp_guide.store import GuideEnvironment
 
-LOG_LEVEL = "MCP_GUIDE_LOG"
+LOG_LEVEL, EXAMPLES = "MCP_GUIDE_LOG", "MCP_INCLUDE_EXAMPLE_TOOLS"
 
 
 def _configure_environment() -> None:
@@ -22,19 +21,15 @@ def _configure_environment() -> None:
 def _configure_logs() -> None:
     """Log to standard error: standard output belongs to the protocol."""
     level = logging.getLevelNamesMapping().get(os.environ.get(LOG_LEVEL, "").upper(), logging.WARNING)
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for name in ("mcp_core", "mcp_guide"):
-        logger = logging.getLogger(name)
-        logger.handlers[:] = [handler]
-        logger.setLevel(level)
-        logger.propagate = False
+        logging.getLogger(name).setLevel(level)
 
 
 async def _serve() -> None:
     from mcp_guide.server import build_server  # noqa: PLC0415 - the prefix must be set before a server exists
 
-    server = await build_server(GuideEnvironment.read())
+    server = await build_server(include_examples=os.environ.get(EXAMPLES) == "true")
     await server.run_async(transport="stdio", show_banner=False)
 
 

@@ -51,18 +51,13 @@ def _count(project: Path) -> Counter[str]:
 
 def _branch(project: Path) -> str:
     """Return the branch that is checked out, as git's own file says: git itself would run what a project configures."""
+    git = project / ".git"
     try:
-        head = _git_directory(project) / "HEAD"
-        text = head.read_bytes()[:300].decode(errors="replace") if head.is_file() else ""
+        if git.is_file():  # a worktree, whose own directory is elsewhere
+            with git.open(encoding="utf-8", errors="replace") as file:
+                git = project / file.read(4096).removeprefix("gitdir:").strip().replace("\0", "")
+        head = git / "HEAD"
+        found = _BRANCH.fullmatch(head.read_bytes()[:300].decode(errors="replace") if head.is_file() else "")
     except OSError:
         return ""
-    found = _BRANCH.fullmatch(text)
     return found[1] if found else ""
-
-
-def _git_directory(project: Path) -> Path:
-    git = project / ".git"
-    if git.is_file():
-        with git.open(encoding="utf-8", errors="replace") as file:
-            return project / file.read(4096).removeprefix("gitdir:").strip().replace("\0", "")
-    return git

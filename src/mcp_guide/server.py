@@ -17,38 +17,33 @@ from fastmcp import FastMCP
 from fastmcp.exceptions import ResourceError
 from fastmcp.resources import Resource
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
-from fastmcp.server.providers import Provider
 from mcp_types import ResourceListChangedNotification
 from pydantic import AnyUrl
 
-from mcp_core import ExtMcpToolDecorator, ToolArguments
+from mcp_core import ToolArguments
 from mcp_core.typed_tools import TypedTools
 from mcp_guide import tools
 from mcp_guide.document import DocumentInfo, answer
 from mcp_guide.folder import Key
-from mcp_guide.store import GuideEnvironment, Store
+from mcp_guide.store import Store
 
 INSTRUCTIONS = "Documents that say how to work in this project. Before a task, get those that fit, or search them."
 MAX_TITLES, MAX_TITLE = 40, 80
 
 
-async def build_server(environment: GuideEnvironment) -> FastMCP:
+async def build_server(*, include_examples: bool = False) -> FastMCP:
     """Return a server with every tool of the guide that is declared and not yet registered elsewhere."""
-    tools.import_tools(include_examples=environment.include_examples)
+    tools.import_tools(include_examples=include_examples)
     return server_with(await ToolArguments.get_declared_tools(tools.__name__))
 
 
 def server_with(declared: Mapping[str, Callable[..., Any]]) -> FastMCP:
     """Return a server that offers the *declared* tools and the documents."""
     server = FastMCP("guide", _instructions(), version=version("onetool-run"), mask_error_details=True)
-    decorator = ExtMcpToolDecorator(TypedTools(server))
-    for name, function in declared.items():
-        # Without the schemas of results: they would make the definitions half as long again.
-        described = ToolArguments.build_tool_description(function)
-        decorator.tool(name=name, description=described, output_schema=None)(function)
+    # Without the schemas of results: they would make the definitions half as long again.
+    TypedTools(server).register(*declared.values(), output_schema=None)
     server.resource("guide://{category}/{name}", mime_type="text/markdown", description="One document")(_text_of)
-    server.add_provider(DocumentResources())
-    server.add_middleware(ChangesTold())
+    server.add_middleware(DocumentResources())
     return server
 
 
@@ -75,10 +70,14 @@ def _text_of(category: str, name: str) -> str:
     return found.unwrap()["text"]
 
 
-class DocumentResources(Provider):
-    """Lists the documents that there are at the moment; they are read by their template."""
+class DocumentResources(Middleware):
+    """Lists the documents that there are, and tells a client whose call finds that some have come or gone since."""
 
-    async def _list_resources(self) -> Sequence[Resource]:
+    def __init__(self) -> None:
+        self._listed: list[Key] | None = None
+
+    async def on_list_resources(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        self._listed = await anyio.to_thread.run_sync(_keys)
         return [
             Resource(
                 uri=AnyUrl(f"guide://{info['category']}/{info['name']}"),
@@ -90,24 +89,10 @@ class DocumentResources(Provider):
             for info in await anyio.to_thread.run_sync(_known)
         ]
 
-    async def _get_resource(self, uri: str, version: object = None) -> None:
-        return None
-
-
-class ChangesTold(Middleware):
-    """Tells a client whose call finds that documents have come or gone since they were listed."""
-
-    def __init__(self) -> None:
-        self._listed: list[Key] | None = None
-
-    async def on_list_resources(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        self._listed = await anyio.to_thread.run_sync(_keys)
-        return await call_next(context)
-
     async def on_call_tool(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         result = await call_next(context)
-        now = await anyio.to_thread.run_sync(_keys) if self._listed is not None else None
-        if now != self._listed and context.fastmcp_context is not None:
-            self._listed = now
-            await context.fastmcp_context.send_notification(ResourceListChangedNotification())
+        if self._listed is not None and context.fastmcp_context is not None:
+            before, self._listed = self._listed, await anyio.to_thread.run_sync(_keys)
+            if self._listed != before:
+                await context.fastmcp_context.send_notification(ResourceListChangedNotification())
         return result

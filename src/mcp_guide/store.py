@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypedDict
 
-from mcp_guide.document import Document, DocumentInfo, GuideError, compose, info_of
-from mcp_guide.folder import Folder, Key
+from mcp_core import ToolFailure
+from mcp_guide.document import Document, DocumentInfo, compose, info_of
+from mcp_guide.folder import Folder, Key, require_names
 from mcp_guide.project_facts import facts_of
 from mcp_guide.renderer import MARKS, render_template
 from ot.introspect.search_index import Field, Rule, SearchIndex
 from ot.introspect.search_words import words_of
 
 FOLDER = ".guide"
-PROJECT, USER, EXAMPLES = "MCP_GUIDE_PROJECT", "MCP_GUIDE_USER_DIR", "MCP_INCLUDE_EXAMPLE_TOOLS"
+PROJECT, USER = "MCP_GUIDE_PROJECT", "MCP_GUIDE_USER_DIR"
 HOST_DIRECTORY = "OT_CWD"
 """Where OneTool works, if not in the working directory of its process; as its pack the guide works there, too."""
 
@@ -30,29 +31,6 @@ MAX_SEARCHED = 2_000_000
 """So many characters of all texts are searched, of each its first ones."""
 MAX_LINES = 3
 MAX_LINE = 200
-
-
-@dataclass(frozen=True, slots=True)
-class GuideEnvironment:
-    """The project's directory, the user's directory of documents, and whether example tools are offered."""
-
-    project: Path
-    user: Path
-    include_examples: bool = False
-
-    @classmethod
-    def read(cls, variables: Mapping[str, str] = os.environ) -> Self:
-        """Return what *variables* say; without them the working directory and ``~/.guide``."""
-        return cls(
-            _path(variables.get(PROJECT) or variables.get(HOST_DIRECTORY) or "."),
-            _path(variables.get(USER) or f"~/{FOLDER}"),
-            variables.get(EXAMPLES) == "true",
-        )
-
-
-def _path(text: str) -> Path:
-    # Unlike Path.expanduser it does not raise where there is no home.
-    return Path(os.path.expanduser(text)).absolute()  # noqa: PTH111 - as above
 
 
 class Listing(TypedDict):
@@ -79,19 +57,19 @@ class Store:
     user: Folder
 
     @classmethod
-    def of(cls, environment: GuideEnvironment) -> Self:
-        """Return the store that the environment names."""
-        own = Folder(environment.project / FOLDER, "project", within=environment.project)
-        return cls(own, Folder(environment.user, "user"))
+    def of(cls, project: Path, user: Path) -> Self:
+        """Return the store of a project's directory, and of a user's directory of documents."""
+        return cls(Folder(project / FOLDER, "project", within=project), Folder(user, "user"))
 
     @classmethod
-    def here(cls) -> Self:
-        """Return the store that the environment of the process names at the moment."""
-        return cls.of(GuideEnvironment.read())
+    def here(cls, variables: Mapping[str, str] = os.environ) -> Self:
+        """Return the store that *variables* name, without them that of the working directory and ``~/.guide``."""
+        project = variables.get(PROJECT) or variables.get(HOST_DIRECTORY) or "."
+        return cls.of(_path(project), _path(variables.get(USER) or f"~/{FOLDER}"))
 
     def keys(self) -> list[Key]:
         """Return category and name of every document, in order."""
-        return sorted({**self.user.listed()[0], **self.project.listed()[0]})
+        return list(self._files())
 
     def documents(self, category: str | None = None) -> Listing:
         """Return what is known of all documents, or of those of a category."""
@@ -100,15 +78,17 @@ class Store:
 
     def get(self, name: str, category: str | None = None) -> Document:
         """Return a document; without a *category* the only one of that name."""
-        categories = [key[0] for key in self.keys() if key[1] == name] if category is None else [category]
-        if len(categories) > 1:
-            raise GuideError(f"{name!r} is in {', '.join(categories)}", "ambiguous", "Pass the category, too.")
-        chosen = categories[0] if categories else None
-        found = None if chosen is None else self.project.get(chosen, name) or self.user.get(chosen, name)
+        require_names(name, name if category is None else category)
+        files = self._files(category)
+        found = [key for key in files if key[1] == name]
+        if len(found) > 1:
+            places = ", ".join(key[0] for key in found)
+            raise ToolFailure(f"{name!r} is in {places}", "ambiguous", "Pass the category, too.")
         if not found:
-            names = [key[1] if category else "/".join(key) for key in self._keys_of(category)]
+            names = [key[1] if category else "/".join(key) for key in files]
             raise _missing(f"there is no document {name!r}" + (f" in {category}" if category else ""), names)
-        return found
+        folder, file = files[found[0]]
+        return folder.read(found[0], file)
 
     def render(self, name: str, category: str | None, values: Mapping[str, Any]) -> Document:
         """Return a document with the project's facts and *values* filled in, if it is a template that can be."""
@@ -146,33 +126,36 @@ class Store:
             raise _missing(f"the project has no document {name!r} in {category}", names)
         return "removed"
 
-    def _keys_of(self, category: str | None) -> list[Key]:
-        keys = self.keys()
-        chosen = [key for key in keys if category in (None, key[0])]
+    def _files(self, category: str | None = None) -> dict[Key, tuple[Folder, Path]]:
+        """Return where the documents are, or those of a category, in order."""
+        folders = (self.user, self.project)
+        files = {key: (folder, file) for folder in folders for key, file in folder.listed()[0].items()}
+        chosen = {key: files[key] for key in sorted(files) if category in (None, key[0])}
         if category is not None and not chosen:
-            raise _missing(f"there is no category {category[:80]!r}", [key[0] for key in keys])
+            raise _missing(f"there is no category {category[:80]!r}", [key[0] for key in files])
         return chosen
 
     def _read_all(self, category: str | None) -> tuple[list[Document], list[str]]:
         """Return the documents that can be read, and what was skipped: one bad file must not hide the others."""
-        self._keys_of(category)
-        found: dict[Key, Document] = {}
-        skipped: list[str] = []
-        for folder in (self.user, self.project):
-            files, left_out = folder.listed()
-            skipped += left_out
-            for key in files if category is None else [key for key in files if key[0] == category]:
-                try:
-                    found[key] = folder.read(*key, files[key])
-                except GuideError as error:
-                    skipped.append(f"{folder.source}: {error.error}")
-        return [found[key] for key in sorted(found)], skipped
+        found: list[Document] = []
+        skipped = [*self.user.listed()[1], *self.project.listed()[1]]
+        for key, (folder, file) in self._files(category).items():
+            try:
+                found.append(folder.read(key, file))
+            except ToolFailure as error:
+                skipped.append(f"{folder.source}: {error.error}")
+        return found, skipped
 
 
-def _missing(error: str, names: Iterable[str]) -> GuideError:
+def _path(text: str) -> Path:
+    # Unlike Path.expanduser it does not raise where there is no home.
+    return Path(os.path.expanduser(text)).absolute()  # noqa: PTH111 - as above
+
+
+def _missing(error: str, names: Iterable[str]) -> ToolFailure:
     known = sorted(set(names))
     shown = ", ".join(known[:20]) + (f" and {len(known) - 20} more" if len(known) > 20 else "")
-    return GuideError(error, "not_found", f"There are: {shown}." if known else "There are none yet.")
+    return ToolFailure(error, "not_found", f"There are: {shown}." if known else "There are none yet.")
 
 
 def _fields(document: Document, most: int) -> tuple[Field, ...]:

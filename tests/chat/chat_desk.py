@@ -81,7 +81,7 @@ class Watched(ChatWatcher):
 
     def __init__(self) -> None:
         self.words = ""
-        self.forgotten: list[int] = []
+        self.forgotten: list[tuple[int, int]] = []
         self.calls: list[ToolCall] = []
         self.answers: dict[str, ToolAnswer] = {}
         self.seconds: dict[str, float] = {}
@@ -92,8 +92,8 @@ class Watched(ChatWatcher):
         self.words += text
         self.first_words.set()
 
-    def forgot(self, questions: int, context_tokens: int) -> None:
-        self.forgotten.append(questions)
+    def forgot(self, questions: int, answers: int) -> None:
+        self.forgotten.append((questions, answers))
 
     def calling(self, call: ToolCall) -> None:
         self.calls.append(call)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,19 @@ async def test_a_page_of_a_stored_result_is_not_stored_again(tmp_path: Path) -> 
         page = await tools.execute("ot_result", {"handle": handle, "limit": 100})
     assert not page.is_error and "x" * 90 in page.text
     assert "stored because it is large" not in page.text
+
+
+async def test_a_model_is_told_of_pages_under_the_name_that_it_can_call(tmp_path: Path) -> None:
+    log = 'def log() -> list:\n    """Return much."""\n    return ["ot.result(handle=\'x\') " * 10] * 100\n'
+    async with running_app(tmp_path, {"bed": log}, {"output": {"max_inline_size": 2000}}) as app:
+        alone = open_tools(app, app.picture.registry, ("bed",), "")
+        told = json.loads((await alone.execute("bed_log", {})).text)
+        beside_run = json.loads((await tools_of(app, "bed", "ot", run="Run it").execute("bed_log", {})).text)
+        again = await alone.execute("ot_result", {"handle": told["handle"], "limit": 1})
+    assert told["query"].startswith(f"ot_result(handle='{told['handle']}'")
+    assert beside_run["query"].startswith("ot.result(handle='")
+    assert "ot.result(handle='x')" in told["preview"], "data stays as it is"
+    assert not again.is_error
 
 
 async def test_a_pack_denied_by_the_policy_is_denied_to_models_too(tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ async def test_a_question_that_is_refused_leaves_the_history(provider: str, tmp_
         assert (await desk.talk.ask("shorter")).text == "ok"
         sent = desk.wire.requests[-1]["messages"]
         assert [message["content"] for message in sent if message["role"] == "user"] == ["hi", "shorter"]
-        desk.talk.clear()
+        desk.talk.begin()
         await desk.talk.ask("anew")
         assert len(desk.wire.requests[-1]["messages"]) == 1
 
@@ -194,9 +194,10 @@ async def test_what_a_tool_said_is_cut_when_the_service_refuses_it(provider: str
         with pytest.raises(ChatRefused):
             await desk.talk.ask("go")
         assert (await desk.talk.ask("and now?")).text == "ok"
+    assert desk.seen.forgotten == [(0, 1)]
     (whole,), (cut,) = (results(provider, request) for request in desk.wire.requests[1:])
     assert len(whole["content"]) >= 25_000 and len(cut["content"]) < 3000
-    assert cut["content"].endswith("[cut: the service refused the whole text]")
+    assert cut["content"].endswith("[cut here: the whole text is too long for this conversation]")
 
 
 async def test_words_that_came_before_the_user_stopped_them_stay(provider: str, tmp_path: Path) -> None:
@@ -222,14 +223,36 @@ async def test_words_that_came_before_the_user_stopped_them_stay(provider: str, 
 async def test_the_oldest_questions_are_forgotten_before_the_context_is_full(provider: str, tmp_path: Path) -> None:
     wanted = calls(provider, ("lamp_switch", {"room": "hall"}))
     script = [text(provider, "one"), wanted, text(provider, "two"), text(provider, "three")]
-    async with talking(tmp_path, provider, *script, context_tokens=18) as desk:
+    async with talking(tmp_path, provider, *script, context_tokens=1200) as desk:
         for question in ("first", "second", "third"):
-            desk.talk._used_tokens = 0  # pyright: ignore[reportPrivateUsage] - the script's answers all use 15
-            await desk.talk.ask(question)
+            await desk.talk.ask(question + " long" * 200)
         assert desk.seen.forgotten == []
-        await desk.talk.ask("fourth")
+        await desk.talk.ask("fourth" + " long" * 200)
         if provider != "ollama":
             require_valid(desk.talk.history)
-    sent = [one["content"] for one in desk.wire.requests[-1]["messages"] if isinstance(one["content"], str)]
-    assert sent[0] == "third" and sent[-1] == "fourth" and "first" not in sent
-    assert desk.seen.forgotten == [2]
+    sent = [one["content"][:6] for one in desk.wire.requests[-1]["messages"] if isinstance(one["content"], str)]
+    assert sent[0] == "third " and sent[-1] == "fourth" and "first " not in sent
+    assert desk.seen.forgotten == [(2, 0)]
+
+
+async def test_a_long_question_forgets_others_and_then_what_its_own_tools_said_first(
+    provider: str, tmp_path: Path
+) -> None:
+    programs = [
+        calls(provider, ("run", {"command": f"'{letter}' * 12_000"}), first=number)
+        for number, letter in enumerate("abc", 1)
+    ]
+    script = [text(provider, "one"), *programs, text(provider, "done")]
+    async with talking(tmp_path, provider, *script, context_tokens=9000) as desk:
+        await desk.talk.ask("before " + "long " * 1000)
+        await desk.talk.ask("read everything")
+        if provider != "ollama":
+            require_valid(desk.talk.history)
+    assert desk.seen.forgotten == [(1, 0), (0, 1)]
+    lengths = [len(result["content"]) // 1000 for result in results(provider, desk.wire.requests[-1])]
+    assert lengths == [2, 12, 12], "the newest are whole"
+    assert len(results(provider, desk.wire.requests[-2])) == 2
+    sent = desk.wire.requests[-1]["messages"]
+    assert [one["content"] for one in sent if one["role"] == "user" and isinstance(one["content"], str)] == [
+        "read everything"
+    ]

@@ -25,7 +25,7 @@ from chat.wire_server import (
     text_block,
     tool_block,
 )
-from ot.chat.retries import retry_after
+from ot.chat.service_errors import retry_after
 from ot.errors import BadReply, ChatError, ChatRefused, ChatTimeout, ChatUnavailable, RateLimited
 from pace import PATIENCE, within
 

@@ -55,7 +55,7 @@ async def test_half_an_order_is_none(speech: Path) -> None:
     ears = SphinxTranscriber(GRAMMAR)
     _, turn_on = [utterance async for utterance in Utterances().of(wav_chunks(speech))]
     cut = [turn_on[: len(turn_on) * hundredths // 200 * 2] for hundredths in range(30, 101, 5)]
-    heard = [await ears.transcribe(utterance) for utterance in cut]
+    heard = [ears.transcribe(utterance) for utterance in cut]
     assert set(heard) == {"", "turn on the light"}
 
 
@@ -83,7 +83,7 @@ async def test_silence_and_clicks_are_no_utterances() -> None:
             yield (b"\x00\x40" if number == 100 else b"\x00\x00") * (CHUNK_BYTES // 2)
 
     assert [utterance async for utterance in Utterances().of(quiet())] == []
-    assert await SphinxTranscriber(GRAMMAR).transcribe(b"") == ""
+    assert SphinxTranscriber(GRAMMAR).transcribe(b"") == ""
 
 
 async def test_who_never_pauses_is_cut_off() -> None:
@@ -108,5 +108,11 @@ async def test_a_file_that_is_no_such_wav_file_is_named(tmp_path: Path) -> None:
 
 
 def test_a_grammar_that_cannot_be_used_is_told() -> None:
-    with pytest.raises(ChatError, match="the grammar cannot be used"):
+    with pytest.raises(ChatError, match="the grammar cannot be used: Failed"):
         SphinxTranscriber("public <order> = ( list;")
+
+
+def test_words_that_a_recogniser_does_not_know_are_named() -> None:
+    grammar = "public <order> = list my gizmotrons {tag} | /2/ turn on the <thing>; <thing> = light | Blorp;"
+    with pytest.raises(ChatError, match=r"cannot be used: unknown words: gizmotrons, Blorp \("):
+        SphinxTranscriber(grammar)

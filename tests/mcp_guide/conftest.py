@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_guide.store import PROJECT, USER, GuideEnvironment, Store
+from mcp_guide.store import PROJECT, USER, Store
 
 PYTHON = """\
 ---
@@ -35,7 +35,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 @pytest.fixture
 def store(project: Path) -> Store:
     """The store of the project."""
-    return Store.of(GuideEnvironment.read())
+    return Store.here()
 
 
 def write(file: Path, text: str | bytes) -> Path:

@@ -14,6 +14,7 @@ from mcp import Client
 from guide_process import answer_of
 from mcp_guide.server import server_with
 from mcp_guide.tools.tool_document import get
+from ot.execution.caller import Answer, Caller, Question
 from run_app import error_of, running_app, value_of
 
 pytestmark = pytest.mark.anyio
@@ -90,6 +91,22 @@ async def test_a_program_s_own_word_does_not_replace_the_user_s(project: Path, t
     async with running_app(tmp_path) as app:
         assert "guide.create was not called: it asks first" in error_of(await app.run(command))
     assert not (project / ".guide/how-to/x.md").exists()
+
+
+async def test_nobody_is_asked_about_a_call_whose_word_is_wrong(project: Path, tmp_path: Path) -> None:
+    asked: list[Question] = []
+
+    async def ask(question: Question) -> Answer:
+        asked.append(question)
+        return Answer("decline")
+
+    given = {"category": "how-to", "name": "x", "text": "x"}
+    async with running_app(tmp_path) as app:
+        caller = Caller("somebody", ask=ask)
+        wrong = await app.call("guide", "create", given | {"consent": "yes"}, caller)
+        assert "consent: Input should be 'CREATE_DOCUMENT'" in wrong.text and asked == []
+        await app.call("guide", "create", given | {"consent": "CREATE_DOCUMENT"}, caller)
+    assert [question.tool for question in asked] == ["guide.create"]
 
 
 async def test_help_tells_of_the_guide_s_tools(project: Path, tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ from mcp_core.tool_decorator import PREFIX
 from mcp_guide import main, tools
 from mcp_guide.pack import TOOLS
 from mcp_guide.server import server_with
-from mcp_guide.store import EXAMPLES
 from mcp_wire import WireServer
 
 pytestmark = pytest.mark.anyio
@@ -177,7 +176,7 @@ async def test_the_command_serves_the_guide_over_its_pipes(project: Path, home: 
 
 @pytest.mark.scenario("003-23", "003-20")
 async def test_the_example_and_another_prefix_are_there_when_asked_for(project: Path, home: Path) -> None:
-    async with guide_client(project, home, "modern", **{PREFIX: "house", EXAMPLES: "true"}) as client:
+    async with guide_client(project, home, "modern", **{PREFIX: "house", main.EXAMPLES: "true"}) as client:
         names = sorted(tool.name for tool in (await client.list_tools()).tools)
         assert names == sorted(f"house_{name}" for name in [*NAMES, "greet"])
         _, found = await answer_of(client, "house_greet", {"name": "Ada"})
@@ -209,9 +208,8 @@ def test_importing_tool_modules_declares_their_tools() -> None:
 def test_a_second_server_of_a_process_registers_nothing_twice() -> None:
     code = (
         "import asyncio; from mcp_guide.server import build_server\n"
-        "from mcp_guide.store import GuideEnvironment\n"
         "async def count():\n"
-        "    servers = [await build_server(GuideEnvironment.read()) for _ in range(2)]\n"
+        "    servers = [await build_server() for _ in range(2)]\n"
         "    print([len(await server.list_tools()) for server in servers])\n"
         "asyncio.run(count())"
     )

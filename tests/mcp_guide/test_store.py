@@ -10,9 +10,10 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from mcp_core import ToolFailure
 from mcp_guide import folder
-from mcp_guide.document import MAX_BYTES, GuideError, answer, compose, read_document
-from mcp_guide.store import PROJECT, USER, GuideEnvironment, Store
+from mcp_guide.document import MAX_BYTES, answer, compose, read_document
+from mcp_guide.store import PROJECT, USER, Store
 from pace import PATIENCE
 
 
@@ -59,7 +60,7 @@ def test_what_is_missing_is_told_with_what_there_is(store: Store) -> None:
         ("there is no document 'y' in style", "There are: python.", lambda: store.get("y", "style")),
         ("the project has no document 'commits' in git", "There are none yet.", lambda: store.remove("git", "commits")),
     ]:
-        with pytest.raises(GuideError) as caught:
+        with pytest.raises(ToolFailure) as caught:
             work()
         assert (caught.value.error, caught.value.error_type, caught.value.instruction) == (
             error,
@@ -83,10 +84,10 @@ def test_a_search_finds_by_any_word_of_a_task_and_puts_the_best_first(store: Sto
 def test_a_name_alone_is_enough_when_it_is_the_only_one(store: Store, project: Path) -> None:
     assert store.get("commits")["category"] == "git"
     write(project / ".guide/web/python.md", "x")
-    with pytest.raises(GuideError, match=r"ambiguous: 'python' is in style, web \(Pass the category, too\.\)"):
+    with pytest.raises(ToolFailure, match=r"ambiguous: 'python' is in style, web \(Pass the category, too\.\)"):
         store.get("python")
     with pytest.raises(
-        GuideError, match=r"there is no document 'x' \(There are: git/commits, style/python, web/python"
+        ToolFailure, match=r"there is no document 'x' \(There are: git/commits, style/python, web/python"
     ):
         store.get("x")
 
@@ -144,7 +145,7 @@ def test_a_name_cannot_be_a_path(store: Store, name: str) -> None:
         lambda: create(store, "style", name),
         lambda: store.remove("style", name),
     ):
-        with pytest.raises(GuideError, match="invalid name"):
+        with pytest.raises(ToolFailure, match="invalid name"):
             work()
 
 
@@ -158,10 +159,10 @@ def test_links_are_neither_read_nor_listed_nor_written(store: Store, project: Pa
         "project: style/link.md (a link, or no file)",
     ]
     for category, name in [("style", "link"), ("linked", "secret")]:
-        assert store.project.get(category, name) is None
-        with pytest.raises(GuideError, match="it leads elsewhere"):
+        assert (category, name) not in store.project.listed()[0]
+        with pytest.raises(ToolFailure, match="it leads elsewhere"):
             create(store, category, name, replace=True)
-        with pytest.raises(GuideError, match="it leads elsewhere"):
+        with pytest.raises(ToolFailure, match="it leads elsewhere"):
             store.remove(category, name)
     assert secret.read_text() == "secret"
 
@@ -171,31 +172,31 @@ def test_a_project_s_folder_that_leads_out_of_it_is_no_folder(tmp_path: Path, ho
     project = tmp_path / "project"
     project.mkdir()
     (project / ".guide").symlink_to(tmp_path / "outside")
-    store = Store.of(GuideEnvironment(project, home / ".guide"))
+    store = Store.of(project, home / ".guide")
     assert store.keys() == []
-    assert store.project.get("style", "secret") is None
-    with pytest.raises(GuideError, match="it leads elsewhere"):
+    assert ("style", "secret") not in store.project.listed()[0]
+    with pytest.raises(ToolFailure, match="it leads elsewhere"):
         create(store, "style", "new")
 
 
 def test_the_user_s_folder_may_be_a_link_as_those_who_keep_it_elsewhere_have_it(tmp_path: Path) -> None:
     write(tmp_path / "dotfiles/style/mine.md", "mine")
     (tmp_path / "guide").symlink_to(tmp_path / "dotfiles")
-    store = Store.of(GuideEnvironment(tmp_path / "project", tmp_path / "guide"))
+    store = Store.of(tmp_path / "project", tmp_path / "guide")
     assert store.get("mine", "style")["text"] == "mine"
 
 
 @pytest.mark.parametrize("folder", [".git", ".onetool", ".GIT"])
 def test_nothing_is_written_where_it_may_come_to_run(tmp_path: Path, folder: str) -> None:
-    store = Store.of(GuideEnvironment(tmp_path / folder / "inner", tmp_path / "user"))
-    with pytest.raises(GuideError, match="nothing is written below"):
+    store = Store.of(tmp_path / folder / "inner", tmp_path / "user")
+    with pytest.raises(ToolFailure, match="nothing is written below"):
         create(store, "style", "x")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_pipe_in_a_document_s_place_does_not_hang(store: Store, project: Path) -> None:
     os.mkfifo(project / ".guide/style/pipe.md")
-    assert store.project.get("style", "pipe") is None
+    assert ("style", "pipe") not in store.project.listed()[0]
 
 
 def test_a_document_is_written_as_it_is_read(store: Store, project: Path) -> None:
@@ -218,7 +219,7 @@ def test_a_document_is_written_as_it_is_read(store: Store, project: Path) -> Non
 
 def test_a_document_is_replaced_only_when_that_is_said(store: Store) -> None:
     assert create(store, "style", "new", "one") is True
-    with pytest.raises(GuideError, match="style/new exists"):
+    with pytest.raises(ToolFailure, match="style/new exists"):
         create(store, "style", "new", "two")
     assert create(store, "style", "new", "three", replace=True) is False
     assert store.get("new", "style")["text"] == "three"
@@ -246,13 +247,13 @@ def test_of_many_who_create_a_document_one_succeeds_and_nothing_is_left_over(sto
 
 
 def test_sizes_are_bounded(store: Store, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(GuideError, match=r"style/big has more than 262,144 bytes"):
+    with pytest.raises(ToolFailure, match=r"style/big has more than 262,144 bytes"):
         create(store, "style", "big", "ä" * (MAX_BYTES // 2 + 1))
     write(project / ".guide/style/huge.md", b"x" * (MAX_BYTES + 1))
     write(project / ".guide/style/binary.md", b"\xff\xfe")
-    with pytest.raises(GuideError, match="has more than"):
+    with pytest.raises(ToolFailure, match="has more than"):
         store.get("huge", "style")
-    with pytest.raises(GuideError, match="style/binary is not UTF-8"):
+    with pytest.raises(ToolFailure, match="style/binary is not UTF-8"):
         store.get("binary", "style")
     listing = store.documents("style")
     assert [d["name"] for d in listing["documents"]] == ["python"]
@@ -261,7 +262,7 @@ def test_sizes_are_bounded(store: Store, project: Path, monkeypatch: pytest.Monk
         "project: style/huge has more than 262,144 bytes",
     ]
     monkeypatch.setattr(folder, "MAX_DOCUMENTS", 3)
-    with pytest.raises(GuideError, match="the guide is full"):
+    with pytest.raises(ToolFailure, match="the guide is full"):
         create(store, "style", "fourth")
     assert not create(store, "style", "python", replace=True)
 
@@ -292,12 +293,10 @@ def test_a_document_without_front_matter_stays_as_it_is() -> None:
 
 def test_the_environment_names_both_directories(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert GuideEnvironment.read({}) == GuideEnvironment(tmp_path, home / ".guide", include_examples=False)
-    given = GuideEnvironment.read({PROJECT: "/p", USER: "~/mine", "MCP_INCLUDE_EXAMPLE_TOOLS": "true"})
-    assert given == GuideEnvironment(Path("/p"), home / "mine", include_examples=True)
-    assert GuideEnvironment.read({"OT_CWD": "/o"}).project == Path("/o")
-    assert GuideEnvironment.read({"OT_CWD": "/o", PROJECT: "/p"}).project == Path("/p")
-    assert not GuideEnvironment.read({"MCP_INCLUDE_EXAMPLE_TOOLS": "1"}).include_examples
+    assert Store.here({}) == Store.of(tmp_path, home / ".guide")
+    assert Store.here({PROJECT: "/p", USER: "~/mine"}) == Store.of(Path("/p"), home / "mine")
+    assert Store.here({"OT_CWD": "/o"}).project == Store.of(Path("/o"), home).project
+    assert Store.here({"OT_CWD": "/o", PROJECT: "/p"}).project == Store.of(Path("/p"), home).project
 
 
 def test_an_unreachable_directory_is_a_result_without_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,5 +304,5 @@ def test_an_unreachable_directory_is_a_result_without_paths(tmp_path: Path, monk
         raise PermissionError(13, "Permission denied", str(tmp_path))
 
     monkeypatch.setattr(os, "scandir", refuse)
-    result = answer(Store.of(GuideEnvironment(tmp_path, tmp_path / "user")).keys)
+    result = answer(Store.of(tmp_path, tmp_path / "user").keys)
     assert (result.error, result.error_type) == ("the documents cannot be reached: Permission denied", "io_error")

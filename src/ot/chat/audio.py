@@ -7,8 +7,7 @@ import math
 import wave
 from array import array
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,47 +22,27 @@ MAX_CHUNKS = 1000
 """What waits of the microphone while nobody listens; the oldest is dropped."""
 
 
-async def wav_chunks(file: Path) -> AsyncIterator[bytes]:
-    """Yield the samples of a WAV file in short chunks.
-
-    Raises:
-        ChatError: It is no WAV file, or not of 16,000 samples a second, one channel and 16 bits.
-    """
-    with _opened_wav(file) as opened:
-        while chunk := opened.readframes(CHUNK_BYTES // 2):
-            yield chunk
-            await asyncio.sleep(0)
-
-
-def require_wav(file: Path) -> None:
-    """Return when ``wav_chunks`` can read *file*.
-
-    Raises:
-        ChatError: As ``wav_chunks``.
-    """
-    with _opened_wav(file):
-        pass
-
-
-@contextmanager
-def _opened_wav(file: Path) -> Generator[wave.Wave_read]:
+def wav_chunks(file: Path) -> AsyncIterator[bytes]:
+    """Return the samples of a WAV file in short chunks; ChatError for one of another kind, or none at all."""
     try:
         with wave.open(str(file), "rb") as opened:
             found = opened.getframerate(), opened.getnchannels(), opened.getsampwidth()
-            if found != (RATE, 1, 2):
-                raise ChatError(f"{file} must have {RATE} samples a second, one channel and 16 bits; sox converts it")
-            yield opened
+            samples = opened.readframes(opened.getnframes())
     except (OSError, EOFError, wave.Error) as error:
         raise ChatError(f"{file} cannot be read as a WAV file: {error}") from None
+    if found != (RATE, 1, 2):
+        raise ChatError(f"{file} must have {RATE} samples a second, one channel and 16 bits; sox converts it")
+    return _in_chunks(samples)
+
+
+async def _in_chunks(samples: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(samples), CHUNK_BYTES):
+        yield samples[start : start + CHUNK_BYTES]
+        await asyncio.sleep(0)
 
 
 async def microphone_chunks() -> AsyncIterator[bytes]:
-    """Yield what the microphone hears, in short chunks.
-
-    Raises:
-        MissingExtra: The library is not installed.
-        ChatError: There is no microphone.
-    """
+    """Yield what the microphone hears, in short chunks; ChatError where there is none."""
     try:
         import sounddevice  # pyright: ignore[reportMissingImports] # noqa: PLC0415 - an extra
     except (ImportError, OSError):  # the latter: the system's PortAudio is missing

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ot.chat.anthropic_client import AnthropicClient
 from ot.chat.chat_client import ChatClient
-from ot.chat.chat_tools import ChatApp, ChatTools
+from ot.chat.chat_tools import PAGE_TOOL, ChatApp, ChatTools
 from ot.chat.ollama_client import OllamaClient
 from ot.chat.openai_client import OpenAIClient
 from ot.config.model_providers import MODEL_PROVIDERS, ProviderName
@@ -16,8 +16,6 @@ from ot.errors import ChatError
 from ot.execution.caller import AskUser
 from ot.registry.tool_definitions import ToolDefinitions
 from ot.registry.tool_registry import ToolRegistry
-
-PAGE_TOOL = "ot.result"
 
 
 def chosen_chat(chat: Chat, provider: ProviderName | None, model: str) -> Chat:
@@ -32,11 +30,7 @@ def chosen_chat(chat: Chat, provider: ProviderName | None, model: str) -> Chat:
 
 
 def key_for(chat: Chat, secrets: Secrets) -> str:
-    """Return the key of the provider that *chat* names, or nothing where it needs none.
-
-    Raises:
-        ChatError: It is missing.
-    """
+    """Return the key of the provider that *chat* names, or nothing where it needs none; ChatError if it is missing."""
     provider = MODEL_PROVIDERS[chat.provider]
     key = secrets.get(provider.key) or ""
     if not key and provider.needs_key:
@@ -48,11 +42,7 @@ def key_for(chat: Chat, secrets: Secrets) -> str:
 
 
 def open_client(chat: Chat, secrets: Secrets) -> ChatClient:
-    """Return the client of the provider that *chat* names.
-
-    Raises:
-        ChatError: Its key, its library or the model's name is missing.
-    """
+    """Return the client of the provider that *chat* names; ChatError if its key, library or model is missing."""
     key, provider = key_for(chat, secrets), MODEL_PROVIDERS[chat.provider]
     if not (chat.model or provider.model):
         raise ChatError(f"{provider.label} has many models: name one with --model, or as chat.model")
@@ -64,14 +54,8 @@ def open_client(chat: Chat, secrets: Secrets) -> ChatClient:
 def open_tools(
     app: ChatApp, registry: ToolRegistry, packs: Sequence[str], run: str, ask: AskUser | None = None
 ) -> ChatTools:
-    """Return the tools of *packs* and the one that pages large results, or the one tool ``run`` without any.
-
-    Questions of tools go to *ask*.
-
-    Raises:
-        UnknownPack: One of them does not exist.
-        ChatError: One of them cannot be used: the model would do without it and not say so.
-    """
+    """Return the tools of *packs* and the one that pages large results, or the one tool ``run`` without any."""
+    # Without a pack that is broken a model would do what it can, and not say so.
     for pack in packs:
         if why := registry.pack(pack).broken:
             raise ChatError(f"the pack {pack} cannot be offered: {why}. Fix it, or leave it out of --packs")

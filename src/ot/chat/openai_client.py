@@ -6,13 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ot.chat.chat_client import Message, Say, ToolCall, Turn, Usage
+from ot.chat.chat_client import Message, Say, ToolCall, Turn, Usage, whole_call
 from ot.chat.chat_tools import ToolAnswer
-from ot.chat.retries import retry_after
-from ot.chat.streamed_calls import whole_call
+from ot.chat.service_errors import streamed
 from ot.config.model_providers import MODEL_PROVIDERS
 from ot.config.models import Chat
-from ot.errors import BadReply, ChatError, ChatRefused, ChatUnavailable, MissingExtra, RateLimited
+from ot.errors import BadReply, MissingExtra
 from ot.registry.tool_definitions import ToolDefinition
 
 CONNECT_SECONDS = 5.0
@@ -24,20 +23,14 @@ class OpenAIClient:
     """Asks a model behind an OpenAI-compatible address; each request is made once."""
 
     def __init__(self, chat: Chat, key: str = "") -> None:
-        """Ask as *chat* says, with *key*; a reply that pauses longer than its ``gap_seconds`` has ended.
-
-        Raises:
-            MissingExtra: The library is not installed.
-        """
+        """Ask as *chat* says, with *key*; a reply that pauses longer than its ``gap_seconds`` has ended."""
         try:
             import openai  # noqa: PLC0415 - costly to import, and an extra
         except ImportError:
             raise MissingExtra("chat with OpenAI-compatible models", "chat") from None
-        provider = MODEL_PROVIDERS[chat.provider]
-        self.model = chat.model or provider.model
-        self._service, self._key_name = provider.label, provider.key
-        self._url = chat.openai_url or provider.url
-        self._errors = openai
+        self._provider = MODEL_PROVIDERS[chat.provider]
+        self.model = chat.model or self._provider.model
+        self._url = chat.openai_url or self._provider.url
         self._system: list[Message] = [{"role": "system", "content": chat.system}] if chat.system else []
         # OpenAI's newer models refuse the older name, which is the one that other servers know.
         longest = "max_completion_tokens" if chat.provider == "openai" else "max_tokens"
@@ -51,49 +44,22 @@ class OpenAIClient:
 
     async def turn(self, history: Sequence[Message], tools: Sequence[ToolDefinition], say: Say) -> Turn:
         """Return the model's whole reply."""
-        import httpx2  # noqa: PLC0415 - comes with the library that was imported at the start
-
-        stream = _CompletionStream(self._service, say)
-        try:
-            await self._read(stream, history, tools)
-            return stream.turn(history)
-        except ChatError:
-            raise
-        except self._errors.APIStatusError as error:
-            raise self._of_status(error) from None
-        except self._errors.APIConnectionError as error:
-            if stream.begun:
-                raise BadReply(self._service, f"it was cut off: {error.__cause__ or error}") from None
-            why = f"no connection to {self._url}: is it running? ({error.__cause__ or error})"
-            raise ChatUnavailable(self._service, why, again=self._url.startswith("https:")) from None
-        except json.JSONDecodeError as error:
-            raise BadReply(self._service, f"an event is not JSON: {error.doc[:100]!r}") from None
-        except (self._errors.OpenAIError, httpx2.HTTPError, httpx2.StreamError, EOFError) as error:
-            raise BadReply(self._service, str(error)[:300] or type(error).__name__) from None
-
-    async def _read(
-        self, stream: _CompletionStream, history: Sequence[Message], tools: Sequence[ToolDefinition]
-    ) -> None:
         asked: dict[str, Any] = {**self._asked, "messages": [*self._system, *history], "stream": True}
         asked |= {"tools": [tool.for_completions() for tool in tools]} if tools else {}
+        reply = _CompletionReply(say)
         # What it returns depends on `stream`, which no type sees in a mapping.
         create: Any = self._client.chat.completions.create
-        chunks = await create(**asked)
-        stream.begun = True
-        try:
+        async with streamed(self._provider, self._url, create(**asked), "is the model's name right?") as chunks:
             async for chunk in chunks:
-                stream.take(chunk)
-        finally:
-            await chunks.close()
+                reply.take(chunk)
+        if not reply.stop:
+            raise BadReply(self._provider.label, "it ended early")
+        return reply.turn({call["id"] for message in history for call in message.get("tool_calls") or ()})
 
     def results(self, answers: Sequence[tuple[ToolCall, ToolAnswer]]) -> list[Message]:
         """Return a message for each answer, under the id of its call."""
         return [
-            {
-                "role": "tool",
-                "tool_call_id": call.id,
-                "content": f"{'error: ' if answer.is_error else ''}{answer.text}",
-            }
+            {"role": "tool", "tool_call_id": call.id, "content": f"{'error: ' if answer.is_error else ''}{answer.text}"}
             for call, answer in answers
         ]
 
@@ -101,37 +67,20 @@ class OpenAIClient:
         """Close the connections."""
         await self._client.close()
 
-    def _of_status(self, error: Any) -> ChatError:
-        status, message = int(error.status_code), str(error.message)[:500]
-        if status == 429 and getattr(error, "code", "") != "insufficient_quota":
-            return RateLimited(self._service, retry_after(error.response.headers))
-        if status >= 500:
-            return ChatUnavailable(self._service, f"{status} {message}")
-        hint = f"is {self._key_name} right?" if status in (401, 403) else "is the model's name right?" * (status == 404)
-        return ChatRefused(self._service, status, message, hint)
 
+class _CompletionReply:
+    """The pieces of one reply, as far as they have come."""
 
-class _CompletionStream:
-    """The pieces of one reply, as far as they have come; nothing of an unfinished one is let out."""
-
-    def __init__(self, service: str, say: Say) -> None:
-        self._service, self._say = service, say
-        self.begun = False
-        self._text, self._stop, self._usage = "", "", Usage()
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._text, self.stop, self._usage = "", "", Usage()
         self._calls: dict[int, dict[str, str]] = {}
 
     def take(self, chunk: Any) -> None:
-        """Take the next chunk; raise BadReply where it is malformed."""
-        try:
-            self._take(chunk)
-        except (AttributeError, TypeError, IndexError) as error:
-            raise BadReply(self._service, f"an event is malformed ({error})") from None
-
-    def _take(self, chunk: Any) -> None:
         if used := getattr(chunk, "usage", None):
             self._usage = Usage(used.prompt_tokens or 0, used.completion_tokens or 0)
         for choice in chunk.choices[:1]:
-            self._stop = choice.finish_reason or self._stop
+            self.stop = choice.finish_reason or self.stop
             if words := choice.delta.content:
                 self._text += words
                 self._say(words)
@@ -146,20 +95,16 @@ class _CompletionStream:
         call["name"] = call["name"] or piece.function.name or ""
         call["written"] += piece.function.arguments or ""
 
-    def turn(self, history: Sequence[Message]) -> Turn:
-        """Return the whole reply; raise BadReply if it has not come to its end."""
-        if not self._stop:
-            raise BadReply(self._service, "it ended early")
-        used = {call["id"] for message in history for call in message.get("tool_calls") or ()}
+    def turn(self, used: set[str]) -> Turn:
+        """Return the whole reply, every call under an id that is not *used* yet."""
         last = max(self._calls, default=-1)
-        cut = self._stop == "length"
         calls = [
-            whole_call(call["id"], call["name"], call["written"], used, cut=cut and index == last)
+            whole_call(call["id"], call["name"], call["written"], used, cut=self.stop == "length" and index == last)
             for index, call in sorted(self._calls.items())
         ]
         message: dict[str, Any] = {"role": "assistant", "content": self._text}
         message |= {"tool_calls": [_sent_back(call) for call in calls]} if calls else {}
-        return Turn(self._text, tuple(calls), self._usage, self._stop, message if self._text or calls else None)
+        return Turn(self._text, tuple(calls), self._usage, self.stop, message if self._text or calls else None)
 
 
 def _sent_back(call: ToolCall) -> dict[str, Any]:

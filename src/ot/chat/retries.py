@@ -6,9 +6,8 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 
 from ot.errors import ChatUnavailable, RateLimited
 from ot.processes.backoff import Backoff
@@ -26,11 +25,7 @@ class Retries:
     longest_seconds: float = 30.0
 
     async def run[T](self, attempt: Callable[[], Awaitable[T]], deadline: float) -> T:
-        """Return what *attempt* returns, trying again while the service is unreachable and the time lasts.
-
-        Raises:
-            ChatUnavailable: It stayed away, or the next attempt would come after *deadline*.
-        """
+        """Return what *attempt* returns, trying again while the service is unreachable and *deadline* is far enough."""
         limited = failed = 0
         backoff = Backoff(first=self.pause_seconds, longest=self.longest_seconds, free=0)
         while True:
@@ -48,16 +43,3 @@ class Retries:
                     raise
                 logger.info("%s; tried again in %.1f s", error, pause)
             await asyncio.sleep(pause)
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a service says to wait, if it does."""
-    told = headers.get("retry-after", "").strip()
-    try:
-        return max(float(told), 0.0)
-    except ValueError:
-        pass
-    try:
-        return max(parsedate_to_datetime(told).timestamp() - time.time(), 0.0)
-    except (TypeError, ValueError):
-        return None

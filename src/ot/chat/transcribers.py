@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from array import array
+import re
 from collections.abc import AsyncIterable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import anyio
 import anyio.to_thread
 
 from ot.chat.audio import RATE, Utterances
@@ -22,43 +21,20 @@ BEAMS = {"beam": 1e-80, "wbeam": 1e-60, "pbeam": 1e-80}
 
 
 class Transcriber(Protocol):
-    """Turns speech into text."""
+    """Turns the samples of one utterance after the other into text, or nothing; it is called on another thread."""
 
-    async def transcribe(self, utterance: bytes) -> str:
-        """Return what is said in these samples (see ``ot.chat.audio.RATE``), or nothing."""
-        ...
+    def transcribe(self, utterance: bytes) -> str: ...
 
 
-class _OneAtATime:
-    """Transcribes on another thread, one utterance after the other."""
-
-    def __init__(self) -> None:
-        self._one_at_a_time = anyio.Lock()
-
-    async def transcribe(self, utterance: bytes) -> str:
-        """Return what was most likely said, or nothing."""
-        async with self._one_at_a_time:
-            return await anyio.to_thread.run_sync(self._transcribe, utterance)
-
-    def _transcribe(self, utterance: bytes) -> str:
-        raise NotImplementedError
-
-
-class SphinxTranscriber(_OneAtATime):
+class SphinxTranscriber:
     """Recognises the sentences of a JSGF grammar; its English model comes with the library."""
 
     def __init__(self, grammar: str) -> None:
-        """Recognise what *grammar* allows, such as ``public <order> = list my tools | turn on the light;``.
-
-        Raises:
-            MissingExtra: The library is not installed.
-            ChatError: The grammar cannot be used.
-        """
+        """Recognise what *grammar* allows, such as ``public <order> = list my tools | turn on the light;``."""
         try:
             import pocketsphinx  # noqa: PLC0415 - an extra
         except ImportError:
             raise MissingExtra("speech without a network", "voice-offline") from None
-        super().__init__()
         head = "" if grammar.lstrip().startswith("#JSGF") else "#JSGF V1.0;\ngrammar orders;\n"
         library: Any = pocketsphinx  # without types
         self._decoder: Any = library.Decoder(samprate=RATE, lm=None, loglevel="FATAL", **BEAMS)
@@ -66,9 +42,12 @@ class SphinxTranscriber(_OneAtATime):
             self._decoder.add_jsgf_string("orders", head + grammar)
             self._decoder.activate_search("orders")
         except (RuntimeError, ValueError, KeyError) as error:
-            raise ChatError(f"the grammar cannot be used: {error}") from None
+            unknown = [word for word in _words(grammar) if self._decoder.lookup_word(word) is None]
+            why = f"unknown words: {', '.join(unknown)} (only small letters are known)" if unknown else error
+            raise ChatError(f"the grammar cannot be used: {why}") from None
 
-    def _transcribe(self, utterance: bytes) -> str:
+    def transcribe(self, utterance: bytes) -> str:
+        """Return the sentence that was most likely said, or nothing."""
         if not utterance:
             return ""
         self._decoder.start_utt()
@@ -79,30 +58,30 @@ class SphinxTranscriber(_OneAtATime):
         return found.hypstr if found and self._decoder.get_fsg("orders").accept(found.hypstr) else ""
 
 
-class WhisperTranscriber(_OneAtATime):
+def _words(grammar: str) -> list[str]:
+    """Return the words that *grammar* has outside of its rules' names, tags and weights."""
+    plain = re.sub(r"#JSGF[^;]*;|grammar [^;]*;|\bpublic\b|<[^>]*>|\{[^}]*\}|/[^/]*/", " ", grammar)
+    return list(dict.fromkeys(re.findall(r"[^\s|()\[\]*+;=\"]+", plain)))
+
+
+class WhisperTranscriber:
     """Recognises free speech; the model is fetched when it is first used."""
 
     def __init__(self, model: str = "base.en", **options: Any) -> None:
-        """Use the Whisper model of that name or directory.
-
-        Raises:
-            MissingExtra: The library is not installed.
-        """
+        """Use the Whisper model of that name or directory."""
         try:
-            from faster_whisper import (  # pyright: ignore[reportMissingImports] # noqa: PLC0415 - an extra
-                WhisperModel,  # pyright: ignore[reportUnknownVariableType] - as above
-            )
+            import faster_whisper  # pyright: ignore[reportMissingImports] # noqa: PLC0415 - an extra
         except ImportError:
             raise MissingExtra("free speech", "voice") from None
-        super().__init__()
-        self._model: Any = WhisperModel(model, **options)
+        library: Any = faster_whisper
+        self._model: Any = library.WhisperModel(model, **options)
 
-    def _transcribe(self, utterance: bytes) -> str:
+    def transcribe(self, utterance: bytes) -> str:
+        """Return what was most likely said, or nothing."""
         import numpy  # pyright: ignore[reportMissingImports] # noqa: PLC0415 - comes with the library
 
         arrays: Any = numpy
-        loud = arrays.array(array("h", utterance), dtype="float32") / 32768.0
-        segments, _ = self._model.transcribe(loud)
+        segments, _ = self._model.transcribe(arrays.frombuffer(utterance, "int16").astype("float32") / 32768.0)
         return " ".join(segment.text.strip() for segment in segments).strip()
 
 
@@ -115,39 +94,29 @@ class Heard:
     error: str = ""
 
 
+@dataclass(frozen=True, slots=True)
 class BackgroundTranscriber:
-    """Listens, understands and asks; a question that fails does not end the listening."""
+    """Asks *conversation* what *transcriber* understands; *on_heard* is given each question with its answer."""
 
-    def __init__(
-        self,
-        transcriber: Transcriber,
-        conversation: Conversation,
-        *,
-        utterances: Utterances | None = None,
-        on_heard: Callable[[Heard], None] | None = None,
-    ) -> None:
-        """Ask *conversation* what *transcriber* understands; *on_heard* is given each question with its answer."""
-        self._transcriber = transcriber
-        self._conversation = conversation
-        self._utterances = utterances or Utterances()
-        self._on_heard = on_heard
+    transcriber: Transcriber
+    conversation: Conversation
+    on_heard: Callable[[Heard], None] = lambda heard: None
 
     async def listen(self, chunks: AsyncIterable[bytes]) -> list[Heard]:
-        """Answer everything that is said in *chunks* until they end."""
+        """Answer everything that is said in *chunks* until they end; a question that fails does not end it."""
         heard: list[Heard] = []
-        async for utterance in self._utterances.of(chunks):
-            if question := (await self._transcriber.transcribe(utterance)).strip():
+        async for utterance in Utterances().of(chunks):
+            if question := (await anyio.to_thread.run_sync(self.transcriber.transcribe, utterance)).strip():
                 heard.append(await self._ask(question))
+                self.on_heard(heard[-1])
         return heard
 
     async def _ask(self, question: str) -> Heard:
         logger.info("heard: %s", question[:200])
         try:
-            found = Heard(question, (await self._conversation.ask(question)).text)
+            found = Heard(question, (await self.conversation.ask(question)).text)
             logger.info("answered: %s", found.answer[:200])
         except ChatError as error:
             found = Heard(question, error=str(error))
             logger.warning("no answer to '%s': %s", question[:200], error)
-        if self._on_heard:
-            self._on_heard(found)
         return found

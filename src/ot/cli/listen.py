@@ -37,14 +37,12 @@ def listen(
 
     The microphone and free speech by Whisper are experimental: no automatic test runs them.
     """
-    from ot.chat.audio import microphone_chunks, require_wav, wav_chunks
+    from ot.chat.audio import microphone_chunks, wav_chunks
     from ot.chat.transcribers import SphinxTranscriber, WhisperTranscriber
     from ot.cli.terminal.chat_room import open_room
 
-    if file:
-        require_wav(file)  # before a key is asked for, and servers are
+    chunks = wav_chunks(file) if file else microphone_chunks()  # a file is read before a key and servers are asked for
     with open_room(provider, model, packs, trust_project=trust_project) as (runner, room):
-        chunks = wav_chunks(file) if file else microphone_chunks()
         heard_by = SphinxTranscriber(f"public <order> = {orders};") if orders else WhisperTranscriber(whisper)
         ok = runner.run(_listen(room, chunks, heard_by, as_json))
     raise typer.Exit(OK if ok else FAILURE)

@@ -73,6 +73,8 @@ class SchemaCheck:
             # A typed tool of a pack holds its arguments to its own model, and says so in that model's words.
             if tool.input_schema is None:
                 require_fit(tool, arguments)
+            else:
+                _require_constants(tool, arguments, tool.input_schema)
             return arguments
         if tool.input_schema is None:
             return arguments
@@ -113,6 +115,13 @@ class SchemaCheck:
         if len(self._kept) > MAX_KEPT:
             self._kept.popitem(last=False)
         return built
+
+
+def _require_constants(tool: Tool, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+    """Return when each argument that must be one exact word is that: nobody is asked about a call without it."""
+    for name, rule in schema.get("properties", {}).items():
+        if "const" in rule and arguments.get(name, rule["const"]) != rule["const"]:
+            raise invalid(tool, f"{name}: Input should be {rule['const']!r}")
 
 
 def build_validators(name: str, schema: Mapping[str, Any]) -> Validators | None:

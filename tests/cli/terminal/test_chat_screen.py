@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from ot.chat.chat_client import ToolCall, Usage
@@ -9,6 +11,7 @@ from ot.chat.chat_tools import ToolAnswer
 from ot.chat.conversation import ChatAnswer
 from ot.cli.terminal.chat_screen import ChatScreen
 from ot.execution.caller import Answer, Question
+from pace import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -25,7 +28,7 @@ async def test_nothing_is_printed_onto_a_question_that_waits(capsys: pytest.Capt
 
     async def ask(question: Question) -> Answer:
         screen.called(CALL, DONE, 0.1)
-        screen.said("words")
+        screen.said("words\n")
         assert capsys.readouterr().out == ""
         return Answer("accept")
 
@@ -52,6 +55,53 @@ def test_a_call_is_one_line_with_its_time(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out.splitlines() == [
         '✓ lamp_switch {"room": "hall"} · 0.1 s, 4 characters',
         '✗ lamp_switch {"room": "hall"} · 1.0 s: no such room \U0001f469\u200d\U0001f4bb',
+    ]
+
+
+def test_programs_that_run_at_the_same_time_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = ChatScreen(str)
+    first, second = (ToolCall(id, "run", {"command": id}) for id in ("a", "b"))
+    screen.calling(first)
+    screen.calling(second)
+    screen.called(second, DONE, 0.1)
+    screen.called(first, DONE, 0.2)
+    assert capsys.readouterr().out.splitlines() == [
+        "→ run",
+        "    a",
+        "→ run (2)",
+        "    b",
+        "✓ run (2) · 0.1 s, 4 characters",
+        "✓ run · 0.2 s, 4 characters",
+    ]
+
+
+async def test_questions_of_tools_are_asked_one_after_the_other() -> None:
+    waiting: list[str] = []
+    answered = asyncio.Event()
+
+    async def ask(question: Question) -> Answer:
+        waiting.append(question.message)
+        await answered.wait()
+        return Answer("accept")
+
+    alone = ChatScreen(str).alone(ask)
+    tasks = [asyncio.ensure_future(alone(Question(message, {}))) for message in ("first", "second")]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert waiting == ["first"]
+    answered.set()
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.gather(*tasks)
+    assert waiting == ["first", "second"]
+
+
+def test_what_the_model_forgot_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = ChatScreen(str)
+    screen.forgot(2, 0)
+    screen.forgot(0, 1)
+    assert capsys.readouterr().out.splitlines() == [
+        "the conversation grew too long: the model has forgotten the oldest 2 questions",
+        "the conversation grew too long: the model has forgotten all but the beginning of 1 tool answer",
     ]
 
 

@@ -57,7 +57,7 @@ class ChatCommands:
             self._say(f"{name:<16}{text}")
 
     async def _clear(self, given: str) -> None:
-        self._room.conversation.clear()
+        self._room.conversation.begin()
         self._say("the conversation begins anew")
 
     async def _model(self, given: str) -> None:
@@ -85,7 +85,7 @@ class ChatCommands:
             names = ", ".join(one.stem for one in kept[-10:]) or "none yet"
             raise ChatError(f"there is no such conversation; kept are: {names}")
         text = read_regular(file, MAX_BYTES, follow=False).data.decode(errors="replace")
-        self._room.conversation.history[:] = history_in(text, self._room.provider)
+        self._room.conversation.begin(history_in(text, self._room.provider))
         self._say(f"{file.stem} goes on: {len(self._room.conversation.history)} messages")
 
     def _file(self, name: str) -> Path:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from ot.chat.chat_client import ToolCall, Usage
 from ot.chat.chat_tools import RUN, ToolAnswer
 from ot.chat.conversation import ChatAnswer, ChatWatcher
-from ot.cli.terminal import Screen
+from ot.cli.terminal import Screen, counted
+from ot.cli.terminal.chat_words import ChatWords
 from ot.execution.caller import Answer, AskUser, Question
 
 if TYPE_CHECKING:
@@ -29,9 +32,11 @@ class ChatScreen(ChatWatcher):
         """Take secrets out of everything with *redact*."""
         self._redact = redact
         self._screen = Screen()
+        self._words = ChatWords(get_terminal_size().columns)
         self._in_line = False
         self._begun = 0.0
-        self._running: list[str] = []
+        self._running: dict[str, str] = {}
+        """What the calls under way are called here: those of one tool are numbered."""
         self._spinner: Status | None = None
         self._held: list[Callable[[], None]] | None = None
         """What is shown when the question that somebody reads now is answered."""
@@ -47,7 +52,7 @@ class ChatScreen(ChatWatcher):
 
         def show() -> None:
             self._stop()
-            self._screen.print(text, end="")
+            self._screen.print(self._words.take(text), end="")
             self._in_line = bool(text) and not text.endswith("\n")
 
         self._show(show)
@@ -57,10 +62,11 @@ class ChatScreen(ChatWatcher):
 
         def show() -> None:
             self._stop()
-            self._running.append(call.name)
+            others = sum(label.partition(" ")[0] == call.name for label in self._running.values())
+            self._running[call.id] = f"{call.name} ({others + 1})" if others else call.name
             match call.arguments:
                 case {"command": str(program)} if call.name == RUN:
-                    self._print(f"→ {RUN}", "cyan")
+                    self._print(f"→ {self._running[call.id]}", "cyan")
                     self._screen.program(self._redact(program))
                 case _:
                     pass
@@ -73,9 +79,9 @@ class ChatScreen(ChatWatcher):
 
         def show() -> None:
             self._stop()
-            self._running.remove(call.name)
+            label = self._running.pop(call.id, call.name)
             given = "" if call.name == RUN else f" {json.dumps(call.arguments, ensure_ascii=False)}"
-            name = _one_line(f"{call.name}{self._redact(given)}", MAX_ARGUMENTS)
+            name = _one_line(f"{label}{self._redact(given)}", MAX_ARGUMENTS)
             if answer.is_error:
                 self._print(f"✗ {name} · {seconds:.1f} s: {_one_line(answer.text, MAX_ERROR)}", "red")
             else:
@@ -84,11 +90,11 @@ class ChatScreen(ChatWatcher):
 
         self._show(show)
 
-    def forgot(self, questions: int, context_tokens: int) -> None:
-        """Show that the model no longer knows the beginning."""
-        self.note(
-            f"the conversation came near to {context_tokens:,} tokens: the oldest {questions} questions are forgotten"
-        )
+    def forgot(self, questions: int, answers: int) -> None:
+        """Show what the model no longer knows."""
+        gone = [f"the oldest {counted(questions, 'question')}"] if questions else []
+        gone += [f"all but the beginning of {counted(answers, 'tool answer')}"] if answers else []
+        self.note(f"the conversation grew too long: the model has forgotten {' and '.join(gone)}")
         self._spin()
 
     def end(self, answer: ChatAnswer, total: Usage) -> None:
@@ -108,18 +114,20 @@ class ChatScreen(ChatWatcher):
         self._print(text, "dim")
 
     def alone(self, ask: AskUser) -> AskUser:
-        """Return *ask* with nothing else shown while its question waits."""
+        """Return *ask* with one question at a time, and nothing else shown while it waits."""
+        turn = asyncio.Lock()
 
         async def ask_alone(question: Question) -> Answer:
-            self._stop()
-            self._end_line()
-            self._held = []
-            try:
-                return await ask(question)
-            finally:
-                held, self._held = self._held, None
-                for show in held:
-                    show()
+            async with turn:
+                self._stop()
+                self._end_line()
+                self._held = []
+                try:
+                    return await ask(question)
+                finally:
+                    held, self._held = self._held, None
+                    for show in held:
+                        show()
 
         return ask_alone
 
@@ -135,11 +143,12 @@ class ChatScreen(ChatWatcher):
 
     def _end_line(self) -> None:
         if self._in_line:
-            self._screen.print()
+            self._screen.print(self._words.rest())
             self._in_line = False
+        self._words = ChatWords(get_terminal_size().columns)
 
     def _spin(self) -> None:
-        if not self._in_line and (spinner := self._screen.spinner(", ".join(self._running) or THINKING)):
+        if not self._in_line and (spinner := self._screen.spinner(", ".join(self._running.values()) or THINKING)):
             self._spinner = spinner
             spinner.start()
 

@@ -1,0 +1,81 @@
+"""The errors of every provider's library as errors of ours, before a reply and within it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Awaitable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+from ot.config.model_providers import ModelProvider
+from ot.errors import BadReply, ChatError, ChatRefused, ChatUnavailable, RateLimited
+
+if TYPE_CHECKING:
+    from httpx2 import Response
+
+
+@asynccontextmanager
+async def streamed[T](
+    provider: ModelProvider, url: str, request: Awaitable[AbstractAsyncContextManager[T]], hint: str
+) -> AsyncGenerator[T]:
+    """Yield the reply to *request*, and raise ChatError for all that goes wrong; *hint* is for a missing model."""
+    begun = False
+    try:
+        async with await request as reply:
+            begun = True
+            yield reply
+    except ChatError:
+        raise
+    except Exception as error:  # whatever a library makes of what a service sends
+        raise (_within if begun else _before)(provider, url, error, hint) from error
+
+
+def _before(provider: ModelProvider, url: str, error: Exception, hint: str) -> ChatError:
+    import httpx2  # noqa: PLC0415 - costs more than the rest of this package
+
+    if isinstance(response := getattr(error, "response", None), httpx2.Response):
+        return _refusal(provider, response, hint)
+    if isinstance(error, httpx2.HTTPError) or isinstance(error.__cause__, httpx2.HTTPError):
+        why = f"no connection to {url}: is it running? ({error.__cause__ or error})"
+        # On this machine what is not running will not be in a second.
+        return ChatUnavailable(provider.label, why, again=url.startswith("https:"))
+    return BadReply(provider.label, f"{type(error).__name__}: {error}"[:300])
+
+
+def _within(provider: ModelProvider, url: str, error: Exception, hint: str) -> ChatError:
+    """Return an error that is not tried again: part of the answer has been shown already."""
+    if hasattr(error, "status_code"):
+        return ChatUnavailable(provider.label, _message(getattr(error, "body", "")), again=False)
+    cause, read = error.__cause__ or error, str(getattr(error, "doc", ""))
+    return BadReply(provider.label, f"{type(cause).__name__}: {cause}"[:300] + (f" in {read[:100]!r}" if read else ""))
+
+
+def _refusal(provider: ModelProvider, response: Response, hint: str) -> ChatError:
+    status, message = response.status_code, response.text[:500]
+    with suppress(ValueError):
+        message = _message(response.json())
+    if status == 429 and "insufficient_quota" not in response.text:
+        return RateLimited(provider.label, retry_after(response.headers))
+    if status >= 500:
+        return ChatUnavailable(provider.label, f"{status} {message}")
+    advice = {401: f"is {provider.key} right?", 403: f"is {provider.key} right?", 404: hint}
+    return ChatRefused(provider.label, status, message, advice.get(status, ""))
+
+
+def _message(body: Any) -> str:
+    match body:
+        case {"error": {"message": str(said)}} | {"error": str(said)} | {"message": str(said)}:
+            return said[:500]
+        case _:
+            return str(body)[:500]
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that a service says to wait, if it does."""
+    told = headers.get("retry-after", "").strip()
+    with suppress(ValueError):
+        return max(float(told), 0.0)
+    with suppress(TypeError, ValueError):
+        return max(parsedate_to_datetime(told).timestamp() - time.time(), 0.0)
+    return None
