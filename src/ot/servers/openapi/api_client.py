@@ -17,6 +17,8 @@ from ot.servers.spec import ServerSpec
 from ot.values.parts import has_many_parts
 
 READ_SECONDS = 300.0
+GRACE_SECONDS = 5.0
+"""A call's own limit ends first, and says so in its own words."""
 MAX_REDIRECTS = 5
 MAX_WORDS = 600
 READING = ("GET", "HEAD", "OPTIONS")
@@ -41,7 +43,7 @@ UNKNOWN = "it may have happened all the same: check before you repeat it"
 def api_client(spec: ServerSpec, auth: httpx2.Auth | None = None) -> ApiClient:
     """Return a client for the API at the address of *spec*; what its query holds goes with every request."""
     address = urlsplit(spec.url)
-    read = max(READ_SECONDS, (spec.call_seconds or 0) + 5)
+    read = max(READ_SECONDS, (spec.call_seconds or 0) + GRACE_SECONDS)
     return ApiClient(
         spec.name,
         auth=auth,
