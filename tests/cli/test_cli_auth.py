@@ -38,7 +38,7 @@ def no_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def configured(onetool: OneTool, text: str) -> None:
     onetool.user.mkdir(exist_ok=True)
-    (onetool.user / "onetool.yaml").write_text(f"version: 1\nservers:\n{text}")
+    (onetool.user / "onetool.yaml").write_text(f"policy: {{allow: ['guarded.*']}}\nservers:\n{text}")
 
 
 class AtTerminal:
