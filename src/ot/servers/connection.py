@@ -152,7 +152,7 @@ class ServerConnection(Leased):
             raise
         except ServerUnavailable as error:
             # Its login is the trouble: a person can end that at any moment, so the next call tries at once.
-            self._set("login needed" if isinstance(error, LoginNeeded) else "failed", str(error))
+            self._set("login needed" if isinstance(error, LoginNeeded) else "failed", error.why)
             raise
         except Exception as error:  # noqa: BLE001 - as above
             self._refuse(failure_words(error) or type(error).__name__)
