@@ -52,6 +52,7 @@ from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.runner import Runner
 from ot.runtime.sessions import Sessions
 from ot.runtime.snippets import Snippets
+from ot.servers.auth.login_state import LoginState, login_states
 from ot.servers.backend import McpProxyBackend
 from ot.servers.catalogue import ServerCatalogue
 from ot.servers.definition_pins import DefinitionPins
@@ -242,6 +243,9 @@ def _view(
         used = host.servers.states()
         return {name: used.get(spec.key) or spec.state_unused for name, spec in servers.items()}
 
+    def logins() -> dict[str, LoginState]:
+        return login_states({name: spec.account for name, spec in servers.items()})
+
     return View(
         config=loaded.config,
         cwd=str(paths.cwd),
@@ -251,6 +255,7 @@ def _view(
         engine_health=engine_health,
         workers=host.workers.states,
         servers=server_states,
+        logins=logins,
         expand=snippets.expand,
         reload=parts.reload,
         session=partial(_session, parts.sessions, loaded, store),

@@ -107,6 +107,11 @@ class IssuingServer(AuthorizationServer):
             self.register_endpoint(endpoint)  # pyright: ignore[reportArgumentType] - as authlib's own manual does
         self.register_extension(NamedIssuer)
 
+    @override
+    def generate_token(self, *given: Any, scope: str = "", **more: Any) -> dict[str, Any]:
+        kept = [name for name in (scope or "").split() if name not in self.book.withheld]
+        return super().generate_token(*given, scope=" ".join(kept), **more)
+
     def _seconds(self, client: Any, grant_type: str) -> int:
         return max(1, math.ceil(self.lifetime)) if self.tells_lifetime else 0
 
@@ -180,6 +185,8 @@ class LoopbackAuthorizationServer(LoopbackServer):
         self.issuing = IssuingServer(self.book, self.origin)
         self.outages: dict[str, str] = {}
         """By path, or ``*``: 503, 429, ``hang`` before anything is done, ``mute`` after all is done."""
+        self.received: list[bytes] = []
+        """Every query, header and body that came."""
         self._routes = Starlette(routes=_routes(self.issuing))
         self.resource_secret = new_token()
         self.add_client(RESOURCE_SERVER, secret=self.resource_secret, auth_method="client_secret_basic", grants=())
@@ -197,11 +204,19 @@ class LoopbackAuthorizationServer(LoopbackServer):
         if scope["type"] != "http":
             return
         self.book.counts[scope["path"]] += 1
+        head = b"\n".join([scope["query_string"], *(value for _, value in scope["headers"])])
+        self.received.append(head)
+
+        async def heard() -> Any:
+            message = await receive()
+            self.received.append(message.get("body", b""))
+            return message
+
         outage = self.outages.get(scope["path"]) or self.outages.get("*", "")
         if outage.isdigit():
             return await Response(status_code=int(outage), headers={"retry-after": RETRY_AFTER})(scope, receive, send)
         if outage != "hang":
-            await self._routes(scope, receive, _nowhere if outage == "mute" else send)
+            await self._routes(scope, heard, _nowhere if outage == "mute" else send)
         if outage:
             await _until_gone(receive)
 

@@ -22,3 +22,9 @@ def resource(issuer: LoopbackAuthorizationServer) -> Iterator[LoopbackResourceSe
     """An MCP server that takes the tokens of the authorization server."""
     with LoopbackResourceServer(issuer) as server:
         yield server
+
+
+@pytest.fixture(autouse=True)
+def no_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep records in files, here and in processes that a test starts: no test writes into a developer's keyring."""
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")

@@ -120,6 +120,8 @@ class TokenBook:
     clients: dict[str, RegisteredClient] = field(default_factory=dict[str, RegisteredClient])
     codes: dict[str, IssuedCode] = field(default_factory=dict[str, IssuedCode])
     tokens: list[IssuedToken] = field(default_factory=list[IssuedToken])
+    withheld: set[str] = field(default_factory=set[str])
+    """Scopes that users ask for and do not get."""
     counts: Counter[str] = field(default_factory=Counter[str])
     """``logins``, ``refreshes``, ``alarms``, ``registrations`` and the like, and each path that was asked for."""
 

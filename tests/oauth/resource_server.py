@@ -8,8 +8,10 @@ from collections import Counter
 from typing import Any
 
 from fastmcp import FastMCP
+from fastmcp.exceptions import ToolError
 from fastmcp.server.auth import AccessToken, RemoteAuthProvider, TokenVerifier
 from fastmcp.server.auth.providers.introspection import IntrospectionTokenVerifier
+from fastmcp.server.dependencies import get_http_headers
 from pydantic import AnyHttpUrl
 from starlette.responses import JSONResponse, Response
 
@@ -145,6 +147,16 @@ def _tools(calls: Counter[str], auth: RemoteAuthProvider) -> FastMCP:
         calls["slow"] += 1
         await asyncio.sleep(SLOW_SECONDS)
         return text
+
+    @mcp.tool
+    async def reflect() -> str:
+        """Tell what the request carried, as a careless server might."""
+        return f"your header was {get_http_headers(include_all=True).get('authorization')}"
+
+    @mcp.tool
+    async def fail_with_it() -> str:
+        """Raise with what the request carried."""
+        raise ToolError(f"cannot use {get_http_headers(include_all=True).get('authorization')}")
 
     @mcp.tool
     async def store(text: str) -> str:

@@ -2,6 +2,7 @@
 
 # Pyright brings stubs of an older authlib, which differ from the installed one in these respects.
 # pyright: reportIncompatibleMethodOverride=false, reportGeneralTypeIssues=false, reportCallIssue=false
+# pyright: reportIncompatibleVariableOverride=false
 
 from __future__ import annotations
 

@@ -6,7 +6,10 @@ import asyncio
 import contextvars
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import Any
 
+from ot.errors import LoginNeeded
+from ot.execution.caller import Caller
 from ot.registry.tool_registry import Pack
 from ot.servers.catalogue_files import CatalogueFiles
 from ot.servers.definition_pins import DefinitionPins
@@ -42,18 +45,20 @@ class ServerCatalogue:
                 self._known[key] = found
         self.stale = False
         states = self._pool.states()
-        return [self._pack(spec, str(states.get(key, {}).get("why") or "")) for key, spec in self._specs.items()]
+        return [self._pack(spec, states.get(key, {})) for key, spec in self._specs.items()]
 
-    def _pack(self, spec: ServerSpec, why: str) -> Pack:
+    def _pack(self, spec: ServerSpec, state: Mapping[str, Any]) -> Pack:
+        why, needs_login = str(state.get("why") or ""), state.get("state") == "login needed"
         return proxied_pack(
             spec.identity,
             spec.pack,
             self._known.get(spec.key),
-            spec.problem or why,
+            spec.problem or (str(LoginNeeded(spec.name, why)) if needs_login else why),
             spec.tools,
             timeout=spec.call_seconds,
             shapes=self._shapes,
             pins=self._pins,
+            needs_login=needs_login,
         )
 
     # ---------------------------------------------------------------- finding out
@@ -75,10 +80,13 @@ class ServerCatalogue:
         """Return the servers of which nothing is known."""
         return [spec for key, spec in self._specs.items() if key not in self._known and not spec.problem]
 
-    async def ask_named(self, names: Collection[str]) -> None:
-        """Find out what those servers offer whose packs are among *names* and of which nothing is known."""
+    async def ask_named(self, names: Collection[str], caller: Caller | None = None) -> None:
+        """Find out what those servers offer whose packs are among *names* and of which nothing is known.
+
+        One that wants a login has it asked for at *caller*: what it offers is known only to those who logged in.
+        """
         if named := [spec for spec in self.unknown() if spec.pack in names]:
-            await self._pool.list_all(named, limit=len(named))
+            await self._pool.list_all(named, len(named), caller)
             self.stale = True  # a pack that is unavailable now says why
 
     def ask_others_later(self) -> None:

@@ -308,6 +308,10 @@ class ServerConnection(Leased):
 
     # ---------------------------------------------------------------- small things
 
+    def need_login(self, why: str) -> None:
+        """Take note why a login that its user was asked for did not come to its end."""
+        self._set("login needed", why)
+
     def health(self) -> dict[str, Any]:
         """Return how the server is: state, why, since, tools, noise."""
         tools = len(self.definitions.tools) if self.definitions else None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
 from ot.servers.auth.account import ServerAccount
@@ -24,6 +26,19 @@ class LoginState:
     place: str = ""
     renews: bool = False
 
+    @property
+    def is_needed(self) -> bool:
+        """Whether only a person can help."""
+        return self.state == "login needed"
+
+    @property
+    def until(self) -> str:
+        """How long its token is good, in words; nothing where nobody said."""
+        if self.expires_at is None:
+            return ""
+        at = datetime.fromtimestamp(self.expires_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        return f"token until {at}, " + ("renewed by itself" if self.renews else "then a new login")
+
 
 def login_state(account: ServerAccount, *, keyring: SystemKeyring | None = None) -> LoginState:
     """Return how the login of *account* is; it may block: call it in a thread."""
@@ -38,6 +53,11 @@ def login_state(account: ServerAccount, *, keyring: SystemKeyring | None = None)
             return LoginState("login needed", "nobody has logged in yet")
         return LoginState("logged in", "its first call obtains a token", renews=True)
     return _state_of(record, store.place, needs_person)
+
+
+def login_states(accounts: Mapping[str, ServerAccount | None]) -> dict[str, LoginState]:
+    """Return how the logins are, by server, of those that have one; it may block: call it in a thread."""
+    return {name: login_state(account) for name, account in accounts.items() if account}
 
 
 def _state_of(record: TokenRecord, place: str, needs_person: bool) -> LoginState:

@@ -53,6 +53,10 @@ class LoopbackCallback:
             self._server.close()
             await self._server.wait_closed()
 
+    def expect(self, state: str) -> None:
+        """Take the answer for *state* from now on, also before anybody waits for it."""
+        self._state = state
+
     async def receive(self, state: str) -> CallbackAnswer:
         """Return the answer for *state*; others are refused, and so is a second one.
 
@@ -60,7 +64,7 @@ class LoopbackCallback:
             TimeoutError: None came in time.
         """
         assert self._answer is not None
-        self._state = state
+        self.expect(state)
         return await asyncio.wait_for(asyncio.shield(self._answer), self._seconds)
 
     async def _visited(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
