@@ -26,7 +26,8 @@ type Ask = Callable[[Question], Decision | Mapping[str, Any] | Awaitable[Decisio
 """Answers a question of a run; a plain function is called in a thread.
 
 Consent to call a tool is given by a `Decision`. Where a server asks for data (`kind` is "form"), a mapping that fits
-the question's `schema` is the answer and "deny" declines. Whatever else is returned counts as "deny".
+the question's `schema` is the answer and "deny" declines. Where an address is to be opened (`kind` is "url"), an empty
+mapping says that the person agreed to open the question's `url`. Whatever else is returned counts as "deny".
 """
 
 ALLOWED: Mapping[object, Mapping[str, Any]] = {
@@ -67,7 +68,7 @@ class CallbackQuestion:
 
 
 def _answer(question: Question, answer: object) -> Answer:
-    if question.kind == "form":
+    if question.kind != "consent":
         given = cast("Mapping[str, Any]", answer) if isinstance(answer, Mapping) else None
         return Answer("decline") if given is None else Answer("accept", given)
     content = ALLOWED.get(answer) if isinstance(answer, str) else None

@@ -52,6 +52,7 @@ from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.runner import Runner
 from ot.runtime.sessions import Sessions
 from ot.runtime.snippets import Snippets
+from ot.servers.auth.login_state import LoginState, login_states
 from ot.servers.backend import McpProxyBackend
 from ot.servers.catalogue import ServerCatalogue
 from ot.servers.definition_pins import DefinitionPins
@@ -110,7 +111,9 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     # What a worker or a model's service is given of the environment is a secret in every text that leaves.
     given = [name for spec in workers.values() for name in spec.secrets]
     keys = [provider.key for provider in MODEL_PROVIDERS.values()]
-    loaded = replace(loaded, secrets=loaded.secrets.using([*given, *keys]))
+    # Tokens that were issued before a reload are redacted after it, too.
+    secrets = replace(loaded.secrets.using([*given, *keys]), issued=host.issued)
+    loaded = replace(loaded, secrets=secrets)
     servers = resolve_specs(loaded, parts.paths, trusted=parts.trust_project)
     store = _store(loaded, host.workers.spooled_bytes)
     redact = loaded.secrets.redact
@@ -240,6 +243,9 @@ def _view(
         used = host.servers.states()
         return {name: used.get(spec.key) or spec.state_unused for name, spec in servers.items()}
 
+    def logins() -> dict[str, LoginState]:
+        return login_states({name: spec.account for name, spec in servers.items()})
+
     return View(
         config=loaded.config,
         cwd=str(paths.cwd),
@@ -249,6 +255,7 @@ def _view(
         engine_health=engine_health,
         workers=host.workers.states,
         servers=server_states,
+        logins=logins,
         expand=snippets.expand,
         reload=parts.reload,
         session=partial(_session, parts.sessions, loaded, store),

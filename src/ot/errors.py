@@ -249,6 +249,26 @@ class ServerUnavailable(ToolError):
     unknown: bool = False
 
 
+@error()
+class LoginNeeded(ServerUnavailable):
+    """A proxied server wants its user to log in; nothing is broken, and nothing but a person can help."""
+
+    scope: str = ""
+    """What the login has to ask for in addition."""
+
+    def __str__(self) -> str:
+        more = f" --scope '{self.scope}'" if self.scope else ""
+        return f"login needed: run `onetool auth login {self.server}{more}` ({self.why})"
+
+
+@error(
+    "the authorization server of '{server}' is down: {why}; the login is kept, try again",
+    retry_seconds=" in {retry_seconds:.0f} s",
+)
+class AuthServerDown(ServerUnavailable):
+    """The authorization server of a proxied server does not answer; the login itself may still be good."""
+
+
 @error("{tool} did not answer within {seconds:g} s and was cancelled")
 class ToolTimeout(ToolError):
     """The call took longer than its deadline."""
@@ -350,6 +370,20 @@ class SessionLost(RunError):
 
     name: str
     why: str
+
+
+@error("the login at '{server}' failed: {why}", advice=". {advice}")
+class LoginFailed(OneToolError):
+    """A login at a proxied server did not come to its end; an older login is as it was."""
+
+    server: str
+    why: str
+    advice: str = ""
+
+
+@error()
+class LoginRefused(LoginFailed):
+    """The person or the authorization server said no."""
 
 
 class SessionError(OneToolError):

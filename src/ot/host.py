@@ -9,6 +9,7 @@ import anyio.to_thread
 
 from ot.config.load import Loaded
 from ot.config.paths import Paths
+from ot.config.secrets import IssuedSecrets
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
 from ot.runtime.engines.forked.analysis_packages import AnalysisPackages
@@ -34,6 +35,7 @@ class Host:
         self._paths = paths
         self._engine = engine
         self.renderer = SnippetRenderer()
+        self.issued = IssuedSecrets()
         self.workers = WorkerPool(paths.global_dir, paths.environ)
         self.roots = ClientRoots()
         self.learners: dict[object, Callable[[ServerSpec, ServerDefinitions], None]] = {}

@@ -131,7 +131,7 @@ class Workspace:
         await self._refresh()
         reading = await self.picture.runner.read(command, session=session)
         await self._refresh(reading.names)
-        await self._know_servers(reading.names)
+        await self._know_servers(reading.names, caller)
         if caller.client != CLI and self.definition_chars:
             self.recorder.connected(caller, partial(flat_chars, self.picture.registry), self.definition_chars)
         reply = await self.picture.runner.run(reading, caller, tell=tell, session=session, format=format)
@@ -151,9 +151,9 @@ class Workspace:
     ) -> Reply:
         """Answer one call of a tool, for a model that is given tools and writes no programs."""
         await self._refresh([pack])
-        await self._know_servers([pack])
-        runner = self.picture.runner
-        return await runner.call(pack, name, arguments, caller or self.own_caller, tell=tell)
+        caller = caller or self.own_caller
+        await self._know_servers([pack], caller)
+        return await self.picture.runner.call(pack, name, arguments, caller, tell=tell)
 
     async def definitions_of(self, packs: Sequence[str]) -> ToolDefinitions:
         """Define the tools of *packs* one by one; a server among them is asked what it offers.
@@ -267,9 +267,9 @@ class Workspace:
         """Return what servers offer that is not as its user approved it, by server."""
         return self._catalogue.changed()
 
-    async def _know_servers(self, names: Collection[str]) -> None:
+    async def _know_servers(self, names: Collection[str], caller: Caller | None = None) -> None:
         """Ask the servers among *names* what they offer, if that is not known, and show what was learned."""
-        await self._catalogue.ask_named(names)
+        await self._catalogue.ask_named(names, caller)
         if self._catalogue.stale:
             # With the old stamps: what changed on disk meanwhile is still to be noticed.
             self.picture = replace(self._picture(self.picture.loaded), freshness=self.picture.freshness)

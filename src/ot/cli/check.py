@@ -83,8 +83,8 @@ def _details(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"project: {found['project']}"
     yield f"{found['packs']} packs, {found['tools']} tools; programs run in the {found['engine']} engine"
     yield f"started: {', '.join(row['name'] for row in found['starts'] if row['state'] == 'started') or 'nothing'}"
-    left = [row for row in found["starts"] if row["state"] == "not started"]
-    yield from (f"not started: {row['kind']} {row['name']}: {row['why']}" for row in left)
+    left = [row for row in found["starts"] if row["state"] in ("not started", "login needed")]
+    yield from (f"{row['state']}: {row['kind']} {row['name']}: {row['why']}" for row in left)
     yield f"servers: {len(found['servers'])}"
     yield from (f"  {line}" for line in server_lines(found["servers"]))
     yield "policy: a tool that no pattern names runs when it is read-only, other tools of servers ask"

@@ -72,6 +72,21 @@ COMMANDS = {
             "onetool approve github",
         ),
     ),
+    "Logins": (
+        (
+            "auth login",
+            "auth:login",
+            "Log in at an MCP server that wants OAuth.",
+            "onetool auth login notion",
+        ),
+        (
+            "auth status",
+            "auth:status",
+            "Show the logins at MCP servers, and when they expire.",
+            "onetool auth status",
+        ),
+        ("auth logout", "auth:logout", "Revoke a login, and forget it.", "onetool auth logout notion"),
+    ),
     "Policy and trust": (
         ("allow", "policy:allow", "Let tools run without a question.", "onetool allow 'github.search_*'"),
         ("ask", "policy:ask", "Have a question asked before tools run.", "onetool ask '*.delete_*'"),
@@ -126,6 +141,7 @@ COMMANDS = {
 """By group: the command, its function as ``file:name`` in this folder, one line about it, and an example."""
 
 FAMILIES = {
+    "auth": "Log in at MCP servers that want OAuth, and out again.",
     "new": "Write something new to start from.",
     "config": "Show the configuration's schema, or bring it up to date.",
 }

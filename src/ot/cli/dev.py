@@ -206,7 +206,7 @@ async def _carry_out(app: Workspace, call: DevCall, as_json: bool) -> bool:
 
 
 async def _value(app: Workspace, call: DevCall, redact: Callable[[str], str]) -> Any:
-    from ot.cli.terminal.prompts import TerminalQuestion
+    from ot.cli.terminal.prompts import TerminalQuestion, somebody_is_there
     from ot.execution.call_context import CallContext
     from ot.execution.consent import RunConsent
     from ot.execution.deadline import Deadline
@@ -227,8 +227,9 @@ async def _value(app: Workspace, call: DevCall, redact: Callable[[str], str]) ->
 
     clock = Deadline.after(seconds)
     rest = RunConsent(TerminalQuestion(app.ask_seconds), clock, redact=redact)
+    caller = replace(app.own_caller, ask=rest.ask, opens=somebody_is_there())
     context = CallContext(
-        replace(app.own_caller, ask=rest.ask), "dev", 1, clock.at, told=told, call=call_back, clock=clock,
+        caller, "dev", 1, clock.at, told=told, call=call_back, clock=clock,
         consent=_OfAuthor(call.pack, rest),
     )  # fmt: skip
     return (await executor.call(call.pack, call.name, call.args, call.kwargs, context))[0]

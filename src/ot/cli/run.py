@@ -64,10 +64,11 @@ def _command(code: str | None, file: Path | None) -> str:
 
 async def _run(command: str, trust_project: bool) -> Reply:
     from ot.cli.terminal.own_workspace import own_workspace
-    from ot.cli.terminal.prompts import TerminalQuestion
+    from ot.cli.terminal.prompts import TerminalQuestion, somebody_is_there
     from ot.config.principal import os_user
     from ot.execution.caller import Caller
     from ot.stats.rows import CLI
 
     async with own_workspace(terminal_level="WARNING", trust_project=trust_project) as app:
-        return await app.run(command, Caller(os_user(), client=CLI, ask=TerminalQuestion(app.ask_seconds)))
+        ask = TerminalQuestion(app.ask_seconds)
+        return await app.run(command, Caller(os_user(), client=CLI, ask=ask, opens=somebody_is_there()))

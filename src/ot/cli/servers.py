@@ -12,11 +12,15 @@ from ot.cli.terminal.completion import complete_servers
 from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from ot.config.edit_config import Edited
     from ot.config.load import Loaded
     from ot.config.paths import Paths
     from ot.config.yaml_edit import YamlText
+    from ot.servers.auth.login_state import LoginState
+
+LOGIN_NEEDED = "login needed"
 
 
 def _loaded() -> tuple[Loaded, Paths]:
@@ -34,7 +38,7 @@ Name = Annotated[
 
 
 def servers(as_json: AsJson = False) -> None:
-    """List the MCP servers, and whether each can be started."""
+    """List the MCP servers, whether each can be started, and how their logins are."""
     loaded, paths = _loaded()
     rows = server_rows(loaded, paths)
     echo_either(as_json, rows, server_lines(rows))
@@ -49,11 +53,13 @@ def servers(as_json: AsJson = False) -> None:
 def server_rows(loaded: Loaded, paths: Paths) -> list[dict[str, Any]]:
     """Return what is known of each server without starting it."""
     from ot.config.models import pack_name
+    from ot.servers.auth.login_state import login_states
     from ot.servers.catalogue_files import FOLDER, CatalogueFiles
     from ot.servers.spec import resolve_specs, why_not_startable
 
     specs = resolve_specs(loaded, paths)
     catalogue = CatalogueFiles(paths.global_dir / FOLDER)
+    logins = login_states({name: spec.account for name, spec in specs.items()})
 
     def count(name: str) -> int | None:
         known = catalogue.read(specs[name].identity) if name in specs else None
@@ -69,9 +75,25 @@ def server_rows(loaded: Loaded, paths: Paths) -> list[dict[str, Any]]:
             "enabled": server.enabled,
             "tools": count(name),
             "problem": why_not_startable(specs[name]) if name in specs else "",
+            "login": login_row(logins.get(name)),
         }
         for name, server in loaded.config.servers.items()
     ]
+
+
+def login_row(login: LoginState | None) -> dict[str, Any] | None:
+    """Return how a login is, for JSON; nothing for a server that has none."""
+    if login is None:
+        return None
+    told = {"state": login.state, "why": login.why, "scope": login.scope, "expires_at": login.expires_at}
+    return {**told, "renews": login.renews, "until": login.until}
+
+
+def login_words(server: str, login: Mapping[str, Any]) -> str:
+    """Return how a login is, with the command that makes one where that is needed."""
+    if login["state"] == LOGIN_NEEDED:
+        return f"login needed: onetool auth login {server} ({login['why']})"
+    return ", ".join(filter(None, [login["state"], login["until"]]))
 
 
 def server_lines(rows: list[dict[str, Any]]) -> list[str]:
@@ -80,11 +102,14 @@ def server_lines(rows: list[dict[str, Any]]) -> list[str]:
     lines: list[str] = []
     for line, row in zip(columns(table), rows, strict=True):
         lines += [line, *(f"  {problem}" for problem in row["problem"].split("; ") if problem)]
+        lines += [f"  {login_words(row['name'], row['login'])}"] if row["login"] and row["enabled"] else []
     return lines
 
 
 def _state(row: dict[str, Any]) -> str:
-    return "disabled" if not row["enabled"] else "cannot start" if row["problem"] else "enabled"
+    if not row["enabled"] or row["problem"]:
+        return "cannot start" if row["enabled"] else "disabled"
+    return LOGIN_NEEDED if row["login"] and row["login"]["state"] == LOGIN_NEEDED else "enabled"
 
 
 def _tools(row: dict[str, Any]) -> str:
@@ -123,6 +148,13 @@ def _edit(name: str, done: str, change: Callable[[YamlText], YamlText], as_json:
     said = f"{name} is {done}{already} in" if done != "removed" else f"Removed {name} from"
     told = {done: name, "file": str(edited.file), "changed": edited.changed, "trusted": edited.trusted}
     echo_either(as_json, told, [f"{said} {edited.file}.", *([NOT_TRUSTED] if edited.trusted is False else [])])
+
+
+def put_into_config(paths: Paths, name: str, key: str, value: Any) -> Edited:
+    """Set *key* of the server *name* in the file that it is in."""
+    from ot.config.edit_config import edit_config
+
+    return edit_config(paths, lambda text: text.put(("servers", name, key), value), use_global=_is_global(paths, name))
 
 
 def _is_global(paths: Paths, name: str) -> bool:

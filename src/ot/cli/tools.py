@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ot.cli.exit_codes import BACKEND, NOT_FOUND
+from ot.cli.exit_codes import BACKEND, DENIED, NOT_FOUND
 from ot.cli.terminal import columns, counted, echo, echo_either, echo_json, fail
 from ot.cli.terminal.completion import complete_packs, complete_tools
 from ot.cli.terminal.options import AsJson
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ot.config.paths import Paths
     from ot.registry.tool import Tool
     from ot.registry.tool_registry import Pack
+    from ot.servers.auth.login_state import LoginState
     from ot.workspace import Workspace
 
 CHARACTERS_PER_TOKEN = 4
@@ -42,7 +43,7 @@ def list_(
 
     with workspace_at_rest() as app:
         _warn(app)
-        rows = _tool_rows(app, pack) if pack else [_pack_row(one, app.paths) for one in _packs(app)]
+        rows = _tool_rows(app, pack) if pack else _pack_rows(app)
     if not tokens:
         rows = [{key: value for key, value in row.items() if key != "tokens"} for row in rows]
     echo_either(as_json, rows, _tool_lines(rows) if pack else _pack_lines(rows))
@@ -62,7 +63,21 @@ def _packs(app: Workspace) -> list[Pack]:
     return [packs[name] for name in sorted(packs)]
 
 
-def _pack_row(pack: Pack, paths: Paths) -> dict[str, Any]:
+def _pack_rows(app: Workspace) -> list[dict[str, Any]]:
+    logins = _logins(app)
+    return [_pack_row(one, app.paths, logins.get(one.name)) for one in _packs(app)]
+
+
+def _logins(app: Workspace) -> dict[str, LoginState]:
+    """Return how the logins at servers are, by pack."""
+    from ot.servers.auth.login_state import login_states
+
+    return login_states({spec.pack: spec.account for spec in app.picture.servers.values()})
+
+
+def _pack_row(pack: Pack, paths: Paths, login: LoginState | None) -> dict[str, Any]:
+    from ot.cli.servers import login_row
+
     why = pack.broken
     return {
         "name": pack.name,
@@ -70,6 +85,7 @@ def _pack_row(pack: Pack, paths: Paths) -> dict[str, Any]:
         "tools": None if pack.pending else 0 if why else len(pack.tools),
         "tokens": None if why else sum(map(_tokens, pack.tools.values())),
         "problem": "" if pack.pending else why,
+        "login": login_row(login),
     }
 
 
@@ -95,6 +111,9 @@ def _tool_rows(app: Workspace, name: str) -> list[dict[str, Any]]:
     from ot.introspect.listing import sorted_tools
 
     pack = app.picture.registry.pack(name)
+    if pack.pending and (login := _logins(app).get(name)) and login.is_needed:
+        server = pack.origin.partition(":")[2]
+        fail(f"what '{name}' offers is not known before a login: onetool auth login {server}", DENIED)
     if pack.pending:
         fail(f"what '{name}' offers is not known yet: onetool show {name} starts its server and asks", BACKEND)
     if pack.broken:
@@ -106,11 +125,15 @@ def _tool_rows(app: Workspace, name: str) -> list[dict[str, Any]]:
 
 
 def _pack_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
+    from ot.cli.servers import login_words
+
     table = [(row["name"], row["from"], _count(row["tools"]), *_token_cell(row)) for row in rows]
     for line, row in zip(columns(table), rows, strict=True):
         yield line
         if row["problem"]:
             yield f"  {row['problem']}"
+        if row["login"]:
+            yield f"  {login_words(row['from'].removeprefix('server '), row['login'])}"
 
 
 def _tool_lines(rows: list[dict[str, Any]]) -> list[str]:

@@ -14,6 +14,7 @@ from pydantic import (
     AfterValidator,
     AliasChoices,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
@@ -329,6 +330,76 @@ class Workers(Settings):
     )
 
 
+class OAuthSettings(Settings):
+    """How tokens for a server are obtained; ``auth: oauth`` alone means a login with the defaults."""
+
+    grant: Literal["none", "authorization_code", "client_credentials"] = Field(
+        default="authorization_code",
+        description="authorization_code: a person logs in with onetool auth login; client_credentials: no person is "
+        "needed; none: no tokens",
+    )
+    scopes: Texts = Field(
+        default=(), description="What the login asks for; empty means what the server asks for", examples=[["read"]]
+    )
+    client_id: str = Field(
+        default="",
+        description="The client that you registered with the vendor; empty registers one at the login, if the "
+        "authorization server allows it; ${NAME} inserts a secret",
+    )
+    client_secret: str = Field(default="", repr=False, description="Its secret, if it has one: write ${NAME}")
+    private_key: str = Field(
+        default="",
+        repr=False,
+        description="The PEM key that signs in place of a client_secret, with client_credentials: write ${NAME}",
+    )
+    signing_algorithm: str = Field(default="RS256", description="The algorithm of private_key, as JWT names it")
+    issuer: WebAddress = Field(
+        default="",
+        description="The authorization server that may have the client's credentials; client_credentials needs it",
+    )
+    client_metadata_url: WebAddress = Field(
+        default="",
+        description="The https address of your client id metadata document, used if the authorization server reads "
+        "such documents and there is no client_id",
+    )
+    port: int = Field(
+        default=41237,
+        ge=1024,
+        le=65_535,
+        description="The port of http://127.0.0.1:<port>/callback, where the browser comes back to after a login",
+    )
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.client_secret and not self.client_id:
+            raise ValueError("client_secret needs a client_id")
+        if self.grant != "client_credentials":
+            if self.private_key:
+                raise ValueError("private_key needs grant: client_credentials")
+            return self
+        missing = [name for name in ("client_id", "issuer") if not getattr(self, name)]
+        if missing:
+            raise ValueError(f"grant: client_credentials needs {' and '.join(missing)}")
+        if bool(self.client_secret) == bool(self.private_key):
+            raise ValueError("grant: client_credentials needs either client_secret or private_key")
+        return self
+
+
+def _oauth_settings(given: Any) -> Any:
+    """Return what stands for a word in place of keys."""
+    grants = {"oauth": "authorization_code", "none": "none"}
+    if isinstance(given, str):
+        if given not in grants:
+            raise ValueError(f"write oauth, none or keys such as scopes, not '{given[:40]}'")
+        return {"grant": grants[given]}
+    return given
+
+
+ServerLogin = Annotated[
+    OAuthSettings, BeforeValidator(_oauth_settings, json_schema_input_type=Literal["oauth", "none"] | OAuthSettings)
+]
+
+
 class Server(Settings):
     """An MCP server whose tools are a pack: started by a command, or reached at an address."""
 
@@ -355,6 +426,11 @@ class Server(Settings):
     headers: Mapping[str, str] = Field(
         default_factory=dict, repr=False, description="Headers of every request; ${NAME} inserts a secret"
     )
+    auth: ServerLogin = Field(
+        default_factory=lambda: OAuthSettings(grant="none"),
+        description="oauth, if the server at the url wants a login by OAuth, or keys that say how; "
+        "see onetool auth login",
+    )
     pack: PackName = Field(default="", description="The pack's name; empty derives it from the server's name")
     enabled: bool = Field(default=True, description="Whether it is used")
     tools: Texts = Field(default=(), description="Patterns of its tools to offer; a leading ! leaves them out")
@@ -373,6 +449,16 @@ class Server(Settings):
             raise ValueError(f"a server of type {kind} needs a {wanted}")
         if getattr(self, other):
             raise ValueError(f"a server of type {kind} has no {other}")
+        return self
+
+    @model_validator(mode="after")
+    def _one_credential(self) -> Self:
+        if self.auth.grant == "none":
+            return self
+        if not self.url:
+            raise ValueError("auth is for a server with a url; give a program its credentials in env")
+        if any(name.lower() == "authorization" for name in self.headers):
+            raise ValueError("either auth or an Authorization header, not both")
         return self
 
     @field_validator("command")

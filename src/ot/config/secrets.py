@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+import threading
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +25,39 @@ PUBLIC = frozenset({"HOME", "HOSTNAME", "LANG", "LOGNAME", "PATH", "PWD", "SHELL
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
+GENERATIONS = 3
+"""How many issues of a token are redacted: an older one has expired."""
+
+
+class IssuedSecrets:
+    """Values that nobody configured: tokens that others issue while a server runs. They are secrets at once."""
+
+    def __init__(self) -> None:
+        """Know of none yet."""
+        self._lock = threading.Lock()
+        self._issues: dict[str, list[frozenset[str]]] = {}
+        self._names: dict[str, str] = {}
+        self.longest_first: tuple[tuple[str, str], ...] = ()
+        """Each form that a value may have in a text, with the name to put there."""
+
+    def add(self, key: str, name: str, values: Iterable[str]) -> None:
+        """Redact *values* as *name* from now on; older ones under *key* are forgotten after a few issues."""
+        new = frozenset(value for value in values if len(value) >= SHORTEST)
+        with self._lock:
+            issues = self._issues.setdefault(key, [])
+            if not new or new in issues:
+                return
+            self._names[key] = name
+            self._issues[key] = [*issues, new][-GENERATIONS:]
+            shapes = {
+                shape: self._names[owner]
+                for owner, kept in self._issues.items()
+                for value in frozenset[str]().union(*kept)
+                for shape in _shapes_of(value)
+            }
+            # Replaced as a whole: others read it meanwhile, in other threads.
+            self.longest_first = tuple(sorted(shapes.items(), key=lambda known: len(known[0]), reverse=True))
+
 
 @dataclass(frozen=True, eq=False)
 class Secrets:
@@ -33,6 +67,8 @@ class Secrets:
     project: Mapping[str, str] = field(default=EMPTY, repr=False)
     environment: Mapping[str, str] = field(default=EMPTY, repr=False)
     in_use: frozenset[str] = field(default=frozenset(), repr=False)
+    issued: IssuedSecrets = field(default_factory=IssuedSecrets, repr=False)
+    """What was issued to the servers in use; it grows while they run."""
 
     def get(self, name: str) -> str | None:
         """Return the user's secret called *name*, or nothing; what a project brought is for the project alone."""
@@ -49,7 +85,7 @@ class Secrets:
     def redact(self, text: str) -> str:
         """Return *text* with every known value replaced by ``[secret:NAME]``."""
         # Value by value, each in one quick pass: a pattern of all would hold up the server over a large text.
-        for shape, name in self._longest_first:
+        for shape, name in (*self.issued.longest_first, *self._longest_first):
             text = text.replace(shape, f"[secret:{name}]")
         return text
 

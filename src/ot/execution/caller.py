@@ -13,12 +13,14 @@ class Question:
 
     message: str
     schema: Mapping[str, Any]
-    kind: Literal["form", "consent"] = "form"
-    """Whether it asks for an answer of any form, or for the consent to call a tool."""
+    kind: Literal["form", "consent", "url"] = "form"
+    """Whether it asks for an answer of any form, for the consent to call a tool, or to open an address."""
     tool: str = ""
     """The tool that consent is asked for."""
     arguments: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
     """What that tool would be called with."""
+    url: str = ""
+    """The address to open; "accept" means that the person agreed to it, not that what it is for has happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class Caller:
     connection: str = ""
     client: str = "unknown"
     ask: AskUser | None = None
+    opens: bool = True
+    """Whether the person who is asked can be shown an address to open."""
 
     @property
     def seat(self) -> str:

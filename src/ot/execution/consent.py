@@ -239,7 +239,8 @@ class OneQuestion:
 def _require_sendable(question: Question) -> None:
     """Return when *question* has a form on a wire: found out later, it would end the connection, not the call."""
     try:
-        size = len(json.dumps([question.message, dict(question.schema)], ensure_ascii=False).encode())
+        parts = [question.message, question.url, dict(question.schema)]
+        size = len(json.dumps(parts, ensure_ascii=False).encode())
     except (ValueError, TypeError, RecursionError) as error:
         raise CannotAsk(f"the question cannot be sent: {type(error).__name__}") from None
     if size > MAX_QUESTION_BYTES:

@@ -18,15 +18,15 @@ from ot.execution.tool_context import current_tool_context
 from ot.introspect.help import Query, show_help, snippet_help
 from ot.introspect.listing import list_aliases, list_packs, list_tools
 from ot.introspect.notify import notify
+from ot.introspect.proxy_health import proxy_health
 from ot.introspect.search import Catalogue, Hits, Kind
 from ot.introspect.snippets import Expand, list_snippets
 from ot.introspect.statistics import Statistics, show_stats
 from ot.registry.tool import Tool
 from ot.registry.tool_registry import ToolRegistry
+from ot.servers.auth.login_state import LoginState
 from ot.servers.definition_pins import Change, changed_words
 from ot.version import installed_version
-
-UNUSED = "a server without a problem is connected by its first call"
 
 MOST_TOOLS = 10
 """Of those that are looked at for what a program cannot do by itself."""
@@ -49,6 +49,8 @@ class View:
     reload: Callable[[], Awaitable[None]]
     statistics: Statistics
     session: Callable[[str, str], Awaitable[Any]]
+    logins: Callable[[], Mapping[str, LoginState]] = dict[str, LoginState]
+    """How the logins at servers are; it may block."""
     changed: Callable[[], Mapping[str, Sequence[Change]]] = dict[str, Sequence[Change]]
     project_dir: Path | None = None
     """The project's directory, in which no link is followed."""
@@ -247,7 +249,7 @@ class OtPack:
             "cwd": self._view.cwd,
             "engine": dict(await self._view.engine_health()),
             "registry": {"status": "degraded" if broken else "ok", "tool_count": count},
-            "proxy": _proxy_health(self._view.servers()),
+            "proxy": proxy_health(self._view.servers(), await anyio.to_thread.run_sync(self._view.logins)),
             "project": self._view.project,
             "policy": self._policy(),
         }
@@ -346,19 +348,3 @@ def _usable(registry: ToolRegistry) -> tuple[int, dict[str, str]]:
 
 def _registry() -> ToolRegistry:
     return current_tool_context().registry
-
-
-def _proxy_health(servers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return status, count, whether each server is connected, and the problems of those that have one."""
-    states = {
-        name: "connected" if server["state"] == "connected" else "disconnected" for name, server in servers.items()
-    }
-    away = [name for name, state in states.items() if state == "disconnected"]
-    problems = {name: str(why) for name, server in servers.items() if (why := server.get("why") or server.get("noise"))}
-    return {
-        "status": "degraded" if away else "ok",
-        "server_count": len(servers),
-        "servers": states,
-        **({"problems": problems} if problems else {}),
-        **({"note": UNUSED} if any(servers[name]["state"] != "failed" for name in away) else {}),
-    }

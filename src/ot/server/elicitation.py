@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from secrets import token_hex
 from typing import Any
 
 import anyio
@@ -12,6 +13,8 @@ from mcp import MCPError, ServerSession
 from mcp_types import (
     ElicitRequest,
     ElicitRequestFormParams,
+    ElicitRequestParams,
+    ElicitRequestURLParams,
     ElicitResult,
     InputRequiredResult,
     ListRootsRequest,
@@ -21,7 +24,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from ot.errors import CannotAsk
-from ot.execution.caller import Answer, AskUser, Question
+from ot.execution.caller import Answer, AskUser, Caller, Question
 from ot.servers.place import AskRoots, Roots
 
 KEY = "answer"
@@ -29,6 +32,7 @@ KEY = "answer"
 UNSENT = (ValueError, TypeError, RuntimeError, OSError, anyio.ClosedResourceError, anyio.BrokenResourceError)
 """What making and sending a request raises when it cannot be written, or when the connection has ended."""
 NO_ELICITATION = "the client cannot put questions to its user (it offers no elicitation)"
+NO_ADDRESSES = "the client cannot show its user an address to open (it offers no URL elicitation)"
 
 
 @dataclass(frozen=True)
@@ -47,9 +51,7 @@ class ClientQuestion:
         """
         try:
             async with asyncio.timeout(self.seconds):
-                result = await self.session.elicit_form(
-                    question.message, dict(question.schema), related_request_id=self.request_id
-                )
+                result = await self._asked(question)
         except TimeoutError:
             raise CannotAsk(f"nobody answered within {self.seconds:g} s") from None
         except MCPError as error:
@@ -60,10 +62,11 @@ class ClientQuestion:
             raise CannotAsk(f"the question could not be sent: {type(error).__name__}") from None
         return Answer(result.action, result.content or {})
 
-
-async def nobody(question: Question) -> Answer:
-    """Answer nothing: the client offers no elicitation."""
-    raise CannotAsk(NO_ELICITATION)
+    async def _asked(self, question: Question) -> ElicitResult:
+        ask, related = self.session, self.request_id
+        if question.kind == "url":
+            return await ask.elicit_url(question.message, question.url, token_hex(8), related_request_id=related)
+        return await ask.elicit_form(question.message, dict(question.schema), related_request_id=related)
 
 
 def is_modern(ctx: Context) -> bool:
@@ -73,22 +76,42 @@ def is_modern(ctx: Context) -> bool:
 
 
 def can_ask(ctx: Context) -> bool:
-    """Return whether the client says that it puts forms before its user."""
+    """Return whether the client says that it puts questions of any kind before its user."""
+    offered = ctx.session.client_capabilities
+    return offered is not None and offered.elicitation is not None
+
+
+def who_answers(ctx: Context, caller: Caller, ask: AskUser) -> Caller:
+    """Return *caller* with *ask*, for the kinds of questions that the client says it can put before its user."""
     offered = ctx.session.client_capabilities
     modes = offered.elicitation if offered else None
     # No mode at all is how clients before 2025-11-25 say form.
-    return modes is not None and (modes.form is not None or modes.url is None)
+    form = modes is not None and (modes.form is not None or modes.url is None)
+    opens = modes is not None and modes.url is not None
+
+    async def asked(question: Question) -> Answer:
+        if question.kind == "url" and not opens:
+            raise CannotAsk(NO_ADDRESSES)
+        if question.kind != "url" and not form:
+            raise CannotAsk(NO_ELICITATION)
+        return await ask(question)
+
+    return replace(caller, ask=asked, opens=opens)
 
 
 def way_to_ask(ctx: Context, seconds: float) -> AskUser:
     """Return how to ask over a connection of the handshake era."""
     # Taken now: a proxied server's question comes in a task of its connection, which knows nothing of this request.
-    return ClientQuestion(ctx.session, ctx.request_id, seconds) if can_ask(ctx) else nobody
+    return ClientQuestion(ctx.session, ctx.request_id, seconds)
 
 
 def input_required(question: Question, token: str) -> InputRequiredResult:
     """Return what tells a client of the modern era to ask its user and to call again."""
-    params = ElicitRequestFormParams(message=question.message, requested_schema=dict(question.schema))
+    params: ElicitRequestParams
+    if question.kind == "url":
+        params = ElicitRequestURLParams(message=question.message, url=question.url)
+    else:
+        params = ElicitRequestFormParams(message=question.message, requested_schema=dict(question.schema))
     return InputRequiredResult(input_requests={KEY: ElicitRequest(params=params)}, request_state=token)
 
 

@@ -8,7 +8,6 @@ import itertools
 import logging
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -35,7 +34,15 @@ from ot.registry.tool_registry import Pack
 from ot.runtime.reply import Reply
 from ot.runtime.run_events import Progress, RunEvent, TellEvent
 from ot.server.classic_tools import classic_tools
-from ot.server.elicitation import answer_of, can_ask, input_required, is_modern, way_to_ask, way_to_list_roots
+from ot.server.elicitation import (
+    answer_of,
+    can_ask,
+    input_required,
+    is_modern,
+    way_to_ask,
+    way_to_list_roots,
+    who_answers,
+)
 from ot.server.parked_runs import NotParked, ParkedRun, ParkedRuns
 from ot.server.run_description import COMMAND, SESSION, run_description
 from ot.server.serve import Drain
@@ -195,7 +202,7 @@ async def _answer(workspace: Workspace, parked: ParkedRuns, work: Work, ctx: Con
     workspace.offer_roots(way_to_list_roots(ctx))
     if is_modern(ctx) and (ctx.request_state is not None or can_ask(ctx)):
         return await _leg(workspace, parked, work, caller, ctx)
-    caller = replace(caller, ask=way_to_ask(ctx, workspace.ask_seconds))
+    caller = who_answers(ctx, caller, way_to_ask(ctx, workspace.ask_seconds))
     return _result(await _with_progress(ctx, lambda tell: work(caller=caller, tell=tell)))
 
 
@@ -225,7 +232,7 @@ def _taken_up(workspace: Workspace, parked: ParkedRuns, work: Work, caller: Call
         return run
 
     async def start(ask: AskUser, tell: TellEvent) -> Reply:
-        return await work(caller=replace(caller, ask=ask), tell=tell)
+        return await work(caller=who_answers(ctx, caller, ask), tell=tell)
 
     return parked.start(start, caller.seat, workspace.ask_seconds)
 

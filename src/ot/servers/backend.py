@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ot.errors import ServerUnavailable
@@ -32,19 +33,31 @@ class McpProxyBackend:
 
     async def prepare(self, tool: Tool, context: CallContext) -> None:
         """Connect the server; that has a deadline of its own."""
-        await self._connection(ProxyTarget.of(tool.target)).ready()
+        target = ProxyTarget.of(tool.target)
+        await self._logged_in(target, context, self._connection(target, context).ready)
 
     async def call(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         """Return the tool's value; blocks that are no text are told to the caller."""
         target = ProxyTarget.of(tool.target)
-        connection, call = self._connection(target), ServerCall(tool.full_name, target, arguments, context)
-        result = await connection.use(tool.full_name, CallTrace(context), call)
+        connection, call = self._connection(target, context), ServerCall(tool.full_name, target, arguments, context)
+        use = partial(connection.use, tool.full_name, CallTrace(context), call)
+        result = await self._logged_in(target, context, use)
         value = call.value(result, connection.definition(target.tool).get("outputSchema"))
         if self._learn and not isinstance(value, Unread):
             self._learn(tool, value)
         return value
 
-    def _connection(self, target: ProxyTarget) -> ServerConnection:
+    async def _logged_in[T](self, target: ProxyTarget, context: CallContext, work: Callable[[], Awaitable[T]]) -> T:
+        """Return what *work* returns, for which the user of the run may have to log in first."""
+        account = self._spec(target, context).account
+        if account is None:
+            return await work()
+        return await self._pool.logins.tried(account, context.caller, work, context.run_id, context.clock)
+
+    def _connection(self, target: ProxyTarget, context: CallContext) -> ServerConnection:
+        return self._pool.connection(self._spec(target, context))
+
+    def _spec(self, target: ProxyTarget, context: CallContext) -> ServerSpec:
         if target.server not in self._specs:
             raise ServerUnavailable(target.server, "it is no longer configured")
-        return self._pool.connection(self._specs[target.server])
+        return self._specs[target.server].of(context.caller.principal)

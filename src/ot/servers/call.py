@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ot.errors import ToolFailed
+from ot.errors import ServerUnavailable, ToolFailed
 from ot.execution.call_context import CallContext
 from ot.registry.proxy_target import BLOCK, ProxyTarget
 from ot.values.parts import Unread
@@ -36,6 +36,8 @@ class CallTrace:
     taken: bool = False
     """A part of it was answered: what is refused later, such as the rest of its answer, does not undo it."""
     status: int = 0
+    refusal: ServerUnavailable | None = None
+    """Why the server's login was of no use for it, where that is what the refusal came from."""
 
 
 current_trace: ContextVar[CallTrace | None] = ContextVar("ot_server_call_trace", default=None)

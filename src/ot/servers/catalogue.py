@@ -7,7 +7,10 @@ import contextvars
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
+from ot.errors import LoginNeeded
+from ot.execution.caller import Caller
 from ot.registry.tool_registry import Pack
 from ot.servers.catalogue_files import CatalogueFiles
 from ot.servers.definition_pins import Change, DefinitionPins
@@ -50,13 +53,13 @@ class ServerCatalogue:
         return [
             kept_pack(spec.identity, spec.pack, partial(self._opened, spec))
             if key in self._unread
-            else self._pack(spec, str(states.get(key, {}).get("why") or ""))
+            else self._pack(spec, states.get(key, {}))
             for key, spec in self._specs.items()
         ]
 
     def _opened(self, spec: ServerSpec) -> Pack:
         self._read(spec)
-        return self._pack(spec, "")
+        return self._pack(spec, self._pool.states().get(spec.key, {}))
 
     def _read(self, spec: ServerSpec) -> None:
         """Take what was kept of the server, unless it is known already; one whose file is damaged is unknown again."""
@@ -71,16 +74,18 @@ class ServerCatalogue:
                 self._opened(spec)
         return self._pins.all_changed()
 
-    def _pack(self, spec: ServerSpec, why: str) -> Pack:
+    def _pack(self, spec: ServerSpec, state: Mapping[str, Any]) -> Pack:
+        why, needs_login = str(state.get("why") or ""), state.get("state") == "login needed"
         return proxied_pack(
             spec.identity,
             spec.pack,
             self._known.get(spec.key),
-            spec.problem or why,
+            spec.problem or (str(LoginNeeded(spec.name, why)) if needs_login else why),
             spec.tools,
             timeout=spec.call_seconds,
             shapes=self._shapes,
             pins=self._pins,
+            needs_login=needs_login,
         )
 
     # ---------------------------------------------------------------- finding out
@@ -104,13 +109,16 @@ class ServerCatalogue:
         known = self._known.keys() | self._unread
         return [spec for key, spec in self._specs.items() if key not in known and not spec.problem]
 
-    async def ask_named(self, names: Collection[str]) -> None:
-        """Find out what those servers offer whose packs are among *names* and of which nothing is known."""
+    async def ask_named(self, names: Collection[str], caller: Caller | None = None) -> None:
+        """Find out what those servers offer whose packs are among *names* and of which nothing is known.
+
+        One that wants a login has it asked for at *caller*: what it offers is known only to those who logged in.
+        """
         for spec in [spec for spec in self._specs.values() if spec.pack in names and spec.key in self._unread]:
             self._read(spec)
             self.stale = self.stale or spec.key not in self._known
         if named := [spec for spec in self.unknown() if spec.pack in names]:
-            await self._pool.list_all(named, limit=len(named))
+            await self._pool.list_all(named, len(named), caller)
             self.stale = True  # a pack that is unavailable now says why
 
     def ask_others_later(self) -> None:

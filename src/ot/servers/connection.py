@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
-from ot.errors import ServerUnavailable, ToolError
+from ot.errors import AuthServerDown, LoginNeeded, ServerUnavailable, ToolError
 from ot.processes.backoff import Backoff
 from ot.processes.pool import MAX_WAITING, Leased
 from ot.servers.call import CallTrace
 from ot.servers.definitions import ServerDefinitions
-from ot.servers.failures import Lost, call_failure, failure_words, start_failure_words
+from ot.servers.failures import Lost, call_failure, failure_words, start_failure
 from ot.servers.messages import StrayOutput
 from ot.servers.place import ClientRoots
 from ot.servers.session import LiveSession
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-State = Literal["idle", "starting", "connected", "failed"]
+State = Literal["idle", "starting", "connected", "failed", "login needed"]
 Work = Callable[["Client[Any]"], Awaitable[Any]]
 
 ENDING_SECONDS = 1.0
@@ -150,6 +150,10 @@ class ServerConnection(Leased):
         except asyncio.CancelledError:
             self._set("idle")
             raise
+        except ServerUnavailable as error:
+            # Its login is the trouble: a person can end that at any moment, so the next call tries at once.
+            self._set("login needed" if isinstance(error, LoginNeeded) else "failed", error.why)
+            raise
         except Exception as error:  # noqa: BLE001 - as above
             self._refuse(failure_words(error) or type(error).__name__)
         else:
@@ -173,6 +177,7 @@ class ServerConnection(Leased):
 
         Raises:
             RuntimeError: The server is unavailable; the text says why.
+            ServerUnavailable: Its login is of no use.
         """
         live = await self._opened(self._mode)
         if not live.modern:
@@ -184,7 +189,7 @@ class ServerConnection(Leased):
             self._later(live.end())
             if not isinstance(error, Exception):
                 raise
-            raise RuntimeError(start_failure_words(live, trace, error)) from error
+            raise start_failure(live, trace, error) from error
         self._take(definitions)
         return live
 
@@ -202,7 +207,7 @@ class ServerConnection(Leased):
             if mode == "auto" and live.process and live.process.ended.is_set():
                 # Some servers of the older protocol exit when the first message is not the one that they know.
                 return await self._opened("legacy")
-            raise RuntimeError(start_failure_words(live, live.trace, error)) from error
+            raise start_failure(live, live.trace, error) from error
         return live
 
     # ---------------------------------------------------------------- losing
@@ -303,6 +308,10 @@ class ServerConnection(Leased):
 
     # ---------------------------------------------------------------- small things
 
+    def need_login(self, why: str) -> None:
+        """Take note why a login that its user was asked for did not come to its end."""
+        self._set("login needed", why)
+
     def health(self) -> dict[str, Any]:
         """Return how the server is: state, why, since, tools, noise."""
         tools = len(self.definitions.tools) if self.definitions else None
@@ -338,6 +347,8 @@ async def probe(spec: ServerSpec) -> ServerDefinitions:
     connection = ServerConnection(spec, lambda spec, definitions: None, Backoff(), ClientRoots())
     try:
         return await connection.listed()
+    except (LoginNeeded, AuthServerDown):
+        raise
     except ServerUnavailable as error:
         # Nothing is tried again, so that is not said either.
         raise ServerUnavailable(spec.name, error.why) from None

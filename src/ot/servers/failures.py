@@ -40,10 +40,12 @@ def call_failure(error: Exception, tool: str, trace: CallTrace, live: LiveSessio
     """Return what *error* means for the caller, or that the connection is lost."""
     if isinstance(error, ToolError):
         return error
+    if trace.refusal:
+        return trace.refusal
     if trace.status in STALE or (trace.status == 400 and _code(error) in (CONNECTION_CLOSED, SESSION_NOT_FOUND)):
         return Lost(f"it answered HTTP {trace.status}: the session is over", sent=trace.taken)
     if trace.status in REFUSED:
-        return ServerUnavailable(live.spec.name, _refusal_words(trace.status), unknown=trace.taken)
+        return ServerUnavailable(live.spec.name, _refusal_words(trace.status, live.spec.name), unknown=trace.taken)
     if trace.status >= 500 and _code(error) != CONNECTION_CLOSED and "error response" in str(error):
         return Lost(f"it answered HTTP {trace.status}", sent=True)
     if live.over or isinstance(error, httpx2.HTTPError):
@@ -68,17 +70,23 @@ def _failed(error: Exception, tool: str) -> ToolFailed:
     return ToolFailed(tool, KINDS.get(_code(error), "RuntimeError"), str(error) or type(error).__name__)
 
 
+def start_failure(live: LiveSession, trace: CallTrace, error: Exception) -> Exception:
+    """Return what to raise for a server that could not be connected or listed."""
+    return trace.refusal or RuntimeError(start_failure_words(live, trace, error))
+
+
 def start_failure_words(live: LiveSession, trace: CallTrace, error: Exception) -> str:
     """Return why a server could not be connected or listed."""
     if live.process and live.process.ending:
         return live.process.ending_words
     if trace.status in REFUSED:
-        return _refusal_words(trace.status)
+        return _refusal_words(trace.status, live.spec.name)
     return (f"it answered HTTP {trace.status}: " if trace.status else "") + failure_words(error)
 
 
-def _refusal_words(status: int) -> str:
-    return f"it refuses us: HTTP {status}; check its headers"
+def _refusal_words(status: int, server: str) -> str:
+    login = f", or run `onetool auth login {server}` if it wants a login" if status == 401 else ""
+    return f"it refuses us: HTTP {status}; check its headers{login}"
 
 
 def failure_words(error: BaseException) -> str:

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ot.errors import ServerUnavailable
+from ot.errors import LoginNeeded, ServerUnavailable
+from ot.execution.caller import Caller
 from ot.processes.backoff import Backoff
 from ot.processes.pool import Pool
+from ot.servers.auth.asked_logins import AskedLogins
 from ot.servers.definitions import ServerDefinitions
 from ot.servers.place import ClientRoots
 from ot.servers.spec import ServerSpec
@@ -30,10 +32,13 @@ class ServerPool(Pool["ServerConnection"]):
         *,
         backoff: Callable[[], Backoff] = Backoff,
         roots: ClientRoots | None = None,
+        logins: AskedLogins | None = None,
     ) -> None:
         """Start nothing; *changed* gets a server's lists whenever they were fetched, *roots* tell it what it is for."""
         super().__init__(backoff)
         self._roots = roots or ClientRoots()
+        self.logins = logins or AskedLogins()
+        """What asks for a login in the middle of a run."""
         self._changed: Changed = changed or (lambda spec, definitions: None)
 
     def connection(self, spec: ServerSpec) -> ServerConnection:
@@ -57,13 +62,23 @@ class ServerPool(Pool["ServerConnection"]):
     def _on_idle(self, process: ServerConnection) -> None:
         self._later(process.disconnect_unused())
 
-    async def list_all(self, specs: Iterable[ServerSpec], limit: int = AT_ONCE) -> None:
-        """Fetch the lists of all *specs*, *limit* servers at a time; one that fails harms no other."""
+    async def list_all(self, specs: Iterable[ServerSpec], limit: int = AT_ONCE, caller: Caller | None = None) -> None:
+        """Fetch the lists of all *specs*, *limit* servers at a time; one that fails harms no other.
+
+        Where a server wants a login, *caller* is asked for it.
+        """
         places = asyncio.Semaphore(limit)
 
         async def fetch(spec: ServerSpec) -> None:
             async with places:
-                await self.connection(spec).listed()
+                connection = self.connection(spec)
+                if spec.account is None or caller is None:
+                    await connection.listed()
+                    return
+                try:
+                    await self.logins.tried(spec.account, caller, connection.listed)
+                except LoginNeeded as needed:
+                    connection.need_login(needed.why)
 
         await asyncio.gather(*(fetch(spec) for spec in specs), return_exceptions=True)
 

@@ -115,15 +115,19 @@ def proxied_pack(
     timeout: float | None = None,
     shapes: LearnedShapes | None = None,
     pins: DefinitionPins | None = None,
+    needs_login: bool = False,
 ) -> Pack:
     """Return the pack of a server: its tools, or *why* there are none; without a reason nobody has asked it yet.
 
-    *tools* are patterns of those to offer, those with ``!`` of some to leave out. With *pins*, what is offered
-    is compared with what was approved; the first time, it is approved.
+    One that *needs_login* is not broken: what it offers is known as soon as its user has logged in. *tools* are
+    patterns of those to offer, those with ``!`` of some to leave out. With *pins*, what is offered is compared with
+    what was approved; the first time, it is approved.
     """
     origin = f"{PROXY}{identity.server}"
     if definitions is None:
-        return Pack(pack, SOURCE, lambda: _not_listed(pack, why or UNASKED), origin=origin, pending=not why)
+        return Pack(
+            pack, SOURCE, lambda: _not_listed(pack, why or UNASKED), origin=origin, pending=needs_login or not why
+        )
     usable, refused = within_limits(definitions)
     for name, reason in refused.items():
         logger.warning("%s: the tool %s is left out: %s", identity.server, name, reason)

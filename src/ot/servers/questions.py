@@ -57,14 +57,20 @@ def _question(params: ElicitRequestParams, server: str) -> Question:
     Raises:
         CannotAsk: Its form cannot be put before a person as it is.
     """
-    is_form = isinstance(params, ElicitRequestFormParams)
-    said = clean_text(params.message if is_form else f"{params.message}\n{params.url}", MAX_MESSAGE)
     # Its further lines are set in: none of them can be taken for one of ours.
-    message = f"The server {quoted(server)} asks: {said}".replace("\n", "\n    ")
-    if not is_form:
-        return Question(message, NOTHING)
+    said = clean_text(params.message, MAX_MESSAGE).replace("\n", "\n    ")
+    message = f"The server {quoted(server)} asks: {said}"
+    if not isinstance(params, ElicitRequestFormParams):
+        return Question(message, NOTHING, "url", url=_address(params.url))
     _require_small(params.requested_schema)
     return Question(message, _clean(params.requested_schema))
+
+
+def _address(url: str) -> str:
+    """Return an address that a person can read and a browser may open."""
+    if not url.startswith(("https://", "http://")) or " " in url or clean_line(url, MAX_DATA) != url:
+        raise CannotAsk("it wants an address opened that is no plain web address")
+    return url
 
 
 def _require_small(schema: Mapping[str, Any]) -> None:

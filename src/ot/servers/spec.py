@@ -13,13 +13,16 @@ from pathlib import Path
 
 from ot.config.expand import REFERENCE, WORKSPACE, names_in
 from ot.config.load import Loaded
-from ot.config.models import PackWorker, Server, pack_name, server_address
+from ot.config.models import OAuthSettings, PackWorker, Server, pack_name, server_address
 from ot.config.paths import Paths, expand_home
+from ot.config.principal import os_user
 from ot.config.secrets import PUBLIC, Secrets
 from ot.config.trust import ServerHere
 from ot.config.workspace_trust import Seal
 from ot.processes.child_environ import launcher_environ, worker_environ
 from ot.registry.proxy_target import ServerIdentity
+from ot.servers.auth.account import FOLDER as LOGINS
+from ot.servers.auth.account import ServerAccount
 from ot.servers.catalogue_files import FOLDER
 from ot.servers.place import ServerPlace, find_program, place_of_server, runs_modules, script_of, server_here
 
@@ -42,6 +45,8 @@ class ServerSpec:
     cwd: str = ""
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    account: ServerAccount | None = None
+    """The login that its requests carry, where it has one."""
     openapi: str = ""
     """The full path or the address of the document whose operations are its tools, at ``url``."""
     kept_in: str = ""
@@ -70,7 +75,13 @@ class ServerSpec:
         # A connection is made for these, too, and would not hear of other ones.
         parts += [self.start_seconds, self.call_seconds, self.idle_seconds, self.concurrency]
         parts += [self.workspace, dict(self.seal.files) if self.seal else None, self.openapi]
+        parts += self.account.parts if self.account else []
         return _hash(*parts)
+
+    def of(self, principal: str) -> ServerSpec:
+        """Return the server as *principal* uses it: with a login there is a connection for each."""
+        account = self.account.of(principal) if self.account else None
+        return self if account is self.account else replace(self, account=account)
 
     @property
     def state_unused(self) -> dict[str, str]:
@@ -132,7 +143,7 @@ def resolve_spec(
     *project* has those that the project brought, and of the user's only those in *granted*.
     """
     filling = _Filling(name, secrets, project is not None, frozenset(granted), secrets_files, str(paths.cwd))
-    command = filling.text("command", server.command)
+    command, url = filling.text("command", server.command), filling.text("url", server.url)
     cwd, identity = filling.text("cwd", server.cwd), _identity(name, server, str(project or ""))
     place = place_of_server(identity, server, cwd, paths, project, trusted=trusted)
     if command and (why := _wrong_command(server.command, place, project) or _wrong_script(server, place)):
@@ -149,8 +160,9 @@ def resolve_spec(
             **filling.texts("env", server.env),
         },
         cwd=place.cwd if command else "",
-        url=filling.text("url", server.url),
+        url=url,
         headers=filling.texts("headers", server.headers),
+        account=_account(name, server.auth, url, filling, paths, str(project or "")),
         openapi=_document(filling.text("openapi", server.openapi), project or paths.global_dir),
         kept_in=str(paths.global_dir / FOLDER),
         start_seconds=server.start_seconds,
@@ -169,6 +181,33 @@ def resolve_spec(
     former = _hash(spec.command, list(spec.args), former_cwd, spec.url)
     spec = replace(spec, written=replace(identity, former=former))
     return spec if spec.problem else _with_address_checked(spec)
+
+
+def _account(
+    name: str, auth: OAuthSettings, url: str, filling: _Filling, paths: Paths, owner: str
+) -> ServerAccount | None:
+    """Return the login of this process's user; what the settings hold of it is a secret from now on."""
+    if auth.grant == "none":
+        return None
+    secrets = {key: filling.text(f"auth.{key}", getattr(auth, key)) for key in ("client_secret", "private_key")}
+    account = ServerAccount(
+        server=name,
+        url=url,
+        principal=os_user(),
+        directory=paths.global_dir / LOGINS,
+        owner=owner,
+        grant=auth.grant,
+        scopes=auth.scopes,
+        client_id=filling.text("auth.client_id", auth.client_id),
+        signing_algorithm=auth.signing_algorithm,
+        issuer=auth.issuer,
+        client_metadata_url=auth.client_metadata_url,
+        port=auth.port,
+        issued=filling.secrets.issued,
+        **secrets,
+    )
+    account.issued.add(f"{account.key}/client", f"client of {name}", secrets.values())
+    return account
 
 
 def why_not_startable(spec: ServerSpec) -> str:

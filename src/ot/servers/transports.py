@@ -18,7 +18,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
 
 from ot.config.paths import expand_home
+from ot.errors import ServerUnavailable
 from ot.processes.guarded_process import Ending, GuardedProcess
+from ot.servers.auth.token_auth import TokenAuth
 from ot.servers.call import current_trace
 from ot.servers.messages import MAX_BYTES, MAX_PARTS, MessageReader, MessageWriter, OutputLines, StrayOutput
 from ot.servers.place import ADVICE, changed_files, find_program, make_home
@@ -152,9 +154,15 @@ class HttpTransport(ClientTransport):
         read = max(READ_SECONDS, (self._spec.call_seconds or 0) + 5)
         return httpx2.AsyncClient(
             headers=dict(self._spec.headers),
+            auth=TokenAuth(self._spec.account, _on_refusal) if self._spec.account else None,
             timeout=httpx2.Timeout(self._spec.start_seconds, read=read),
             event_hooks={"request": [_on_request], "response": [_on_response]},
         )
+
+
+def _on_refusal(why: ServerUnavailable | None) -> None:
+    if (trace := current_trace.get()) is not None:
+        trace.refusal = why
 
 
 async def _on_request(request: httpx2.Request) -> None:

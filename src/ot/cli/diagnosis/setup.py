@@ -16,6 +16,7 @@ from ot.config.trust import Trust
 from ot.errors import ConfigError
 from ot.files.no_links import READ, open_file
 from ot.files.private_file import read_regular
+from ot.servers.auth.login_state import LoginState, login_states
 from ot.workers.pack_environment import find_uv
 from ot.workspace import Workspace
 
@@ -106,17 +107,21 @@ def pack_findings(starts: Sequence[StartOutcome]) -> Iterator[Finding]:
 
 def server_findings(app: Workspace, starts: Sequence[StartOutcome]) -> Iterator[Finding]:
     """Return which servers start, which do not and why, and which of their tools have changed."""
+    logins = login_states({name: spec.account for name, spec in app.picture.servers.items()})
     for start in starts:
         if start.kind == "server":
-            yield _server_finding(start)
+            yield _server_finding(start, logins.get(start.name))
     for server, changes in app.changed_definitions().items():
         text = f"{server}: {len(changes)} of its tools have changed since they were first seen"
         yield Finding("servers", "note", text, f"onetool approve {server}")
 
 
-def _server_finding(start: StartOutcome) -> Finding:
+def _server_finding(start: StartOutcome, login: LoginState | None) -> Finding:
     if start.state == "started":
-        return Finding("servers", "ok", f"{start.name} starts ({start.seconds:.1f} s)")
+        words = ", ".join(filter(None, [login.state, login.until])) if login else ""
+        return Finding("servers", "ok", f"{start.name} starts ({start.seconds:.1f} s){words and f', {words}'}")
+    if start.state == "login needed":
+        return Finding("servers", "note", f"{start.name} wants a login: {start.why}", start.advice)
     if start.state == "not started":
         return Finding("servers", "note", f"{start.name} was not started: {start.why}", start.advice)
     return Finding("servers", "problem", f"{start.name} cannot start: {start.why}", start.advice)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ot.cli.terminal import echo
-from ot.errors import OneToolError
+from ot.errors import LoginNeeded, OneToolError
 from ot.execution.call_context import CallContext
 from ot.logs import configure_logs
 from ot.registry.tool_registry import Pack
@@ -38,7 +38,7 @@ class StartOutcome:
 
     kind: Literal["pack", "server", "project"]
     name: str
-    state: Literal["started", "not started", "cannot start"] = "started"
+    state: Literal["started", "not started", "login needed", "cannot start"] = "started"
     why: str = ""
     advice: str = ""
     file: str = ""
@@ -80,6 +80,8 @@ async def _started(found: StartOutcome, work: Work, seconds: float, redact: Call
             await work(lambda line: _tell(redact(line)))
     except TimeoutError:
         ended = _failed(found, f"it did not start within {seconds:g} s")
+    except LoginNeeded as error:
+        ended = replace(found, state="login needed", why=error.why, advice=f"onetool auth login {found.name}")
     except OneToolError as error:
         ended = _failed(found, redact(str(getattr(error, "why", error))))
     else:

@@ -94,6 +94,11 @@ def _nothing(number: int, frame: FrameType | None) -> None:
     """Take the signal: that it came is all that it is for."""
 
 
+def somebody_is_there() -> bool:
+    """Return whether a person reads what is asked, and can type an answer."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 @dataclass(frozen=True)
 class TerminalQuestion:
     """Asks where somebody sits; an answer that is not understood is asked for again."""
@@ -106,12 +111,12 @@ class TerminalQuestion:
         Raises:
             CannotAsk: Nobody sits there, or nobody answered in time.
         """
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if not somebody_is_there():
             raise CannotAsk(NO_TERMINAL)
         _forget_what_was_typed_before()
         try:
             async with asyncio.timeout(self.seconds):
-                return await (_consent(question) if question.kind == "consent" else _form(question))
+                return await ASKED_BY[question.kind](question)
         except TimeoutError:
             raise CannotAsk(f"nobody answered within {self.seconds:g} s") from None
         except EOFError:
@@ -148,6 +153,17 @@ async def _form(question: Question) -> Answer:
             content[name] = value
     agreed = (await _asked("send this? [y]es · [n]o: ")).lower() in ("y", "yes")
     return Answer("accept", content) if agreed else Answer("decline")
+
+
+async def _address(question: Question) -> Answer:
+    """Show the address; a browser is not started from here, since it may be one of this terminal."""
+    echo(question.message, err=True)
+    echo(f"Open this address in a browser: {question.url}", err=True)
+    agreed = (await _asked("go on? [y]es · [n]o: ")).lower() in ("y", "yes")
+    return Answer("accept" if agreed else "decline")
+
+
+ASKED_BY = {"consent": _consent, "form": _form, "url": _address}
 
 
 async def _field(name: str, field: Mapping[str, Any], required: bool) -> Any:

@@ -1,0 +1,58 @@
+"""ServerAccount: whose login at which server, and how it is obtained."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from ot.config.secrets import IssuedSecrets
+
+FOLDER = "logins"
+"""Where the records are, below the user's directory."""
+
+type Grant = Literal["authorization_code", "client_credentials"]
+
+
+@dataclass(frozen=True)
+class ServerAccount:
+    """One principal at one server; ``owner`` is the project that brought the server, whose login is its own."""
+
+    server: str
+    url: str
+    principal: str
+    directory: Path
+    owner: str = ""
+    grant: Grant = "authorization_code"
+    scopes: tuple[str, ...] = ()
+    client_id: str = ""
+    client_secret: str = field(default="", repr=False)
+    private_key: str = field(default="", repr=False)
+    signing_algorithm: str = "RS256"
+    issuer: str = ""
+    client_metadata_url: str = ""
+    port: int = 0
+    issued: IssuedSecrets = field(default_factory=IssuedSecrets, repr=False, compare=False)
+    """Hears of every token, so that no text shows it."""
+
+    @property
+    def key(self) -> str:
+        """What the record is kept under: it names nobody."""
+        return hashlib.sha256(json.dumps([self.principal, self.url, self.owner]).encode()).hexdigest()[:32]
+
+    @property
+    def redirect_uri(self) -> str:
+        """Where the authorization server sends the browser back to."""
+        return f"http://127.0.0.1:{self.port}/callback"
+
+    @property
+    def parts(self) -> list[object]:
+        """All that makes a connection with this login another one."""
+        client = [self.client_id, self.client_secret, self.private_key, self.signing_algorithm, self.issuer]
+        return [self.key, self.grant, list(self.scopes), *client]
+
+    def of(self, principal: str) -> ServerAccount:
+        """Return the account of *principal* at the same server."""
+        return self if principal == self.principal else replace(self, principal=principal)

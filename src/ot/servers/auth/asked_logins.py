@@ -1,0 +1,119 @@
+"""AskedLogins: a login in the middle of a run, where the client of the run can show its user an address to open."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+
+from ot.errors import CannotAsk, LoginFailed, LoginNeeded
+from ot.execution.caller import AskUser, Caller, Question
+from ot.execution.deadline import Deadline
+from ot.servers.auth.account import ServerAccount
+from ot.servers.auth.callback_answer import CallbackAnswer
+from ot.visible_text import quoted
+
+CALLBACK_SECONDS = 180.0
+"""How long a person may take from agreeing to log in until the browser comes back."""
+MOST_REMEMBERED = 1000
+
+type _Once = tuple[str, str, str]
+"""The run, the account and the scope that were asked about."""
+
+
+class AskedLogins:
+    """Repeats calls that met "login needed", once their user has logged in; no run asks twice for the same."""
+
+    def __init__(self, seconds: float = CALLBACK_SECONDS) -> None:
+        """Wait no longer than *seconds* for a person who agreed to log in."""
+        self._seconds = seconds
+        self._made: defaultdict[str, int] = defaultdict(int)
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._asked: dict[_Once, None] = {}
+
+    async def tried[T](
+        self,
+        account: ServerAccount,
+        caller: Caller,
+        work: Callable[[], Awaitable[T]],
+        run: str = "",
+        clock: Deadline | None = None,
+    ) -> T:
+        """Return what *work* returns, tried again after a login where it needs one.
+
+        *run* asks once for the same; the time that its person takes is not that of its *clock*.
+
+        Raises:
+            LoginNeeded: Nobody can be asked, nobody agreed, or the login did not come to its end.
+            ToolError: As *work* does.
+        """
+        before = self._made[account.key]
+        try:
+            return await work()
+        except LoginNeeded as needed:
+            # What may have taken effect is not done twice, whoever logs in.
+            if not caller.ask or not caller.opens or needed.unknown:
+                raise
+            once = (run, account.key, needed.scope) if run else None
+            with clock.pause() if clock else nullcontext():
+                await self._logged_in(account, needed, before, once, caller.ask)
+        return await work()
+
+    async def _logged_in(
+        self, account: ServerAccount, needed: LoginNeeded, before: int, once: _Once | None, ask: AskUser
+    ) -> None:
+        """Return when the account has been logged in since *before*, by this call or by another."""
+        async with self._turns[account.key]:
+            if self._made[account.key] != before:
+                return
+            if once and once in self._asked:
+                raise needed
+            if once:
+                self._remember(once)
+            await self._login(account, needed, ask)
+            self._made[account.key] += 1
+
+    def _remember(self, once: _Once) -> None:
+        self._asked[once] = None
+        if len(self._asked) > MOST_REMEMBERED:
+            del self._asked[next(iter(self._asked))]
+
+    async def _login(self, account: ServerAccount, needed: LoginNeeded, ask: AskUser) -> None:
+        from ot.servers.auth.login import login  # noqa: PLC0415 - imports the protocol's library
+        from ot.servers.auth.loopback import LoopbackCallback  # noqa: PLC0415 - as above
+
+        refusals: list[str] = []
+
+        async def show(url: str) -> None:
+            # A browser may be back before the client says that its user agreed.
+            callback.expect(CallbackAnswer.from_address(url).state)
+            if why := await _refused(ask, _question(account, needed, url)):
+                refusals.append(why)
+                raise CannotAsk(why)
+
+        callback = LoopbackCallback(account.port, self._seconds)
+        try:
+            async with callback:
+                await login(account, show, callback.receive, scope=needed.scope)
+        except (CannotAsk, LoginFailed, OSError) as error:
+            raise _again(needed, refusals[0] if refusals else str(error)) from None
+
+
+async def _refused(ask: AskUser, question: Question) -> str:
+    """Return why the person did not agree to open the address, or nothing."""
+    try:
+        answer = await ask(question)
+    except CannotAsk as error:
+        return str(error)
+    return "" if answer.action == "accept" else "the user did not agree to log in"
+
+
+def _again(needed: LoginNeeded, why: str) -> LoginNeeded:
+    return LoginNeeded(needed.server, why, needed.scope)
+
+
+def _question(account: ServerAccount, needed: LoginNeeded, url: str) -> Question:
+    more = f", and to allow {quoted(needed.scope)}" if needed.scope else ""
+    message = f"The server {quoted(account.server)} asks you to log in{more}. Open the address, and agree there."
+    return Question(message, {}, "url", url=url)

@@ -1,0 +1,190 @@
+"""Drives the flow of one of the protocol library's providers by hand, from a refused request to the tokens."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import cast
+
+import httpx2
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from mcp_types.version import LATEST_PROTOCOL_VERSION
+
+from ot.errors import AuthServerDown, LoginFailed, ServerUnavailable
+from ot.servers.auth.account import ServerAccount
+from ot.servers.auth.challenge import challenge_fields
+from ot.servers.auth.record import ClientAuth, TokenRecord
+from ot.servers.auth.refresh import expiry
+
+SECONDS = 15.0
+MAX_STEPS = 30
+MAX_WORDS = 300
+
+
+@dataclass
+class TokensInHand:
+    """What the library's provider reads and keeps: a client that was registered before, and the tokens that come."""
+
+    client: OAuthClientInformationFull | None = None
+    tokens: OAuthToken | None = field(default=None, repr=False)
+
+    async def get_tokens(self) -> OAuthToken | None:
+        """Return none: a login begins anew."""
+        return None
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        """Take the tokens."""
+        self.tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        """Return the client."""
+        return self.client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Take the client that was registered."""
+        self.client = client_info
+
+
+async def drive(account: ServerAccount, provider: OAuthClientProvider, held: TokensInHand, scope: str) -> TokenRecord:
+    """Return the record of the tokens that *provider* obtains for the *scope*; nothing is kept.
+
+    Raises:
+        LoginFailed: It came to no tokens.
+        AuthServerDown: The authorization server does not answer.
+        ServerUnavailable: The server itself does not answer.
+    """
+    # It logs a traceback of what it raises: that is told once, in a sentence, and without what a server wrote.
+    logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL)
+    request = _first_request(account)
+    flow = provider.async_auth_flow(request)
+    async with httpx2.AsyncClient(timeout=SECONDS, follow_redirects=False) as client:
+        try:
+            outgoing = await anext(flow)
+            answer = await _refused(account, client, outgoing, scope)
+            for _ in range(MAX_STEPS):
+                outgoing = await flow.asend(answer)
+                if held.tokens is not None:
+                    return _record(account, provider, held.tokens)
+                require_registration(account, provider, outgoing)
+                answer = await _answer(account, client, outgoing)
+        except OAuthFlowError as error:
+            raise LoginFailed(account.server, str(error)[:MAX_WORDS]) from None
+        except StopAsyncIteration:
+            pass
+        finally:
+            await flow.aclose()
+    raise LoginFailed(account.server, "it ended without tokens")
+
+
+def _first_request(account: ServerAccount) -> httpx2.Request:
+    """Return a question that does nothing, which a server that wants a login refuses."""
+    headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": LATEST_PROTOCOL_VERSION}
+    return httpx2.Request("POST", account.url, json={"jsonrpc": "2.0", "id": 0, "method": "ping"}, headers=headers)
+
+
+async def _refused(
+    account: ServerAccount, client: httpx2.AsyncClient, request: httpx2.Request, scope: str
+) -> httpx2.Response:
+    """Return a refusal that asks for *scope*, where it is given, and says what the server's own refusal says."""
+    try:
+        answer = await client.send(request)
+    except httpx2.HTTPError as error:
+        raise ServerUnavailable(account.server, f"no answer: {error or type(error).__name__}") from None
+    if answer.status_code >= 500 or answer.status_code == 429:
+        raise ServerUnavailable(account.server, f"it answered HTTP {answer.status_code}")
+    said = challenge_fields(answer.headers) if answer.status_code in (401, 403) else {}
+    wanted = {"resource_metadata": said.get("resource_metadata", ""), "scope": scope or said.get("scope", "")}
+    fields = ", ".join(f'{name}="{text}"' for name, text in wanted.items() if text)
+    # Some servers let everybody in and refuse only some tools: who asks for a login gets one there, too.
+    return httpx2.Response(401, headers={"WWW-Authenticate": f"Bearer {fields}"}, request=request)
+
+
+async def _answer(account: ServerAccount, client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
+    try:
+        answer = await client.send(request)
+    except httpx2.HTTPError as error:
+        words = str(error) or type(error).__name__
+        raise AuthServerDown(account.server, f"no answer from {request.url.host}: {words}") from None
+    if answer.status_code >= 500 or answer.status_code == 429:
+        raise AuthServerDown(account.server, f"{request.url.host} answered HTTP {answer.status_code}")
+    return answer
+
+
+def require_registration(account: ServerAccount, provider: OAuthClientProvider, outgoing: httpx2.Request) -> None:
+    """Return unless *outgoing* would register a client where none can be registered.
+
+    Raises:
+        LoginFailed: The user has to bring one.
+    """
+    metadata = provider.context.oauth_metadata
+    would_register = provider.context.client_info is None and outgoing.method == "POST"
+    if would_register and metadata is not None and metadata.registration_endpoint is None:
+        raise client_id_needed(account, provider)
+
+
+def client_id_needed(account: ServerAccount, provider: OAuthClientProvider) -> LoginFailed:
+    """Return the error that tells how to get a client id."""
+    from ot.servers.auth.vendors import where_to_register  # noqa: PLC0415 - for those who need this text
+
+    context = provider.context
+    documents = [getattr(context.oauth_metadata, "service_documentation", None)]
+    documents += [getattr(context.protected_resource_metadata, "resource_documentation", None)]
+    page = where_to_register(account.url, [str(found) for found in documents if found])
+    advice = (
+        f"Register an OAuth app {page}, with the redirect address {account.redirect_uri}, "
+        f"and set servers.{account.server}.auth.client_id, and client_secret if you were given one"
+    )
+    return LoginFailed(account.server, "its authorization server does not register clients by itself", advice)
+
+
+def require_safe_addresses(account: ServerAccount, provider: OAuthClientProvider) -> None:
+    """Return when every address that gets credentials is encrypted, or on this machine, or as plain as the server's.
+
+    Raises:
+        LoginFailed: One is not, or the authorization server is not the one of the settings.
+    """
+    metadata = provider.context.oauth_metadata
+    if metadata is None:
+        return
+    if account.issuer and str(metadata.issuer).rstrip("/") != account.issuer.rstrip("/"):
+        why = f"it sends logins to {metadata.issuer}, but servers.{account.server}.auth.issuer is {account.issuer}"
+        raise LoginFailed(account.server, why)
+    for address in (metadata.authorization_endpoint, metadata.token_endpoint):
+        if not (_is_safe(str(address)) or account.url.startswith("http://")):
+            raise LoginFailed(account.server, f"its authorization server is not encrypted: {address}")
+
+
+def _is_safe(address: str) -> bool:
+    url = httpx2.URL(address)
+    try:
+        is_local = ipaddress.ip_address(url.host).is_loopback
+    except ValueError:
+        is_local = url.host == "localhost"
+    return url.scheme == "https" or is_local
+
+
+def _record(account: ServerAccount, provider: OAuthClientProvider, tokens: OAuthToken) -> TokenRecord:
+    context, now = provider.context, time.time()
+    metadata, client = context.oauth_metadata, context.client_info
+    assert client is not None
+    origin = httpx2.URL(account.url).join("/token")
+    secret = client.client_secret or ""
+    method = client.token_endpoint_auth_method if secret else "none"
+    with_resource = context.should_include_resource_param(context.protocol_version)
+    return TokenRecord(
+        access_token=tokens.access_token,
+        obtained_at=now,
+        expires_at=expiry(now, tokens.expires_in),
+        refresh_token=tokens.refresh_token or "",
+        scope=tokens.scope or "",
+        client_id=client.client_id,
+        client_secret=secret,
+        client_auth=cast(ClientAuth, method or "client_secret_basic"),
+        issuer=str(metadata.issuer) if metadata else "",
+        token_endpoint=str(metadata.token_endpoint if metadata else origin),
+        revocation_endpoint=str(metadata.revocation_endpoint or "") if metadata else "",
+        resource=context.get_resource_url() if with_resource else "",
+    )

@@ -1,0 +1,226 @@
+"""A login: which client it is made with, what it refuses, and that it never harms the one before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from joserfc.jwk import ECKey
+
+from oauth.authorization_server import LoopbackAuthorizationServer
+from oauth.browserless_user import BrowserlessUser, query_of
+from oauth.resource_server import LoopbackResourceServer
+from ot.errors import AuthServerDown, LoginFailed, LoginRefused, ServerUnavailable
+from ot.servers.auth.callback_answer import CallbackAnswer
+from ot.servers.auth.login import login
+from ot.servers.auth.login_state import login_state
+from ot.servers.auth.logout import logout
+from ot.servers.auth.loopback import LoopbackCallback
+from ot.servers.auth.token_store import TokenStore
+from pace import PATIENCE
+from servers.auth.login_desk import Browser, account_at, logged_in, spec_of_account, stored
+from servers.desk import door_to, free_port
+
+pytestmark = pytest.mark.anyio
+
+DOCUMENT = "https://client.example/oauth/client.json"
+CALLBACK = "http://127.0.0.1:41237/callback"
+
+
+async def test_the_record_holds_all_that_a_later_process_needs_and_other_users_cannot_read_it(
+    issuer: LoopbackAuthorizationServer, resource: LoopbackResourceServer, tmp_path: Path
+):
+    account = account_at(resource, tmp_path)
+    await logged_in(account)
+    record = stored(account)
+    assert record.token_endpoint == f"{issuer.origin}/token"
+    assert record.revocation_endpoint == f"{issuer.origin}/revoke"
+    assert (record.resource, record.issuer.rstrip("/")) == (resource.url, issuer.origin)
+    assert record.refresh_token and record.client_id and record.expires_at
+    files = [file for file in account.directory.iterdir() if file.is_file()]
+    assert account.directory.stat().st_mode & 0o777 == 0o700
+    assert files and all(file.stat().st_mode & 0o777 == 0o600 for file in files)
+
+
+async def test_a_client_of_the_settings_comes_before_a_document_and_a_document_before_registration(
+    issuer: LoopbackAuthorizationServer, resource: LoopbackResourceServer, tmp_path: Path
+):
+    issuer.issuing.documents = {DOCUMENT: {"client_id": DOCUMENT, "redirect_uris": [CALLBACK]}}
+    issuer.add_client("own", redirect_uris=[CALLBACK], secret="a secret", auth_method="client_secret_basic")
+    known: dict[str, Any] = {"client_metadata_url": DOCUMENT}
+    clients: list[str] = []
+    for settings in (known | {"client_id": "own", "client_secret": "a secret"}, known, {}):
+        record = await logged_in(account_at(resource, tmp_path, **settings))
+        clients.append(record.client_id)
+    assert clients[:2] == ["own", DOCUMENT]
+    assert clients[2] not in clients[:2] and issuer.counts["registrations"] == 1
+
+
+async def test_where_no_client_can_be_registered_the_login_says_how_to_get_one(
+    issuer: LoopbackAuthorizationServer, resource: LoopbackResourceServer, tmp_path: Path
+):
+    issuer.issuing.dynamic_registration = False
+    with pytest.raises(LoginFailed) as caught:
+        await logged_in(account_at(resource, tmp_path))
+    assert "servers.guarded.auth.client_id" in str(caught.value) and CALLBACK in str(caught.value)
+    assert issuer.counts["/register"] == 0
+
+
+async def test_the_scopes_of_the_settings_are_asked_for_in_place_of_those_that_the_server_names(
+    issuer: LoopbackAuthorizationServer, resource: LoopbackResourceServer, tmp_path: Path
+):
+    browser = Browser()
+    await logged_in(account_at(resource, tmp_path, scopes=("write",)), browser)
+    asked = query_of(browser.opened[0])["scope"].split()
+    assert "write" in asked and "read" not in asked
+
+
+Trouble = Callable[[LoopbackAuthorizationServer, LoopbackResourceServer], None]
+
+
+def _token_endpoint_down(issuer: LoopbackAuthorizationServer, resource: LoopbackResourceServer) -> None:
+    issuer.outages["/token"] = "503"
+
+
+def _authorization_server_gone(issuer: LoopbackAuthorizationServer, resource: LoopbackResourceServer) -> None:
+    issuer.stop()
+
+
+def _server_gone(issuer: LoopbackAuthorizationServer, resource: LoopbackResourceServer) -> None:
+    resource.stop()
+
+
+def _another_issuer(issuer: LoopbackAuthorizationServer, resource: LoopbackResourceServer) -> None:
+    issuer.issuing.announced_issuer = "https://evil.example"
+
+
+@pytest.mark.parametrize(
+    ("trouble", "kind"),
+    [
+        (_token_endpoint_down, AuthServerDown),
+        (_authorization_server_gone, AuthServerDown),
+        (_server_gone, ServerUnavailable),
+        (_another_issuer, LoginFailed),
+    ],
+)
+async def test_a_login_that_fails_leaves_the_one_before_as_it_was(
+    issuer: LoopbackAuthorizationServer,
+    resource: LoopbackResourceServer,
+    tmp_path: Path,
+    trouble: Trouble,
+    kind: type[Exception],
+):
+    account = account_at(resource, tmp_path)
+    before = await logged_in(account)
+    trouble(issuer, resource)
+    with pytest.raises(kind) as caught:
+        await logged_in(account)
+    assert type(caught.value) is kind
+    assert stored(account) == before
+
+
+async def test_a_person_who_says_no_and_an_answer_of_another_login_are_refused(
+    resource: LoopbackResourceServer, tmp_path: Path
+):
+    account = account_at(resource, tmp_path)
+    with pytest.raises(LoginRefused, match="access_denied"):
+        await logged_in(account, Browser(""))
+    browser = Browser()
+
+    async def of_another(state: str) -> CallbackAnswer:
+        return CallbackAnswer("another", code="stolen")
+
+    with pytest.raises(LoginRefused, match="another login"):
+        await login(account, browser.show, of_another)
+    assert login_state(account).state == "login needed"
+
+
+async def test_the_issuer_of_the_settings_is_the_only_one_that_gets_the_client_s_credentials(
+    issuer: LoopbackAuthorizationServer, resource: LoopbackResourceServer, tmp_path: Path
+):
+    browser = Browser()
+    account = account_at(resource, tmp_path, client_id="own", client_secret="a secret", issuer="https://other.example")
+    with pytest.raises(LoginFailed):
+        await logged_in(account, browser)
+    assert not browser.opened and issuer.counts["/token"] == 0
+
+
+async def test_the_browser_comes_back_to_loopback_once_and_only_with_the_state_of_this_login(
+    resource: LoopbackResourceServer, tmp_path: Path
+):
+    account = account_at(resource, tmp_path, port=free_port())
+    user, statuses, walks = BrowserlessUser(), list[int](), list[asyncio.Future[None]]()
+
+    async def walk(address: str) -> None:
+        there = await user.redirected_to(address)
+        state = query_of(there)["state"]
+        guessed, second = (f"{account.redirect_uri}?code=x&state={given}" for given in ("wrong", state))
+        async with httpx2.AsyncClient(trust_env=False) as client:
+            for url in (guessed, there.replace("/callback", "/other"), there, second):
+                statuses.append((await client.get(url)).status_code)
+
+    async def show(address: str) -> None:
+        walks.append(asyncio.ensure_future(walk(address)))
+
+    async with LoopbackCallback(account.port, PATIENCE) as callback:
+        record = await login(account, show, callback.receive)
+        await walks[0]
+    assert statuses == [400, 404, 200, 400]
+    assert stored(account) == record
+
+
+async def test_a_login_that_nobody_finishes_ends_at_its_deadline(resource: LoopbackResourceServer, tmp_path: Path):
+    account = account_at(resource, tmp_path, port=free_port())
+
+    async def nobody(address: str) -> None:
+        pass
+
+    async with LoopbackCallback(account.port, 0.05) as callback:
+        with pytest.raises(LoginFailed, match="in time"):
+            await login(account, nobody, callback.receive)
+
+
+async def test_a_logout_revokes_both_tokens_and_forgets_the_record(
+    issuer: LoopbackAuthorizationServer, resource: LoopbackResourceServer, tmp_path: Path
+):
+    account = account_at(resource, tmp_path)
+    await logged_in(account)
+    assert login_state(account).state == "logged in"
+    assert await logout(account) == ""
+    assert issuer.counts["/revoke"] == 2 and not any(token.active for token in issuer.book.tokens)
+    assert login_state(account).state == "login needed" and TokenStore(account).read() is None
+
+
+async def test_a_logout_forgets_the_record_also_where_it_cannot_be_revoked_and_says_so(
+    issuer: LoopbackAuthorizationServer, resource: LoopbackResourceServer, tmp_path: Path
+):
+    account = account_at(resource, tmp_path)
+    await logged_in(account)
+    issuer.outages["/revoke"] = "503"
+    assert "503" in await logout(account)
+    assert TokenStore(account).read() is None
+
+
+@pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post", "private_key_jwt"])
+async def test_a_client_that_needs_no_person_gets_its_tokens_at_the_first_call_and_new_ones_when_they_end(
+    issuer: LoopbackAuthorizationServer, resource: LoopbackResourceServer, tmp_path: Path, method: str
+):
+    key = ECKey.generate_key("P-256")
+    issuer.add_client(
+        "robot", secret="s3cret-s3cret", public_key=key, auth_method=method, grants=("client_credentials",)
+    )
+    settings: dict[str, Any] = {"grant": "client_credentials", "client_id": "robot", "issuer": issuer.origin}
+    if method == "private_key_jwt":
+        settings |= {"private_key": key.as_pem(private=True).decode(), "signing_algorithm": "ES256"}
+    else:
+        settings |= {"client_secret": "s3cret-s3cret"}
+    account = account_at(resource, tmp_path, scopes=("read",), **settings)
+    async with door_to(spec_of_account(account)) as door:
+        assert await door.call("echo", text="one") == "one"
+        issuer.book.forget_access()
+        assert await door.call("echo", text="two") == "two"
+    assert issuer.counts["logins"] == 0 and login_state(account).renews

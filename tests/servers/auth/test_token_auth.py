@@ -1,0 +1,176 @@
+"""A login in use: on every call, renewed once and in time, and never asking anybody."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from oauth.authorization_server import LoopbackAuthorizationServer
+from oauth.resource_server import LoopbackResourceServer
+from ot.errors import AuthServerDown, LoginNeeded
+from ot.servers.auth.account import ServerAccount
+from servers.auth.login_desk import account_at, logged_in, overwritten, spec_of_account, stored
+from servers.desk import Door, door_to
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def account(resource: LoopbackResourceServer, tmp_path: Path) -> ServerAccount:
+    return account_at(resource, tmp_path)
+
+
+@pytest.fixture
+async def door(account: ServerAccount) -> AsyncGenerator[Door]:
+    async with door_to(spec_of_account(account)) as door:
+        yield door
+
+
+async def test_a_call_without_a_login_says_the_command_and_the_next_call_after_the_login_works(
+    account: ServerAccount, door: Door, issuer: LoopbackAuthorizationServer
+):
+    with pytest.raises(LoginNeeded, match="run `onetool auth login guarded`"):
+        await door.call("echo", text="tea")
+    assert issuer.counts["logins"] == 0
+    assert door.state["state"] == "login needed"
+    await logged_in(account)
+    assert await door.call("echo", text="tea") == "tea"
+
+
+async def test_fifty_calls_that_find_the_token_expired_renew_it_once(
+    account: ServerAccount, door: Door, issuer: LoopbackAuthorizationServer
+):
+    await logged_in(account)
+    await door.call("echo", text="warm")
+    overwritten(account, expires_at=time.time() - 1)
+    issuer.book.forget_access()
+    values = await asyncio.gather(*(door.call("echo", text=str(n)) for n in range(50)))
+    assert values == [str(n) for n in range(50)]
+    assert (issuer.counts["refreshes"], issuer.counts["alarms"], issuer.counts["logins"]) == (1, 0, 1)
+
+
+async def test_a_token_that_the_server_does_not_take_any_more_is_renewed_once_for_all_who_used_it(
+    account: ServerAccount, door: Door, issuer: LoopbackAuthorizationServer
+):
+    await logged_in(account)
+    await door.call("echo", text="warm")
+    issuer.book.forget_access()  # the record says that it is good for an hour
+    await asyncio.gather(*(door.call("echo", text=str(n)) for n in range(6)))
+    assert issuer.counts["refreshes"] == 1
+    assert stored(account).refused == ""
+
+
+async def test_a_token_is_renewed_before_it_expires_and_one_that_is_not_due_is_left_alone(
+    account: ServerAccount, door: Door, issuer: LoopbackAuthorizationServer
+):
+    await logged_in(account)
+    await door.call("echo", text="fresh")
+    assert issuer.counts["refreshes"] == 0
+    now = time.time()
+    overwritten(account, obtained_at=now - 3500, expires_at=now + 100)
+    await door.call("echo", text="due")
+    assert issuer.counts["refreshes"] == 1
+
+
+async def test_a_revoked_login_asks_for_a_new_one_only_once_and_the_session_goes_on_after_it(
+    account: ServerAccount, door: Door, issuer: LoopbackAuthorizationServer, resource: LoopbackResourceServer
+):
+    await logged_in(account)
+    await door.call("echo", text="before")
+    issuer.book.revoke_all()
+    for _ in range(3):
+        with pytest.raises(LoginNeeded, match="expired or was revoked"):
+            await door.call("echo", text="lost")
+    assert issuer.counts["/token"] == 2, "the login itself, and one refresh that was refused"
+    before = resource.asked["/mcp"]
+    await logged_in(account)
+    assert await door.call("echo", text="after") == "after"
+    assert resource.asked["/mcp"] == before + 2, "one question of the login, one call: no new session"
+
+
+@pytest.mark.parametrize("outage", ["503", "429"])
+async def test_an_authorization_server_that_is_down_is_not_a_login_and_loses_nothing(
+    account: ServerAccount, door: Door, issuer: LoopbackAuthorizationServer, outage: str
+):
+    await logged_in(account)
+    await door.call("echo", text="before")
+    record = overwritten(account, expires_at=time.time() - 1)
+    issuer.book.forget_access()
+    issuer.outages["/token"] = outage
+    with pytest.raises(AuthServerDown, match=r"the login is kept, try again in 1 s|try again"):
+        await door.call("echo", text="down")
+    assert stored(account).refresh_token == record.refresh_token
+    issuer.outages.clear()
+    assert await door.call("echo", text="back") == "back"
+    assert (issuer.counts["logins"], issuer.counts["alarms"]) == (1, 0)
+
+
+async def test_an_early_renewal_that_fails_holds_up_nobody_while_the_token_is_good(
+    account: ServerAccount, door: Door, issuer: LoopbackAuthorizationServer
+):
+    await logged_in(account)
+    now = time.time()
+    overwritten(account, obtained_at=now - 3500, expires_at=now + 100)
+    issuer.outages["/token"] = "503"
+    for text in ("a", "b", "c"):
+        assert await door.call("echo", text=text) == text
+    assert issuer.counts["/token"] == 2, "the login, and one attempt: the next one has a pause before it"
+
+
+async def test_a_call_that_is_cancelled_while_the_login_is_renewed_does_not_lose_the_new_tokens(
+    account: ServerAccount, door: Door, issuer: LoopbackAuthorizationServer
+):
+    await logged_in(account)
+    await door.call("echo", text="warm")
+    before = overwritten(account, expires_at=time.time() - 1)
+    call = asyncio.ensure_future(door.call("echo", text="cancelled"))
+    async with asyncio.timeout(10):
+        while not issuer.counts["refreshes"]:  # noqa: ASYNC110 - another thread's counter
+            await asyncio.sleep(0)
+    call.cancel()
+    assert await door.call("echo", text="next") == "next"
+    assert stored(account).refresh_token != before.refresh_token
+    assert (issuer.counts["refreshes"], issuer.counts["alarms"]) == (1, 0)
+
+
+async def test_a_server_that_refuses_every_new_token_is_not_given_one_at_each_call(
+    account: ServerAccount, door: Door, issuer: LoopbackAuthorizationServer, resource: LoopbackResourceServer
+):
+    await logged_in(account)
+    await door.call("echo", text="before")
+    with LoopbackAuthorizationServer() as other:
+        resource.move_to(other)
+        for _ in range(3):
+            with pytest.raises(LoginNeeded, match="refuses the tokens"):
+                await door.call("echo", text="moved")
+        assert issuer.counts["refreshes"] == 1
+        assert other.counts["/token"] == 0, "another authorization server never sees the tokens"
+        await logged_in(account)
+        assert await door.call("echo", text="moved") == "moved"
+        assert stored(account).issuer.rstrip("/") == other.origin
+
+
+async def test_a_missing_scope_names_the_command_that_asks_for_it_and_for_what_was_granted_before(
+    account: ServerAccount, door: Door, resource: LoopbackResourceServer
+):
+    await logged_in(account)
+    with pytest.raises(LoginNeeded, match="--scope 'write'"):
+        await door.call("store", text="tea")
+    await logged_in(account, scope="write")
+    assert await door.call("store", text="tea") == "stored tea"
+    assert {"read", "write"} <= set(stored(account).scope.split())
+
+
+async def test_two_principals_have_a_login_and_a_connection_each(account: ServerAccount, door: Door):
+    await logged_in(account)
+    await door.call("echo", text="mine")
+    spec = spec_of_account(account)
+    assert spec.of("someone else").key != spec.key and spec.of(account.principal) is spec
+    async with door_to(spec.of("someone else")) as other:
+        connection = other.pool.connection(other.spec)
+        with pytest.raises(LoginNeeded):
+            await connection.ready()
