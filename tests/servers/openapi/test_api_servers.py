@@ -11,7 +11,8 @@ from fastmcp.server.http import _current_http_request  # pyright: ignore[reportP
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from ot.errors import ServerUnavailable, ToolFailed
+from ot.errors import LoginNeeded, ServerUnavailable, ToolFailed
+from ot.servers.auth.account import ServerAccount
 from servers.desk import door_to, free_port
 from servers.openapi.api_desk import DESK, SHOP, address_of, api_spec, door_to_api, door_to_shop, tool_of
 from servers.openapi.loopback_apis import KEY, HelpDesk, Shop
@@ -125,6 +126,14 @@ async def test_wrong_credentials_name_the_setting_and_are_not_in_the_error(tmp_p
         with pytest.raises(ToolFailed, match=r"Unknown key \(check the headers of the server api\)") as failure:
             await door.call("listPets")
         assert "wrong-key-123" not in str(failure.value)
+
+
+async def test_a_login_that_is_missing_is_asked_for_like_that_of_any_server(tmp_path: Path):
+    async with address_of(Shop().app) as url:
+        account = ServerAccount(server="api", url=url, principal="me", directory=tmp_path)
+        async with door_to(api_spec(SHOP, f"{url}/v1", tmp_path, account=account)) as door:
+            with pytest.raises(LoginNeeded, match="onetool auth login api"):
+                await door.call("listPets")
 
 
 async def test_an_effect_that_may_have_happened_is_not_repeated_and_said_to_be_unknown(tmp_path: Path):

@@ -69,7 +69,7 @@ async def test_all_operations_are_tools_and_the_right_ones_are_found(installed: 
             "update milestone user": "users_update_milestone",
             "enterprise secret get": "enterprises_get_secret",
         }.items():
-            assert catalogue.find(words, most={"tool": 5}).names["tool"][0] == f"forge.{tool}"
+            assert catalogue.find(words, most={"tools": 5}).names["tools"][0] == f"forge.{tool}"
 
 
 async def test_an_operation_is_called_without_making_the_others(installed: Path, monkeypatch: pytest.MonkeyPatch):

@@ -10,7 +10,9 @@ from urllib.parse import parse_qsl, urlsplit
 import httpx2
 from fastmcp.exceptions import ToolError
 
+from ot.errors import ServerUnavailable
 from ot.registry.clean_text import clean_line
+from ot.servers.auth.token_auth import TokenAuth
 from ot.servers.call import current_trace
 from ot.servers.messages import MAX_BYTES, MAX_PARTS
 from ot.servers.spec import ServerSpec
@@ -40,19 +42,24 @@ ADVICE: Mapping[int, str] = {
 UNKNOWN = "it may have happened all the same: check before you repeat it"
 
 
-def api_client(spec: ServerSpec, auth: httpx2.Auth | None = None) -> ApiClient:
+def api_client(spec: ServerSpec) -> ApiClient:
     """Return a client for the API at the address of *spec*; what its query holds goes with every request."""
     address = urlsplit(spec.url)
     read = max(READ_SECONDS, (spec.call_seconds or 0) + GRACE_SECONDS)
     return ApiClient(
         spec.name,
-        auth=auth,
+        auth=TokenAuth(spec.account, _note_refusal) if spec.account else None,
         base_url=address._replace(query="", fragment="").geturl(),
         params=dict(parse_qsl(address.query)),
         headers=dict(spec.headers),
         timeout=httpx2.Timeout(spec.start_seconds, read=read),
         event_hooks={"response": [_bound]},
     )
+
+
+def _note_refusal(why: ServerUnavailable | None) -> None:
+    if (trace := current_trace.get()) is not None:
+        trace.refusal = why
 
 
 class ApiClient(httpx2.AsyncClient):

@@ -13,7 +13,7 @@ import yaml
 
 from ot.registry.clean_text import clean_line
 
-MAX_VALUES = 3_000_000
+MAX_VALUES = 1_500_000
 MAX_DEPTH = 200
 CONVERT = "convert it first, for example with 'npx swagger2openapi'"
 
@@ -43,7 +43,7 @@ def parsed_document(data: bytes) -> dict[str, Any]:
         ValueError: It is malformed, or no document that can be used; the text says how.
     """
     try:
-        found = json.loads(data) if data.lstrip()[:1] in (b"{", b"[") else _plain(_yaml(data))
+        found = json.loads(data) if data.lstrip()[:1] in (b"{", b"[") else _plain(_yaml(data), _Count(MAX_VALUES))
     except RecursionError:
         raise ValueError("the document is nested too deeply") from None
     except json.JSONDecodeError as error:
@@ -93,22 +93,17 @@ def _yaml(data: bytes) -> Any:
 
 @dataclass(slots=True)
 class _Count:
-    left: int = MAX_VALUES
+    left: int
 
 
-def _plain(value: Any, count: _Count | None = None, depth: int = 0) -> Any:
+def _plain(value: Any, count: _Count, depth: int = 0) -> Any:
     """Return *value* with texts for keys; aliases of aliases, which would grow without end, are refused."""
-    count = count or _Count()
     count.left -= 1
     if count.left < 0 or depth > MAX_DEPTH:
         raise ValueError("the document is too large or nested too deeply once its aliases are written out")
     if isinstance(value, dict):
         given = cast("dict[Any, Any]", value)
-        return {_key(key): _plain(part, count, depth + 1) for key, part in given.items()}
+        return {str(key): _plain(part, count, depth + 1) for key, part in given.items()}
     if isinstance(value, list):
         return [_plain(part, count, depth + 1) for part in cast("list[Any]", value)]
     return value
-
-
-def _key(key: Any) -> str:
-    return {True: "true", False: "false", None: "null"}.get(key, str(key)) if isinstance(key, bool | None) else str(key)
