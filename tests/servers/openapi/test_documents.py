@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ot.servers.openapi.document_text import base_address, parsed_document
-from ot.servers.openapi.documents import FRESH_SECONDS, Documents, fetch_document
+from ot.servers.openapi.documents import FRESH_SECONDS, ApiDocuments, fetch_document
 from servers.desk import free_port
 from servers.openapi.api_desk import address_of
 
@@ -96,8 +96,8 @@ def test_the_address_of_the_api_is_what_the_document_says(servers: Any, source: 
 async def test_a_document_from_an_address_is_kept_and_a_later_start_needs_no_network(tmp_path: Path):
     shelf = Shelf()
     async with address_of(shelf.app) as url:
-        first = await Documents(tmp_path).read("api", f"{url}/openapi.json")
-    again = await Documents(tmp_path).read("api", f"{url}/openapi.json")
+        first = await ApiDocuments(tmp_path).read("api", f"{url}/openapi.json")
+    again = await ApiDocuments(tmp_path).read("api", f"{url}/openapi.json")
     assert (again.data, again.version) == (first.data, first.version)
     assert shelf.asked == 1
     assert [file.stat().st_mode & 0o777 for file in files_in(tmp_path)] == [0o600]
@@ -107,25 +107,25 @@ async def test_a_kept_document_is_fetched_again_after_a_day(tmp_path: Path, monk
     shelf = Shelf()
     async with address_of(shelf.app) as url:
         source = f"{url}/openapi.json"
-        first = await Documents(tmp_path).read("api", source)
+        first = await ApiDocuments(tmp_path).read("api", source)
         later = time.time() + FRESH_SECONDS + 1
         monkeypatch.setattr("time.time", lambda: later)
         shelf.document = {**SMALL, "paths": {"/b": {"get": {}}}}
-        second = await Documents(tmp_path).read("api", source)
+        second = await ApiDocuments(tmp_path).read("api", source)
         assert (list(second.data["paths"]), second.version == first.version) == (["/b"], False)
         shelf.status = 500
         monkeypatch.setattr("ot.servers.openapi.documents.FRESH_SECONDS", 0.0)
-        assert (await Documents(tmp_path).read("api", source)).version == second.version
+        assert (await ApiDocuments(tmp_path).read("api", source)).version == second.version
         assert shelf.asked == 3
 
 
 async def test_a_file_that_changed_is_read_again(tmp_path: Path):
     file = tmp_path / "api.json"
     file.write_text(json.dumps(SMALL))
-    first = await Documents(tmp_path).read("api", str(file))
-    assert (await Documents(tmp_path).read("api", str(file))).version == first.version
+    first = await ApiDocuments(tmp_path).read("api", str(file))
+    assert (await ApiDocuments(tmp_path).read("api", str(file))).version == first.version
     file.write_text(json.dumps({**SMALL, "paths": {"/b": {"get": {}}}}))
-    assert list((await Documents(tmp_path).read("api", str(file))).data["paths"]) == ["/b"]
+    assert list((await ApiDocuments(tmp_path).read("api", str(file))).data["paths"]) == ["/b"]
 
 
 async def test_what_is_unavailable_says_what_to_do(tmp_path: Path):

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ot.cli.adding.server_to_add import ServerToAdd
+from ot.registry.schema_types import as_schema
 
 if TYPE_CHECKING:
     from ot.config.paths import Paths
-    from ot.servers.openapi.documents import Document
+    from ot.servers.openapi.documents import ApiDocument
 
 PLAIN_NAMES = re.compile(r"(?:open-?api|swagger|api|spec|schema|index|v?\d+)(?:[-_.].*)?", re.IGNORECASE)
 """What documents are called everywhere: it names no API."""
@@ -26,12 +27,12 @@ def described_api(given: str, source: str, base: str, paths: Paths, *, use_globa
     """
     from ot.cli.terminal.event_loop import run_async
     from ot.servers.openapi.document_text import base_address, is_address
-    from ot.servers.openapi.documents import Documents, fetch_document
+    from ot.servers.openapi.documents import ApiDocuments, fetch_document
 
     if not source:
         raise ValueError("write openapi:FILE or openapi:ADDRESS")
     place = source if is_address(source) else str(Path(source).expanduser().absolute())
-    document: Document = run_async(fetch_document(place))
+    document: ApiDocument = run_async(fetch_document(place))
     name = given or _name(place, document.data)
     url = base or base_address(document.data, place)
     if not url:
@@ -39,7 +40,7 @@ def described_api(given: str, source: str, base: str, paths: Paths, *, use_globa
     if is_address(place):
         from ot.servers.catalogue_files import FOLDER
 
-        Documents(paths.global_dir / FOLDER).keep(name, place, document)
+        ApiDocuments(paths.global_dir / FOLDER).keep(name, place, document)
     written = place if use_global or is_address(place) else _below_project(place, paths)
     return ServerToAdd(name, {"openapi": written, "url": url}, tuple(_advice(document.data)))
 
@@ -61,8 +62,7 @@ def _name(place: str, document: Mapping[str, Any]) -> str:
     if urlsplit(place).hostname:
         return guessed_name([place])
     stem = PurePath(place).stem
-    info = document.get("info")
-    title = str(info.get("title") or "") if isinstance(info, Mapping) else ""
+    title = str(as_schema(document.get("info")).get("title") or "")
     return own_name((title if title and PLAIN_NAMES.fullmatch(stem) else stem).lower())
 
 
@@ -73,10 +73,9 @@ def _advice(document: Mapping[str, Any]) -> list[str]:
 
 def _credentials(document: Mapping[str, Any]) -> list[str]:
     """Return the headers that the API wants, as far as its document says."""
-    components = document.get("components")
-    schemes = components.get("securitySchemes") if isinstance(components, Mapping) else None
+    schemes = as_schema(as_schema(document.get("components")).get("securitySchemes"))
     found: list[str] = []
-    for scheme in schemes.values() if isinstance(schemes, Mapping) else ():
+    for scheme in map(as_schema, schemes.values()):
         match scheme:
             case {"type": "http", "scheme": str(kind)} if kind.lower() in ("bearer", "basic"):
                 found.append(f"--header 'Authorization: {kind.title()} ...'")

@@ -44,7 +44,8 @@ def preset_server(preset: str, given: str) -> ServerToAdd:
 def _advice(name: str, found: Mapping[str, Any]) -> list[str]:
     from ot.config.models import pack_name
 
-    lines = [f"It needs the secret {secret}: {where}" for secret, where in (found.get("needs") or {}).items()]
+    needs: Mapping[str, str] = found.get("needs", {})
+    lines = [f"It needs the secret {secret}: {where}" for secret, where in needs.items()]
     if patterns := [f"'{pack_name(name)}.{pattern}'" for pattern in found.get("read_only") or ()]:
         lines.append(f"Tools that only read can run without a question: onetool allow {' '.join(patterns)}")
     return [*lines, f"About it: {found['page']}"]
@@ -54,7 +55,8 @@ def list_presets(as_json: bool) -> None:
     """Print all presets."""
     known = presets()
     rows = [(f"preset:{name}", WORDS[found["auth"]], found["about"]) for name, found in known.items()]
-    plain = [{"name": name, "scopes": [], "needs": {}, "read_only": [], **found} for name, found in known.items()]
+    empty: dict[str, Any] = {"scopes": [], "needs": {}, "read_only": []}
+    plain = [{"name": name, **empty, **found} for name, found in known.items()]
     echo_either(as_json, plain, columns(rows))
     if not as_json:
         echo("Next: onetool add preset:NAME", err=True)

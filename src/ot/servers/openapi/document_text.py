@@ -12,6 +12,7 @@ from urllib.parse import urljoin, urlsplit
 import yaml
 
 from ot.registry.clean_text import clean_line
+from ot.registry.schema_types import as_schema
 
 MAX_VALUES = 1_500_000
 MAX_DEPTH = 200
@@ -25,13 +26,11 @@ def is_address(source: str) -> bool:
 
 def base_address(document: Mapping[str, Any], source: str) -> str:
     """Return the address that the document says its operations are at, or nothing."""
-    servers = document.get("servers")
-    first: Any = cast("list[Any]", servers)[0] if isinstance(servers, list) and servers else {}
-    entry = cast("dict[str, Any]", first) if isinstance(first, dict) else {}
+    servers: Any = document.get("servers")
+    entry = as_schema(cast("list[Any]", servers)[0] if isinstance(servers, list) and servers else None)
     url = str(entry.get("url") or "/")
-    variables = entry.get("variables")
-    for name, variable in (cast("dict[str, Any]", variables) if isinstance(variables, dict) else {}).items():
-        url = url.replace(f"{{{name}}}", str(variable.get("default", "")) if isinstance(variable, dict) else "")
+    for name, variable in as_schema(entry.get("variables")).items():
+        url = url.replace(f"{{{name}}}", str(as_schema(variable).get("default", "")))
     full = urljoin(source, url) if is_address(source) else url
     return full.rstrip("/") if is_address(full) and urlsplit(full).hostname else ""
 
@@ -57,7 +56,7 @@ def parsed_document(data: bytes) -> dict[str, Any]:
 
 
 def _refuse_unusable(found: Any) -> None:
-    given = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    given = as_schema(found)
     if "swagger" in given:
         raise ValueError(f"the document is of Swagger {given['swagger']}, and OpenAPI 3.0 or 3.1 is needed: {CONVERT}")
     version = str(given.get("openapi") or "")
@@ -87,7 +86,9 @@ def _yaml(data: bytes) -> Any:
         yaml_implicit_resolvers: Any = {}  # noqa: RUF012 - the library's own form
 
     for kind, form, first in CORE:
-        CoreLoader.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", re.compile(f"(?:{form})$"), list(first))
+        getattr(CoreLoader, "add_implicit_resolver")(  # noqa: B009 - its stub says nothing
+            f"tag:yaml.org,2002:{kind}", re.compile(f"(?:{form})$"), list(first)
+        )
     return yaml.load(data, Loader=CoreLoader)
 
 

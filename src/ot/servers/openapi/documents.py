@@ -1,4 +1,4 @@
-"""Documents: OpenAPI documents from files and addresses, each kept as JSON in the user's directory."""
+"""ApiDocuments: OpenAPI documents from files and addresses, each kept as JSON in the user's directory."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anyio.to_thread
 import httpx2
 
 from ot.files.private_file import read_regular
 from ot.registry.clean_text import clean_line
+from ot.registry.schema_types import as_schema
 from ot.servers.catalogue_files import read_or_forget, server_file, write_json
 from ot.servers.openapi.document_text import is_address, parsed_document
 from ot.version import installed_version
@@ -27,7 +28,7 @@ FRESH_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True)
-class Document:
+class ApiDocument:
     """A document, and what changes when its text does."""
 
     digest: str
@@ -39,14 +40,14 @@ class Document:
         return f"{self.digest[:16]}-{installed_version()}"
 
 
-class Documents:
+class ApiDocuments:
     """What was read is kept: a start needs no network, and YAML, which is slow to read, is read once."""
 
     def __init__(self, directory: Path) -> None:
         """Keep one file a server in *directory*."""
         self._directory = directory
 
-    async def read(self, server: str, source: str) -> Document:
+    async def read(self, server: str, source: str) -> ApiDocument:
         """Return the document of *server*; one from an address is fetched once a day, or used as it was kept.
 
         Raises:
@@ -66,7 +67,7 @@ class Documents:
             await anyio.to_thread.run_sync(self.keep, server, source, document)
         return document
 
-    def keep(self, server: str, source: str, document: Document) -> None:
+    def keep(self, server: str, source: str, document: ApiDocument) -> None:
         """Remember the document as of now."""
         content = {"digest": document.digest, "document": document.data, "read_at": time.time()}
         try:
@@ -74,10 +75,10 @@ class Documents:
         except (OSError, ValueError) as error:
             logger.warning("%s: its document could not be kept: %s", server, error)
 
-    def _kept(self, server: str, source: str) -> tuple[Document | None, float]:
+    def _kept(self, server: str, source: str) -> tuple[ApiDocument | None, float]:
         match read_or_forget(self._file(server, source)):
-            case {"digest": str(digest), "document": dict(data), "read_at": float(read_at)}:
-                return Document(digest, cast("dict[str, Any]", data)), read_at
+            case {"digest": str(digest), "document": data, "read_at": float(read_at)} if as_schema(data):
+                return ApiDocument(digest, as_schema(data)), read_at
             case _:
                 return None, 0.0
 
@@ -85,7 +86,7 @@ class Documents:
         return server_file(self._directory, server, "openapi", source)
 
 
-async def fetch_document(source: str, known: Document | None = None) -> Document:
+async def fetch_document(source: str, known: ApiDocument | None = None) -> ApiDocument:
     """Return the document as it is now at its *source*: the *known* one when it is the same.
 
     Raises:
@@ -95,7 +96,7 @@ async def fetch_document(source: str, known: Document | None = None) -> Document
     digest = hashlib.sha256(data).hexdigest()
     if known and known.digest == digest:
         return known
-    return Document(digest, await anyio.to_thread.run_sync(parsed_document, data))
+    return ApiDocument(digest, await anyio.to_thread.run_sync(parsed_document, data))
 
 
 # ---------------------------------------------------------------- where it comes from

@@ -17,6 +17,7 @@ from fastmcp.utilities.versions import VersionSpec
 from mcp_types import ToolAnnotations
 
 from ot.registry.clean_text import clean_line
+from ot.registry.schema_types import as_schema
 from ot.servers.openapi.operations import Operations
 
 READING = ("GET", "HEAD")
@@ -117,5 +118,5 @@ def _parts_of_body(route: HTTPRoute) -> dict[str, str]:
     places = route.parameter_map.items()
     parts = {name: place["openapi_name"] for name, place in places if place["location"] == "body"}
     schemas = route.request_body.content_schema.values() if route.request_body else ()
-    named: dict[str, Any] = next(iter(schemas), {}).get("properties") or {}
+    named = as_schema(as_schema(next(iter(schemas), None)).get("properties"))
     return parts if len(parts) > 1 or parts.keys() <= named.keys() else {}

@@ -16,7 +16,7 @@ from mcp import ClientSession
 from ot.servers.catalogue_files import CatalogueFiles
 from ot.servers.definitions import ServerDefinitions
 from ot.servers.openapi.api_client import api_client
-from ot.servers.openapi.documents import Document, Documents
+from ot.servers.openapi.documents import ApiDocument, ApiDocuments
 from ot.servers.openapi.operations import Operations
 from ot.servers.spec import ServerSpec
 from ot.servers.transports import PassingSession
@@ -41,8 +41,9 @@ class OpenApiTransport(ClientTransport):
         self, *, transport_options: TransportOptions | None = None, **session_kwargs: Any
     ) -> AsyncGenerator[ClientSession]:
         """Yield a session."""
-        spec, kwargs = self._spec, {**session_kwargs, **self._callbacks}
-        document = await Documents(Path(spec.kept_in)).read(spec.name, spec.openapi)
+        spec = self._spec
+        kwargs: Any = {**session_kwargs, **self._callbacks}
+        document = await ApiDocuments(Path(spec.kept_in)).read(spec.name, spec.openapi)
         options = TransportOptions(session_class=PassingSession)
         async with api_client(spec) as client:
             server, self.definitions = await anyio.to_thread.run_sync(_built, spec, document, client)
@@ -50,7 +51,9 @@ class OpenApiTransport(ClientTransport):
                 yield session
 
 
-def _built(spec: ServerSpec, document: Document, client: httpx2.AsyncClient) -> tuple[FastMCP[Any], ServerDefinitions]:
+def _built(
+    spec: ServerSpec, document: ApiDocument, client: httpx2.AsyncClient
+) -> tuple[FastMCP[Any], ServerDefinitions]:
     """Return the server and its definitions; in a thread, for the imports alone take a second."""
     from fastmcp import FastMCP  # noqa: PLC0415
 
