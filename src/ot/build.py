@@ -262,7 +262,7 @@ def _view(
         expand=snippets.expand,
         reload=parts.reload,
         session=partial(_session, parts.sessions, loaded, store),
-        changed=parts.pins.all_changed,
+        changed=parts.catalogue.changed,
         statistics=_statistics(loaded, recorder),
         project_dir=paths.project_dir,
     )

@@ -33,7 +33,7 @@ from ot.runtime.run_events import TellEvent
 from ot.runtime.sessions import Sessions
 from ot.servers.catalogue import ServerCatalogue
 from ot.servers.catalogue_files import FOLDER as SERVERS
-from ot.servers.definition_pins import DefinitionPins
+from ot.servers.definition_pins import Change, DefinitionPins
 from ot.servers.place import AskRoots
 from ot.stats.recorder import Recorder, flat_chars
 from ot.stats.rows import CLI
@@ -262,6 +262,10 @@ class Workspace:
             )
             self.picture = self._picture(_without_changed_project(self.picture.loaded))
             self._hold()
+
+    def changed_definitions(self) -> dict[str, list[Change]]:
+        """Return what servers offer that is not as its user approved it, by server."""
+        return self._catalogue.changed()
 
     async def _know_servers(self, names: Collection[str], caller: Caller | None = None) -> None:
         """Ask the servers among *names* what they offer, if that is not known, and show what was learned."""

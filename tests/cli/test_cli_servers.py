@@ -11,7 +11,7 @@ import typer
 import yaml
 
 from cli.command import OneTool
-from ot.cli.add import entry_of_arguments, guessed_name, name_and_arguments
+from ot.cli.adding.typed_words import entry_of_arguments, guessed_name, name_and_arguments
 
 SERVER = """
 import os

@@ -60,7 +60,7 @@ class Door:
         self._ask = ask
         self._backend = McpProxyBackend(self.pool, {spec.name: spec})
 
-    async def call(self, name: str, **arguments: Any) -> Any:
+    async def call(self, name: str, /, **arguments: Any) -> Any:
         """Return the value of the server's tool *name*."""
         return await self.ask_for({"tool": name}, arguments)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from contextlib import AsyncExitStack
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -99,12 +100,12 @@ async def _by_browser(account: ServerAccount, scope: str) -> TokenRecord:
         if sys.platform in ("darwin", "win32") or any(map(os.environ.get, DISPLAYS)):
             await asyncio.to_thread(typer.launch, address)
 
-    try:
-        callback = await LoopbackCallback(account.port, SECONDS).__aenter__()
-    except OSError as error:
-        other = f"set servers.{account.server}.auth.port to a free port, or use --no-browser"
-        fail(f"the port {account.port} for the browser's way back cannot be used ({error.strerror}): {other}")
-    async with callback:
+    async with AsyncExitStack() as stack:
+        try:
+            callback = await stack.enter_async_context(LoopbackCallback(account.port, SECONDS))
+        except OSError:
+            other = f"set servers.{account.server}.auth.port to a free port, or use --no-browser"
+            fail(f"the port {account.port}, where the browser comes back to, is in use: {other}")
         return await drive_login(account, show, callback.receive, scope=scope)
 
 

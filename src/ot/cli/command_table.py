@@ -50,7 +50,12 @@ COMMANDS = {
         ),
     ),
     "Servers": (
-        ("add", "add:add", "Add an MCP server whose tools become a pack.", "onetool add clock uvx mcp-server-time"),
+        (
+            "add",
+            "add:add",
+            "Add an MCP server or an API whose tools become a pack.",
+            "onetool add clock uvx mcp-server-time",
+        ),
         ("servers", "servers:servers", "List the MCP servers, and whether each can be started.", "onetool servers"),
         ("enable", "servers:enable", "Use a server that was disabled.", "onetool enable clock"),
         (

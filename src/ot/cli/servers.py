@@ -69,7 +69,7 @@ def server_rows(loaded: Loaded, paths: Paths) -> list[dict[str, Any]]:
         {
             "name": name,
             "pack": server.pack or pack_name(name),
-            "transport": "http" if server.url else "stdio",
+            "transport": "openapi" if server.openapi else "http" if server.url else "stdio",
             "endpoint": loaded.secrets.redact(server.url or " ".join([server.command, *server.args])),
             "from": "project" if name in loaded.servers_of_project else "user",
             "enabled": server.enabled,

@@ -424,6 +424,11 @@ class Server(Settings):
         default="", description="Where it starts; empty means a private directory, ${workspace} must be trusted"
     )
     url: WebAddress = Field(default="", description="The address of a server over HTTP, used as written")
+    openapi: str = Field(
+        default="",
+        description="The OpenAPI document of an API at url, whose operations are the tools: an address, or a path from "
+        "the .onetool directory on",
+    )
     headers: Mapping[str, str] = Field(
         default_factory=dict, repr=False, description="Headers of every request; ${NAME} inserts a secret"
     )
@@ -442,7 +447,9 @@ class Server(Settings):
 
     @model_validator(mode="after")
     def _one_way_in(self) -> Self:
-        kind = self.type or ("http" if self.url else "stdio")
+        kind = self.type or ("http" if self.url or self.openapi else "stdio")
+        if self.openapi and (kind != "http" or not self.url):
+            raise ValueError("a server with openapi needs a url, the address that its requests go to, and no command")
         wanted, other = ("command", "url") if kind == "stdio" else ("url", "command")
         if not getattr(self, wanted):
             raise ValueError(f"a server of type {kind} needs a {wanted}")

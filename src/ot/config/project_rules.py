@@ -44,7 +44,7 @@ USERS_ALONE = (
 
 FOLDERS = ", ".join(sorted(UNHASHED_FOLDERS))
 
-AS_WRITTEN = ("command", "args", "cwd", "url")
+AS_WRITTEN = ("command", "args", "cwd", "url", "openapi")
 """What says which program runs where, or is reached: shown by the trust screen, so only ``HERE`` is filled in later."""
 
 RUNS_CODE = re.compile(
@@ -60,7 +60,12 @@ RUNS_CODE = re.compile(
 
 def not_for_projects(layer: Layer, root: Path) -> list[Problem]:
     """Return what no project may say in its own directory *root*, whatever its user has set."""
-    return [*_secrets_elsewhere(layer, root), *_topics_outside(layer.node, root), *_filled_in_later(layer.node)]
+    return [
+        *_secrets_elsewhere(layer, root),
+        *_topics_outside(layer.node, root),
+        *_filled_in_later(layer.node),
+        *_documents_outside(layer.node, root),
+    ]
 
 
 def loosened(project: Node, user: Config) -> list[Problem]:
@@ -117,6 +122,18 @@ def _topics_outside(layer: Node, root: Path) -> list[Problem]:
     files = [file for topic in layer.at(*TOPICS).items if (file := topic.get("file"))]
     outside = [file for file in files if allowed.isdisjoint(Path(str(file.value)).parents)]
     return [Problem(file.place, f"{text}, not {given(file.value)}") for file in outside]
+
+
+def _documents_outside(layer: Node, root: Path) -> Iterator[Problem]:
+    """Yield the OpenAPI documents that are files which could change without ending the project's trust."""
+    for name, server in layer.at("servers").entries.items():
+        source = str(server.at("openapi").value or "")
+        if not source or source.startswith(("http://", "https://")):
+            continue
+        file, top = Path(os.path.normpath(root / source)), Path(os.path.normpath(root))
+        if not file.is_relative_to(top) or file == top or file.relative_to(top).parts[0] in UNHASHED_FOLDERS:
+            text = "must be an address or a file inside the project's .onetool directory, and not below"
+            yield Problem(server.at("openapi").place, f"servers.{name}.openapi {text} {FOLDERS}: copy it there")
 
 
 def _filled_in_later(project: Node) -> Iterator[Problem]:

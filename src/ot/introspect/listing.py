@@ -92,7 +92,7 @@ def pack_entry(pack: Pack, info: str, instructions: Mapping[str, str]) -> Any:
 
 def instructions_of(pack: Pack, configured: Mapping[str, str]) -> str:
     """Return how to use a pack: in the user's words, else in its own."""
-    return (configured.get(pack.name) or pack.instructions).strip()
+    return (configured.get(pack.name) or pack.said).strip()
 
 
 def sorted_tools(pack: Pack) -> list[Tool]:

@@ -97,7 +97,7 @@ def items(registry: ToolRegistry, config: Config) -> Iterator[SearchItem]:
     for tool in registry.tools():
         yield SearchItem("tools", tool.full_name, _of_tool(tool))
     for name, pack in registry.packs.items():
-        said = f"{pack.instructions} {config.prompts.packs.get(name, '')}"
+        said = f"{pack.said} {config.prompts.packs.get(name, '')}"
         yield SearchItem("packs", name, (Field(name, *NAME), Field(said, *SENTENCE)))
     for name, snippet in config.snippets.items():
         yield SearchItem("snippets", name, (Field(name, *NAME), Field(snippet.description, *SENTENCE)))

@@ -46,6 +46,11 @@ class Pack:
         return MappingProxyType(found)
 
     @property
+    def said(self) -> str:
+        """Its instructions, which a pack that is read late knows only then."""
+        return self.instructions
+
+    @property
     def broken(self) -> str:
         """Why the pack cannot be used, or nothing."""
         try:

@@ -6,17 +6,18 @@ import asyncio
 import contextvars
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ot.errors import LoginNeeded
 from ot.execution.caller import Caller
 from ot.registry.tool_registry import Pack
 from ot.servers.catalogue_files import CatalogueFiles
-from ot.servers.definition_pins import DefinitionPins
+from ot.servers.definition_pins import Change, DefinitionPins
 from ot.servers.definitions import ServerDefinitions, within_limits
 from ot.servers.learned_shapes import LearnedShapes
 from ot.servers.pool import ServerPool
-from ot.servers.proxied_pack import proxied_pack
+from ot.servers.proxied_pack import kept_pack, proxied_pack
 from ot.servers.spec import ServerSpec
 
 LATER_SECONDS = 1.0
@@ -34,6 +35,8 @@ class ServerCatalogue:
         self._pins = pins
         self._shapes = shapes
         self._known: dict[str, ServerDefinitions] = {}
+        self._unread: set[str] = set()
+        """Keys of those that are in a file which nobody needed yet."""
         self._specs: dict[str, ServerSpec] = {}
         self._asking: asyncio.Task[None] | None = None
 
@@ -41,11 +44,35 @@ class ServerCatalogue:
         """Return a pack for each of *specs*, from what is known of it."""
         self._specs = {spec.key: spec for spec in specs.values()}
         for key, spec in self._specs.items():
-            if key not in self._known and (found := self._files.read(spec.identity)):
-                self._known[key] = found
+            if key not in self._known and not self._files.holds(spec.identity):
+                self._read(spec)  # an older version may have kept it elsewhere
+            elif key not in self._known:
+                self._unread.add(key)
         self.stale = False
         states = self._pool.states()
-        return [self._pack(spec, states.get(key, {})) for key, spec in self._specs.items()]
+        return [
+            kept_pack(spec.identity, spec.pack, partial(self._opened, spec))
+            if key in self._unread
+            else self._pack(spec, states.get(key, {}))
+            for key, spec in self._specs.items()
+        ]
+
+    def _opened(self, spec: ServerSpec) -> Pack:
+        self._read(spec)
+        return self._pack(spec, self._pool.states().get(spec.key, {}))
+
+    def _read(self, spec: ServerSpec) -> None:
+        """Take what was kept of the server, unless it is known already; one whose file is damaged is unknown again."""
+        self._unread.discard(spec.key)
+        if spec.key not in self._known and (found := self._files.read(spec.identity)):
+            self._known[spec.key] = found
+
+    def changed(self) -> dict[str, list[Change]]:
+        """Return what is not approved of what the servers offer, by server."""
+        for spec in self._specs.values():
+            if spec.key in self._unread:
+                self._opened(spec)
+        return self._pins.all_changed()
 
     def _pack(self, spec: ServerSpec, state: Mapping[str, Any]) -> Pack:
         why, needs_login = str(state.get("why") or ""), state.get("state") == "login needed"
@@ -67,6 +94,7 @@ class ServerCatalogue:
         """Take what a server says that it offers; one that is not configured any more is not listened to."""
         if spec.key not in self._specs:
             return
+        self._read(spec)
         before = self._known.get(spec.key)
         # Nothing is copied: the event loop waits while a list of thousands of tools is compared.
         if before is None or replace(before, listed_at=0.0) != replace(definitions, listed_at=0.0):
@@ -78,13 +106,17 @@ class ServerCatalogue:
 
     def unknown(self) -> list[ServerSpec]:
         """Return the servers of which nothing is known."""
-        return [spec for key, spec in self._specs.items() if key not in self._known and not spec.problem]
+        known = self._known.keys() | self._unread
+        return [spec for key, spec in self._specs.items() if key not in known and not spec.problem]
 
     async def ask_named(self, names: Collection[str], caller: Caller | None = None) -> None:
         """Find out what those servers offer whose packs are among *names* and of which nothing is known.
 
         One that wants a login has it asked for at *caller*: what it offers is known only to those who logged in.
         """
+        for spec in [spec for spec in self._specs.values() if spec.pack in names and spec.key in self._unread]:
+            self._read(spec)
+            self.stale = self.stale or spec.key not in self._known
         if named := [spec for spec in self.unknown() if spec.pack in names]:
             await self._pool.list_all(named, len(named), caller)
             self.stale = True  # a pack that is unavailable now says why

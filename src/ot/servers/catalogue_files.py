@@ -92,6 +92,10 @@ class CatalogueFiles:
             logger.warning("%s is damaged and is not used", path)
             return None
 
+    def holds(self, identity: ServerIdentity) -> bool:
+        """Return whether there is a file for the server; what it is worth shows when it is read."""
+        return self._file(identity).exists()
+
     def write(self, identity: ServerIdentity, definitions: ServerDefinitions) -> None:
         """Remember what the server offers; tools over the limits are left out."""
         try:

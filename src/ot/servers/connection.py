@@ -99,6 +99,8 @@ class ServerConnection(Leased):
                 lost = Lost(await self._lose(live, failure.why), failure.sent)
             else:
                 self._backoff.worked()
+                if trace.refusal:  # an API's own answer, which only says that it failed
+                    raise trace.refusal
                 return answer
             if lost.sent:
                 break

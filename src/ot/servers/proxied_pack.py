@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -73,6 +73,36 @@ class ProxiedPack(Pack):
         target = ProxyTarget.of(tool.target)
         found = self.shapes.observed(target.identity, target.tool, tool.definition)
         return replace(tool, returns=found.text, observed=f"observed {found.count}x") if found else tool
+
+
+@dataclass(frozen=True)
+class KeptPack(Pack):
+    """A pack whose definitions are in a file, which is opened when somebody asks for a tool: a start reads none."""
+
+    opened: Callable[[], Pack] = field(kw_only=True, repr=False, compare=False)
+
+    @cached_property
+    def _pack(self) -> Pack:
+        return self.opened()
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:  # pyright: ignore[reportIncompatibleVariableOverride] - as above
+        """The pack's tools by name.
+
+        Raises:
+            ToolUnavailable: The file is damaged.
+        """
+        return self._pack.tools
+
+    @property
+    def said(self) -> str:
+        """How to use it, in the server's own words."""
+        return self._pack.said
+
+
+def kept_pack(identity: ServerIdentity, pack: str, opened: Callable[[], Pack]) -> Pack:
+    """Return the pack of a server whose definitions are *opened* when they are needed."""
+    return KeptPack(pack, SOURCE, lambda: (), origin=f"{PROXY}{identity.server}", opened=opened)
 
 
 def proxied_pack(

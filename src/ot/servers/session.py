@@ -26,6 +26,7 @@ from ot.servers.call import wire_form
 from ot.servers.call_trace import CallTrace, current_trace
 from ot.servers.definitions import ServerDefinitions
 from ot.servers.messages import StrayOutput
+from ot.servers.openapi.transport import OpenApiTransport
 from ot.servers.place import ClientRoots
 from ot.servers.questions import answer_elicitation
 from ot.servers.spec import ServerSpec
@@ -71,9 +72,9 @@ class LiveSession:
             "message_handler": self._hear,
             "client_info": types.Implementation(name="onetool", version=installed_version()),
         }
-        transport = HttpTransport(spec, callbacks) if spec.url else StdioTransport(spec, stray, callbacks, changed)
-        self._transport = transport
+        transport = self._transport = _transport(spec, stray, callbacks, changed)
         self.process = transport if isinstance(transport, StdioTransport) else None
+        self._document = transport if isinstance(transport, OpenApiTransport) else None
         self.client: Client[Any] = _PlainClient(transport, mode=mode, init_timeout=0)
 
     async def open(self) -> None:
@@ -101,7 +102,8 @@ class LiveSession:
     @property
     def may_speak_sse(self) -> bool:
         """Whether its refusal is that of a server that knows only the older transport, and that may be tried."""
-        return bool(self.spec.url) and not self.spec.transport and self.trace.status in UNKNOWN_TRANSPORT
+        may = self.spec.url and not self.spec.openapi and not self.spec.transport
+        return bool(may) and self.trace.status in UNKNOWN_TRANSPORT
 
     async def retire(self) -> None:
         """End it; calls over HTTP may end before, for the trouble of one is not the trouble of all."""
@@ -136,6 +138,8 @@ class LiveSession:
 
     async def definitions(self) -> ServerDefinitions:
         """Return what the server says that it offers."""
+        if self._document:
+            return self._document.definitions
         client, capabilities = self.client, self.client.server_capabilities
         tools = await _listed(client.list_tools(MAX_PAGES))
         prompts = await _listed(client.list_prompts(MAX_PAGES)) if capabilities and capabilities.prompts else []
@@ -180,6 +184,14 @@ class LiveSession:
                     self._changed()
         except Exception as error:  # noqa: BLE001 - the server's own doing, and only news are lost
             logger.debug("no more news of lists: %s", error)
+
+
+def _transport(
+    spec: ServerSpec, stray: StrayOutput, callbacks: SessionKwargs, changed: Callable[[], None]
+) -> HttpTransport | OpenApiTransport | StdioTransport:
+    if spec.openapi:
+        return OpenApiTransport(spec, callbacks)
+    return HttpTransport(spec, callbacks) if spec.url else StdioTransport(spec, stray, callbacks, changed)
 
 
 async def _listed(listing: Awaitable[list[Any]]) -> list[Any]:

@@ -24,6 +24,7 @@ from ot.processes.child_environ import launcher_environ, worker_environ
 from ot.registry.proxy_target import ServerIdentity
 from ot.servers.auth.account import FOLDER as LOGINS
 from ot.servers.auth.account import ServerAccount
+from ot.servers.catalogue_files import FOLDER
 from ot.servers.place import ServerPlace, find_program, place_of_server, runs_modules, script_of, server_here
 
 FOREIGN = re.compile(r"\$\{(?:(env):(\w++)|(input|keyring|file|op|workspaceFolder|userHome)\b(?:[^}$]|\$(?!\{))*+)\}")
@@ -51,6 +52,10 @@ class ServerSpec:
     """Where it may be though the address is internal; None, as for all that the user wrote: anywhere."""
     account: ServerAccount | None = None
     """The login that its requests carry, where it has one."""
+    openapi: str = ""
+    """The full path or the address of the document whose operations are its tools, at ``url``."""
+    kept_in: str = ""
+    """Where what is known of servers is kept."""
     start_seconds: float = 30.0
     call_seconds: float | None = None
     idle_seconds: float = 600.0
@@ -75,7 +80,7 @@ class ServerSpec:
         parts += [self.transport, self.internal_hosts]
         # A connection is made for these, too, and would not hear of other ones.
         parts += [self.start_seconds, self.call_seconds, self.idle_seconds, self.concurrency]
-        parts += [self.workspace, dict(self.seal.files) if self.seal else None]
+        parts += [self.workspace, dict(self.seal.files) if self.seal else None, self.openapi]
         parts += self.account.parts if self.account else []
         return _hash(*parts)
 
@@ -169,6 +174,8 @@ def resolve_spec(
         transport=server.type if server.type and server.type != "stdio" else "",
         internal_hosts=None if project is None else internal_hosts,
         account=_account(name, server.auth, url, filling, paths, str(project or "")),
+        openapi=_document(filling.text("openapi", server.openapi), project or paths.global_dir),
+        kept_in=str(paths.global_dir / FOLDER),
         start_seconds=server.start_seconds,
         call_seconds=server.timeout,
         idle_seconds=server.idle_seconds,
@@ -216,6 +223,8 @@ def _account(
 
 def why_not_startable(spec: ServerSpec) -> str:
     """Return what can be said against starting *spec* without starting it, or nothing."""
+    if spec.openapi.startswith("/") and not Path(spec.openapi).is_file():
+        return f"servers.{spec.name}.openapi: there is no file {spec.openapi}"
     if spec.problem or not spec.command:
         return spec.problem
     if spec.cwd and not spec.private and not Path(spec.cwd).is_dir():
@@ -226,6 +235,13 @@ def why_not_startable(spec: ServerSpec) -> str:
         why = f"there is no program '{spec.command}' on the PATH: install it, or give its path"
         return f"servers.{spec.name}.command: {why}"
     return ""
+
+
+def _document(source: str, directory: Path) -> str:
+    """Return where a server's document is; a relative path is one below the configuration's *directory*."""
+    if not source or source.startswith(("http://", "https://")):
+        return source
+    return os.path.normpath(directory / expand_home(source))
 
 
 def _project_of(loaded: Loaded, name: str) -> Path | None:
@@ -274,7 +290,9 @@ def _identity(name: str, given: Server | ServerSpec, owner: str = "") -> ServerI
     """Return the identity of a server from its settings as they were written, references unfilled."""
     # Of the environment and the headers the names count: a new value is a new secret, not another server.
     names = sorted(given.env), sorted(header.lower() for header in given.headers)
-    return ServerIdentity(name, _hash(given.command, list(given.args), given.url, given.cwd, *names, owner)[:16], owner)
+    document = [given.openapi] if given.openapi else []
+    parts = [given.command, list(given.args), given.url, given.cwd, *names, owner, *document]
+    return ServerIdentity(name, _hash(*parts)[:16], owner)
 
 
 def _hash(*parts: object) -> str:

@@ -111,7 +111,7 @@ def server_findings(app: Workspace, starts: Sequence[StartOutcome]) -> Iterator[
     for start in starts:
         if start.kind == "server":
             yield _server_finding(start, logins.get(start.name))
-    for server, changes in app.pins.all_changed().items():
+    for server, changes in app.changed_definitions().items():
         text = f"{server}: {len(changes)} of its tools have changed since they were first seen"
         yield Finding("servers", "note", text, f"onetool approve {server}")
 

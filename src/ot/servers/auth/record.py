@@ -59,13 +59,10 @@ class TokenRecord:
     def from_json(cls, data: Any) -> TokenRecord | None:
         """Return the record that *data* holds, or nothing where it is none; keys of newer releases are left out."""
         given = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
-        if not given.get("access_token"):
-            return None
-        known = {entry.name for entry in fields(cls)}
-        try:
-            return cls(**{key: value for key, value in given.items() if key in known})
-        except TypeError:
-            return None
+        names = {entry.name for entry in fields(cls)}
+        known = {key: value for key, value in given.items() if key in names and value is not None}
+        is_sound = all(isinstance(value, _kinds(key)) for key, value in known.items())
+        return cls(**known) if is_sound and {"access_token", "obtained_at"} <= known.keys() else None
 
     @classmethod
     def from_text(cls, text: str | bytes) -> TokenRecord | None:
@@ -74,3 +71,7 @@ class TokenRecord:
             return cls.from_json(json.loads(text))
         except ValueError:
             return None
+
+
+def _kinds(key: str) -> tuple[type, ...]:
+    return (int, float) if key in ("obtained_at", "expires_at") else (str,)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from ot.files.no_links import NO_LINK, make_private
 from ot.files.private_file import read_regular, try_lock, write_private
@@ -108,7 +108,8 @@ class TokenStore:
 
     def _document(self) -> dict[str, Any]:
         try:
-            return json.loads(read_regular(self._file, MAX_BYTES, follow=False).data)
+            found = json.loads(read_regular(self._file, MAX_BYTES, follow=False).data)
+            return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:

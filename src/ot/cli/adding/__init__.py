@@ -1,0 +1,1 @@
+"""Where the servers come from that ``onetool add`` writes."""

@@ -1,0 +1,90 @@
+"""An API to add, from its OpenAPI document."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ot.cli.adding.server_to_add import ServerToAdd
+from ot.registry.schema_types import as_schema
+
+if TYPE_CHECKING:
+    from ot.config.paths import Paths
+    from ot.servers.openapi.documents import ApiDocument
+
+PLAIN_NAMES = re.compile(r"(?:open-?api|swagger|api|spec|schema|index|v?\d+)(?:[-_.].*)?", re.IGNORECASE)
+"""What documents are called everywhere: it names no API."""
+
+
+def described_api(given: str, source: str, base: str, paths: Paths, *, use_global: bool) -> ServerToAdd:
+    """Return the API whose document is at *source*, which is read now; *given* is its name if it has one yet.
+
+    Raises:
+        ValueError: The document is unavailable or malformed, or does not say where the API is.
+    """
+    from ot.cli.terminal.event_loop import run_async
+    from ot.servers.openapi.document_text import base_address, is_address
+    from ot.servers.openapi.documents import ApiDocuments, fetch_document
+
+    if not source:
+        raise ValueError("write openapi:FILE or openapi:ADDRESS")
+    place = source if is_address(source) else str(Path(source).expanduser().absolute())
+    document: ApiDocument = run_async(fetch_document(place))
+    name = given or _name(place, document.data)
+    url = base or base_address(document.data, place)
+    if not url:
+        raise ValueError("the document does not say at which address the API is: give it with --base ADDRESS")
+    if is_address(place):
+        from ot.servers.catalogue_files import FOLDER
+
+        ApiDocuments(paths.global_dir / FOLDER).keep(name, place, document)
+    written = place if use_global or is_address(place) else _below_project(place, paths)
+    return ServerToAdd(name, {"openapi": written, "url": url}, tuple(_advice(document.data)))
+
+
+def _below_project(place: str, paths: Paths) -> str:
+    """Return the path as a project's settings have it: from the .onetool directory on, if it is there."""
+    from ot.config.paths import FOLDER
+
+    directory = paths.cwd / FOLDER
+    path = Path(place)
+    return path.relative_to(directory).as_posix() if path.is_relative_to(directory) else place
+
+
+def _name(place: str, document: Mapping[str, Any]) -> str:
+    """Return a name for the server: that of its file, where it says something, of its host, or its title."""
+    from ot.cli.adding.typed_words import guessed_name
+    from ot.config.clients.server_entry import own_name
+
+    if urlsplit(place).hostname:
+        return guessed_name([place])
+    stem = PurePath(place).stem
+    title = str(as_schema(document.get("info")).get("title") or "")
+    return own_name((title if title and PLAIN_NAMES.fullmatch(stem) else stem).lower())
+
+
+def _advice(document: Mapping[str, Any]) -> list[str]:
+    wanted = _credentials(document)
+    return [f"It wants credentials, in one of these forms: {', '.join(wanted)}"] if wanted else []
+
+
+def _credentials(document: Mapping[str, Any]) -> list[str]:
+    """Return the headers that the API wants, as far as its document says."""
+    schemes = as_schema(as_schema(document.get("components")).get("securitySchemes"))
+    found: list[str] = []
+    for scheme in map(as_schema, schemes.values()):
+        match scheme:
+            case {"type": "http", "scheme": str(kind)} if kind.lower() in ("bearer", "basic"):
+                found.append(f"--header 'Authorization: {kind.title()} ...'")
+            case {"type": "apiKey", "in": "header", "name": str(header)}:
+                found.append(f"--header '{header}: ...'")
+            case {"type": "apiKey", "in": "query", "name": str(query)}:
+                found.append(f"--base 'ADDRESS?{query}=...'")
+            case {"type": "oauth2" | "openIdConnect"}:
+                found.append("--header 'Authorization: Bearer ...'")
+            case _:
+                pass
+    return list(dict.fromkeys(found))

@@ -1,0 +1,1 @@
+"""APIs that an OpenAPI document describes, as servers whose tools are its operations."""

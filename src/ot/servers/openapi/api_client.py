@@ -1,0 +1,199 @@
+"""ApiClient: sends an operation's request to the API, and says in words what became of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any, cast
+from urllib.parse import parse_qsl, urlsplit
+
+import httpx2
+from fastmcp.exceptions import ToolError
+
+from ot.errors import ServerUnavailable
+from ot.registry.clean_text import clean_line
+from ot.servers.auth.token_auth import TokenAuth
+from ot.servers.call_trace import current_trace
+from ot.servers.messages import MAX_BYTES, MAX_PARTS
+from ot.servers.spec import ServerSpec
+from ot.values.parts import has_many_parts
+
+READ_SECONDS = 300.0
+GRACE_SECONDS = 5.0
+"""A call's own limit ends first, and says so in its own words."""
+MAX_REDIRECTS = 5
+MAX_WORDS = 600
+READING = ("GET", "HEAD", "OPTIONS")
+UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+OWN_HEADERS = "ot.headers"
+MESSAGES = ("message", "error_description", "detail", "details", "title", "reason", "msg", "error", "errors")
+"""Where APIs put the sentence that says what is wrong, the most telling first."""
+ADVICE: Mapping[int, str] = {
+    400: "check the arguments",
+    401: "check the headers of the server {name}",
+    403: "these credentials may not do that; check the headers of the server {name}",
+    404: "check the arguments, and the url of the server {name}",
+    405: "check the url of the server {name}, or whether its document is out of date",
+    409: "it conflicts with what is there; read that first",
+    410: "it is gone for good",
+    415: "check the arguments",
+    422: "check the arguments",
+}
+UNKNOWN = "it may have happened all the same: check before you repeat it"
+
+
+def api_client(spec: ServerSpec) -> ApiClient:
+    """Return a client for the API at the address of *spec*; what its query holds goes with every request."""
+    address = urlsplit(spec.url)
+    read = max(READ_SECONDS, (spec.call_seconds or 0) + GRACE_SECONDS)
+    return ApiClient(
+        spec.name,
+        auth=TokenAuth(spec.account, _note_refusal) if spec.account else None,
+        base_url=address._replace(query="", fragment="").geturl(),
+        params=dict(parse_qsl(address.query)),
+        headers=dict(spec.headers),
+        timeout=httpx2.Timeout(spec.start_seconds, read=read),
+        event_hooks={"response": [_bound]},
+    )
+
+
+def _note_refusal(why: ServerUnavailable | None) -> None:
+    if (trace := current_trace.get()) is not None:
+        trace.refusal = why
+
+
+class ApiClient(httpx2.AsyncClient):
+    """A client whose failures are sentences for a program; credentials go to its own origin and nowhere else."""
+
+    def __init__(self, name: str, **options: Any) -> None:
+        """Reach the API of the server *name*."""
+        super().__init__(**options)
+        self._name = name
+
+    def build_request(self, *args: Any, **kwargs: Any) -> httpx2.Request:
+        """Return a request that remembers its own headers: FastMCP adds those of whoever called the server."""
+        request = super().build_request(*args, **kwargs)
+        request.extensions = {**request.extensions, OWN_HEADERS: request.headers.copy()}
+        return request
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Return the answer of the API.
+
+        Raises:
+            ToolError: There is none, or it is not one of success, text or JSON.
+        """
+        request.headers = request.extensions.get(OWN_HEADERS, request.headers)
+        if trace := current_trace.get():
+            trace.sent = True
+        try:
+            response = await self._followed(request, options)
+        except (httpx2.RequestError, httpx2.StreamError) as error:
+            raise ToolError(_lost_words(request, error)) from error
+        if not response.is_success:
+            raise ToolError(self._refusal_words(response))
+        _refuse_data(response)
+        return response
+
+    async def _followed(self, request: httpx2.Request, options: Mapping[str, Any]) -> httpx2.Response:
+        for _ in range(MAX_REDIRECTS):
+            response = await super().send(request, **options)
+            following = response.next_request
+            if following is None:
+                return response
+            if _origin(following.url) != _origin(request.url):
+                where = f"{following.url.scheme}://{following.url.netloc.decode()}"
+                advice = f"if that is right, set the url of the server {self._name} to it"
+                text = f"HTTP {response.status_code}: it redirects to {where}, and nothing is sent there: {advice}"
+                raise ToolError(f"{_asked(request)}: {text}")
+            request = following
+        raise ToolError(f"{_asked(request)}: it redirects more than {MAX_REDIRECTS} times")
+
+    def _refusal_words(self, response: httpx2.Response) -> str:
+        status, request = response.status_code, response.request
+        said = message_of(response)
+        text = f"{_asked(request)}: HTTP {status} {response.reason_phrase}".rstrip() + (f": {said}" if said else "")
+        if status == 429:
+            advice = f"wait {response.headers.get('retry-after', 'a while')}".rstrip() + " before you ask again"
+            advice = advice.replace(" before", " s before") if advice.split()[1].isdigit() else advice
+        elif status >= 500:
+            advice = "the API failed; try again later" if request.method in READING else UNKNOWN
+        else:
+            advice = ADVICE.get(status, "").format(name=self._name)
+        return f"{text} ({advice})" if advice else text
+
+
+def message_of(response: httpx2.Response) -> str:
+    """Return what the body of a refusal says, on one line."""
+    try:
+        said = "; ".join(dict.fromkeys(_sentences(json.loads(response.content))))
+    except (ValueError, RecursionError):
+        kind = response.headers.get("content-type", "")
+        said = response.text if kind.startswith("text/plain") else ""
+    return clean_line(said, MAX_WORDS)
+
+
+def _sentences(body: Any, depth: int = 0) -> Iterator[str]:
+    if isinstance(body, str):
+        yield body
+    elif isinstance(body, list) and depth < 4:
+        for part in cast("list[Any]", body)[:5]:
+            yield from _sentences(part, depth + 1)
+    elif isinstance(body, dict) and depth < 4:
+        found = cast("dict[str, Any]", body)
+        place = found.get("loc") or found.get("field") or found.get("param")
+        names = ".".join(map(str, cast("list[Any]", place))) if isinstance(place, list) else place
+        inner = [word for key in MESSAGES if found.get(key) for word in _sentences(found[key], depth + 1)]
+        yield from (f"{names}: {word}" if isinstance(names, str) else word for word in inner)
+
+
+def _lost_words(request: httpx2.Request, error: Exception) -> str:
+    said = clean_line(str(error), MAX_WORDS) or type(error).__name__
+    if isinstance(error, UNSENT):
+        return f"{_asked(request)}: no connection to {request.url.netloc.decode()}: {said}; nothing was sent"
+    why = "no answer in time" if isinstance(error, httpx2.TimeoutException) else f"the connection was lost: {said}"
+    return f"{_asked(request)}: {why}" + ("" if request.method in READING else f"; {UNKNOWN}")
+
+
+def _refuse_data(response: httpx2.Response) -> None:
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind.startswith(("image/", "audio/", "video/", "font/")) or kind in (
+        "application/octet-stream",
+        "application/pdf",
+        "application/zip",
+        "application/gzip",
+    ):
+        size = f"{len(response.content):,} bytes"
+        raise ToolError(f"{_asked(response.request)}: it answered with {kind} ({size}), which is no text or JSON")
+
+
+def _asked(request: httpx2.Request) -> str:
+    # Without the query, which may hold a key.
+    return f"{request.method} {request.url.path}"
+
+
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
+
+
+async def _bound(response: httpx2.Response) -> None:
+    response.stream = _BoundedBody(response.stream)
+
+
+class _BoundedBody(httpx2.AsyncByteStream):
+    """A body of no more bytes and parts than can be read in a moment."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        held: list[bytes] = []
+        async for chunk in self._stream:
+            held.append(chunk)
+            if sum(map(len, held)) > MAX_BYTES:
+                raise httpx2.StreamError(f"the answer is larger than {MAX_BYTES:,} bytes")
+            yield chunk
+        if has_many_parts(b"".join(held), MAX_PARTS):
+            raise httpx2.StreamError(f"the answer holds more than {MAX_PARTS:,} parts")
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

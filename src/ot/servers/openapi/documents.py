@@ -1,0 +1,139 @@
+"""ApiDocuments: OpenAPI documents from files and addresses, each kept as JSON in the user's directory."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import httpx2
+
+from ot.files.private_file import read_regular
+from ot.registry.clean_text import clean_line
+from ot.registry.schema_types import as_schema
+from ot.servers.catalogue_files import read_or_forget, server_file, write_json
+from ot.servers.openapi.document_text import is_address, parsed_document
+from ot.version import installed_version
+
+logger = logging.getLogger(__name__)
+
+MAX_BYTES = 48 << 20
+FETCH_SECONDS = 20.0
+FRESH_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True)
+class ApiDocument:
+    """A document, and what changes when its text does."""
+
+    digest: str
+    data: Mapping[str, Any]
+
+    @property
+    def version(self) -> str:
+        """What changes when other tools are made of it: another release may, of the same document."""
+        return f"{self.digest[:16]}-{installed_version()}"
+
+
+class ApiDocuments:
+    """What was read is kept: a start needs no network, and YAML, which is slow to read, is read once."""
+
+    def __init__(self, directory: Path) -> None:
+        """Keep one file a server in *directory*."""
+        self._directory = directory
+
+    async def read(self, server: str, source: str) -> ApiDocument:
+        """Return the document of *server*; one from an address is fetched once a day, or used as it was kept.
+
+        Raises:
+            ValueError: It is unavailable or malformed; the text says how.
+        """
+        kept, read_at = await anyio.to_thread.run_sync(self._kept, server, source)
+        if kept and is_address(source) and 0 <= time.time() - read_at < FRESH_SECONDS:
+            return kept
+        try:
+            document = await fetch_document(source, kept)
+        except ValueError as error:
+            if kept is None or not is_address(source):
+                raise
+            logger.warning("%s: its document is used as it was kept: %s", server, error)
+            document = kept
+        if is_address(source) or document is not kept:
+            await anyio.to_thread.run_sync(self.keep, server, source, document)
+        return document
+
+    def keep(self, server: str, source: str, document: ApiDocument) -> None:
+        """Remember the document as of now."""
+        content = {"digest": document.digest, "document": document.data, "read_at": time.time()}
+        try:
+            write_json(self._file(server, source), content)
+        except (OSError, ValueError) as error:
+            logger.warning("%s: its document could not be kept: %s", server, error)
+
+    def _kept(self, server: str, source: str) -> tuple[ApiDocument | None, float]:
+        match read_or_forget(self._file(server, source)):
+            case {"digest": str(digest), "document": data, "read_at": float(read_at)} if as_schema(data):
+                return ApiDocument(digest, as_schema(data)), read_at
+            case _:
+                return None, 0.0
+
+    def _file(self, server: str, source: str) -> Path:
+        return server_file(self._directory, server, "openapi", source)
+
+
+async def fetch_document(source: str, known: ApiDocument | None = None) -> ApiDocument:
+    """Return the document as it is now at its *source*: the *known* one when it is the same.
+
+    Raises:
+        ValueError: It is unavailable or malformed; the text says how.
+    """
+    data = await (_download(source) if is_address(source) else anyio.to_thread.run_sync(_read_file, Path(source)))
+    digest = hashlib.sha256(data).hexdigest()
+    if known and known.digest == digest:
+        return known
+    return ApiDocument(digest, await anyio.to_thread.run_sync(parsed_document, data))
+
+
+# ---------------------------------------------------------------- where it comes from
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        data = read_regular(path, MAX_BYTES, follow=True).data
+    except FileNotFoundError:
+        raise ValueError(f"there is no file {path}") from None
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"{path} is larger than {MAX_BYTES >> 20} MiB")
+    return data
+
+
+async def _download(source: str) -> bytes:
+    """Return what is at the address; no header of the server goes there, for that may be another host."""
+    try:
+        async with (
+            httpx2.AsyncClient(follow_redirects=True, timeout=FETCH_SECONDS) as client,
+            client.stream("GET", source) as response,
+        ):
+            if not response.is_success:
+                advice = "save it to a file and add that"
+                raise ValueError(f"its document is unavailable: HTTP {response.status_code} from {source}; {advice}")
+            return await _limited(response)
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        said = str(error) or type(error).__name__
+        raise ValueError(f"its document is unavailable: {source}: {clean_line(said, 200)}") from None
+
+
+async def _limited(response: httpx2.Response) -> bytes:
+    data = bytearray()
+    async for chunk in response.aiter_bytes():
+        data += chunk
+        if len(data) > MAX_BYTES:
+            raise ValueError(f"its document is larger than {MAX_BYTES >> 20} MiB")
+    return bytes(data)

@@ -1,0 +1,199 @@
+"""The operations of an OpenAPI document: a name for each, and a document of each one alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import orjson
+
+from ot.registry.schema_types import as_schema
+from ot.servers.openapi.references import NOISE, SCHEMAS, References, as_list
+
+METHODS = ("get", "head", "options", "post", "put", "patch", "delete", "trace")
+MAX_NAME = 56
+"""As long as FastMCP leaves a name."""
+REQUEST = (8192, 5)
+RESPONSE = (2048, 2)
+"""How many bytes of the shared schemas an operation carries, and how far from itself: where all refer to all, each
+would carry all."""
+SAID = frozenset({"description", "title", "pattern"})
+"""What only a caller needs to know, who has to write such a value."""
+PREFERRED = (re.compile(r"application/([\w.-]+\+)?json"), re.compile(r"application/x-www-form-urlencoded"))
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation: where it is, under the name of its tool."""
+
+    name: str
+    method: str
+    path: str
+    shared: Sequence[Any]
+    """Parameters of all operations at its path."""
+    written: Mapping[str, Any]
+
+    @property
+    def description(self) -> str:
+        """What the document says of it, and the request that it is: another request must show as a change."""
+        texts = [str(self.written.get(key) or "").strip() for key in ("summary", "description")]
+        marks = ["Deprecated."] if self.written.get("deprecated") is True else []
+        said = dict.fromkeys(text for text in texts if text)
+        return "\n\n".join([*marks, *said, f"{self.method.upper()} {self.path}"])
+
+
+class Operations(Mapping[str, Operation]):
+    """All operations of a document by the names of their tools."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        """Name the operations; nothing else of *document* is looked at yet."""
+        self._document = document
+        self._by_name: dict[str, Operation] = {}
+        self._expanded: dict[tuple[str, frozenset[str]], _Expanded] = {}
+        for path, method, shared, written in _listed(document):
+            name = _free(_name(method, path, str(written.get("operationId") or "")), self._by_name)
+            self._by_name[name] = Operation(name, method, path, shared, written)
+
+    def __getitem__(self, name: str) -> Operation:
+        return self._by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def alone(self, name: str) -> dict[str, Any]:
+        """Return a document of that operation and the schemas that it needs, those farthest from it left open.
+
+        Raises:
+            ValueError: It refers to something that is not there.
+        """
+        operation = self[name]
+        request, response = References(self._document), References(self._document, NOISE | SAID)
+        kept = {
+            "operationId": name,
+            "description": operation.description,
+            "parameters": [_parameter(request, part) for part in _parameters(request, operation)],
+            **_body(request, operation.written.get("requestBody")),
+            "responses": dict(_responses(response, as_schema(operation.written.get("responses")))),
+        }
+        schemas = {**self._schemas(response, *RESPONSE), **self._schemas(request, *REQUEST)}
+        return {
+            "openapi": str(self._document.get("openapi")),
+            "info": {"title": name, "version": "1"},
+            "paths": {operation.path: {operation.method: kept}},
+            "components": {"schemas": schemas},
+        }
+
+    def _schemas(self, wanted: References, most: int, deepest: int) -> dict[str, Any]:
+        """Return the schemas of *wanted* and those that they refer to, nearest first; farther ones are open."""
+        found: dict[str, Any] = {}
+        waiting = [(name, 1) for name in wanted.names]
+        size = 0
+        for name, depth in waiting:  # which grows
+            if name in found:
+                continue
+            expanded = self._schema(name, wanted.dropped)
+            if found and (depth > deepest or size + expanded.size > most):
+                found[name] = {}
+                continue
+            size += expanded.size
+            found[name] = expanded.schema
+            waiting += [(inner, depth + 1) for inner in expanded.names]
+        return found
+
+    def _schema(self, name: str, dropped: frozenset[str]) -> _Expanded:
+        if (name, dropped) not in self._expanded:
+            references = References(self._document, dropped)
+            schema = references.expanded(references.target((*SCHEMAS, name)))
+            self._expanded[name, dropped] = _Expanded(schema, tuple(references.names), len(orjson.dumps(schema)))
+        return self._expanded[name, dropped]
+
+
+@dataclass(frozen=True, slots=True)
+class _Expanded:
+    schema: Any
+    names: tuple[str, ...]
+    size: int
+
+
+# ---------------------------------------------------------------- names
+
+
+def _listed(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Sequence[Any], Mapping[str, Any]]]:
+    references = References(document)
+    for path, given in as_schema(document.get("paths")).items():
+        item = references.resolved(given)
+        for method in METHODS:
+            if isinstance(written := item.get(method), Mapping):
+                yield str(path), method, as_list(item.get("parameters")), cast("Mapping[str, Any]", written)
+
+
+def _name(method: str, path: str, given: str) -> str:
+    # Frameworks make an id of the function's name, the path and the method: the function's name says enough.
+    own = given.removesuffix(re.sub(r"\W", "_", f"{path} {method}"))
+    return _slug(own) or _slug(f"{method} {path}") or method
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "_", text)[:MAX_NAME].strip("_")
+
+
+def _free(name: str, taken: Mapping[str, Any]) -> str:
+    free, number = name, 1
+    while free in taken:
+        number += 1
+        free = f"{name[: MAX_NAME - 5]}_{number}"
+    return free
+
+
+# ---------------------------------------------------------------- parts of an operation
+
+
+def _parameters(references: References, operation: Operation) -> Iterable[Mapping[str, Any]]:
+    """Return the parameters of its path and its own, which stand in for those of the same name and place."""
+    given = [references.resolved(part) for part in (*operation.shared, *as_list(operation.written.get("parameters")))]
+    return {(part.get("name"), part.get("in")): part for part in given}.values()
+
+
+def _parameter(references: References, given: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in given.items() if key in ("name", "in", "required", "style", "explode")}
+    marks = "Deprecated. " if given.get("deprecated") is True else ""
+    kept["description"] = marks + str(given.get("description") or "")
+    media: Any = next(iter(as_schema(given.get("content")).values()), None)
+    kept["schema"] = references.expanded(given.get("schema") or as_schema(media).get("schema") or {})
+    if given.get("in") == "path":
+        kept["required"] = True
+    return kept
+
+
+def _body(references: References, given: Any) -> dict[str, Any]:
+    body = references.resolved(given)
+    content = as_schema(body.get("content"))
+    if not content:
+        return {}
+    kind = _preferred(content)
+    media = as_schema(content[kind])
+    kept = {key: references.expanded(media[key]) for key in ("schema", "encoding") if key in media}
+    described = {"description": str(body["description"])} if body.get("description") else {}
+    return {"requestBody": {"required": body.get("required") is True, **described, "content": {kind: kept}}}
+
+
+def _responses(references: References, given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield what says that it went well: a failure's body is told as it comes."""
+    for status, part in given.items():
+        if str(status).startswith("2"):
+            content = as_schema(references.resolved(part).get("content"))
+            kind = _preferred(content) if content else ""
+            schema = as_schema(content[kind]).get("schema") if kind else None
+            shown = {"content": {kind: {"schema": references.expanded(schema)}}} if schema else {}
+            yield str(status), {"description": "", **shown}
+            return
+    yield "default", {"description": ""}
+
+
+def _preferred(content: Mapping[str, Any]) -> str:
+    return next((kind for form in PREFERRED for kind in content if form.match(kind)), next(iter(content)))

@@ -1,0 +1,122 @@
+"""OperationTools: a FastMCP provider that makes a tool of an operation when it is first asked for."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import anyio.to_thread
+import httpx2
+from fastmcp.server.providers import Provider
+from fastmcp.server.providers.openapi import MCPType, OpenAPIProvider, OpenAPITool, RouteMap
+from fastmcp.tools import Tool
+from fastmcp.utilities.openapi import HTTPRoute
+from fastmcp.utilities.openapi.director import RequestDirector
+from fastmcp.utilities.versions import VersionSpec
+from mcp_types import ToolAnnotations
+
+from ot.registry.clean_text import clean_line
+from ot.registry.schema_types import as_schema
+from ot.servers.openapi.operations import Operations
+
+READING = ("GET", "HEAD")
+REPEATABLE = ("PUT", "DELETE")
+REFERENCE = re.compile(r'"#/\$defs/([^"/]+)"')
+ALL_TOOLS = [RouteMap(mcp_type=MCPType.TOOL)]
+
+
+class OperationTools(Provider):
+    """The operations of a document; each is handed to FastMCP's own provider alone, for all at once take minutes."""
+
+    def __init__(self, operations: Operations, client: httpx2.AsyncClient) -> None:
+        """Send what is called through *client*."""
+        super().__init__()
+        self._operations = operations
+        self._client = client
+        self._tools: dict[str, Tool] = {}
+
+    async def _get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
+        if name not in self._operations:
+            return None
+        return await anyio.to_thread.run_sync(self._tool, name)
+
+    def definitions(self) -> list[dict[str, Any]]:
+        """Return all tools as they look on the wire; that takes milliseconds each, and is kept by the caller.
+
+        Raises:
+            ValueError: The document is malformed.
+        """
+        made = (self._made(name).to_mcp_tool() for name in self._operations)
+        return [tool.model_dump(by_alias=True, mode="json", exclude_none=True, exclude={"meta"}) for tool in made]
+
+    def _tool(self, name: str) -> Tool:
+        if name not in self._tools:
+            self._tools[name] = self._made(name)
+        return self._tools[name]
+
+    def _made(self, name: str) -> Tool:
+        operation = self._operations[name]
+        try:
+            provider = OpenAPIProvider(
+                self._operations.alone(name), self._client, route_maps=ALL_TOOLS, mcp_component_fn=_finish
+            )
+        except ValueError as error:
+            where = f"{operation.method.upper()} {operation.path}"
+            raise ValueError(f"the document is malformed at {where}: {clean_line(str(error), 400)}") from None
+        (tool,) = provider._tools.values()  # pyright: ignore[reportPrivateUsage] - else only over an event loop
+        return tool
+
+
+def _finish(route: HTTPRoute, tool: Any) -> None:
+    assert isinstance(tool, OpenAPITool)
+    reads = route.method in READING
+    tool.annotations = ToolAnnotations(
+        read_only_hint=reads,
+        destructive_hint=True if route.method == "DELETE" else None,
+        idempotent_hint=True if reads or route.method in REPEATABLE else None,
+    )
+    tool.output_schema = _pruned(_wrapped(tool.output_schema))
+    tool._director = _NullsKept(tool._director._spec)  # pyright: ignore[reportPrivateUsage] - nothing public leads there
+
+
+def _wrapped(schema: dict[str, Any] | None) -> dict[str, Any]:
+    """Return *schema* inside an object, whatever it is: an API that answers a list instead still gives its list."""
+    inner = dict(schema or {})
+    if inner.get("x-fastmcp-wrap-result"):
+        return inner
+    shared = {"$defs": inner.pop("$defs")} if "$defs" in inner else {}
+    return {"type": "object", "properties": {"result": inner}, "x-fastmcp-wrap-result": True, **shared}
+
+
+def _pruned(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return *schema* without the definitions that nothing of it leads to: FastMCP leaves those of the request in."""
+    shared: dict[str, Any] = schema.get("$defs") or {}
+    kept: dict[str, Any] = {}
+    waiting: list[Any] = [schema.get("properties")]
+    while waiting:
+        text = json.dumps(waiting.pop())
+        names = [name for name in REFERENCE.findall(text) if name in shared and name not in kept]
+        kept |= {name: shared[name] for name in names}
+        waiting += [shared[name] for name in names]
+    bare = {key: value for key, value in schema.items() if key != "$defs"}
+    return {**bare, "$defs": kept} if kept else bare
+
+
+class _NullsKept(RequestDirector):
+    """Sends a null that a program gives for a part of the body, which clears a field; FastMCP's own leaves it out."""
+
+    def _unflatten_arguments(self, route: HTTPRoute, flat_args: dict[str, Any]) -> Any:
+        *others, body = super()._unflatten_arguments(route, flat_args)
+        parts = _parts_of_body(route)
+        nulls = {parts[name]: None for name, value in flat_args.items() if value is None and name in parts}
+        return (*others, {**(body or {}), **nulls} if nulls else body)
+
+
+def _parts_of_body(route: HTTPRoute) -> dict[str, str]:
+    """Return the arguments that are each a property of the body, with the names that those have there."""
+    places = route.parameter_map.items()
+    parts = {name: place["openapi_name"] for name, place in places if place["location"] == "body"}
+    schemas = route.request_body.content_schema.values() if route.request_body else ()
+    named = as_schema(as_schema(next(iter(schemas), None)).get("properties"))
+    return parts if len(parts) > 1 or parts.keys() <= named.keys() else {}

@@ -1,0 +1,70 @@
+"""OpenApiTransport: a server in this process whose tools are the operations of an OpenAPI document."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+from fastmcp.client.transports.base import ClientTransport, SessionKwargs, TransportOptions
+from fastmcp.client.transports.memory import FastMCPTransport
+from mcp import ClientSession
+
+from ot.servers.catalogue_files import CatalogueFiles
+from ot.servers.definitions import ServerDefinitions
+from ot.servers.openapi.api_client import api_client
+from ot.servers.openapi.documents import ApiDocument, ApiDocuments
+from ot.servers.openapi.operations import Operations
+from ot.servers.spec import ServerSpec
+from ot.servers.transports import PassingSession
+
+if TYPE_CHECKING:
+    import httpx2
+    from fastmcp import FastMCP
+
+
+class OpenApiTransport(ClientTransport):
+    """Reads the document with each connection; what its operations look like is taken from the catalogue."""
+
+    over = False
+    """It has no connection of its own that could be lost."""
+
+    def __init__(self, spec: ServerSpec, callbacks: SessionKwargs) -> None:
+        """Offer the operations of the document of *spec*."""
+        self.definitions = ServerDefinitions()
+        """What its operations look like."""
+        self._spec = spec
+        self._callbacks = callbacks
+
+    @asynccontextmanager
+    async def connect_session(
+        self, *, transport_options: TransportOptions | None = None, **session_kwargs: Any
+    ) -> AsyncGenerator[ClientSession]:
+        """Yield a session."""
+        spec = self._spec
+        kwargs: Any = {**session_kwargs, **self._callbacks}
+        document = await ApiDocuments(Path(spec.kept_in)).read(spec.name, spec.openapi)
+        options = TransportOptions(session_class=PassingSession)
+        async with api_client(spec) as client:
+            server, self.definitions = await anyio.to_thread.run_sync(_built, spec, document, client)
+            async with FastMCPTransport(server).connect_session(transport_options=options, **kwargs) as session:
+                yield session
+
+
+def _built(
+    spec: ServerSpec, document: ApiDocument, client: httpx2.AsyncClient
+) -> tuple[FastMCP[Any], ServerDefinitions]:
+    """Return the server and its definitions; in a thread, for the imports alone take a second."""
+    from fastmcp import FastMCP  # noqa: PLC0415
+
+    from ot.servers.openapi.tools import OperationTools  # noqa: PLC0415
+
+    tools = OperationTools(Operations(document.data), client)
+    known = CatalogueFiles(Path(spec.kept_in)).read(spec.identity)
+    if known is None or known.server_info.get("version") != document.version:
+        about = {"name": spec.name, "version": document.version}
+        known = ServerDefinitions(tuple(tools.definitions()), server_info=about, listed_at=time.time())
+    return FastMCP(spec.name, version=document.version, providers=[tools]), known

@@ -1,0 +1,191 @@
+"""Where records are kept: the keyring where it really keeps something, else a private file; never in a text."""
+
+from __future__ import annotations
+
+import json
+import logging
+import stat
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ot.config.secrets import Secrets
+from ot.servers.auth.account import ServerAccount
+from ot.servers.auth.login_state import login_state
+from ot.servers.auth.record import TokenRecord
+from ot.servers.auth.system_keyring import SystemKeyring
+from ot.servers.auth.token_store import RecordUnreadable, TokenStore
+
+RECORD = TokenRecord("access-1234567890", 1000.0, 4600.0, "refresh-1234567890", client_secret="client-1234567890")
+
+
+class Vault:
+    """A keyring that keeps values in memory; it can be full, forgetful or locked."""
+
+    def __init__(self, most: int = 100_000) -> None:
+        self.values: dict[tuple[str, str], str] = {}
+        self.most = most
+        self.is_forgetful = False
+        self.locked = threading.Event()
+        self.locked.set()
+
+    def set_password(self, service: str, key: str, value: str) -> None:
+        self.locked.wait(5)
+        if len(value) > self.most:
+            raise ValueError("too long")
+        self.values[service, key] = value
+
+    def get_password(self, service: str, key: str) -> str | None:
+        return None if self.is_forgetful else self.values.get((service, key))
+
+    def delete_password(self, service: str, key: str) -> None:
+        del self.values[service, key]
+
+
+def keyring_of(backend: Any) -> SystemKeyring:
+    return SystemKeyring(lambda: backend)
+
+
+def backend_of(module: str, **more: Any) -> Any:
+    """Return a keyring that claims to be one of the library's."""
+    kind = type("Keyring", (Vault,), {"__module__": module})
+    found = kind()
+    vars(found).update(more)
+    return found
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> ServerAccount:
+    return ServerAccount("notion", "https://mcp.notion.example/mcp", "uid:1", tmp_path / "logins")
+
+
+def files_of(account: ServerAccount) -> str:
+    return "".join(file.read_text() for file in account.directory.iterdir())
+
+
+def test_a_keyring_that_keeps_what_it_is_given_holds_the_record_and_no_file_shows_a_token(account: ServerAccount):
+    vault = Vault()
+    TokenStore(account, keyring_of(vault)).write(RECORD)
+    assert TokenStore(account, keyring_of(vault)).read() == RECORD
+    assert not any(secret in files_of(account) for secret in RECORD.secrets)
+    assert list(vault.values) == [("onetool", account.key)], "the probe is gone"
+    assert TokenStore(account, keyring_of(vault)).place == "the system's keyring"
+    TokenStore(account, keyring_of(vault)).delete()
+    assert not vault.values and TokenStore(account, keyring_of(vault)).read() is None
+
+
+@pytest.mark.parametrize(
+    "backend",
+    [
+        backend_of("keyring.backends.fail"),
+        backend_of("keyring.backends.null"),
+        backend_of("keyrings.alt.file"),
+        backend_of("keyring.backends.chainer", backends=[backend_of("keyrings.alt.file")]),
+        backend_of("some.backend", is_forgetful=True),
+        backend_of("some.backend", most=10),
+    ],
+    ids=["fail", "null", "plain file", "chain of a plain file", "forgetful", "full"],
+)
+def test_without_a_real_keyring_the_record_is_in_a_file_that_only_its_owner_reads(account: ServerAccount, backend: Any):
+    account.directory.mkdir(mode=0o755)
+    TokenStore(account, keyring_of(backend)).write(RECORD)
+    assert TokenStore(account, keyring_of(None)).read() == RECORD
+    assert not backend.values
+    file = account.directory / f"{account.key}.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(account.directory.stat().st_mode) == 0o700
+
+
+def test_a_chain_of_keyrings_is_used_by_its_first_real_one(account: ServerAccount):
+    real = backend_of("keyring.backends.SecretService")
+    chain = backend_of("keyring.backends.chainer", backends=[backend_of("keyrings.alt.file"), real])
+    TokenStore(account, keyring_of(chain)).write(RECORD)
+    assert real.values and not chain.backends[0].values
+
+
+def test_a_record_that_is_too_long_for_the_keyring_goes_into_the_file(account: ServerAccount):
+    vault = Vault(most=100)  # the probe fits
+    TokenStore(account, keyring_of(vault)).write(RECORD)
+    assert TokenStore(account, keyring_of(vault)).read() == RECORD and not vault.values
+
+
+def test_a_locked_keyring_is_not_waited_for_without_end(account: ServerAccount, monkeypatch: pytest.MonkeyPatch):
+    vault = Vault()
+    TokenStore(account, keyring_of(vault)).write(RECORD)
+    monkeypatch.setattr("ot.servers.auth.system_keyring.SECONDS", 0.05)
+    vault.locked.clear()
+    assert not keyring_of(vault).is_usable()
+    vault.locked.set()
+
+    def refuse(service: str, key: str) -> str:
+        raise RuntimeError("locked")
+
+    vault.get_password = refuse
+    with pytest.raises(RecordUnreadable, match="locked"):
+        TokenStore(account, keyring_of(vault)).read()
+    assert login_state(account, keyring=keyring_of(vault)).state == "login needed"
+
+
+def test_the_keyring_is_asked_again_only_when_another_process_has_written(account: ServerAccount):
+    vault, asked = Vault(), list[str]()
+    mine, theirs = TokenStore(account, keyring_of(vault)), TokenStore(account, keyring_of(vault))
+    mine.write(RECORD)
+    mine.read()
+    get = vault.get_password
+    vault.get_password = lambda service, key: asked.append(key) or get(service, key)
+    assert mine.read() == mine.read() == RECORD and not asked
+    newer = TokenRecord("access-newer-1234", 2000.0)
+    theirs.write(newer)
+    assert mine.read() == newer
+
+
+def test_the_library_s_keyring_is_not_imported_until_a_record_is_written_or_read(account: ServerAccount):
+    def refuse() -> None:
+        raise AssertionError("asked for")
+
+    store = TokenStore(account, SystemKeyring(refuse))
+    assert store.read() is None and store.place
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"kept": "file"}', '{"kept": "file", "record": {"access_token": 1}}'])
+def test_a_file_that_holds_no_record_is_no_login_and_no_crash(account: ServerAccount, text: str):
+    account.directory.mkdir()
+    (account.directory / f"{account.key}.json").write_text(text)
+    assert login_state(account).state == "login needed"
+
+
+def test_two_who_lock_the_same_login_come_after_each_other_and_a_stuck_one_is_not_waited_for_without_end(
+    account: ServerAccount,
+):
+    first, second = TokenStore(account), TokenStore(account)
+    with first.locked():
+        begun = time.monotonic()
+        with pytest.raises(TimeoutError), second.locked(0.05):
+            pass
+        assert time.monotonic() - begun >= 0.05
+    with second.locked(0.05):
+        pass
+
+
+def test_every_token_is_redacted_from_the_moment_that_it_is_known_in_each_form_that_a_text_may_have():
+    secrets = Secrets()
+    account = ServerAccount("notion", "https://n.example/mcp", "me", Path("/nowhere"), issued=secrets.issued)
+    odd = 'to"ken/+=é-123456'
+    assert secrets.redact(f"Bearer {odd}") == f"Bearer {odd}"
+    secrets.issued.add(account.key, "login of notion", [odd, "short"])
+    for shown in (odd, json.dumps(odd), "to%22ken%2F%2B%3D%C3%A9-123456"):
+        assert secrets.redact(f"<{shown}>").strip('<">') == "[secret:login of notion]"
+    assert secrets.redact("short") == "short"
+    for number in range(10):
+        secrets.issued.add(account.key, "login of notion", [f"token-number-{number}"])
+    assert "token-number-9" not in secrets.redact("token-number-9") and len(secrets.issued.longest_first) < 10
+
+
+def test_a_record_shows_no_token_when_it_is_printed_or_logged(caplog: pytest.LogCaptureFixture):
+    account = ServerAccount("n", "https://n.example", "me", Path("/x"), client_secret="s" * 20, private_key="k" * 20)
+    logging.getLogger("test").warning("%r %s", RECORD, account)
+    shown = caplog.text + repr(RECORD) + repr(account)
+    assert not any(secret in shown for secret in (*RECORD.secrets, "s" * 20, "k" * 20))
