@@ -79,7 +79,7 @@ class TokenAuth(httpx2.Auth):
     async def _current(self) -> tuple[TokenRecord | None, ServerUnavailable | None]:
         """Return the record to use, renewed if that is due, and why it is of no use."""
         try:
-            record = await _in_thread(self._store.read)
+            record = await _in_thread(self._store.read_accepted)
         except (RecordUnreadable, OSError) as error:
             return None, LoginNeeded(self._account.server, str(error))
         if record is None:
