@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ot.errors import LoginNeeded
 from ot.execution.caller import Caller
 from ot.registry.tool_registry import Pack
 from ot.servers.catalogue_files import CatalogueFiles
@@ -48,17 +47,16 @@ class ServerCatalogue:
         return [self._pack(spec, states.get(key, {})) for key, spec in self._specs.items()]
 
     def _pack(self, spec: ServerSpec, state: Mapping[str, Any]) -> Pack:
-        why, needs_login = str(state.get("why") or ""), state.get("state") == "login needed"
         return proxied_pack(
             spec.identity,
             spec.pack,
             self._known.get(spec.key),
-            spec.problem or (str(LoginNeeded(spec.name, why)) if needs_login else why),
+            spec.problem or str(state.get("why") or ""),
             spec.tools,
             timeout=spec.call_seconds,
             shapes=self._shapes,
             pins=self._pins,
-            needs_login=needs_login,
+            needs_login=state.get("state") == "login needed",
         )
 
     # ---------------------------------------------------------------- finding out
