@@ -41,18 +41,6 @@ async def test_a_call_without_a_login_says_the_command_and_the_next_call_after_t
     assert await door.call("echo", text="tea") == "tea"
 
 
-async def test_fifty_calls_that_find_the_token_expired_renew_it_once(
-    account: ServerAccount, door: Door, issuer: LoopbackAuthorizationServer
-):
-    await logged_in(account)
-    await door.call("echo", text="warm")
-    overwritten(account, expires_at=time.time() - 1)
-    issuer.book.forget_access()
-    values = await asyncio.gather(*(door.call("echo", text=str(n)) for n in range(50)))
-    assert values == [str(n) for n in range(50)]
-    assert (issuer.counts["refreshes"], issuer.counts["alarms"], issuer.counts["logins"]) == (1, 0, 1)
-
-
 async def test_a_token_that_the_server_does_not_take_any_more_is_renewed_once_for_all_who_used_it(
     account: ServerAccount, door: Door, issuer: LoopbackAuthorizationServer
 ):
