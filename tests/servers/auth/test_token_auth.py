@@ -17,6 +17,7 @@ from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.renewal import renewed
 from ot.servers.auth.token_auth import TokenAuth
 from ot.servers.auth.token_store import TokenStore
+from pace import PATIENCE
 from servers.auth.login_desk import account_at, logged_in, overwritten, spec_of_account, stored
 from servers.desk import Door, door_to, until
 
@@ -113,18 +114,21 @@ async def test_an_early_renewal_that_fails_holds_up_nobody_while_the_token_is_go
     assert issuer.counts["/token"] == 2, "the login, and one attempt: the next one has a pause before it"
 
 
-async def test_a_call_that_is_cancelled_while_the_login_is_renewed_takes_neither_tokens_nor_other_calls_with_it(
-    account: ServerAccount, door: Door, issuer: LoopbackAuthorizationServer
+async def test_a_request_that_is_cancelled_while_the_login_is_renewed_takes_no_other_with_it(
+    account: ServerAccount, issuer: LoopbackAuthorizationServer
 ):
     await logged_in(account)
-    await door.call("echo", text="warm")
-    before, asked = overwritten(account, expires_at=time.time() - 1), issuer.counts["/token"]
-    cancelled, other = (asyncio.ensure_future(door.call("echo", text=text)) for text in ("cancelled", "other"))
-    await until(lambda: issuer.counts["/token"] > asked)
-    cancelled.cancel()
-    assert await other == "other"
-    assert stored(account).refresh_token != before.refresh_token
+    before, auth = overwritten(account, expires_at=time.time() - 1), TokenAuth(account, lambda why: None)
+    flows = [auth.async_auth_flow(httpx2.Request("POST", account.url)) for _ in range(2)]
+    with TokenStore(account).locked():  # the renewal waits for it
+        cancelled, other = (asyncio.ensure_future(anext(flow)) for flow in flows)
+        await until(lambda: auth.is_renewing)
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+    assert before.access_token not in (await asyncio.wait_for(other, PATIENCE)).headers["authorization"]
     assert (issuer.counts["refreshes"], issuer.counts["alarms"]) == (1, 0)
+    for flow in flows:
+        await flow.aclose()
 
 
 async def test_of_those_who_find_the_same_token_expired_one_renews_it_and_the_others_take_what_it_got(
