@@ -74,6 +74,11 @@ class TokenAuth(httpx2.Auth):
             why = f"the login does not cover the scope '{scope}'"
             self._note(LoginNeeded(self._account.server, why, scope))
 
+    @property
+    def is_renewing(self) -> bool:
+        """Whether a new token is on its way."""
+        return self._renewing is not None
+
     # ---------------------------------------------------------------- which token
 
     async def _current(self) -> tuple[TokenRecord | None, ServerUnavailable | None]:
@@ -98,7 +103,7 @@ class TokenAuth(httpx2.Auth):
 
     def _may_renew(self, record: TokenRecord) -> bool:
         """Return whether nobody does it already, and it has a chance: the old token is still good meanwhile."""
-        return self._renewing is None and not record.refused and time.monotonic() >= self._not_before
+        return not self.is_renewing and not record.refused and time.monotonic() >= self._not_before
 
     async def _renewed_early(self, record: TokenRecord) -> tuple[TokenRecord | None, ServerUnavailable | None]:
         new, refusal = await self._renewed(record)
