@@ -35,7 +35,7 @@ def call_failure(error: Exception, tool: str, trace: CallTrace, live: LiveSessio
     if isinstance(error, ToolError):
         return error
     if trace.refusal:
-        trace.refusal.unknown = trace.taken
+        trace.refusal.unknown = trace.answers > 0
         return trace.refusal
     if live.process is None and (found := _fault(trace, live.spec.name) or _refusal(error, trace, live.spec.name)):
         return found
