@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -130,6 +131,15 @@ async def test_a_429_is_waited_out_and_the_call_made_once():
         assert await door.call("buy", what="tea") == "bought tea"
         assert time.monotonic() - started >= 1
         assert (raw.effects, len(raw.calls()), raw.sessions) == (["tea"], 3, 1)
+
+
+async def test_a_429_that_asks_for_no_pause_again_and_again_is_not_answered_in_a_hurry():
+    async with raw_door() as (door, raw):
+        raw.replies += [busy(after="0")] * 1000
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.8):
+                await door.call("buy", what="tea")
+        assert (raw.effects, len(raw.calls()) <= 4) == ([], True)
 
 
 async def test_a_429_that_asks_for_longer_than_the_call_may_take_is_an_error_at_once():

@@ -48,7 +48,8 @@ class CallForecast:
 class CallContext:
     """Who calls, under which id, until when (on the monotonic clock), and what a tool may ask for meanwhile.
 
-    ``clock`` is the run's own, which stands still while a question waits; ``deadline`` is where it lay at the call.
+    ``clock`` is the run's own, which stands still while a question waits. ``deadline`` is the run's too, until the call
+    is carried out: then it is the call's own.
     ``consent`` is what the run's user has said; ``line`` and ``foresee`` tell of the program for the question.
     ``open_llm`` returns the model that the tools of the run may ask.
     """

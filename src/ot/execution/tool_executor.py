@@ -204,9 +204,8 @@ class ToolExecutor:
 
     async def _carry_out(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         clock = context.clock or Deadline(context.deadline)
-        if clock.at != context.deadline:  # a question has moved it since the call began
-            context = replace(context, deadline=clock.at)
         seconds = min(tool.timeout or self._call_seconds, max(clock.seconds_left, 0.0))
+        context = replace(context, deadline=time.monotonic() + seconds)
         # A task of its own: a tool that ignores its cancellation is left behind, the run is not held up.
         task = eager_task(self._backends[tool.backend].call(tool, arguments, context))
         try:

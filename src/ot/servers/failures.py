@@ -52,6 +52,8 @@ def call_failure(error: Exception, tool: str, trace: CallTrace, live: LiveSessio
 def _fault(trace: CallTrace, server: str) -> ToolError | Lost | None:
     """Return what it means that no answer came; the server said nothing."""
     fault, taken = trace.fault, trace.answers > 0
+    if isinstance(fault, ToolError):  # of whoever signs the requests
+        return fault
     if isinstance(fault, Refused):
         pause, unknown = fault.retry_seconds, fault.unknown or taken
         return ServerUnavailable(server, str(fault), retry_seconds=pause, unknown=unknown)

@@ -26,11 +26,14 @@ from ot.servers.trusted_certificates import trusted_certificates
 logger = logging.getLogger(__name__)
 
 READ_SECONDS = 300.0
+IDLE_SECONDS = 4.0
+"""Uvicorn and Node close idle connections after 5 s: what is written at that moment is lost, its effect unknown."""
 PROBE = "server/discover"
 """Whatever answers it decides on the protocol, and an outage must not."""
 OUTAGES = frozenset({429, 502, 503, 504})
 EFFECTS = frozenset({"tools/call"})
 """Methods that may change something; all others can be repeated."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 QUICK_RESUMPTIONS = 5
 RESUMPTION_SECONDS = 1.0
 
@@ -78,6 +81,7 @@ class ServerClient(httpx2.AsyncClient):
                 auth=auth,
                 headers=dict(spec.headers),
                 timeout=httpx2.Timeout(spec.start_seconds, read=read),
+                limits=httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=IDLE_SECONDS),
                 verify=trusted_certificates(os.environ),
             )
         except (ImportError, ValueError) as error:
@@ -138,6 +142,7 @@ class ServerClient(httpx2.AsyncClient):
         self, request: httpx2.Request, posted: _Posted, trace: CallTrace | None, options: dict[str, Any]
     ) -> httpx2.Response:
         """Return the response once the server lets the request in; it is sent again only if it had no effect."""
+        attempt = 0
         while True:
             response = await self._sent(request, options)
             pause = pause_asked(response)
@@ -146,6 +151,8 @@ class ServerClient(httpx2.AsyncClient):
             if pause is None or not repeatable:
                 return response
             await response.aclose()
+            # Who asks for no pause at all, again and again, is not asked in a hurry.
+            pause = max(pause, min(FIRST_PAUSE * 2**attempt, LONGEST_PAUSE)) if attempt else pause
             left = self._seconds_left(trace)
             if pause >= left:
                 told = f"it answered HTTP {response.status_code} and asks to be left alone for {pause:g} s"
@@ -154,12 +161,11 @@ class ServerClient(httpx2.AsyncClient):
             if trace:
                 trace.sent = False
             await asyncio.sleep(pause)
+            attempt += 1
 
     def _seconds_left(self, trace: CallTrace | None) -> float:
         context = trace.context if trace else None
-        if context is None:
-            return self._start_seconds
-        return (context.clock.at if context.clock else context.deadline) - time.monotonic()
+        return context.deadline - time.monotonic() if context else self._start_seconds
 
     async def _note_refusal(self, response: httpx2.Response, posted: _Posted, trace: CallTrace | None) -> None:
         await response.aread()
