@@ -42,3 +42,9 @@ class CallTrace:
 
 current_trace: ContextVar[CallTrace | None] = ContextVar("ot_server_call_trace", default=None)
 """The trace of the request that the current task works for; the protocol's library carries it to the transport."""
+
+
+def note_refusal(why: ServerUnavailable | None) -> None:
+    """Keep why a login was of no use beside the request that the current task works for."""
+    if (trace := current_trace.get()) is not None:
+        trace.refusal = why

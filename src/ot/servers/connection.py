@@ -216,7 +216,7 @@ class ServerConnection(Leased):
                 # Some servers of the older protocol exit when the first message is not the one that they know.
                 return await self._opened("legacy", spec)
             failed = start_failure(live, live.trace, error)
-            if live.may_speak_sse and (older := await self._opened_over_events()):
+            if live.may_speak_sse and not live.trace.refusal and (older := await self._opened_over_events()):
                 return older
             raise failed from live.trace.fault or error
         return live

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcp import MCPError
 from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
@@ -35,8 +35,7 @@ def call_failure(error: Exception, tool: str, trace: CallTrace, live: LiveSessio
     if isinstance(error, ToolError):
         return error
     if trace.refusal:
-        trace.refusal.unknown = trace.answers > 0
-        return trace.refusal
+        return replace(trace.refusal, unknown=trace.answers > 0)
     if live.process is None and (found := _fault(trace, live.spec.name) or _refusal(error, trace, live.spec.name)):
         return found
     if live.over:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
@@ -17,11 +15,10 @@ from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST
 
 from ot.servers.call_trace import CallTrace, current_trace
 from ot.servers.failure_words import failure_words, status_words
+from ot.servers.guarded_client import GuardedClient, Watch
 from ot.servers.http_replies import BoundedBody, error_message, pause_asked, refuse_redirect, rpc_error, usable_reply
-from ot.servers.internal_addresses import AddressRule
 from ot.servers.reply_faults import Refused, UnusableReply
 from ot.servers.spec import ServerSpec
-from ot.servers.trusted_certificates import trusted_certificates
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +31,8 @@ OUTAGES = frozenset({429, 502, 503, 504})
 EFFECTS = frozenset({"tools/call"})
 """Methods that may change something; all others can be repeated."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+POSTED = "ot.posted"
+"""Where a request carries what it says."""
 QUICK_RESUMPTIONS = 5
 RESUMPTION_SECONDS = 1.0
 
@@ -59,7 +58,7 @@ class _Posted:
         return bool(self.method) and self.id is not None
 
 
-class ServerClient(httpx2.AsyncClient):
+class ServerClient(GuardedClient):
     """Sends the headers of its spec and no others, notes how far each request got, and waits where it is asked to.
 
     Proxies are those of the environment, as the library reads it.
@@ -74,24 +73,19 @@ class ServerClient(httpx2.AsyncClient):
         self._server = spec.name
         self._start_seconds = spec.start_seconds
         self._answers_apart = answers_apart
-        self._rule = AddressRule(spec.internal_hosts) if spec.internal_hosts is not None else None
-        read = max(READ_SECONDS, (spec.call_seconds or 0) + 5)
-        try:
-            super().__init__(
-                auth=auth,
-                headers=dict(spec.headers),
-                timeout=httpx2.Timeout(spec.start_seconds, read=read),
-                limits=httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=IDLE_SECONDS),
-                verify=trusted_certificates(os.environ),
-            )
-        except (ImportError, ValueError) as error:
-            raise Refused(f"the proxy that the environment names cannot be used: {error}") from error
+        super().__init__(
+            spec.internal_hosts,
+            auth=auth,
+            headers=dict(spec.headers),
+            timeout=httpx2.Timeout(spec.start_seconds, read=max(READ_SECONDS, (spec.call_seconds or 0) + 5)),
+            limits=httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=IDLE_SECONDS),
+        )
 
-    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:  # pyright: ignore[reportIncompatibleMethodOverride] - passed on as they are
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Return the response; a POST that has none gets an error of the protocol in its place."""
         posted = _Posted.of(request) if request.method == "POST" else _Posted()
         trace = current_trace.get()
-        request.extensions = {**request.extensions, "trace": self._watch(request, trace, posted)}
+        request.extensions = {**request.extensions, POSTED: posted}
         if request.method != "POST":
             await _wait_to_resume(request, trace)
             return await self._sent(request, options)
@@ -176,35 +170,19 @@ class ServerClient(httpx2.AsyncClient):
         if trace:
             trace.status, trace.replied = status, replied
 
-    def _watch(
-        self, request: httpx2.Request, trace: CallTrace | None, posted: _Posted
-    ) -> Callable[[str, Any], Awaitable[None]]:
-        """Return what the library calls with each step of the request."""
-        host, port = request.url.host, request.url.port or (443 if request.url.scheme == "https" else 80)
-        connected: list[str] = []
+    def watch(self, request: httpx2.Request) -> Watch:
+        """Return what also takes note that *request* is on its way."""
+        trace, posted, guard = current_trace.get(), request.extensions[POSTED], super().watch(request)
 
         async def note(event: str, details: Any) -> None:
-            step = event.partition(".")[2]
-            if step == "send_request_headers.started":
-                # The request to a proxy for a tunnel carries nothing of the call.
-                if trace and posted.is_request and details["request"].method != b"CONNECT":
+            # The request to a proxy for a tunnel carries nothing of the call.
+            if event.endswith(".send_request_headers.started") and details["request"].method != b"CONNECT":
+                if trace and posted.is_request:
                     trace.sent = True
-            elif self._rule and step == "connect_tcp.started":
-                connected[:] = [details["host"]]
-                await self._rule.check(host, port)
-            elif self._rule and step == "connect_tcp.complete" and connected == [host]:
-                await _check_peer(self._rule, host, port, details["return_value"])
+            else:
+                await guard(event, details)
 
         return note
-
-
-async def _check_peer(rule: AddressRule, host: str, port: int, stream: Any) -> None:
-    """Look at the address that was connected: the name may have got another one since it was looked up."""
-    try:
-        rule.check_address(host, port, str(stream.get_extra_info("server_addr")[0]))
-    except Refused:
-        await stream.aclose()
-        raise
 
 
 async def _wait_to_resume(request: httpx2.Request, trace: CallTrace | None) -> None:

@@ -155,6 +155,7 @@ def resolve_spec(
     command, url = filling.text("command", server.command), filling.text("url", server.url)
     cwd, identity = filling.text("cwd", server.cwd), _identity(name, server, str(project or ""))
     place = place_of_server(identity, server, cwd, paths, project, trusted=trusted)
+    internal = None if project is None else internal_hosts
     if command and (why := _wrong_command(server.command, place, project) or _wrong_script(server, place)):
         filling.problems.append(f"servers.{name}.{why}")
     spec = ServerSpec(
@@ -172,8 +173,8 @@ def resolve_spec(
         url=url,
         headers=filling.texts("headers", server.headers),
         transport=server.type if server.type and server.type != "stdio" else "",
-        internal_hosts=None if project is None else internal_hosts,
-        account=_account(name, server.auth, url, filling, paths, str(project or "")),
+        internal_hosts=internal,
+        account=_account(name, server.auth, url, filling, paths, str(project or ""), internal),
         openapi=_document(filling.text("openapi", server.openapi), project or paths.global_dir),
         kept_in=str(paths.global_dir / FOLDER),
         start_seconds=server.start_seconds,
@@ -195,7 +196,13 @@ def resolve_spec(
 
 
 def _account(
-    name: str, auth: OAuthSettings, url: str, filling: _Filling, paths: Paths, owner: str
+    name: str,
+    auth: OAuthSettings,
+    url: str,
+    filling: _Filling,
+    paths: Paths,
+    owner: str,
+    internal_hosts: tuple[str, ...] | None,
 ) -> ServerAccount | None:
     """Return the login of this process's user; what the settings hold of it is a secret from now on."""
     if auth.grant == "none":
@@ -214,6 +221,7 @@ def _account(
         issuer=auth.issuer,
         client_metadata_url=auth.client_metadata_url,
         port=auth.port,
+        internal_hosts=internal_hosts,
         issued=filling.secrets.issued,
         **secrets,
     )

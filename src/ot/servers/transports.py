@@ -17,10 +17,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
 
 from ot.config.paths import expand_home
-from ot.errors import ServerUnavailable
 from ot.processes.guarded_process import Ending, GuardedProcess
 from ot.servers.auth.token_auth import TokenAuth
-from ot.servers.call_trace import current_trace
+from ot.servers.call_trace import note_refusal
 from ot.servers.failure_words import status_words
 from ot.servers.http_client import ServerClient
 from ot.servers.http_replies import EVENTS, MAX_REPLY_BYTES
@@ -135,7 +134,7 @@ class HttpTransport(ClientTransport):
         """Reach the address of *spec*, with its login if it has one."""
         self._spec = spec
         self._callbacks = callbacks
-        self._auth = TokenAuth(spec.account, _on_refusal) if spec.account else None
+        self._auth = TokenAuth(spec.account, note_refusal) if spec.account else None
         self._events: EventReader | None = None
 
     @property
@@ -175,8 +174,3 @@ class HttpTransport(ClientTransport):
                 raise Refused(status_words(response.status_code, self._spec.name))
             reader = self._events = EventReader(response, MAX_REPLY_BYTES)
             yield reader, MessagePoster(client, await reader.endpoint())
-
-
-def _on_refusal(why: ServerUnavailable | None) -> None:
-    if (trace := current_trace.get()) is not None:
-        trace.refusal = why

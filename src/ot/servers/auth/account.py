@@ -35,6 +35,8 @@ class ServerAccount:
     issuer: str = ""
     client_metadata_url: str = ""
     port: int = 0
+    internal_hosts: tuple[str, ...] | None = None
+    """Where its authorization server may be though the address is internal; None: anywhere."""
     issued: IssuedSecrets = field(default_factory=IssuedSecrets, repr=False, compare=False)
     """Hears of every token, so that no text shows it."""
 

@@ -18,6 +18,8 @@ from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.challenge import challenge_fields
 from ot.servers.auth.record import ClientAuth, TokenRecord
 from ot.servers.auth.refresh import expiry
+from ot.servers.guarded_client import GuardedClient
+from ot.servers.reply_faults import Refused
 
 SECONDS = 15.0
 MAX_STEPS = 30
@@ -60,7 +62,7 @@ async def drive(account: ServerAccount, provider: OAuthClientProvider, held: Tok
     logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL)
     request = _first_request(account)
     flow = provider.async_auth_flow(request)
-    async with httpx2.AsyncClient(timeout=SECONDS, follow_redirects=False) as client:
+    async with GuardedClient(account.internal_hosts, timeout=SECONDS, follow_redirects=False) as client:
         try:
             outgoing = await anext(flow)
             answer = await _refused(account, client, outgoing, scope)
@@ -70,7 +72,7 @@ async def drive(account: ServerAccount, provider: OAuthClientProvider, held: Tok
                     return _record(account, provider, held.tokens)
                 require_registration(account, provider, outgoing)
                 answer = await _answer(account, client, outgoing)
-        except OAuthFlowError as error:
+        except (OAuthFlowError, Refused) as error:
             raise LoginFailed(account.server, str(error)[:MAX_WORDS]) from None
         except StopAsyncIteration:
             pass

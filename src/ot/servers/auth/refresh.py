@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from typing import Any, cast
@@ -11,6 +12,8 @@ import httpx2
 
 from ot.errors import AuthServerDown, LoginNeeded
 from ot.servers.auth.record import TokenRecord
+from ot.servers.reply_faults import Refused
+from ot.servers.trusted_certificates import trusted_certificates
 
 SECONDS = 15.0
 TRY_AGAIN = frozenset({408, 425, 429})
@@ -77,9 +80,11 @@ def post_as_client(server: str, record: TokenRecord, address: str, form: dict[st
             form["client_secret"] = record.client_secret
     try:
         # No redirect is followed: the form would go wherever it points.
-        with httpx2.Client(timeout=SECONDS, headers=headers, auth=pair, follow_redirects=False) as client:
+        with httpx2.Client(
+            timeout=SECONDS, headers=headers, auth=pair, follow_redirects=False, verify=trusted_certificates(os.environ)
+        ) as client:
             return client.post(address, data=form)
-    except httpx2.HTTPError as error:
+    except (httpx2.HTTPError, Refused) as error:
         words = str(error) or type(error).__name__
         raise AuthServerDown(server, f"no answer from {_host(address)}: {words}") from None
     except (httpx2.InvalidURL, ValueError):

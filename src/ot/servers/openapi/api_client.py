@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx2
 from fastmcp.exceptions import ToolError
 
-from ot.errors import ServerUnavailable
 from ot.registry.clean_text import clean_line
 from ot.servers.auth.token_auth import TokenAuth
-from ot.servers.call_trace import current_trace
+from ot.servers.call_trace import current_trace, note_refusal
+from ot.servers.guarded_client import GuardedClient
 from ot.servers.messages import MAX_BYTES, MAX_PARTS
+from ot.servers.reply_faults import Refused
 from ot.servers.spec import ServerSpec
 from ot.values.parts import has_many_parts
 
@@ -48,7 +49,8 @@ def api_client(spec: ServerSpec) -> ApiClient:
     read = max(READ_SECONDS, (spec.call_seconds or 0) + GRACE_SECONDS)
     return ApiClient(
         spec.name,
-        auth=TokenAuth(spec.account, _note_refusal) if spec.account else None,
+        spec.internal_hosts,
+        auth=TokenAuth(spec.account, note_refusal) if spec.account else None,
         base_url=address._replace(query="", fragment="").geturl(),
         params=dict(parse_qsl(address.query)),
         headers=dict(spec.headers),
@@ -57,17 +59,12 @@ def api_client(spec: ServerSpec) -> ApiClient:
     )
 
 
-def _note_refusal(why: ServerUnavailable | None) -> None:
-    if (trace := current_trace.get()) is not None:
-        trace.refusal = why
-
-
-class ApiClient(httpx2.AsyncClient):
+class ApiClient(GuardedClient):
     """A client whose failures are sentences for a program; credentials go to its own origin and nowhere else."""
 
-    def __init__(self, name: str, **options: Any) -> None:
-        """Reach the API of the server *name*."""
-        super().__init__(**options)
+    def __init__(self, name: str, internal_hosts: Collection[str] | None, **options: Any) -> None:
+        """Reach the API of the server *name*; of internal addresses, *internal_hosts* alone unless it is None."""
+        super().__init__(internal_hosts, **options)
         self._name = name
 
     def build_request(self, *args: Any, **kwargs: Any) -> httpx2.Request:
@@ -87,6 +84,8 @@ class ApiClient(httpx2.AsyncClient):
             trace.sent = True
         try:
             response = await self._followed(request, options)
+        except Refused as error:
+            raise ToolError(f"{_asked(request)}: {error}") from error
         except (httpx2.RequestError, httpx2.StreamError) as error:
             raise ToolError(_lost_words(request, error)) from error
         if not response.is_success:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ from ot.files.private_file import read_regular
 from ot.registry.clean_text import clean_line
 from ot.registry.schema_types import as_schema
 from ot.servers.catalogue_files import read_or_forget, server_file, write_json
+from ot.servers.guarded_client import GuardedClient
 from ot.servers.openapi.document_text import is_address, parsed_document
+from ot.servers.reply_faults import Refused
 from ot.version import installed_version
 
 logger = logging.getLogger(__name__)
@@ -25,6 +27,8 @@ logger = logging.getLogger(__name__)
 MAX_BYTES = 48 << 20
 FETCH_SECONDS = 20.0
 FRESH_SECONDS = 86_400.0
+MAX_REDIRECTS = 5
+MAX_WORDS = 400
 
 
 @dataclass(frozen=True)
@@ -47,8 +51,10 @@ class ApiDocuments:
         """Keep one file a server in *directory*."""
         self._directory = directory
 
-    async def read(self, server: str, source: str) -> ApiDocument:
+    async def read(self, server: str, source: str, internal_hosts: Collection[str] | None = None) -> ApiDocument:
         """Return the document of *server*; one from an address is fetched once a day, or used as it was kept.
+
+        It is fetched from no internal address but *internal_hosts*, unless that is None.
 
         Raises:
             ValueError: It is unavailable or malformed; the text says how.
@@ -57,7 +63,7 @@ class ApiDocuments:
         if kept and is_address(source) and 0 <= time.time() - read_at < FRESH_SECONDS:
             return kept
         try:
-            document = await fetch_document(source, kept)
+            document = await fetch_document(source, kept, internal_hosts)
         except ValueError as error:
             if kept is None or not is_address(source):
                 raise
@@ -86,13 +92,18 @@ class ApiDocuments:
         return server_file(self._directory, server, "openapi", source)
 
 
-async def fetch_document(source: str, known: ApiDocument | None = None) -> ApiDocument:
+async def fetch_document(
+    source: str, known: ApiDocument | None = None, internal_hosts: Collection[str] | None = None
+) -> ApiDocument:
     """Return the document as it is now at its *source*: the *known* one when it is the same.
 
     Raises:
         ValueError: It is unavailable or malformed; the text says how.
     """
-    data = await (_download(source) if is_address(source) else anyio.to_thread.run_sync(_read_file, Path(source)))
+    if is_address(source):
+        data = await _download(source, internal_hosts)
+    else:
+        data = await anyio.to_thread.run_sync(_read_file, Path(source))
     digest = hashlib.sha256(data).hexdigest()
     if known and known.digest == digest:
         return known
@@ -114,20 +125,33 @@ def _read_file(path: Path) -> bytes:
     return data
 
 
-async def _download(source: str) -> bytes:
+async def _download(source: str, internal_hosts: Collection[str] | None) -> bytes:
     """Return what is at the address; no header of the server goes there, for that may be another host."""
     try:
-        async with (
-            httpx2.AsyncClient(follow_redirects=True, timeout=FETCH_SECONDS) as client,
-            client.stream("GET", source) as response,
-        ):
-            if not response.is_success:
-                advice = "save it to a file and add that"
-                raise ValueError(f"its document is unavailable: HTTP {response.status_code} from {source}; {advice}")
-            return await _limited(response)
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        async with GuardedClient(internal_hosts, timeout=FETCH_SECONDS) as client:
+            return await _followed(client, client.build_request("GET", source))
+    except (httpx2.HTTPError, httpx2.InvalidURL, Refused) as error:
         said = str(error) or type(error).__name__
-        raise ValueError(f"its document is unavailable: {source}: {clean_line(said, 200)}") from None
+        raise ValueError(f"its document is unavailable: {source}: {clean_line(said, MAX_WORDS)}") from None
+
+
+async def _followed(client: GuardedClient, request: httpx2.Request) -> bytes:
+    for _ in range(MAX_REDIRECTS):
+        response = await client.send(request, stream=True)
+        try:
+            if response.next_request is None:
+                return await _body(response)
+            request = response.next_request  # it is looked at as the first was
+        finally:
+            await response.aclose()
+    raise ValueError(f"its document is unavailable: {request.url} redirects more than {MAX_REDIRECTS} times")
+
+
+async def _body(response: httpx2.Response) -> bytes:
+    if not response.is_success:
+        where = f"HTTP {response.status_code} from {response.request.url}"
+        raise ValueError(f"its document is unavailable: {where}; save it to a file and add that")
+    return await _limited(response)
 
 
 async def _limited(response: httpx2.Response) -> bytes:
