@@ -209,6 +209,18 @@ async def test_a_tool_may_have_more_time_than_others(monkeypatch: pytest.MonkeyP
     assert await call(executor, "free") == "done"
 
 
+async def test_a_backend_is_told_when_its_call_must_be_over() -> None:
+    class Hearing(StubBackend):
+        async def call(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
+            return context.deadline - time.monotonic()
+
+    executor = ToolExecutor(
+        ToolRegistry([Pack("t", "local", lambda: TOOLS)]), {"in_process": Hearing({})}, call_seconds=20
+    )
+    assert 10 < await call(executor, "free", 60) <= 20
+    assert 1 < await call(executor, "free", 8) <= 8
+
+
 async def test_cancelling_a_call_cancels_the_tool() -> None:
     tool, calls = Waiting(), Calls()
     task = asyncio.create_task(call(door({"t.free": tool}, observers=[calls]), "free"))

@@ -39,6 +39,24 @@ def test_references_are_filled_in_everywhere() -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "transport"),
+    [
+        ({"url": "https://h/"}, ""),
+        ({"url": "https://h/", "type": "http"}, "http"),
+        ({"url": "https://h/", "type": "sse"}, "sse"),
+        ({"command": "x", "type": "stdio"}, ""),
+    ],
+)
+def test_the_transport_is_found_out_unless_the_settings_say_it(given: dict[str, Any], transport: str) -> None:
+    assert spec(**given).transport == transport
+
+
+def test_a_server_of_the_older_transport_needs_an_address() -> None:
+    with pytest.raises(ValueError, match="a server of type sse needs a url"):
+        spec(type="sse", command="x")
+
+
+@pytest.mark.parametrize(
     ("given", "field"),
     [
         ({"command": "${FROM_ENV}"}, "command"),
