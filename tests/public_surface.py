@@ -118,6 +118,9 @@ def _members(modules: ModulesCollection, path: str) -> Iterator[tuple[str, str]]
     names = [str(name) for name in found.exports or ()] or [name for name in defined if not name.startswith("_")]
     for name in sorted(names):
         member = found.members[name]
+        if member.is_module and name not in member.members:
+            yield from _members(modules, f"{path}.{name}")  # a file that is offered as it is
+            continue
         # A function whose file is called as it is hides that file, and not the other way round.
         yield from _described(f"{path}.{name}", member.members[name] if member.is_module else member)
 

@@ -69,7 +69,7 @@ class ToolModel:
             ChatError: The model gave none that fits.
             ValueError: It is no JSON schema of an object.
         """
-        check = _Check(schema)
+        validator = _validator(schema)
         tool = ToolDefinition(ANSWER, "Give the answer. Call it once, with all of it.", schema)
         said = f"{text}\n\nAnswer by calling the tool `{ANSWER}`, and in no other way."
         history: list[Message] = [{"role": "user", "content": said}]
@@ -77,7 +77,7 @@ class ToolModel:
             wrong = ""
             for _ in range(ATTEMPTS):
                 turn = await self._turn(client, history, [tool], span)
-                wrong = check.wrong(turn)
+                wrong = _wrong(turn, validator)
                 if not wrong:
                     return turn.calls[0].arguments
                 history += _objection(client, turn, wrong)
@@ -98,7 +98,8 @@ class ToolModel:
             raise ChatTimeout(self._chat.seconds) from None
         except ChatError as error:
             # A service may repeat the key in what it says, and a pack's worker must not learn it.
-            vars(error).update({key: self._redacted(value) for key, value in vars(error).items()})
+            said = {key: value for key, value in vars(error).items() if isinstance(value, str)}
+            vars(error).update({key: self._secrets.redact(value) for key, value in said.items()})
             raise
 
     async def _turn(
@@ -111,26 +112,21 @@ class ToolModel:
         span.add(inputTokens=turn.usage.input, outputTokens=turn.usage.output)
         return turn
 
-    def _redacted(self, value: Any) -> Any:
-        return self._secrets.redact(value) if isinstance(value, str) else value
+
+def _validator(schema: Mapping[str, Any]) -> Any:
+    import jsonschema_rs  # noqa: PLC0415 - only a tool that extracts needs it
+
+    if schema.get("type") != "object":
+        raise ValueError('the schema must be that of an object: {"type": "object", "properties": {…}}')
+    return jsonschema_rs.validator_for(dict(schema))
 
 
-class _Check:
-    """Finds out whether a reply is one call with arguments that fit a schema."""
-
-    def __init__(self, schema: Mapping[str, Any]) -> None:
-        import jsonschema_rs  # noqa: PLC0415 - only a tool that extracts needs it
-
-        if schema.get("type") != "object":
-            raise ValueError('the schema must be that of an object: {"type": "object", "properties": {…}}')
-        self._validator: Any = jsonschema_rs.validator_for(dict(schema))
-
-    def wrong(self, turn: Turn) -> str:
-        """Return what is wrong with it, or nothing."""
-        if len(turn.calls) != 1 or turn.calls[0].name != ANSWER:
-            return f"call the tool `{ANSWER}` once"
-        call = turn.calls[0]
-        return call.problem or next((str(error.message) for error in self._validator.iter_errors(call.arguments)), "")
+def _wrong(turn: Turn, validator: Any) -> str:
+    """Return why *turn* is not one call with arguments that fit, or nothing."""
+    if len(turn.calls) != 1 or turn.calls[0].name != ANSWER:
+        return f"call the tool `{ANSWER}` once"
+    call = turn.calls[0]
+    return call.problem or next((str(error.message) for error in validator.iter_errors(call.arguments)), "")
 
 
 def _objection(client: ChatClient, turn: Turn, wrong: str) -> list[Message]:
