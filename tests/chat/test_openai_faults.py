@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import ot.chat
 from chat.chat_desk import client_of, require_valid, results, talking
 from chat.wire_server import Scripted, Write, chunk, openai_calls, openai_end, openai_error, openai_text, serving
 from ot.chat.chat_client import Usage
@@ -146,6 +147,11 @@ async def test_every_compatible_provider_is_asked_with_the_key_of_its_name(name:
     if not provider.model:
         with pytest.raises(ChatError, match="name one with --model"):
             open_client(chat.model_copy(update={"model": ""}), Secrets(user={provider.key: "x"}))
+
+
+def test_providers_are_named_in_one_place() -> None:
+    sources = Path(ot.chat.__file__).parents[1].rglob("*.py")
+    assert [file.name for file in sources if '"lmstudio"' in file.read_text()] == ["model_providers.py"]
 
 
 def test_the_key_of_one_provider_is_not_for_the_address_of_another() -> None:

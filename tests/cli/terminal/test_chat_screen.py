@@ -95,6 +95,19 @@ async def test_questions_of_tools_are_asked_one_after_the_other() -> None:
     assert waiting == ["first", "second"]
 
 
+def test_there_is_a_sign_of_life_while_the_model_thinks_and_nothing_of_it_remains(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as at a terminal
+    screen = ChatScreen(str)
+    screen.begin()
+    screen.said("Hello\n")
+    before, erased, after = capsys.readouterr().out.rpartition("\x1b[2K")
+    assert "thinking" in before and erased
+    assert after.endswith("Hello\n") and "thinking" not in after
+
+
 def test_what_the_model_forgot_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     screen = ChatScreen(str)
     screen.forgot(2, 0)
