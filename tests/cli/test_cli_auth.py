@@ -95,7 +95,7 @@ async def test_a_person_logs_in_by_a_pasted_address_sees_the_login_uses_it_and_l
     assert code == OK, person.said
     assert "Set 'auth: oauth'" in person.said and json.loads(out)["state"] == "logged in"
 
-    called = await asyncio.to_thread(onetool.process, "run", "guarded.echo(text='tea')")
+    called = await asyncio.to_thread(onetool, "run", "guarded.echo(text='tea')")
     assert "tea" in called.out, called.err
     shown = onetool("auth", "status", "guarded", "--json")
     row = json.loads(shown.out)[0]
@@ -103,10 +103,10 @@ async def test_a_person_logs_in_by_a_pasted_address_sees_the_login_uses_it_and_l
     everything = "".join(file.read_text() for file in onetool.home.rglob("*.log")) + shown.out + called.err + out
     assert not any(token in everything for token in issuer.book.secrets)
 
-    ended = onetool("auth", "logout", "guarded", "--json")
+    ended = await asyncio.to_thread(onetool, "auth", "logout", "guarded", "--json")
     assert (ended.code, json.loads(ended.out)["revoked"]) == (OK, True)
     assert onetool("auth", "status", "guarded").code == DENIED
-    assert onetool("auth", "logout", "guarded").code == NOT_FOUND
+    assert (await asyncio.to_thread(onetool, "auth", "logout", "guarded")).code == NOT_FOUND
 
 
 async def test_the_browser_comes_back_to_the_port_of_the_settings(onetool: OneTool, resource: LoopbackResourceServer):
@@ -125,7 +125,7 @@ async def test_nothing_without_a_terminal_starts_a_login(
     configured(onetool, f"  guarded: {{url: '{resource.url}', auth: oauth}}\n")
     refused = onetool("auth", "login", "guarded")
     assert refused.code == DENIED and "terminal" in refused.err
-    called = await asyncio.to_thread(onetool.process, "run", "guarded.echo(text='tea')")
+    called = await asyncio.to_thread(onetool, "run", "guarded.echo(text='tea')")
     assert "onetool auth login guarded" in called.out + called.err
     assert issuer.counts["/register"] == issuer.counts["/authorize"] == 0
 

@@ -72,8 +72,9 @@ def _child(account: ServerAccount, order: dict[str, Any], out: int) -> None:
 
 def main() -> None:
     """Carry out the orders of standard input, each in a child; say how many lines it came to, or that it was killed."""
-    given = json.loads(sys.argv[1])
-    account = ServerAccount(**{**given, "directory": Path(given["directory"])})
+    given: dict[str, Any] = json.loads(sys.argv[1])
+    given["directory"] = Path(given["directory"])
+    account = ServerAccount(**given)
     for line in sys.stdin:
         child = os.fork()
         if not child:

@@ -140,6 +140,17 @@ async def test_a_form_is_answered_by_a_mapping_and_declined_by_all_else() -> Non
     assert [(await answered(given)).action for given in ("deny", "run", None)] == ["decline"] * 3
 
 
+async def test_an_address_is_agreed_to_by_a_mapping_and_declined_by_all_else() -> None:
+    async def answered(given: Any) -> Answer:
+        async def ask(question: Question) -> Mapping[str, Any]:
+            assert question.url == "https://login.example/"
+            return given
+
+        return await CallbackQuestion(ask, 5)(Question("Log in?", {}, "url", url="https://login.example/"))
+
+    assert [(await answered(given)).action for given in ({}, "once", None)] == ["accept", "decline", "decline"]
+
+
 async def test_who_does_not_answer_in_time_has_said_nothing() -> None:
     async def never(question: Question) -> Mapping[str, Any]:
         await asyncio.Event().wait()

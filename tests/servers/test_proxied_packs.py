@@ -20,7 +20,7 @@ from fastmcp import Client
 from answers import YES, User
 from callers import asking
 from faults.faults_corpus import CORPUS
-from ot.introspect.ot_pack import UNUSED
+from ot.introspect.proxy_health import UNUSED
 from ot.server.mcp_server import build_server
 from ot.servers.place import ClientRoots, Roots
 from ot.workspace import Workspace

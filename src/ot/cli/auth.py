@@ -7,7 +7,7 @@ import os
 import sys
 from contextlib import AsyncExitStack
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ot.config.paths import Paths
     from ot.servers.auth.account import ServerAccount
     from ot.servers.auth.callback_answer import CallbackAnswer
+    from ot.servers.auth.login_state import LoginState
     from ot.servers.auth.record import TokenRecord
 
 SECONDS = 300.0
@@ -62,11 +63,12 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show the logins at MCP servers, and when their tokens expire; nothing is asked or renewed."""
-    from ot.servers.auth.login_state import login_state
+    from ot.servers.auth.login_state import login_states
 
     accounts = {server: _account(server)} if server else _accounts(*_loaded())
-    rows = [{"server": name, **asdict(login_state(account))} for name, account in accounts.items()]
-    echo_either(as_json, rows, _status_lines(rows))
+    states = login_states(accounts)
+    rows = [{"server": name, **asdict(state)} for name, state in states.items()]
+    echo_either(as_json, rows, _status_lines(states))
     if not rows and not as_json:
         echo("No server has a login. Next: onetool auth login SERVER", err=True)
     raise typer.Exit(DENIED if server and rows[0]["state"] != "logged in" else OK)
@@ -184,16 +186,6 @@ def _with_auth_set(name: str, paths: Paths, *, is_remote: bool) -> ServerAccount
 # ---------------------------------------------------------------- what is shown
 
 
-def _status_lines(rows: list[dict[str, Any]]) -> list[str]:
-    if not rows:
-        return []
-    return columns([(row["server"], row["state"], _expiry(row), row["scope"], row["why"]) for row in rows])
-
-
-def _expiry(row: dict[str, Any]) -> str:
-    from datetime import UTC, datetime
-
-    if row["expires_at"] is None:
-        return ""
-    at = datetime.fromtimestamp(row["expires_at"], UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return f"token until {at}, " + ("renewed by itself" if row["renews"] else "then a new login")
+def _status_lines(states: dict[str, LoginState]) -> list[str]:
+    rows = [(name, found.state, found.until, found.scope, found.why) for name, found in states.items()]
+    return columns(rows) if rows else []

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ot.errors import LoginNeeded
 from ot.execution.caller import Caller
 from ot.registry.tool_registry import Pack
 from ot.servers.catalogue_files import CatalogueFiles
@@ -75,17 +74,16 @@ class ServerCatalogue:
         return self._pins.all_changed()
 
     def _pack(self, spec: ServerSpec, state: Mapping[str, Any]) -> Pack:
-        why, needs_login = str(state.get("why") or ""), state.get("state") == "login needed"
         return proxied_pack(
             spec.identity,
             spec.pack,
             self._known.get(spec.key),
-            spec.problem or (str(LoginNeeded(spec.name, why)) if needs_login else why),
+            spec.problem or str(state.get("why") or ""),
             spec.tools,
             timeout=spec.call_seconds,
             shapes=self._shapes,
             pins=self._pins,
-            needs_login=needs_login,
+            needs_login=state.get("state") == "login needed",
         )
 
     # ---------------------------------------------------------------- finding out

@@ -41,6 +41,7 @@ def call_failure(error: Exception, tool: str, trace: CallTrace, live: LiveSessio
     if isinstance(error, ToolError):
         return error
     if trace.refusal:
+        trace.refusal.unknown = trace.taken
         return trace.refusal
     if trace.status in STALE or (trace.status == 400 and _code(error) in (CONNECTION_CLOSED, SESSION_NOT_FOUND)):
         return Lost(f"it answered HTTP {trace.status}: the session is over", sent=trace.taken)

@@ -78,7 +78,7 @@ class ServerPool(Pool["ServerConnection"]):
                 try:
                     await self.logins.tried(spec.account, caller, connection.listed)
                 except LoginNeeded as needed:
-                    connection.need_login(needed.why)
+                    connection.need_login(str(needed))
 
         await asyncio.gather(*(fetch(spec) for spec in specs), return_exceptions=True)
 

@@ -193,3 +193,25 @@ def test_check_shows_the_patterns(onetool: OneTool) -> None:
     assert "  ask: bin.*\n" in out
     assert "  deny: vault.*, x.y\n" in out
     assert "policy.allow" not in out
+
+
+ADDRESS = """
+import asyncio
+from ot.execution.caller import Question
+from ot.cli.terminal.prompts import TerminalQuestion
+question = Question("The server 'till' asks you to log in.", {}, "url", url="https://login.example/?state=1")
+print(asyncio.run(TerminalQuestion(20)(question)))
+"""
+
+
+@ON_A_PTY
+@pytest.mark.parametrize(("typed", "action"), [("y", "accept"), ("n", "decline")])
+def test_an_address_is_shown_whole_and_nothing_is_opened_before_somebody_agrees(
+    onetool: OneTool, typed: str, action: str
+) -> None:
+    with at_terminal(onetool, "-c", ADDRESS, command=sys.executable) as terminal:
+        terminal.wait_for("asks you to log in.")
+        terminal.wait_for("https://login.example/?state=1")
+        terminal.wait_for("go on? [y]es · [n]o: ")
+        terminal.type(typed)
+        assert f"action='{action}'" in terminal.end()[1]

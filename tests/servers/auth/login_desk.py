@@ -21,7 +21,8 @@ PRINCIPAL = asking(None).principal
 
 def account_at(resource: LoopbackResourceServer, directory: Path, **settings: Any) -> ServerAccount:
     """Return the account of the tests' caller at *resource*."""
-    return ServerAccount("guarded", resource.url, PRINCIPAL, directory / "logins", **{"port": 41237, **settings})
+    known: dict[str, Any] = {"port": 41237, **settings}
+    return ServerAccount("guarded", resource.url, PRINCIPAL, directory / "logins", **known)
 
 
 def spec_of_account(account: ServerAccount) -> ServerSpec:

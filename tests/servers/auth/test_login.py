@@ -14,7 +14,7 @@ from joserfc.jwk import ECKey
 from oauth.authorization_server import LoopbackAuthorizationServer
 from oauth.browserless_user import BrowserlessUser, query_of
 from oauth.resource_server import LoopbackResourceServer
-from ot.errors import AuthServerDown, LoginFailed, LoginRefused, ServerUnavailable
+from ot.errors import AuthServerDown, LoginFailed, LoginNeeded, LoginRefused, ServerUnavailable
 from ot.servers.auth.callback_answer import CallbackAnswer
 from ot.servers.auth.login import login
 from ot.servers.auth.login_state import login_state
@@ -203,6 +203,18 @@ async def test_a_logout_forgets_the_record_also_where_it_cannot_be_revoked_and_s
     issuer.outages["/revoke"] = "503"
     assert "503" in await logout(account)
     assert TokenStore(account).read() is None
+
+
+async def test_a_login_with_another_client_than_the_settings_name_is_not_used(
+    issuer: LoopbackAuthorizationServer, resource: LoopbackResourceServer, tmp_path: Path
+):
+    await logged_in(account_at(resource, tmp_path))
+    changed = account_at(resource, tmp_path, client_id="own")
+    assert login_state(changed).state == "login needed"
+    async with door_to(spec_of_account(changed)) as door:
+        with pytest.raises(LoginNeeded):
+            await door.call("echo", text="tea")
+    assert not resource.tokens, "the server has seen none of the old tokens"
 
 
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post", "private_key_jwt"])

@@ -7,14 +7,19 @@ import time
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from oauth.authorization_server import LoopbackAuthorizationServer
 from oauth.resource_server import LoopbackResourceServer
 from ot.errors import AuthServerDown, LoginNeeded
 from ot.servers.auth.account import ServerAccount
+from ot.servers.auth.renewal import renewed
+from ot.servers.auth.token_auth import TokenAuth
+from ot.servers.auth.token_store import TokenStore
+from pace import PATIENCE
 from servers.auth.login_desk import account_at, logged_in, overwritten, spec_of_account, stored
-from servers.desk import Door, door_to
+from servers.desk import Door, door_to, until
 
 pytestmark = pytest.mark.anyio
 
@@ -39,18 +44,6 @@ async def test_a_call_without_a_login_says_the_command_and_the_next_call_after_t
     assert door.state["state"] == "login needed"
     await logged_in(account)
     assert await door.call("echo", text="tea") == "tea"
-
-
-async def test_fifty_calls_that_find_the_token_expired_renew_it_once(
-    account: ServerAccount, door: Door, issuer: LoopbackAuthorizationServer
-):
-    await logged_in(account)
-    await door.call("echo", text="warm")
-    overwritten(account, expires_at=time.time() - 1)
-    issuer.book.forget_access()
-    values = await asyncio.gather(*(door.call("echo", text=str(n)) for n in range(50)))
-    assert values == [str(n) for n in range(50)]
-    assert (issuer.counts["refreshes"], issuer.counts["alarms"], issuer.counts["logins"]) == (1, 0, 1)
 
 
 async def test_a_token_that_the_server_does_not_take_any_more_is_renewed_once_for_all_who_used_it(
@@ -121,20 +114,41 @@ async def test_an_early_renewal_that_fails_holds_up_nobody_while_the_token_is_go
     assert issuer.counts["/token"] == 2, "the login, and one attempt: the next one has a pause before it"
 
 
-async def test_a_call_that_is_cancelled_while_the_login_is_renewed_does_not_lose_the_new_tokens(
-    account: ServerAccount, door: Door, issuer: LoopbackAuthorizationServer
+async def test_a_request_that_is_cancelled_while_the_login_is_renewed_takes_no_other_with_it(
+    account: ServerAccount, issuer: LoopbackAuthorizationServer
 ):
     await logged_in(account)
-    await door.call("echo", text="warm")
-    before = overwritten(account, expires_at=time.time() - 1)
-    call = asyncio.ensure_future(door.call("echo", text="cancelled"))
-    async with asyncio.timeout(10):
-        while not issuer.counts["refreshes"]:  # noqa: ASYNC110 - another thread's counter
-            await asyncio.sleep(0)
-    call.cancel()
-    assert await door.call("echo", text="next") == "next"
-    assert stored(account).refresh_token != before.refresh_token
+    before, auth = overwritten(account, expires_at=time.time() - 1), TokenAuth(account, lambda why: None)
+    flows = [auth.async_auth_flow(httpx2.Request("POST", account.url)) for _ in range(2)]
+    with TokenStore(account).locked():  # the renewal waits for it
+        cancelled, other = (asyncio.ensure_future(anext(flow)) for flow in flows)
+        await until(lambda: auth.is_renewing)
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+    assert before.access_token not in (await asyncio.wait_for(other, PATIENCE)).headers["authorization"]
     assert (issuer.counts["refreshes"], issuer.counts["alarms"]) == (1, 0)
+    for flow in flows:
+        await flow.aclose()
+
+
+async def test_of_those_who_find_the_same_token_expired_one_renews_it_and_the_others_take_what_it_got(
+    account: ServerAccount, issuer: LoopbackAuthorizationServer
+):
+    used = (await logged_in(account)).access_token
+    # Each has a store of its own, as processes do.
+    work = (asyncio.to_thread(renewed, account, TokenStore(account), used) for _ in range(4))
+    tokens = {record.access_token for record in await asyncio.gather(*work)}
+    assert len(tokens) == 1 and used not in tokens
+    assert (issuer.counts["refreshes"], issuer.counts["alarms"]) == (1, 0)
+
+
+async def test_no_other_origin_gets_the_token(account: ServerAccount):
+    await logged_in(account)
+    auth = TokenAuth(account, lambda why: None)
+    for url, has_token in ((account.url, True), (account.url.replace("127.0.0.1", "localhost"), False)):
+        flow = auth.async_auth_flow(httpx2.Request("POST", url))
+        assert ("authorization" in (await anext(flow)).headers) is has_token
+        await flow.aclose()
 
 
 async def test_a_server_that_refuses_every_new_token_is_not_given_one_at_each_call(

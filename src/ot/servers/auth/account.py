@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from ot.config.secrets import IssuedSecrets
+from ot.servers.auth.record import TokenRecord
 
 FOLDER = "logins"
 """Where the records are, below the user's directory."""
@@ -52,6 +53,11 @@ class ServerAccount:
         """All that makes a connection with this login another one."""
         client = [self.client_id, self.client_secret, self.private_key, self.signing_algorithm, self.issuer]
         return [self.key, self.grant, list(self.scopes), *client]
+
+    def accepts(self, record: TokenRecord) -> bool:
+        """Return whether *record* is of the client and the authorization server that the settings name, if any."""
+        same_issuer = record.issuer.rstrip("/") == self.issuer.rstrip("/")
+        return (not self.client_id or record.client_id == self.client_id) and (not self.issuer or same_issuer)
 
     def of(self, principal: str) -> ServerAccount:
         """Return the account of *principal* at the same server."""

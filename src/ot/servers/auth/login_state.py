@@ -45,7 +45,7 @@ def login_state(account: ServerAccount, *, keyring: SystemKeyring | None = None)
     store = TokenStore(account, keyring)
     needs_person = account.grant == "authorization_code"
     try:
-        record = store.read()
+        record = store.read_accepted()
     except RecordUnreadable as error:
         return LoginState("login needed" if needs_person else "logged in", str(error), renews=not needs_person)
     if record is None:

@@ -35,7 +35,7 @@ def renewed(account: ServerAccount, store: TokenStore, used: str) -> TokenRecord
 
 
 def _renewed_alone(account: ServerAccount, store: TokenStore, used: str) -> TokenRecord:
-    record = store.read()
+    record = store.read_accepted()
     if record and record.access_token != used and not record.is_expired(time.time()):
         return record
     if account.grant == "client_credentials":

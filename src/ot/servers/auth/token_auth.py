@@ -74,12 +74,17 @@ class TokenAuth(httpx2.Auth):
             why = f"the login does not cover the scope '{scope}'"
             self._note(LoginNeeded(self._account.server, why, scope))
 
+    @property
+    def is_renewing(self) -> bool:
+        """Whether a new token is on its way."""
+        return self._renewing is not None
+
     # ---------------------------------------------------------------- which token
 
     async def _current(self) -> tuple[TokenRecord | None, ServerUnavailable | None]:
         """Return the record to use, renewed if that is due, and why it is of no use."""
         try:
-            record = await _in_thread(self._store.read)
+            record = await _in_thread(self._store.read_accepted)
         except (RecordUnreadable, OSError) as error:
             return None, LoginNeeded(self._account.server, str(error))
         if record is None:
@@ -98,7 +103,7 @@ class TokenAuth(httpx2.Auth):
 
     def _may_renew(self, record: TokenRecord) -> bool:
         """Return whether nobody does it already, and it has a chance: the old token is still good meanwhile."""
-        return self._renewing is None and not record.refused and time.monotonic() >= self._not_before
+        return not self.is_renewing and not record.refused and time.monotonic() >= self._not_before
 
     async def _renewed_early(self, record: TokenRecord) -> tuple[TokenRecord | None, ServerUnavailable | None]:
         new, refusal = await self._renewed(record)

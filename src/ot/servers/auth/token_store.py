@@ -59,6 +59,15 @@ class TokenStore:
             self._record, self._seen = self._noted(self._read_anew()), seen
         return self._record
 
+    def read_accepted(self) -> TokenRecord | None:
+        """Return the record, unless it was made with a client or at an issuer that the settings no longer name.
+
+        Raises:
+            RecordUnreadable: There is one, but it cannot be read.
+        """
+        record = self.read()
+        return record if record and self._account.accepts(record) else None
+
     def write(self, record: TokenRecord) -> None:
         """Keep *record*: it is on disk, or in the keyring, when this returns.
 
