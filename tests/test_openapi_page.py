@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Generator
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from console_blocks import check, typed_commands
+from console_blocks import SECONDS, check_printed, typed_commands
 from docs_blocks import DOCS, blocks_of
 
 PAGE = DOCS / "how-to/openapi.md"
@@ -52,4 +53,8 @@ def test_the_commands_of_the_page_do_what_it_says(tmp_path: Path, home: Path, po
     (tmp_path / "library.yaml").write_text(document.text.replace(PORT, str(port)))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for command in typed_commands(PAGE.read_text()):
-        check(command, tmp_path, {**os.environ, "PATH": path})
+        shell = ["bash", "-c", command.command]
+        done = subprocess.run(
+            shell, cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=SECONDS
+        )
+        check_printed(command, done.stdout)  # what it says meanwhile goes to standard error
