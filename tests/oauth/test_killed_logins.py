@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 
 SCRIPT = Path(__file__).with_name("killed_login.py")
 TESTS = Path(__file__).parent.parent
-STEPS = 12
+STEPS = 8
 """How many of the steps are tried where time is short; all of them in a soak."""
 
 

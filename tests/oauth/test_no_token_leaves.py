@@ -38,7 +38,6 @@ PROGRAMS = (
 COMMANDS = (
     ("auth", "status", "--json"),
     ("servers", "--json"),
-    ("doctor", "--json"),
     ("logs",),
 )
 
