@@ -60,12 +60,10 @@ class TypedTools:
     def register(
         self, *functions: Callable[..., Any], prefix: str | None = None, brief: bool = False, **options: Any
     ) -> None:
-        """Register each function under its own name, after *prefix*, or that of ``MCP_TOOL_PREFIX``.
-
-        Descriptions repeat the arguments, for clients that show a model no schema; *brief* ones do not.
-        """
+        """Register each function after *prefix*, or ``MCP_TOOL_PREFIX``; *options* override what clients see of it."""
         decorator = ExtMcpToolDecorator(self, prefix=prefix)
         for function in functions:
+            # Arguments are repeated there for clients that show a model no schema.
             description = ToolArguments.build_tool_description(function, arguments=not brief)
             decorator.tool(description=description, **options)(function)
 

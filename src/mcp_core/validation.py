@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json, to_jsonable_python
 
 from mcp_core.result import Result
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
 
 MAX_PROBLEMS = 10
 MAX_NAME = 100
@@ -40,7 +37,9 @@ def validated[M: BaseModel](model: type[M], arguments: object) -> Result[M]:
     except UnfitValue as error:
         problem = f"{_name(error.where)}: {error}"
     except ValidationError as error:
-        problem = _problems_text(error.errors(include_url=False, include_context=False, include_input=False))
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+        shown = [f"{_name(one['loc'])}: {one['msg']}" for one in found[:MAX_PROBLEMS]]
+        problem = "; ".join([*shown, *([f"and {len(found) - MAX_PROBLEMS} more"] if len(found) > MAX_PROBLEMS else [])])
     names = ", ".join(model.model_fields) or "none"
     advice = f"Correct the arguments and call again. Arguments: {names}."
     return Result.failure(problem, "invalid_arguments", instruction=advice)
@@ -75,12 +74,6 @@ def _check_text(value: str, where: Place) -> None:
         raise UnfitValue("must not contain a NUL character", where)
     if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
         raise UnfitValue("must not contain half a character (a lone surrogate)", where)
-
-
-def _problems_text(problems: list[ErrorDetails]) -> str:
-    shown = [f"{_name(problem['loc'])}: {problem['msg']}" for problem in problems[:MAX_PROBLEMS]]
-    more = len(problems) - len(shown)
-    return "; ".join(shown) + (f"; and {more} more" if more else "")
 
 
 def _name(where: Place) -> str:

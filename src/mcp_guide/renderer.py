@@ -1,7 +1,6 @@
-"""Renders a document's template in a process of its own, with little memory and no time to lose.
+"""Renders a document's template in a process of its own, which this file is when it is run as a script.
 
-Jinja's sandbox keeps a template from Python's internals but not from endless loops, and anyone may have written
-the document: only a process can be bounded and thrown away. Run as a script this file is that process.
+Jinja's sandbox keeps a template from Python's internals but not from endless loops: only a process can be bounded.
 """
 
 from __future__ import annotations

@@ -86,11 +86,7 @@ class Conversation:
         self.usage = Usage()
 
     async def ask(self, question: str) -> ChatAnswer:
-        """Return the model's answer, or raise ChatError.
-
-        Whatever happens, the history stays one that a provider takes: every call in it has its answer, and of a
-        question that failed stays only what tools have done for it.
-        """
+        """Return the model's answer, or raise ChatError; whatever happens, the history stays one that can go on."""
         async with self._one_at_a_time:
             deadline = time.monotonic() + self._seconds
             self._start, self._noted, self._partial = len(self.history), [], ""
@@ -146,7 +142,7 @@ class Conversation:
         return sum(len(answer.text) > SHORT for _, answer in answers)
 
     def _settle(self, error: BaseException) -> None:
-        """Leave a history that the provider takes, after a question that ended with *error*."""
+        """Leave a history that the provider takes: of a question that ended with *error* what tools did for it."""
         # What the service refuses may be what a tool said.
         if isinstance(error, ChatRefused) and (cut := sum(self._shorten(*noted) for noted in self._noted)):
             self._watcher.forgot(0, cut)

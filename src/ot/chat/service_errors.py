@@ -28,27 +28,24 @@ async def streamed[T](
     except ChatError:
         raise
     except Exception as error:  # whatever a library makes of what a service sends
-        raise (_within if begun else _before)(provider, url, error, hint) from error
+        raise _chat_error(provider, url, error, hint, begun=begun) from error
 
 
-def _before(provider: ModelProvider, url: str, error: Exception, hint: str) -> ChatError:
+def _chat_error(provider: ModelProvider, url: str, error: Exception, hint: str, *, begun: bool) -> ChatError:
     import httpx2  # noqa: PLC0415 - costs more than the rest of this package
 
-    if isinstance(response := getattr(error, "response", None), httpx2.Response):
+    cause, response = error.__cause__ or error, getattr(error, "response", None)
+    if response is not None and begun:
+        # Not tried again: part of the answer has been shown already.
+        return ChatUnavailable(provider.label, _message(getattr(error, "body", "")), again=False)
+    if response is not None:
         return _refusal(provider, response, hint)
-    if isinstance(error, httpx2.HTTPError) or isinstance(error.__cause__, httpx2.HTTPError):
-        why = f"no connection to {url}: is it running? ({error.__cause__ or error})"
+    if not begun and (isinstance(error, httpx2.HTTPError) or isinstance(cause, httpx2.HTTPError)):
+        why = f"no connection to {url}: is it running? ({cause})"
         # On this machine what is not running will not be in a second.
         return ChatUnavailable(provider.label, why, again=url.startswith("https:"))
-    return BadReply(provider.label, f"{type(error).__name__}: {error}"[:300])
-
-
-def _within(provider: ModelProvider, url: str, error: Exception, hint: str) -> ChatError:
-    """Return an error that is not tried again: part of the answer has been shown already."""
-    if hasattr(error, "status_code"):
-        return ChatUnavailable(provider.label, _message(getattr(error, "body", "")), again=False)
-    cause, read = error.__cause__ or error, str(getattr(error, "doc", ""))
-    return BadReply(provider.label, f"{type(cause).__name__}: {cause}"[:300] + (f" in {read[:100]!r}" if read else ""))
+    read = str(getattr(error, "doc", ""))[:100]
+    return BadReply(provider.label, f"{type(cause).__name__}: {cause}"[:300] + (f" in {read!r}" if read else ""))
 
 
 def _refusal(provider: ModelProvider, response: Response, hint: str) -> ChatError:
