@@ -497,7 +497,7 @@ class Chat(Settings):
         default=0,
         ge=0,
         le=10_000_000,
-        description="How many tokens a conversation may take before its oldest questions are forgotten, and Ollama's "
+        description="How many tokens a conversation may take before old parts of it are forgotten, and Ollama's "
         "num_ctx; 0 means 32,768 for Ollama, 200,000 for Anthropic, and no bound for others",
     )
     turns: int = Field(default=25, ge=1, le=1000, description="How many turns of tool calls a question may take")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
@@ -85,11 +86,11 @@ class ApiClient(GuardedClient):
         try:
             response = await self._followed(request, options)
         except Refused as error:
-            raise ToolError(f"{_asked(request)}: {error}") from error
+            raise _failed(f"{_asked(request)}: {error}") from error
         except (httpx2.RequestError, httpx2.StreamError) as error:
-            raise ToolError(_lost_words(request, error)) from error
+            raise _failed(_lost_words(request, error)) from error
         if not response.is_success:
-            raise ToolError(self._refusal_words(response))
+            raise _failed(self._refusal_words(response))
         _refuse_data(response)
         return response
 
@@ -103,9 +104,9 @@ class ApiClient(GuardedClient):
                 where = f"{following.url.scheme}://{following.url.netloc.decode()}"
                 advice = f"if that is right, set the url of the server {self._name} to it"
                 text = f"HTTP {response.status_code}: it redirects to {where}, and nothing is sent there: {advice}"
-                raise ToolError(f"{_asked(request)}: {text}")
+                raise _failed(f"{_asked(request)}: {text}")
             request = following
-        raise ToolError(f"{_asked(request)}: it redirects more than {MAX_REDIRECTS} times")
+        raise _failed(f"{_asked(request)}: it redirects more than {MAX_REDIRECTS} times")
 
     def _refusal_words(self, response: httpx2.Response) -> str:
         status, request = response.status_code, response.request
@@ -162,7 +163,12 @@ def _refuse_data(response: httpx2.Response) -> None:
         "application/gzip",
     ):
         size = f"{len(response.content):,} bytes"
-        raise ToolError(f"{_asked(response.request)}: it answered with {kind} ({size}), which is no text or JSON")
+        raise _failed(f"{_asked(response.request)}: it answered with {kind} ({size}), which is no text or JSON")
+
+
+def _failed(text: str) -> ToolError:
+    # The caller tells of it; FastMCP's own line on standard error would be a second one.
+    return ToolError(text, log_level=logging.DEBUG)
 
 
 def _asked(request: httpx2.Request) -> str:
