@@ -9,6 +9,7 @@ program; the last of them is a socket on which the process id comes, and later t
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -103,7 +104,13 @@ def _nursery() -> tuple[socket.socket, subprocess.Popen[bytes]]:
         [sys.executable, __file__], stdin=theirs.fileno(), stdout=subprocess.DEVNULL, start_new_session=True
     )
     theirs.close()
+    atexit.register(_end, ours, nursery)
     return ours, nursery
+
+
+def _end(control: socket.socket, nursery: subprocess.Popen[bytes]) -> None:
+    control.close()
+    nursery.wait(START_SECONDS)
 
 
 # ---------------------------------------------------------------- the nursery
