@@ -60,7 +60,7 @@ class SphinxTranscriber:
 
 def _words(grammar: str) -> list[str]:
     """Return the words that *grammar* has outside of its rules' names, tags and weights."""
-    plain = re.sub(r"#JSGF[^;]*;|grammar [^;]*;|\bpublic\b|<[^>]*>|\{[^}]*\}|/[^/]*/", " ", grammar)
+    plain = re.sub(r"(?:#JSGF|grammar )[^;]{0,99};|\bpublic\b|<[^>]{0,99}>|\{[^}]{0,99}\}|/[^/]{0,99}/", " ", grammar)
     return list(dict.fromkeys(re.findall(r"[^\s|()\[\]*+;=\"]+", plain)))
 
 
