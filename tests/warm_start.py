@@ -88,7 +88,7 @@ def start(
     theirs, stdout = os.pipe()
     channel, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
-        socket.send_fds(_nursery()[0], [json.dumps(request).encode()], [stdin, stdout, stderr, far.fileno()])
+        _ask_for(json.dumps(request).encode(), [stdin, stdout, stderr, far.fileno()])
     finally:
         os.close(stdin)
         os.close(stdout)
@@ -96,21 +96,23 @@ def start(
     return WarmProcess(channel, ours, theirs)
 
 
+def _ask_for(request: bytes, fds: Sequence[int]) -> None:
+    try:
+        socket.send_fds(_nursery(), [request], fds)
+    except BrokenPipeError:  # a test has killed it, or the system has, for want of memory
+        _nursery().close()
+        _nursery.cache_clear()
+        socket.send_fds(_nursery(), [request], fds)
+
+
 @cache
-def _nursery() -> tuple[socket.socket, subprocess.Popen[bytes]]:
-    """Return the way to the nursery, and the nursery; it ends when the tests do."""
+def _nursery() -> socket.socket:
+    """Return the way to the nursery, which is nobody's child, so that no test takes it for its own."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    nursery = subprocess.Popen(
-        [sys.executable, __file__], stdin=theirs.fileno(), stdout=subprocess.DEVNULL, start_new_session=True
-    )
+    subprocess.run([sys.executable, __file__], stdin=theirs.fileno(), stdout=subprocess.DEVNULL, check=True)
     theirs.close()
-    atexit.register(_end, ours, nursery)
-    return ours, nursery
-
-
-def _end(control: socket.socket, nursery: subprocess.Popen[bytes]) -> None:
-    control.close()
-    nursery.wait(START_SECONDS)
+    atexit.register(ours.close)
+    return ours
 
 
 # ---------------------------------------------------------------- the nursery
@@ -118,6 +120,9 @@ def _end(control: socket.socket, nursery: subprocess.Popen[bytes]) -> None:
 
 def main() -> None:
     """Fork until the tests end; in a fork, be the program that was asked for."""
+    if os.fork():
+        os._exit(0)  # whoever started this need not wait
+    os.setsid()
     for name in PRELOADED:
         importlib.import_module(name)
     assert threading.active_count() == 1, "a fork has one thread, so its parent may have one only"

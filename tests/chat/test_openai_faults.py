@@ -169,5 +169,5 @@ async def test_a_conversation_is_measured_where_the_service_counts_no_tokens(tmp
         for question in ("one", "two", "six"):
             await desk.talk.ask(question)
         assert desk.talk.usage == Usage()
-    assert desk.seen.forgotten == [1]
-    assert desk.wire.requests[-1]["messages"][0]["content"] == "two"
+    assert desk.seen.forgotten == [(2, 0)]
+    assert desk.wire.requests[-1]["messages"][0]["content"] == "six"

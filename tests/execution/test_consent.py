@@ -203,17 +203,17 @@ async def test_a_question_shows_no_secret_and_nothing_that_breaks_its_lines(tmp_
 
 
 async def test_the_runs_clock_stands_still_while_a_question_waits(tmp_path: Path) -> None:
-    user, limits = User(None, YES), {"run_seconds": 1, "call_seconds": 0.5, "cpu_seconds": 1}
+    user, limits = User(None, YES), {"run_seconds": 2, "call_seconds": 0.5, "cpu_seconds": 1}
 
     async def slowly(question: Any) -> Answer:
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(2.5)
         return Answer("accept", YES)
 
     async with running_app(tmp_path, {"bin": BIN}, {"limits": limits}) as app:
         await app.run("1")
         assert value_of(await app.run("bin.delete(item=1)\nbin.burn()\nbin.gone()", asking(slowly))) == "1"
         text = error_of(
-            await app.run("import time\nbin.delete(item=1)\ntime.sleep(0.6)\ntime.sleep(0.6)", asking(slowly))
+            await app.run("import time\nbin.delete(item=1)\ntime.sleep(1.1)\ntime.sleep(1.1)", asking(slowly))
         )
         assert "limits.run_seconds" in text
     assert user.questions == []

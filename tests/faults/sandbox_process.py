@@ -11,7 +11,8 @@ from faults.watched import Watched
 from mcp_wire import process_stat
 from pace import patiently, wait_while
 
-COMPUTING_TICKS = 5
+COMPUTING_TICKS = 20
+"""More than a process takes to start, and longer than a run may have lasted that is begun anew elsewhere."""
 SANDBOX, RENDERER = "monty", "python"
 """The names of processes that the server starts."""
 
