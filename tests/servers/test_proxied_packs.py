@@ -139,12 +139,13 @@ async def test_a_server_behind_an_alias_or_a_snippet_is_asked_too(tmp_path: Path
 
 async def test_a_server_that_hangs_or_fails_delays_no_program_that_does_not_name_it(tmp_path: Path):
     bad = {f"mute{n}": fake("mute", start_seconds=600) for n in range(3)} | {"dead": fake("exit=1")}
+    before = below_this()
     async with running_app(tmp_path, config=config(good=fake(), **bad)) as app:
         async with asyncio.timeout(PATIENCE):
             await app.run("1")
             assert value_of(await app.run("2")) == "2"
             assert value_of(await app.run("good.echo(text='fine')")) == "fine"
-    assert_gone(below_this(), PATIENCE)
+    assert_gone(below_this() - before, PATIENCE)
 
 
 async def test_a_new_list_shows_in_the_next_run(tmp_path: Path):
