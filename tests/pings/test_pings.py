@@ -1,7 +1,7 @@
 """Nothing that a program, a tool, a server or a client sends keeps a ping waiting.
 
-Every day CI tries another quarter of the entries, dealt by a hash of their names; `just soak` tries them all, and
-`PINGS_SHARE`, from 0 to 3, repeats the share of another day.
+Every day CI tries another third of the entries, dealt by a hash of their names; `just soak` tries them all, and
+`PINGS_SHARE=0`, `1` or `2` repeats the share of another day.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ATTEMPTS = 3
 """What a busy machine adds is not there each time; a stall is."""
 MOST_COMPUTING = 2.0
 """Seconds that a control computes at most; they last many times as long where others take the cores."""
-SHARES = 4
+SHARES = 3
 DAY = int(time.time() // 86_400)
 SHARE = int(os.environ.get("PINGS_SHARE", DAY)) % SHARES
 TODAY = [name for name in ENTRIES if zlib.crc32(name.encode()) % SHARES == SHARE]

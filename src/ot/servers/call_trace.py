@@ -19,7 +19,7 @@ class CallTrace:
     answers: int = 0
     """How many of its rounds were answered: what is refused later, such as the rest of an answer, undoes none."""
     begun: bool = False
-    """The server told of its progress, or asked something: it has been carried out in part."""
+    """The server has reported progress or asked a question, so the call has partly run."""
     status: int = 0
     """The HTTP status of the last refusal."""
     replied: bool = False

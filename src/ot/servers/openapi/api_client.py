@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
@@ -15,10 +15,9 @@ from ot.registry.clean_text import clean_line
 from ot.servers.auth.token_auth import TokenAuth
 from ot.servers.call_trace import current_trace, note_refusal
 from ot.servers.guarded_client import GuardedClient
-from ot.servers.messages import MAX_BYTES, MAX_PARTS
+from ot.servers.http_replies import BoundedBody
 from ot.servers.reply_faults import Refused
 from ot.servers.spec import ServerSpec
-from ot.values.parts import has_many_parts
 
 READ_SECONDS = 300.0
 GRACE_SECONDS = 5.0
@@ -181,24 +180,4 @@ def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
 
 
 async def _bound(response: httpx2.Response) -> None:
-    response.stream = _BoundedBody(response.stream)
-
-
-class _BoundedBody(httpx2.AsyncByteStream):
-    """A body of no more bytes and parts than can be read in a moment."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        held: list[bytes] = []
-        async for chunk in self._stream:
-            held.append(chunk)
-            if sum(map(len, held)) > MAX_BYTES:
-                raise httpx2.StreamError(f"the answer is larger than {MAX_BYTES:,} bytes")
-            yield chunk
-        if has_many_parts(b"".join(held), MAX_PARTS):
-            raise httpx2.StreamError(f"the answer holds more than {MAX_PARTS:,} parts")
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
+    response.stream = BoundedBody(response)
