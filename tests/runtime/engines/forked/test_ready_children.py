@@ -15,7 +15,7 @@ import pytest
 from ot.errors import EngineCrashed
 from ot.runtime.engines.forked.jail.channel import Room
 from ot.runtime.engines.forked.jail_command import trusted_command
-from ot.runtime.engines.forked.ready_children import ReadyChildren
+from ot.runtime.engines.forked.ready_children import PAUSE_SECONDS, ReadyChildren
 from ot.runtime.engines.forked.zygote_process import ZygoteProcess
 
 pytestmark = pytest.mark.anyio
@@ -72,6 +72,23 @@ async def test_while_runs_follow_each_other_those_that_are_ready_serve_them() ->
         async with children.child(ROOM, time.monotonic() + SECONDS):
             pass
         assert children.waiting == 1  # nothing was forked at once
+        await until(lambda: children.waiting == 2)
+
+
+async def test_a_child_missed_at_the_moment_in_which_forking_pauses_comes_all_the_same() -> None:
+    async with children_of(ready=2) as children:
+        await until(lambda: children.waiting == 2)
+        assert children._zygote is not None
+        children._zygote.on_warm = lambda: None  # which would fill up too
+        children._ready.popleft().kill()
+        children._taken = time.monotonic() - PAUSE_SECONDS
+        children._fill_later()  # its task has not begun
+        children._taken = time.monotonic()  # a run follows, so it begins by pausing
+        (filling,) = children._fillers
+        await asyncio.wait({filling}, timeout=SECONDS)
+        children._fillers.add(filling)  # it is done, and what counts it is not yet told
+        children._fill_later()
+        children._filled(filling)
         await until(lambda: children.waiting == 2)
 
 

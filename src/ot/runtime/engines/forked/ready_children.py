@@ -198,8 +198,12 @@ class ReadyChildren:
 
     def _filled(self, filling: asyncio.Task[None]) -> None:
         self._fillers.discard(filling)
-        if not filling.cancelled() and (error := filling.exception()):
+        if filling.cancelled():
+            return
+        if error := filling.exception():
             logger.warning("no child is ready: %s", error)
+        else:
+            self._fill_later()  # whoever asked since it stopped was told that it was still at work
 
     async def _fill(self) -> None:
         try:
