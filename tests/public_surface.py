@@ -29,7 +29,7 @@ from ot.config.paths import Paths
 from ot.output.result_blobs import ResultMeta
 from ot.output.result_files import SUFFIXES
 from ot.registry.tool import signature_text
-from ot.server.mcp_server import build_server
+from ot.server.mcp_server import OneUser, build_server
 from ot.server.run_description import SANDBOX
 from ot.servers import definition_pins
 from ot.stats import schema
@@ -216,7 +216,7 @@ async def _run_and_packs(directory: Path) -> tuple[dict[str, Any], dict[str, Any
     try:
         run: dict[str, Any] = {}
         for engine in SANDBOX:
-            async with Client(build_server(workspace, "0", engine)) as client:
+            async with Client(build_server(OneUser(workspace), "0", engine)) as client:
                 (tool,) = await client.list_tools()
                 templates = await client.list_resource_templates()
                 resources = [str(one.uri) for one in await client.list_resources()]

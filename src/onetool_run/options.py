@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ot.config.models import RESERVED
 from ot.config.paths import Paths
+from ot.config.setting_types import RESERVED
 from ot.errors import ConfigError
 
 type EngineName = Literal["auto", "exact", "portable", "trusted"]

@@ -18,9 +18,9 @@ import anyio.to_thread
 import ot_tools
 from ot.config.load import Loaded
 from ot.config.model_providers import MODEL_PROVIDERS
-from ot.config.models import pack_name
 from ot.config.paths import CONFIG_FILE, FOLDER, PROMPTS_FILE, Paths, expand_home
 from ot.config.principal import os_user, place_of
+from ot.config.setting_types import pack_name
 from ot.execution.backends.in_process import InProcessBackend
 from ot.execution.border import Border
 from ot.execution.call_context import CallContext

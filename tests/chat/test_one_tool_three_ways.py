@@ -22,7 +22,7 @@ from mcp_guide.tools.tool_document import get
 from ot.chat.chat_tools import ChatTools
 from ot.chat.conversation import Conversation
 from ot.registry.tool_definitions import ToolDefinitions
-from ot.server.mcp_server import build_server
+from ot.server.mcp_server import OneUser, build_server
 from ot.workspace import Workspace
 from run_app import Calls, running_app
 
@@ -47,7 +47,7 @@ async def by_program(app: Workspace, given: dict[str, Any]) -> str:
 
 
 async def by_classic_client(app: Workspace, given: dict[str, Any]) -> str:
-    server = build_server(app, "1", classic=await app.definitions_of(["guide"]))
+    server = build_server(OneUser(app), "1", classic=await app.definitions_of(["guide"]))
     async with FastClient(server) as client:
         result = await client.call_tool("guide_get", given, raise_on_error=False)
     return "\n".join(block.text for block in result.content if isinstance(block, TextContent))

@@ -14,7 +14,7 @@ from mcp_types import ElicitRequestURLParams
 
 from oauth.browserless_user import BrowserlessUser
 from oauth.resource_server import LoopbackResourceServer
-from ot.server.mcp_server import build_server
+from ot.server.mcp_server import OneUser, build_server
 from ot.servers.auth.asked_logins import AskedLogins
 from ot.workspace import Workspace
 from run_app import running_app
@@ -88,5 +88,5 @@ class GuardedClient:
 async def client_of(app: Workspace, era: str = "auto", person: Person | None = None) -> AsyncGenerator[GuardedClient]:
     """Yield a client whose questions go to *person*; without one, it offers no elicitation."""
     handler: dict[str, Any] = {"elicitation_handler": person} if person else {}
-    async with Client(build_server(app, "1"), mode=era, **handler) as client:
+    async with Client(build_server(OneUser(app), "1"), mode=era, **handler) as client:
         yield GuardedClient(client)

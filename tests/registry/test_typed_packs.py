@@ -19,7 +19,7 @@ from ot.chat.chat_tools import ChatTools
 from ot.chat.conversation import Conversation
 from ot.registry.installed_source import GROUP
 from ot.registry.tool_definitions import ToolDefinitions
-from ot.server.mcp_server import build_server
+from ot.server.mcp_server import OneUser, build_server
 from run_app import error_of, running_app, value_of
 
 pytestmark = pytest.mark.anyio
@@ -84,7 +84,7 @@ async def test_a_model_is_plain_data_for_programs_classic_clients_and_chat(tmp_p
     given: dict[str, Any] = {"query": "x", "order": "newest"}
     async with running_app(tmp_path) as app:
         program = value_of(await app.run("wiki.search(**" + repr(given) + ")"))
-        async with FastClient(build_server(app, "1", classic=await app.definitions_of(["wiki"]))) as client:
+        async with FastClient(build_server(OneUser(app), "1", classic=await app.definitions_of(["wiki"]))) as client:
             classic = getattr((await client.call_tool("wiki_search", given)).content[0], "text", "")
         tools = ChatTools(app, ToolDefinitions.chosen(app.picture.registry, ["wiki"]))
         async with serving(anthropic_calls(("toolu_1", "wiki_search", given)), anthropic_text("ok")) as wire:

@@ -15,7 +15,7 @@ from faults.wire_eras import ERAS as WIRE_ERAS
 from faults.wire_eras import Talk, start_talk
 from ot.config.paths import Paths
 from ot.runtime.engines.portable.portable_engine import PortableEngine
-from ot.server.mcp_server import build_server
+from ot.server.mcp_server import OneUser, build_server
 from ot.workspace import Workspace
 
 ERAS = {"modern": "auto", "handshake": "legacy"}
@@ -33,7 +33,7 @@ async def app(tmp_path: Path, home: Path) -> AsyncIterator[Workspace]:
 @pytest.fixture
 def server(app: Workspace) -> FastMCP:
     """The face of the house."""
-    return build_server(app, "1.2.3")
+    return build_server(OneUser(app), "1.2.3")
 
 
 @pytest.fixture(params=ERAS)

@@ -15,7 +15,7 @@ from ot.registry.tool_registry import Pack
 from ot.runtime.engines.engine import Engine
 from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.engines.portable.portable_engine import PortableEngine
-from ot.server.mcp_server import build_server
+from ot.server.mcp_server import OneUser, build_server
 from ot.server.run_description import DESCRIPTION, MAX_NAMES, SANDBOX, pack_names, run_description
 from ot.workspace import Workspace
 from run_app import running_app, value_of
@@ -55,7 +55,7 @@ async def test_each_parameter_is_described(client: Client[Any]) -> None:
 
 
 async def test_it_stays_the_same_while_the_packs_do(app: Workspace) -> None:
-    server = build_server(app, "1")
+    server = build_server(OneUser(app), "1")
     async with Client(server) as client:
         before = await client.list_tools()
         await client.call_tool("run", {"command": "1"})
@@ -70,7 +70,7 @@ async def test_a_new_pack_is_named_and_the_client_is_told(app: Workspace, mode: 
     async def hear(message: Any) -> None:
         told.append(type(getattr(message, "root", message)).__name__)
 
-    async with Client(build_server(app, "1"), mode=mode, message_handler=hear) as client:
+    async with Client(build_server(OneUser(app), "1"), mode=mode, message_handler=hear) as client:
         (tool,) = await client.list_tools()
         assert "forecast" not in str(tool.description)
         pack = app.paths.global_dir / "tools" / "forecast"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fastmcp import Client
 
-from ot.server.mcp_server import INSTRUCTIONS, build_server
+from ot.server.mcp_server import INSTRUCTIONS, OneUser, build_server
 from ot.server.run_description import COMMAND, SESSION, run_description
 from ot.workspace import Workspace
 
@@ -63,7 +63,7 @@ async def test_description_and_instructions_are_what_the_module_says_byte_for_by
 
 async def test_description_and_instructions_do_not_depend_on_the_house(app: Workspace, tmp_path: Path) -> None:
     (tmp_path / "more.txt").write_text("x")
-    first, second = build_server(app, "1"), build_server(app, "1")
+    first, second = build_server(OneUser(app), "1"), build_server(OneUser(app), "1")
     assert (await first.list_tools())[0].description == (await second.list_tools())[0].description
     assert first.instructions == second.instructions
 

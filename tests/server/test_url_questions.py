@@ -10,7 +10,7 @@ from fastmcp import Client, Context, FastMCP
 from fastmcp.client.elicitation import ElicitResult
 from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitRequestURLParams, InputRequiredResult
 
-from ot.server.mcp_server import build_server
+from ot.server.mcp_server import OneUser, build_server
 from run_app import running_app
 from servers.desk import http_server
 
@@ -47,7 +47,7 @@ async def asked(
 
     async with http_server(till(address)) as (url, _), running_app(directory, config=config_of(url)) as app:
         handler = {"elicitation_handler": ask} if client_asks else {}
-        async with Client(build_server(app, "1"), mode=era, **handler) as client:
+        async with Client(build_server(OneUser(app), "1"), mode=era, **handler) as client:
             result = await client.call_tool("run", {"command": "till.pay()"}, raise_on_error=False)
     return result.content[0].text, questions  # pyright: ignore[reportAttributeAccessIssue] - of any kind
 

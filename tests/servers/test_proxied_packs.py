@@ -21,7 +21,7 @@ from answers import YES, User
 from callers import asking
 from faults.faults_corpus import CORPUS
 from ot.introspect.proxy_health import UNUSED
-from ot.server.mcp_server import build_server
+from ot.server.mcp_server import OneUser, build_server
 from ot.servers.place import ClientRoots, Roots
 from ot.workspace import Workspace
 from pace import PATIENCE, TURNS, times_as_long
@@ -234,7 +234,7 @@ async def test_a_server_whose_secret_is_missing_is_disconnected_and_says_so(tmp_
 async def test_blocks_reach_the_client_with_all_that_they_carry(tmp_path: Path, mode: str):
     async with (
         running_app(tmp_path, config=config(fake=fake())) as app,
-        Client(build_server(app, "1"), mode=mode) as client,
+        Client(build_server(OneUser(app), "1"), mode=mode) as client,
     ):
         result = await client.call_tool("run", {"command": "fake.picture()"})
         kinds = [block.type for block in result.content]
@@ -264,7 +264,7 @@ async def test_a_server_is_told_the_clients_roots_or_the_working_directory(
 ):
     async with (
         running_app(tmp_path, config=config(fake=fake())) as app,
-        Client(build_server(app, "1"), mode=mode, roots=roots) as client,
+        Client(build_server(OneUser(app), "1"), mode=mode, roots=roots) as client,
     ):
         result = await client.call_tool("run", {"command": "import json\njson.loads(fake.roots())['r1']['roots']"})
         block: Any = result.content[0]

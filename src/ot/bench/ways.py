@@ -30,7 +30,7 @@ from ot.execution.call_context import CallContext
 from ot.registry.proxy_target import ProxyTarget
 from ot.registry.tool import Tool
 from ot.registry.tool_definitions import ToolDefinition
-from ot.server.mcp_server import build_server
+from ot.server.mcp_server import OneUser, build_server
 from ot.servers.call import WRAPPED
 from ot.version import installed_version
 from ot.workspace import Workspace
@@ -103,7 +103,7 @@ def _without_tracebacks() -> Generator[None]:
 async def _onetool(workspace: Workspace) -> FastMCP:
     engine = await workspace.choose_engine()
     await workspace.start()  # as `onetool serve` does, before the first request
-    return build_server(workspace, installed_version(), engine)
+    return build_server(OneUser(workspace), installed_version(), engine)
 
 
 def _front(name: WayName, workspace: Workspace, tools: Sequence[Tool]) -> FastMCP:

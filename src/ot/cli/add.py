@@ -175,7 +175,7 @@ def _spec(
 
 
 def _lines(told: dict[str, Any], edited: Edited, entry: dict[str, Any], found: ServerToAdd) -> list[str]:
-    from ot.config.models import pack_name
+    from ot.config.setting_types import pack_name
 
     name, pack = told["name"], entry.get("pack") or pack_name(told["name"])
     lines = [f"Added {name} to {edited.file}."]

@@ -56,7 +56,7 @@ def _unknown(pattern: str) -> str:
     from fnmatch import fnmatchcase
 
     from ot.cli.terminal.own_workspace import workspace_at_rest
-    from ot.config.models import pack_name
+    from ot.config.setting_types import pack_name
     from ot.errors import OneToolError
     from ot.nearest_names import did_you_mean, listing
 

@@ -52,7 +52,7 @@ def servers(as_json: AsJson = False) -> None:
 
 def server_rows(loaded: Loaded, paths: Paths) -> list[dict[str, Any]]:
     """Return what is known of each server without starting it."""
-    from ot.config.models import pack_name
+    from ot.config.setting_types import pack_name
     from ot.servers.auth.login_state import login_states
     from ot.servers.catalogue_files import FOLDER, CatalogueFiles
     from ot.servers.spec import resolve_specs, why_not_startable

@@ -10,10 +10,11 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from ot.config.document import Location, Node
-from ot.config.models import VERSION, Config, pack_name
+from ot.config.models import VERSION, Config
+from ot.config.setting_types import pack_name
 from ot.config.shape import names_at
 from ot.errors import ConfigError
-from ot.nearest_names import did_you_mean, listing
+from ot.nearest_names import did_you_mean
 
 SHOWN = 20
 TEXT = 40
@@ -140,5 +141,5 @@ def _unknown_key(key: str, path: tuple[str | int, ...]) -> str:
     wanted, known = str(path[-1]), names_at(path[:-1])
     guess = did_you_mean(wanted, known)
     return f"unknown key '{key}'" + (
-        f", did you mean '{guess}'?" if guess else f". Known keys: {listing(wanted, known)}"
+        f", did you mean '{guess}'?" if guess else f". Known keys: {', '.join(sorted(known))}"
     )

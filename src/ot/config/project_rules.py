@@ -35,6 +35,9 @@ MAY_TIGHTEN = ("ask_seconds", "changed_definitions", "deny")
 USERS_ALONE = (
     ("chat",),
     ("engines",),
+    ("http",),
+    ("state",),
+    ("telemetry",),
     ("workers",),
     ("security", "internal_hosts"),
     ("security", "roots"),

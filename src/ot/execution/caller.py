@@ -52,6 +52,10 @@ class Caller:
     ask: AskUser | None = None
     opens: bool = True
     """Whether the person who is asked can be shown an address to open."""
+    groups: frozenset[str] = frozenset()
+    """The groups of ``policy.groups`` that the principal belongs to."""
+    admin: bool = True
+    """Whether the principal may change what others use: the user of a process may."""
 
     @property
     def seat(self) -> str:

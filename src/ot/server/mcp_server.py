@@ -8,8 +8,11 @@ import itertools
 import logging
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
+
+import anyio.to_thread
 
 # Its rich log handler blocks the whole server for seconds on a long error text; it must be off before the import.
 os.environ.setdefault("FASTMCP_ENABLE_RICH_LOGGING", "false")
@@ -67,17 +70,41 @@ INSTRUCTIONS = """Programs call packs of tools. Start with run('ot.help(query="w
 Command = Annotated[str, Field(description=COMMAND)]
 SessionName = Annotated[str, Field(description=SESSION)]
 Work = Callable[..., Awaitable[Reply]]
-"""A run, or one call of a tool, that still needs its caller and a place for its progress."""
+"""A run, or one call of a tool, that still needs its workspace, its caller and a place for its progress."""
+
+
+class Front(Protocol):
+    """Receives whoever sends a request, and says in which workspace it is answered."""
+
+    workspace: Workspace
+    """The one whose packs are announced."""
+
+    def receive(self, ctx: Context) -> AbstractAsyncContextManager[tuple[Workspace, Caller]]:
+        """Yield the workspace that answers, and who asks, while the request is answered."""
+        ...
+
+
+class OneUser:
+    """Answers everything from one workspace, for the user of this process."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        """Answer from *workspace*."""
+        self.workspace = workspace
+
+    @contextlib.asynccontextmanager
+    async def receive(self, ctx: Context) -> AsyncGenerator[tuple[Workspace, Caller]]:
+        """Yield the one workspace."""
+        yield self.workspace, Caller(os_user(), CONNECTION, client_name(ctx))
 
 
 def build_server(
-    workspace: Workspace,
+    front: Front,
     version: str,
     engine: str = "portable",
     classic: ToolDefinitions | None = None,
     drain: Drain | None = None,
 ) -> FastMCP:
-    """Return the MCP server whose one tool answers from *workspace*, which runs programs in *engine*.
+    """Return the MCP server whose one tool answers where *front* says, which runs programs in *engine*.
 
     The tools of *classic* are offered beside it, one by one; *drain* is asked before every run.
     """
@@ -95,8 +122,12 @@ def build_server(
 
     async def run(command: Command, session: SessionName = "") -> ToolResult:
         # Asked for, not taken as a parameter: to fill that in would cost every run a tenth of a millisecond.
-        work, ctx = partial(workspace.run, command, session=session), get_context()
-        result = await drain.answer(lambda: _answer(workspace, parked, work, ctx))
+        ctx = get_context()
+
+        def work(workspace: Workspace, **asked: Any) -> Awaitable[Reply]:
+            return workspace.run(command, session=session, **asked)
+
+        result = await drain.answer(lambda: _answer(front, parked, work, ctx))
         await news.tell(ctx)
         return result
 
@@ -108,27 +139,33 @@ def build_server(
         ),
         output_schema=None,
     )
-    news = _PackNews(workspace, engine, one_tool)
+    news = _PackNews(front.workspace, engine, one_tool)
     server.add_tool(one_tool)
 
     async def call(tool: Tool, arguments: Mapping[str, Any], ctx: Context) -> ToolResult:
-        work = partial(workspace.call, tool.pack, tool.name, arguments)
-        return await drain.answer(lambda: _answer(workspace, parked, work, ctx))
+        def work(workspace: Workspace, **asked: Any) -> Awaitable[Reply]:
+            return workspace.call(tool.pack, tool.name, arguments, **asked)
+
+        return await drain.answer(lambda: _answer(front, parked, work, ctx))
 
     for one in classic_tools(classic, call) if classic else ():
         server.add_tool(one)
 
     @server.resource("ot://tools", mime_type="application/json", description="The names of all tools")
-    def tools() -> list[str]:  # pyright: ignore[reportUnusedFunction] - registered
-        return workspace.tool_names()
+    async def tools() -> list[str]:  # pyright: ignore[reportUnusedFunction] - registered
+        async with front.receive(get_context()) as (workspace, _):
+            return workspace.tool_names()
 
     @server.resource("ot://tool/{name}", mime_type="text/markdown", description="Help on one tool")
-    def tool(name: str) -> str:  # pyright: ignore[reportUnusedFunction] - registered
-        return _or_error(lambda: workspace.tool_help(name))
+    async def tool(name: str) -> str:  # pyright: ignore[reportUnusedFunction] - registered
+        async with front.receive(get_context()) as (workspace, _):
+            return _or_error(lambda: workspace.tool_help(name))
 
     @server.resource("ot://result/{handle}", mime_type="text/plain", description="A stored result")
-    def result(handle: str) -> str:  # pyright: ignore[reportUnusedFunction] - registered
-        return _or_error(lambda: workspace.stored_text(handle, os_user()))
+    async def result(handle: str) -> str:  # pyright: ignore[reportUnusedFunction] - registered
+        async with front.receive(get_context()) as (workspace, caller):
+            read = partial(workspace.stored_text, handle, caller.principal)
+            return await anyio.to_thread.run_sync(_or_error, read)
 
     return server
 
@@ -196,9 +233,13 @@ def _ending(parked: ParkedRuns) -> Any:
     return lifespan
 
 
-async def _answer(workspace: Workspace, parked: ParkedRuns, work: Work, ctx: Context) -> ToolResult:
+async def _answer(front: Front, parked: ParkedRuns, work: Work, ctx: Context) -> ToolResult:
     """Return what *work* comes to, or the question that it asks the user first."""
-    caller = Caller(os_user(), CONNECTION, _client_name(ctx))
+    async with front.receive(ctx) as (workspace, caller):
+        return await _answered(workspace, parked, partial(work, workspace), caller, ctx)
+
+
+async def _answered(workspace: Workspace, parked: ParkedRuns, work: Work, caller: Caller, ctx: Context) -> ToolResult:
     workspace.offer_roots(way_to_list_roots(ctx))
     if is_modern(ctx) and (ctx.request_state is not None or can_ask(ctx)):
         return await _leg(workspace, parked, work, caller, ctx)
@@ -251,7 +292,7 @@ async def _with_progress[T](ctx: Context, work: Callable[[TellEvent | None], Awa
             await beating
 
 
-def _client_name(ctx: Context) -> str:
+def client_name(ctx: Context) -> str:
     """Return the name that the client gave itself, in its handshake or with the request."""
     request = ctx.request_context
     given = request.session.client_params if request else None

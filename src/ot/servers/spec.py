@@ -14,10 +14,11 @@ from typing import Literal
 
 from ot.config.expand import REFERENCE, WORKSPACE, names_in
 from ot.config.load import Loaded
-from ot.config.models import OAuthSettings, PackWorker, Server, pack_name, server_address
+from ot.config.models import OAuthSettings, PackWorker, Server
 from ot.config.paths import Paths, expand_home
 from ot.config.principal import os_user
 from ot.config.secrets import PUBLIC, Secrets
+from ot.config.setting_types import pack_name, server_address
 from ot.config.trust import ServerHere
 from ot.config.workspace_trust import Seal
 from ot.processes.child_environ import launcher_environ, worker_environ

@@ -42,7 +42,7 @@ def preset_server(preset: str, given: str) -> ServerToAdd:
 
 
 def _advice(name: str, found: Mapping[str, Any]) -> list[str]:
-    from ot.config.models import pack_name
+    from ot.config.setting_types import pack_name
 
     needs: Mapping[str, str] = found.get("needs", {})
     lines = [f"It needs the secret {secret}: {where}" for secret, where in needs.items()]

@@ -55,11 +55,11 @@ def own_cost(paths: Paths) -> ContextCost:
     from ot.workspace import Workspace
 
     async def listed() -> int:
-        from ot.server.mcp_server import build_server, listed_chars
+        from ot.server.mcp_server import OneUser, build_server, listed_chars
 
         workspace = Workspace.alone(paths)
         try:
-            return await listed_chars(build_server(workspace, "", "exact"))
+            return await listed_chars(build_server(OneUser(workspace), "", "exact"))
         finally:
             await workspace.aclose()
 

@@ -70,7 +70,7 @@ async def serve(workspace: Workspace, packs: Sequence[str] = ()) -> None:
     """
     # It gets warm while the protocol's library is imported.
     workspace.spawn_engine()
-    from ot.server.mcp_server import build_server, listed_chars
+    from ot.server.mcp_server import OneUser, build_server, listed_chars
     from ot.server.serve import Drain
     from ot.server.serve import serve_stdio as serve_wire
 
@@ -82,7 +82,7 @@ async def serve(workspace: Workspace, packs: Sequence[str] = ()) -> None:
             await workspace.aclose()
             raise
         drain = Drain(lambda: workspace.picture.loaded.config.limits.drain_seconds)
-        server = build_server(workspace, installed_version(), engine, classic, drain)
+        server = build_server(OneUser(workspace), installed_version(), engine, classic, drain)
         workspace.definition_chars = await listed_chars(server)
     with LogSpan(logger, "mcp.server.stop"):
         await serve_wire(server, workspace.start, workspace.aclose, drain)

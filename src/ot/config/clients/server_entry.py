@@ -13,8 +13,9 @@ from pydantic import ValidationError
 
 from ot.config.clients.server_secrets import SecretsTaken, upper_name
 from ot.config.expand import HERE, REFERENCE, WORKSPACE
-from ot.config.models import RESERVED, Server, pack_name
+from ot.config.models import Server
 from ot.config.secrets import NAME
+from ot.config.setting_types import RESERVED, pack_name
 from ot.files.private_file import read_regular
 
 OURSELVES = ("onetool", "onetool-run")

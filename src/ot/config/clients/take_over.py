@@ -16,8 +16,9 @@ from ot.config.clients.client_reading import FoundInFile, FoundRule, read_file
 from ot.config.clients.known_clients import CLIENTS, Client
 from ot.config.clients.server_entry import ClientFile, FoundServer, Scope, Surroundings, own_name, read_inside, texts
 from ot.config.clients.server_secrets import with_own_secrets
-from ot.config.models import PolicyRule, pack_name
+from ot.config.models import PolicyRule
 from ot.config.project_rules import AS_WRITTEN, is_filled_in
+from ot.config.setting_types import pack_name
 from ot.files.private_file import read_regular
 
 MAX_BYTES = 16 << 20

@@ -1,0 +1,88 @@
+"""The settings of a server that a team shares: who may use it, how much, and what its replicas share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import Field
+
+from ot.config.setting_types import Seconds, Settings, Texts, WebAddress
+
+
+class StaticToken(Settings):
+    """One person or program that is known by a token."""
+
+    hash: str = Field(description="What onetool token prints: the token itself is written nowhere")
+    scopes: Texts = Field(default=("run",), description="What it may do: run, admin")
+    groups: Texts = Field(default=(), description="The groups of policy.groups it belongs to")
+
+
+class Introspection(Settings):
+    """The authorization server is asked about each token."""
+
+    url: WebAddress = Field(description="Its introspection endpoint")
+    client_id: str = Field(description="As whom it is asked")
+    client_secret: str = Field(default="", repr=False, description="The secret of that client: write ${NAME}")
+
+
+class AccessTokens(Settings):
+    """Whose access tokens are accepted."""
+
+    issuer: WebAddress = Field(description="The authorization server, as its tokens name it")
+    audience: str = Field(default="", description="Whom tokens must be for; empty means public_url with /mcp")
+    jwks_url: WebAddress = Field(default="", description="Its keys; empty means what its metadata says")
+    introspection: Introspection | None = Field(default=None, description="For tokens that are not JWTs")
+    leeway_seconds: float = Field(default=60.0, ge=0, le=300, description="How far clocks may differ")
+    groups_claim: str = Field(default="groups", description="The claim that names the groups of policy.groups")
+
+
+class People(Settings):
+    """Where everyone works."""
+
+    each: str = Field(default="", description="A directory; everyone has one of their own below it")
+    shared: Texts = Field(default=(), description="Directories that everyone may read and nobody may write")
+
+
+class Quotas(Settings):
+    """How much one principal may use."""
+
+    in_flight: int = Field(default=8, ge=1, le=1000, description="Runs at a time")
+    waiting: int = Field(default=32, ge=0, le=10_000, description="Runs that wait for their turn")
+    runs_per_minute: int = Field(default=600, ge=1, le=1_000_000, description="Runs that begin within a minute")
+    parked: int = Field(default=8, ge=0, le=1000, description="Runs that wait for an answer")
+
+
+class Http(Settings):
+    """The server over HTTP."""
+
+    public_url: WebAddress = Field(default="", description="The address that clients use, without /mcp")
+    hosts: Texts = Field(default=(), description="Further host names that requests may be for")
+    origins: Texts = Field(default=(), description="Origins of web pages that may call")
+    tokens: Mapping[str, StaticToken] = Field(default_factory=dict, description="Who is known by a token, by name")
+    oauth: AccessTokens | None = Field(default=None, description="Whose access tokens are accepted")
+    workspaces: People = Field(default_factory=People, description="Where everyone's programs work")
+    quotas: Quotas = Field(default_factory=Quotas, description="How much one principal may use")
+    body_bytes: int = Field(default=4 << 20, ge=1 << 10, le=64 << 20, description="Size of a request's body")
+    connections: int = Field(default=1000, ge=1, le=100_000, description="Connections at a time")
+    request_seconds: Seconds = Field(default=15.0, description="How long a request may take to arrive")
+
+
+class SharedStore(Settings):
+    """What replicas share."""
+
+    redis: str = Field(
+        default="", repr=False, description="The address of Redis or Valkey; ${NAME} inserts a secret. Empty: none"
+    )
+    prefix: str = Field(default="onetool", description="What its keys begin with")
+    keys: Texts = Field(
+        default=(), repr=False, description="Secrets that seal questions, the newest first: write ${NAME}"
+    )
+
+
+class Telemetry(Settings):
+    """What operators see."""
+
+    metrics: str = Field(default="", description="Where Prometheus reads, as HOST:PORT; empty: nowhere")
+    traces: WebAddress = Field(default="", description="Where spans are sent, as OTLP over HTTP; empty: nowhere")
+    sample: float = Field(default=1.0, ge=0, le=1, description="The part of traces that is sent")
+    audit: str = Field(default="", description="The file that effects are written to; empty: none")
