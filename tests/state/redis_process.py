@@ -8,7 +8,7 @@ import socket
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,7 +87,7 @@ class RedisProcess:
 
 
 @contextmanager
-def running_redis(*options: str, tcp: bool = False) -> Iterator[RedisProcess]:
+def running_redis(*options: str, tcp: bool = False) -> Generator[RedisProcess]:
     """Yield a Redis that ends with the block."""
     redis = RedisProcess(options, tcp)
     try:
