@@ -25,7 +25,7 @@ def test_without_redis_it_is_memory_and_needs_no_keys() -> None:
 
 
 def test_redis_without_keys_is_refused() -> None:
-    with pytest.raises(ConfigError, match="state.redis needs state.keys"):
+    with pytest.raises(ConfigError, match=r"state.redis needs state.keys"):
         open_state(SharedStore(redis="redis://localhost"), Secrets())
 
 
@@ -36,12 +36,12 @@ def test_a_key_that_is_too_short_is_refused_without_being_told() -> None:
 
 
 def test_an_address_that_is_none_is_refused() -> None:
-    with pytest.raises(ConfigError, match="state.redis is not an address"):
+    with pytest.raises(ConfigError, match=r"state.redis is not an address"):
         open_state(SharedStore(redis="localhost:6379", keys=(KEY,)), Secrets())
 
 
 def test_a_secret_that_is_not_set_is_named() -> None:
-    with pytest.raises(ConfigError, match="state.redis needs REDIS_PASSWORD, which is not set"):
+    with pytest.raises(ConfigError, match=r"state.redis needs REDIS_PASSWORD, which is not set"):
         open_state(SharedStore(redis="redis://:${REDIS_PASSWORD}@localhost", keys=(KEY,)), Secrets())
 
 
