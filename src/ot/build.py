@@ -116,7 +116,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     # Tokens that were issued before a reload are redacted after it, too.
     secrets = replace(loaded.secrets.using([*given, *keys]), issued=host.issued)
     loaded = replace(loaded, secrets=secrets)
-    servers = resolve_specs(loaded, parts.paths, trusted=parts.trust_project)
+    servers = resolve_specs(loaded, parts.paths, trusted=parts.trust_project, shared_logins=host.shared_logins)
     store = _store(loaded, host.workers.spooled_bytes)
     redact = loaded.secrets.redact
     projects = ProjectProxy(config.projects, redact)

@@ -15,6 +15,8 @@ from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
 from ot.runtime.engines.forked.analysis_packages import AnalysisPackages
 from ot.runtime.snippet_renderer import SnippetRenderer
+from ot.servers.auth.account import ServerAccount
+from ot.servers.auth.record import OpenTokenStore
 from ot.servers.catalogue_files import FOLDER as SERVERS
 from ot.servers.catalogue_files import CatalogueFiles
 from ot.servers.definitions import ServerDefinitions
@@ -46,6 +48,8 @@ class Host:
         self.learners: dict[object, Callable[[ServerSpec, ServerDefinitions], None]] = {}
         """Who is told, whenever a server has listed what it offers."""
         self.servers = ServerPool(self._learned, roots=self.roots)
+        self.shared_logins: OpenTokenStore[ServerAccount] | None = None
+        """Where replicas of a server keep logins; None: on this machine."""
         self.catalogue_files = CatalogueFiles(directory)
         self.shapes = LearnedShapes(directory)
         self._engines = _Held[Engine]()
