@@ -21,7 +21,7 @@ from ot.execution.deadline import Deadline
 from ot.execution.language_model import OpenModel, no_model
 from ot.execution.tool_executor import ToolExecutor
 from ot.log_span import log_span
-from ot.logs import current_run
+from ot.logs import current_request, current_run
 from ot.output.finish import Asked, Finish
 from ot.output.result_pages import is_page
 from ot.registry.tool import Tool
@@ -382,5 +382,7 @@ class Runner:
 
     def _meta(self, trail: _Trail, error: str = "") -> dict[str, Any]:
         meta: dict[str, Any] = {"engine": self.engine.name, "run": trail.run_id}
+        if request := current_request.get():
+            meta["request"] = request
         meta["ms"] = round((time.monotonic() - trail.started) * 1000, 1)
         return meta | ({"error": error} if error else {}) | ({"tolerated": rows} if (rows := trail.tolerated) else {})
