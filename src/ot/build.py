@@ -151,8 +151,10 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         require_approved=parts.pins.require_approved if said.changed_definitions == "block" else None,
         as_approved=parts.pins.as_approved,
         call_seconds=config.limits.call_seconds,
-        observers=(*parts.observers, recorder),
+        observers=(*parts.observers, *host.watchers.calls, recorder),
         border=Border(config.limits, finish.keep),
+        ledger=host.watchers.ledger,
+        open_span=host.watchers.open_call_span,
     )
     runner = Runner(
         executor=executor,
@@ -165,7 +167,8 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         security=config.security,
         redact=redact,
         consent=partial(_consent, parts.allow_always, said.ask_calls, redact),
-        observers=[recorder],
+        observers=[*host.watchers.runs, recorder],
+        open_span=host.watchers.open_run_span,
         sessions=parts.sessions,
         find_tools=partial(ot_pack.find_tools, registry),
         models=partial(_model_of_a_run, loaded, host),

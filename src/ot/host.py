@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import anyio.to_thread
@@ -11,6 +11,8 @@ import anyio.to_thread
 from ot.config.load import Loaded
 from ot.config.paths import Paths
 from ot.config.secrets import IssuedSecrets
+from ot.execution.ledger import Ledger
+from ot.execution.tool_executor import CallObserver, OpenCallSpan
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
 from ot.runtime.engines.forked.analysis_packages import AnalysisPackages
@@ -25,6 +27,7 @@ from ot.servers.place import ClientRoots
 from ot.servers.pool import ServerPool
 from ot.servers.spec import ServerSpec
 from ot.stats.recorder import Recorder, StatsPlace
+from ot.stats.rows import OpenRunSpan, RunObserver
 from ot.workers.pack_environment import PackEnvironments
 from ot.workers.pool import WorkerPool
 
@@ -32,11 +35,23 @@ MODEL_QUESTIONS = 4
 """How many questions of tools a model is asked at the same time: a local one answers few at once."""
 
 
+@dataclass(frozen=True, slots=True)
+class Watchers:
+    """Who is told of the runs and calls of all workspaces, beside the statistics of each."""
+
+    calls: Sequence[CallObserver] = ()
+    runs: Sequence[RunObserver] = ()
+    ledger: Ledger | None = None
+    open_call_span: OpenCallSpan | None = None
+    open_run_span: OpenRunSpan | None = None
+
+
 class Host:
     """The engines, pools and stores of one user; a workspace holds what it needs of them, by key."""
 
-    def __init__(self, paths: Paths, *, engine: Engine | None = None) -> None:
+    def __init__(self, paths: Paths, *, engine: Engine | None = None, watchers: Watchers | None = None) -> None:
         """Keep state in the user's directory of *paths*; *engine* stands in for those that settings ask for."""
+        self.watchers = watchers or Watchers()
         directory = paths.global_dir / SERVERS
         self._paths = paths
         self._engine = engine

@@ -42,6 +42,7 @@ class _Said:
     most: int = 0
     no: str = ""
     made: int = 0
+    always: bool = False
 
     def spend(self, tool: Tool) -> None:
         if self.no:
@@ -73,8 +74,8 @@ class RunConsent:
         self._said: dict[str, _Said] = {}
         self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def require(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> None:
-        """Return when the user allows this call.
+    async def require(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> str:
+        """Return, when the user allows this call, whether by "consent" for this run or for "always".
 
         Raises:
             NotApproved: The user does not, did so for fewer calls, or cannot be asked.
@@ -85,7 +86,9 @@ class RunConsent:
             if name not in self._said:
                 foreseen = await _foreseen(tool, context)
                 self._said[name] = await self._answered(tool, arguments, foreseen)
-        self._said[name].spend(tool)
+        said = self._said[name]
+        said.spend(tool)
+        return "always" if said.always else "consent"
 
     async def _answered(self, tool: Tool, arguments: Mapping[str, Any], foreseen: CallForecast) -> _Said:
         question = consent_question(
@@ -113,7 +116,7 @@ class RunConsent:
             await always(tool.full_name)
         except ConfigError as error:
             logger.warning("%s could not be allowed permanently: %s", tool.full_name, error)
-        return _Said(most=MAX_CALLS)
+        return _Said(most=MAX_CALLS, always=True)
 
 
 async def _foreseen(tool: Tool, context: CallContext) -> CallForecast:
