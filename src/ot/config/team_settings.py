@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from ot.config.setting_types import Seconds, Settings, Texts, WebAddress
+from ot.config.setting_types import Seconds, Settings, Texts, WebAddress, fit
+
+STORE_URL = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:/[\w./=-]*+)?+|file:///[^?#]++")
+StoreAddress = Annotated[
+    str,
+    fit(
+        lambda url: not url or (STORE_URL.fullmatch(url) and ".." not in url.split("/")),
+        "'{}' is not an address of a store: write s3://bucket/prefix or file:///directory",
+    ),
+]
 
 
 class StaticToken(Settings):
@@ -77,6 +88,30 @@ class SharedStore(Settings):
     keys: Texts = Field(
         default=(), repr=False, description="Secrets that seal questions, the newest first: write ${NAME}"
     )
+
+
+class ObjectStorage(Settings):
+    """An object store that holds the results of all replicas."""
+
+    url: StoreAddress = Field(
+        default="", description="s3://bucket/prefix, or file:///directory that replicas share; empty: none"
+    )
+    endpoint: WebAddress = Field(default="", description="Where the bucket is, if not at Amazon")
+    region: str = Field(default="", description="The bucket's region; empty means AWS_REGION")
+    access_key_id: str = Field(default="", repr=False, description="Write ${NAME}; empty means AWS_ACCESS_KEY_ID")
+    secret_access_key: str = Field(
+        default="", repr=False, description="Write ${NAME}; empty means AWS_SECRET_ACCESS_KEY"
+    )
+    session_token: str = Field(default="", repr=False, description="Of temporary credentials: write ${NAME}")
+    seconds: float = Field(
+        default=2.0, ge=0.2, le=60, description="How long the store may take for a result; the reply does without then"
+    )
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if bool(self.access_key_id) != bool(self.secret_access_key):
+            raise ValueError("access_key_id and secret_access_key belong together")
+        return self
 
 
 class Telemetry(Settings):
