@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
 from ot.config.load import Loaded
+from ot.config.models import Output
 from ot.config.paths import Paths
 from ot.config.secrets import IssuedSecrets
+from ot.errors import ConfigError
 from ot.execution.ledger import Ledger
 from ot.execution.tool_executor import CallObserver, OpenCallSpan
 from ot.runtime.engines.choice import EngineChoice
@@ -30,6 +33,9 @@ from ot.stats.recorder import Recorder, StatsPlace
 from ot.stats.rows import OpenRunSpan, RunObserver
 from ot.workers.pack_environment import PackEnvironments
 from ot.workers.pool import WorkerPool
+
+if TYPE_CHECKING:
+    from ot.output.result_objects import ResultObjects
 
 MODEL_QUESTIONS = 4
 """How many questions of tools a model is asked at the same time: a local one answers few at once."""
@@ -69,6 +75,7 @@ class Host:
         self.shapes = LearnedShapes(directory)
         self._engines = _Held[Engine]()
         self._recorders = _Held[Recorder]()
+        self._objects: tuple[Output, ResultObjects] | None = None
 
     def engine(self, holder: object, loaded: Loaded) -> Engine:
         """Return the engine of these settings; one that is not contained is shared with no other workspace."""
@@ -90,6 +97,16 @@ class Host:
         recorder = self._recorders.hold(holder, place.file, lambda: Recorder(place))
         recorder.move(place)
         return recorder
+
+    def result_objects(self, output: Output) -> ResultObjects:
+        """Return the object store of these settings: one for all workspaces, which counts what each owner has.
+
+        Raises:
+            ConfigError: It cannot be opened.
+        """
+        if self._objects is None or self._objects[0] != output:
+            self._objects = output, _opened(output)
+        return self._objects[1]
 
     def hold(self, holder: object, workers: Iterable[str], servers: Iterable[str]) -> None:
         """Note which workers and servers *holder* needs, by key; those that nobody needs any more are let go."""
@@ -115,6 +132,16 @@ class Host:
         await self.workers.aclose()
         await self.renderer.aclose()
         await anyio.to_thread.run_sync(self.shapes.flush)
+
+
+def _opened(output: Output) -> ResultObjects:
+    try:
+        from ot.output.result_objects import ResultObjects  # noqa: PLC0415 - needs an extra, for teams
+    except ImportError:
+        from ot.installation import install_command  # noqa: PLC0415 - reads the installation, for this text
+
+        raise ConfigError("output.store needs more than the plain installation", hint=install_command("team")) from None
+    return ResultObjects(output)
 
 
 @dataclass
