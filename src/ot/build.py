@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import anyio.to_thread
 
@@ -154,7 +154,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         {
             "in_process": InProcessBackend(contexts, bound),
             "worker": WorkerBackend(host.workers, workers, partial(_store_file, store)),
-            "mcp_proxy": McpProxyBackend(host.servers, servers, host.shapes.learn_from),
+            "mcp_proxy": McpProxyBackend(host.servers, servers, host.shapes.learn_from, partial(_store_copy, store)),
         },
         policy=ToolPolicy(allow=said.allow, ask=said.ask, deny=said.deny, exact_names=said.exact_names),
         require_approved=parts.pins.require_approved if said.changed_definitions == "block" else None,
@@ -385,8 +385,12 @@ def _store(loaded: Loaded, host: Host) -> ResultStore:
     return ResultStore(blobs, ttl=ttl, max_total_bytes=most, max_page_bytes=output.max_inline_size or 1 << 20)
 
 
+def _store_copy(store: ResultStore, file: BinaryIO, form: Form, *, tool: str, owner: str) -> str:
+    return store.put(iter(partial(file.read, 1 << 20), b""), tool=tool, owner=owner, form=form).handle
+
+
 def _store_file(store: ResultStore, file: Path, *, tool: str, owner: str) -> str:
     with file.open("rb") as content:
         # A worker says what it wrote: a text, or a value as tagged JSON.
         form: Form = "tagged" if file.suffix == ".json" else "text"
-        return store.put(iter(partial(content.read, 1 << 20), b""), tool=tool, owner=owner, form=form).handle
+        return _store_copy(store, content, form, tool=tool, owner=owner)

@@ -43,6 +43,8 @@ from ot.stats.rows import CLI
 logger = logging.getLogger(__name__)
 
 MAX_RESOURCE_BYTES = 4 << 20
+PAGE_BYTES = 2 << 20
+"""Of a stored result that another OneTool reads."""
 ReadExtensions = Callable[[Loaded], Iterable[Extension]]
 """Finds the packs that users wrote; a later one replaces an earlier one of the same name."""
 
@@ -177,20 +179,22 @@ class Workspace:
         caller: Caller | None = None,
         *,
         tell: TellEvent | None = None,
+        bare: bool = False,
     ) -> Reply:
-        """Answer one call of a tool, for a model that is given tools and writes no programs."""
+        """Answer one call of a tool, for a model that writes no programs, or *bare* for a program elsewhere."""
         caller = caller or self.own_caller
         with self._in_use():
             await self._refresh([pack])
             await self._know_servers([pack], caller)
-            return await self.picture.runner.call(pack, name, arguments, caller, tell=tell)
+            return await self.picture.runner.call(pack, name, arguments, caller, tell=tell, bare=bare)
 
     async def definitions_of(self, packs: Sequence[str]) -> ToolDefinitions:
-        """Define the tools of *packs* one by one; a server among them is asked what it offers.
+        """Define the tools of *packs* one by one, as they are now; a server among them is asked what it offers.
 
         Raises:
             UnknownPack: One of them does not exist.
         """
+        await self._refresh(packs)
         await self._know_servers(packs)
         for pack in packs:
             self.picture.registry.pack(pack)
@@ -216,6 +220,12 @@ class Workspace:
         return HelpPages(config.prompts.packs, config.docs_url).tool(
             self.picture.registry.tool(pack, function), self.picture.registry.pack(pack)
         )
+
+    def stored_bytes(self, handle: str, start: int, principal: str) -> bytes:
+        """Return the bytes of a stored result of *principal* from *start* on, as many as one page has."""
+        with self.picture.store.open_content(handle, owner=principal) as content:
+            content.seek(max(start, 0))
+            return content.read(PAGE_BYTES)
 
     def stored_text(self, handle: str, principal: str) -> str:
         """Return the text of a stored result of *principal*."""
