@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import anyio.to_thread
@@ -81,6 +81,10 @@ class Host:
         alone = id(holder) if settings.use == "trusted" else 0
         return self._engines.hold(holder, (settings, sessions, alone), make)
 
+    def engines(self) -> Collection[Engine]:
+        """Return the engines that somebody holds."""
+        return self._engines.things()
+
     def recorder(self, holder: object, place: StatsPlace) -> Recorder:
         """Return what records into the file of *place*: there is one for each file."""
         recorder = self._recorders.hold(holder, place.file, lambda: Recorder(place))
@@ -125,6 +129,9 @@ class _Held[T]:
             self._things[key] = make()
         self._keys[holder] = key
         return self._things[key]
+
+    def things(self) -> Collection[T]:
+        return self._things.values()
 
     def drop(self, holder: object) -> list[T]:
         """Return what nobody holds any more once *holder* does not."""
