@@ -40,7 +40,7 @@ from ot.introspect.statistics import Statistics
 from ot.introspect.stored_results import read_result
 from ot.output.file_blobs import FileBlobs
 from ot.output.finish import Finish
-from ot.output.result_blobs import Form
+from ot.output.result_blobs import Form, ResultBlobs
 from ot.output.result_store import ResultStore
 from ot.output.stored_text import stored_text
 from ot.registry.extension_source import TOOLS, Extension
@@ -116,8 +116,8 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     # Tokens that were issued before a reload are redacted after it, too.
     secrets = replace(loaded.secrets.using([*given, *keys]), issued=host.issued)
     loaded = replace(loaded, secrets=secrets)
-    servers = resolve_specs(loaded, parts.paths, trusted=parts.trust_project)
-    store = _store(loaded, host.workers.spooled_bytes)
+    servers = resolve_specs(loaded, parts.paths, trusted=parts.trust_project, shared_logins=host.shared_logins)
+    store = _store(loaded, host)
     redact = loaded.secrets.redact
     projects = ProjectProxy(config.projects, redact)
     snippets = Snippets(config.snippets, host.renderer)
@@ -351,15 +351,17 @@ def _model_of_a_run(loaded: Loaded, host: Host) -> OpenModel:
 # ---------------------------------------------------------------- where results are kept
 
 
-def _store(loaded: Loaded, spooled_bytes: Callable[[], int]) -> ResultStore:
+def _store(loaded: Loaded, host: Host) -> ResultStore:
     output = loaded.config.output
     ttl, most = output.result_ttl, output.max_total_bytes
+    beside = host.workers.spooled_bytes
 
     @cache
-    def blobs(owner: str) -> FileBlobs:
+    def in_files(owner: str) -> ResultBlobs:
         directory = place_of(owner, loaded.results_dir)
-        return FileBlobs(directory, ttl=ttl, max_total_bytes=most, below=loaded.below, beside=spooled_bytes)
+        return FileBlobs(directory, ttl=ttl, max_total_bytes=most, below=loaded.below, beside=beside)
 
+    blobs = host.result_objects(output).blobs_of if output.store.url else in_files
     return ResultStore(blobs, ttl=ttl, max_total_bytes=most, max_page_bytes=output.max_inline_size or 1 << 20)
 
 

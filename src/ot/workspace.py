@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -74,6 +75,8 @@ class Workspace:
         self.paths = paths
         self.own_caller = Caller(os_user())
         """Who asks where nobody else does: the user of this process."""
+        self.most_ask_seconds = math.inf
+        """The longest that any question waits, whatever the settings say: an edge knows how long a client stays."""
         self.definition_chars = 0
         """The characters of our own tool list, once a server has told."""
         self._owns_host = False
@@ -169,7 +172,7 @@ class Workspace:
     @property
     def ask_seconds(self) -> float:
         """How long a question to the user waits for its answer."""
-        return self.picture.loaded.config.policy.ask_seconds
+        return min(self.picture.loaded.config.policy.ask_seconds, self.most_ask_seconds)
 
     def offer_roots(self, ask: AskRoots | None) -> None:
         """Take how the client can be asked for its roots, which proxied servers want to know."""

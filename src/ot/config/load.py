@@ -78,9 +78,9 @@ def load_config(
     replaced = tuple(f"the project's server '{name}' replaces yours of that name" for name in both)
     return Loaded(
         config=config,
-        # What a server is given of the environment is a secret from now on, in every text that leaves.
+        # What a server or the edge is given of the environment is a secret from now on, in every text that leaves.
         secrets=Secrets(user.secrets, project.secrets, paths.environ).using(
-            user.names | references(merged.at("servers"))
+            user.names.union(*(references(merged.at(section)) for section in ("http", "servers", "state")))
         ),
         files=(*user.files, *project.files),
         warnings=(*user.warnings, *replaced, *_project_warnings(paths, verdict), *project.warnings),

@@ -25,6 +25,7 @@ from ot.processes.child_environ import launcher_environ, worker_environ
 from ot.registry.proxy_target import ServerIdentity
 from ot.servers.auth.account import FOLDER as LOGINS
 from ot.servers.auth.account import ServerAccount
+from ot.servers.auth.record import OpenTokenStore
 from ot.servers.catalogue_files import FOLDER
 from ot.servers.place import ServerPlace, find_program, place_of_server, runs_modules, script_of, server_here
 
@@ -101,13 +102,19 @@ class ServerSpec:
         return self.written or _identity(self.name, self)
 
 
-def resolve_specs(loaded: Loaded, paths: Paths, *, trusted: bool = False) -> dict[str, ServerSpec]:
+def resolve_specs(
+    loaded: Loaded,
+    paths: Paths,
+    *,
+    trusted: bool = False,
+    shared_logins: OpenTokenStore[ServerAccount] | None = None,
+) -> dict[str, ServerSpec]:
     """Return the servers in use by name, each with the secrets that it may have.
 
     With *trusted*, a server may start in the workspace for this once.
     """
     packs = loaded.config.workers.packs
-    return {
+    specs = {
         name: resolve_spec(
             name,
             server,
@@ -122,6 +129,11 @@ def resolve_specs(loaded: Loaded, paths: Paths, *, trusted: bool = False) -> dic
         for name, server in loaded.config.servers.items()
         if server.enabled
     }
+    return {name: _with_logins(spec, shared_logins) for name, spec in specs.items()} if shared_logins else specs
+
+
+def _with_logins(spec: ServerSpec, shared: OpenTokenStore[ServerAccount]) -> ServerSpec:
+    return replace(spec, account=replace(spec.account, shared=shared)) if spec.account else spec
 
 
 def servers_here(loaded: Loaded, paths: Paths) -> dict[str, ServerHere]:
@@ -224,7 +236,8 @@ def _account(
         port=auth.port,
         internal_hosts=internal_hosts,
         issued=filling.secrets.issued,
-        **secrets,
+        client_secret=secrets["client_secret"],
+        private_key=secrets["private_key"],
     )
     account.issued.add(f"{account.key}/client", f"client of {name}", secrets.values())
     return account
