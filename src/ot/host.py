@@ -14,7 +14,7 @@ from ot.config.models import Output
 from ot.config.paths import Paths
 from ot.config.secrets import IssuedSecrets
 from ot.errors import ConfigError
-from ot.execution.ledger import Ledger
+from ot.execution.ledger import EffectWatcher
 from ot.execution.tool_executor import CallObserver, OpenCallSpan
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
@@ -47,7 +47,7 @@ class Watchers:
 
     calls: Sequence[CallObserver] = ()
     runs: Sequence[RunObserver] = ()
-    ledger: Ledger | None = None
+    effects: EffectWatcher | None = None
     open_call_span: OpenCallSpan | None = None
     open_run_span: OpenRunSpan | None = None
 

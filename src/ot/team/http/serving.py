@@ -7,7 +7,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import override
@@ -26,9 +26,11 @@ from ot.team.http.health import Readiness
 from ot.team.http.listen_address import ListenAddress, url_of
 from ot.team.http.loopback_token import LoopbackToken
 from ot.team.http.open_requests import OpenRequests
+from ot.team.http.request_ids import RequestIds
 from ot.team.http.warm_up import warm_up
 from ot.team.identity import Authenticator
 from ot.team.one_workspace import OneWorkspace
+from ot.team.telemetry.open_telemetry import TeamTelemetry, open_telemetry
 from ot.version import installed_version
 from ot.workspace import Workspace
 
@@ -69,6 +71,7 @@ async def serve_http(
         raise
     service = HttpService(workspace, authenticator)
     try:
+        service.watch()
         await service.open(packs)
         tell(_listening(authenticator, listening))
         await service.serve(listening)
@@ -102,6 +105,18 @@ class HttpService:
         self._readiness = Readiness()
         self._drain = Drain(lambda: workspace.picture.loaded.config.limits.drain_seconds)
         self._watchdog = Watchdog()
+        self._telemetry: TeamTelemetry | None = None
+
+    def watch(self) -> None:
+        """Open what the settings say about traces, metrics and audit.
+
+        Raises:
+            ConfigError: Some of it cannot be opened.
+        """
+        loaded, host = self._workspace.picture.loaded, self._workspace.host
+        self._telemetry = open_telemetry(loaded.config, loaded.secrets)
+        self._workspace.watch(self._telemetry.watchers)
+        self._telemetry.watch(host)
 
     async def open(self, packs: Sequence[str]) -> None:
         """Choose the engine and build the server; *packs* are offered tool by tool too.
@@ -127,6 +142,8 @@ class HttpService:
         stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         web = _WebServer(self._settings)
         edge = Edge(self._settings, self._authenticator, self._readiness, web.open_connections)
+        if self._telemetry:
+            edge = replace(edge, naming=partial(RequestIds, note_status=self._telemetry.answered))
         requests = OpenRequests(edge.around(self._mcp), lambda: self._readiness.state == "draining")
         async with self._mcp.running():
             serving = asyncio.ensure_future(web.answer(requests, listening))
@@ -176,6 +193,8 @@ class HttpService:
         """Let go of everything."""
         await self._authenticator.aclose()
         await self._workspace.aclose()
+        if self._telemetry:
+            await self._telemetry.aclose()
         self._watchdog.release()
 
 

@@ -16,6 +16,7 @@ from ot.batches import Batches
 from ot.errors import ToolUnavailable
 from ot.execution.ledger import Effect
 from ot.logs import LogFile, current_request
+from ot.registry.tool import Tool
 from ot.team.telemetry.keyed_hash import KeyedHash
 from ot.visible_text import visible_json
 
@@ -24,11 +25,13 @@ logger = logging.getLogger(__name__)
 WRITE_SECONDS = 0.1
 CLOSE_SECONDS = 2.0
 MAX_TEXT = 1024
+OUR_OWN = ("ot", "proj")
+"""Packs that tell programs of OneTool itself."""
 UNWRITABLE = "the audit log cannot be written, and telemetry.audit_required is set: nothing was called"
 
 
 class AuditLog:
-    """A ledger of effects; arguments are in it as a keyed hash only.
+    """Watches effects; arguments are in it as a keyed hash only.
 
     Lines are written on a thread. Where the log is *required*, a call is first written down as "sent", and refused
     if that fails; else lines wait in memory, ten thousand of them, and what comes on top is counted as lost.
@@ -51,20 +54,20 @@ class AuditLog:
         """How many lines were never written."""
         return self._batches.dropped
 
-    async def sent(self, effect: Effect) -> None:
+    async def sending(self, effect: Effect) -> None:
         """Write down what is about to be sent, where the log is required.
 
         Raises:
             ToolUnavailable: It cannot be written, so the call must not be made.
         """
-        if not self._required or effect.tool.read_only:
+        if not self._required or _changes_nothing(effect.tool):
             return
         if not await anyio.to_thread.run_sync(self._write, [self._line(effect, "sent")]):
             raise ToolUnavailable(effect.tool.pack, UNWRITABLE)
 
-    async def ended(self, effect: Effect, how: Literal["done", "failed", "unknown"]) -> None:
+    def ended(self, effect: Effect, how: Literal["done", "failed", "unknown"]) -> None:
         """Write down how the call ended, a moment later."""
-        if not effect.tool.read_only:
+        if not _changes_nothing(effect.tool):
             self._batches.add(self._line(effect, how))
 
     def check(self) -> None:
@@ -112,6 +115,10 @@ class AuditLog:
             logger.warning("the audit log %s is written again", self._path)
         self._failing = False
         return True
+
+
+def _changes_nothing(tool: Tool) -> bool:
+    return tool.pack in OUR_OWN or bool(tool.read_only)
 
 
 def _plain(text: str) -> str:

@@ -22,12 +22,9 @@ from ot.stats.rows import OpenRunSpan, RunBegun, RunRow
 from ot.team.telemetry.audit_log import AuditLog
 from ot.team.telemetry.keyed_hash import KeyedHash
 from ot.team.telemetry.live_figures import LiveFigures, Read
-from ot.team.telemetry.request_ids import RequestIds
 from ot.version import installed_version
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
-
     from ot.team.telemetry.metrics import RunMetrics
     from ot.team.telemetry.metrics_server import MetricsServer
     from ot.team.telemetry.traces import TraceProvider
@@ -38,7 +35,7 @@ DISABLED = "OTEL_SDK_DISABLED"
 
 @dataclass(slots=True)
 class TeamTelemetry:
-    """Everything that watches a team's server; where nothing is asked for, it only names requests."""
+    """Everything that watches a team's server; where nothing is asked for, nothing does."""
 
     watchers: Watchers
     """What the host of the server is to be built with."""
@@ -56,9 +53,10 @@ class TeamTelemetry:
         """Show the figure *name*, which *read* returns on the event loop, among the metrics."""
         self.figures.add(name, text, read)
 
-    def naming_requests(self, app: ASGIApp) -> RequestIds:
-        """Return *app* below the layer that names requests, which is the outermost one."""
-        return RequestIds(app, self.metrics.answered if self.metrics else None)
+    def answered(self, status: int) -> None:
+        """Count how an HTTP request was answered."""
+        if self.metrics:
+            self.metrics.answered(status)
 
     async def aclose(self) -> None:
         """Send and write what is left, within a few seconds."""
@@ -79,8 +77,8 @@ def open_telemetry(config: Config, secrets: Secrets, environ: Mapping[str, str] 
     settings, hashes = config.telemetry, KeyedHash(_shared_secret(config, secrets))
     figures = LiveFigures(asyncio.get_running_loop())
     audit = _audit(settings, hashes, figures) if settings.audit else None
-    traces = _traces(settings, figures, environ) if _wants_traces(settings, environ) else None
     metrics, server = _metrics(settings.metrics, figures) if settings.metrics else (None, None)
+    traces = _traces(settings, figures, environ) if _wants_traces(settings, environ) else None
     watchers = _watchers(traces, metrics, audit, hashes)
     return TeamTelemetry(watchers, figures, traces, metrics, server, audit)
 
