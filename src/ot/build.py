@@ -162,7 +162,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         call_seconds=config.limits.call_seconds,
         observers=(*parts.observers, *host.watchers.calls, recorder),
         border=Border(config.limits, finish.keep),
-        ledger=host.watchers.ledger,
+        audit=host.watchers.effects,
         open_span=host.watchers.open_call_span,
     )
     runner = Runner(

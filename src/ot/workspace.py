@@ -23,7 +23,7 @@ from ot.errors import OneToolError, ResultError
 from ot.execution.caller import Caller
 from ot.execution.consent import AllowAlways, AlwaysAllowed
 from ot.execution.tool_executor import CallObserver
-from ot.host import Host
+from ot.host import Host, Watchers
 from ot.introspect.help import HelpPages
 from ot.registry.extension_source import Extension, extensions_of_project, extensions_of_user
 from ot.registry.tool_definitions import ToolDefinitions
@@ -208,6 +208,11 @@ class Workspace:
     def offer_roots(self, ask: AskRoots | None) -> None:
         """Take how the client can be asked for its roots, which proxied servers want to know."""
         self.host.roots.offer(str(self.paths.cwd), ask)
+
+    def watch(self, watchers: Watchers) -> None:
+        """Let *watchers* be told of the runs and calls on this host from now on."""
+        self.host.watchers = watchers
+        self.picture = replace(self._picture(self.picture.loaded), freshness=self.picture.freshness)
 
     def tool_names(self) -> list[str]:
         """Name every tool."""

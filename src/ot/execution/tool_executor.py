@@ -20,7 +20,7 @@ from ot.execution.caller import Caller
 from ot.execution.consent import how_to_allow
 from ot.execution.deadline import Deadline
 from ot.execution.eager_task import eager_task
-from ot.execution.ledger import Effect, Ledger
+from ot.execution.ledger import Effect, EffectWatcher, Ledger, NoLedger
 from ot.execution.policy import PolicyVerdict, ToolPolicy, why
 from ot.execution.schema_check import SchemaCheck
 from ot.log_span import cut_arguments, cut_result, log_span
@@ -79,6 +79,7 @@ class ToolExecutor:
         observers: Sequence[CallObserver] = (),
         border: Border | None = None,
         ledger: Ledger | None = None,
+        audit: EffectWatcher | None = None,
         open_span: OpenCallSpan | None = None,
     ) -> None:
         """Call the tools of *registry* through the backend that each names; values come back over *border*.
@@ -95,7 +96,8 @@ class ToolExecutor:
         self._call_seconds = call_seconds
         self._observers = tuple(observers)
         self._border = border or Border()
-        self._ledger = ledger
+        self._ledger = ledger or NoLedger()
+        self._audit = audit
         self._open_span = open_span
 
     async def call(
@@ -199,12 +201,14 @@ class ToolExecutor:
 
     async def _noted(self, tool: Tool, arguments: dict[str, Any], context: CallContext, agreed: str) -> Any:
         """Return the tool's value, with the call written down before it is sent, and how it ended."""
-        if self._ledger is None:
-            return await self._carry_out(tool, arguments, context)
-        held = self._as_approved(tool)
-        allowed = agreed or why(self.verdict(tool), held)
+        held, allowed = tool, agreed
+        if self._audit:
+            held = self._as_approved(tool)
+            allowed = agreed or why(self.verdict(tool), held)
         effect = Effect(context.caller, context.run_id, context.call_id, context.line, held, arguments, allowed)
         how: Literal["done", "failed", "unknown"] = "unknown"
+        if self._audit:
+            await self._audit.sending(effect)
         await self._ledger.sent(effect)
         try:
             value = await self._carry_out(tool, arguments, context)
@@ -215,6 +219,8 @@ class ToolExecutor:
             raise
         finally:
             await self._ledger.ended(effect, how)
+            if self._audit:
+                self._audit.ended(effect, how)
 
     async def _carry_out(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         clock = context.clock or Deadline(context.deadline)

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import override
@@ -25,8 +25,10 @@ from ot.team.http.guarded_protocol import GuardedProtocol
 from ot.team.http.health import Readiness
 from ot.team.http.listen_address import url_of
 from ot.team.http.open_requests import OpenRequests
+from ot.team.http.request_ids import RequestIds
 from ot.team.http.warm_up import warm_up
 from ot.team.team_parts import TeamParts
+from ot.team.telemetry.open_telemetry import TeamTelemetry, open_telemetry
 from ot.version import installed_version
 
 logger = logging.getLogger(__name__)
@@ -57,6 +59,7 @@ async def serve_http(
     """
     service = HttpService(parts)
     try:
+        service.watch()
         await service.open(packs)
         made = parts.token
         tell(Listening(url_of(listening, MCP_PATH), made.token if made else "", made.file if made else None))
@@ -77,6 +80,18 @@ class HttpService:
         self._readiness = Readiness()
         self._drain = Drain(lambda: workspace.picture.loaded.config.limits.drain_seconds)
         self._watchdog = Watchdog()
+        self._telemetry: TeamTelemetry | None = None
+
+    def watch(self) -> None:
+        """Open what the settings say about traces, metrics and audit.
+
+        Raises:
+            ConfigError: Some of it cannot be opened.
+        """
+        loaded, host = self._workspace.picture.loaded, self._workspace.host
+        self._telemetry = open_telemetry(loaded.config, loaded.secrets)
+        self._workspace.watch(self._telemetry.watchers)
+        self._telemetry.watch(host)
 
     async def open(self, packs: Sequence[str]) -> None:
         """Choose the engine and build the server; *packs* are offered tool by tool too.
@@ -110,6 +125,8 @@ class HttpService:
             parts.challenge,
             routes=parts.routes,
         )
+        if self._telemetry:
+            edge = replace(edge, naming=partial(RequestIds, note_status=self._telemetry.answered))
         requests = OpenRequests(edge.around(self._mcp), lambda: self._readiness.state == "draining")
         async with self._mcp.running():
             serving = asyncio.ensure_future(web.answer(requests, listening))
@@ -159,6 +176,8 @@ class HttpService:
     async def aclose(self) -> None:
         """Let go of everything."""
         await self._parts.aclose()
+        if self._telemetry:
+            await self._telemetry.aclose()
         self._watchdog.release()
 
 
