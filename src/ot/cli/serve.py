@@ -19,7 +19,8 @@ def serve(
     packs: Annotated[
         str,
         typer.Option(
-            help="Offer the tools of these packs one by one too, separated by commas: for classic clients.",
+            help="Offer the tools of these packs one by one too, separated by commas: for classic clients. "
+            "With --http they are all that is offered: for programs on other hosts.",
             autocompletion=complete_pack_list,
         ),
     ] = "",

@@ -94,7 +94,7 @@ class HttpService:
         self._telemetry.watch(host)
 
     async def open(self, packs: Sequence[str]) -> None:
-        """Choose the engine and build the server; *packs* are offered tool by tool too.
+        """Choose the engine and build the server; with *packs*, it offers nothing but their tools.
 
         Raises:
             UnknownPack: One of them does not exist.
@@ -107,8 +107,8 @@ class HttpService:
             engine = workspace.engine.name
             self._readiness.stop("failed", str(error))
             logger.error("not ready: %s", error)
-        classic = await workspace.definitions_of(packs) if packs else None
-        server = build_server(self._parts.front, installed_version(), engine, classic, self._drain)
+        await workspace.definitions_of(packs)  # a name that is none should end it now
+        server = build_server(self._parts.front, installed_version(), engine, drain=self._drain, packs=packs)
         workspace.definition_chars = await listed_chars(server)
         self._mcp = StreamableHttp(server, self._settings.body_bytes)
 
