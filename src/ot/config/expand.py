@@ -19,6 +19,9 @@ HERE = "${workspace}"
 
 type Lookup = Callable[[str], str | None]
 
+CREDENTIALS = tuple(("output", "store", name) for name in ("access_key_id", "secret_access_key", "session_token"))
+"""Single settings that secrets are put into. Where they are sent is used as it is written."""
+
 
 def references(node: Node) -> frozenset[str]:
     """Return every name that a text in *node* refers to."""
@@ -50,7 +53,7 @@ def filled_in(text: str, key: str, lookup: Lookup) -> str:
 
 
 def expand(layer: Node, *, attrs: Lookup, tools: Lookup, advice: str) -> tuple[Node, frozenset[str]]:
-    """Return *layer* with references replaced in project attributes and packs' settings only, and the names used.
+    """Return *layer* with references replaced in attributes, packs' settings and credentials, and the names used.
 
     Raises:
         ConfigError: A reference without a default names nothing.
@@ -60,6 +63,9 @@ def expand(layer: Node, *, attrs: Lookup, tools: Lookup, advice: str) -> tuple[N
         layer = layer.put(("projects",), projects.mapped(lambda name, node: work.attributes(name, node, attrs)))
     if packs := layer.get("tools"):
         layer = layer.put(("tools",), packs.mapped(lambda name, node: work.node(node, f"tools.{name}", tools)))
+    for path in CREDENTIALS:
+        if text := layer.get(*path):
+            layer = layer.put(path, work.node(text, ".".join(path), tools))
     refuse(work.problems)
     return layer, frozenset(work.names)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from ot.config.setting_types import Seconds, Settings, Texts, WebAddress, fit
 
@@ -22,6 +22,15 @@ TokenName = Annotated[
     str, fit(TOKEN_NAME.fullmatch, "'{}' cannot be the name of a token: use letters, digits, '_', '.', '@' and '-'")
 ]
 TokenHash = Annotated[str, fit(TOKEN_HASH.fullmatch, "it is not what onetool token prints: sha256: and 64 digits")]
+
+STORE_URL = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:/[\w./=-]*+)?+|file:///[^?#]++")
+StoreAddress = Annotated[
+    str,
+    fit(
+        lambda url: not url or (STORE_URL.fullmatch(url) and ".." not in url.split("/")),
+        "'{}' is not an address of a store: write s3://bucket/prefix or file:///directory",
+    ),
+]
 
 
 class StaticToken(Settings):
@@ -65,8 +74,12 @@ class AccessTokens(Settings):
 class People(Settings):
     """Where everyone works."""
 
-    each: str = Field(default="", description="A directory; everyone has one of their own below it")
+    each: str = Field(
+        default="", description="A directory; everyone has one of their own below it. Empty: one that does not last"
+    )
     shared: Texts = Field(default=(), description="Directories that everyone may read and nobody may write")
+    idle_seconds: Seconds = Field(default=1800.0, description="How long an unused workspace stays open")
+    most: int = Field(default=200, ge=1, le=10_000, description="Workspaces that are open at a time")
 
 
 class Quotas(Settings):
@@ -105,6 +118,30 @@ class SharedStore(Settings):
     keys: Texts = Field(
         default=(), repr=False, description="Secrets that seal questions, the newest first: write ${NAME}"
     )
+
+
+class ObjectStorage(Settings):
+    """An object store that holds the results of all replicas."""
+
+    url: StoreAddress = Field(
+        default="", description="s3://bucket/prefix, or file:///directory that replicas share; empty: none"
+    )
+    endpoint: WebAddress = Field(default="", description="Where the bucket is, if not at Amazon")
+    region: str = Field(default="", description="The bucket's region; empty means AWS_REGION")
+    access_key_id: str = Field(default="", repr=False, description="Write ${NAME}; empty means AWS_ACCESS_KEY_ID")
+    secret_access_key: str = Field(
+        default="", repr=False, description="Write ${NAME}; empty means AWS_SECRET_ACCESS_KEY"
+    )
+    session_token: str = Field(default="", repr=False, description="Of temporary credentials: write ${NAME}")
+    seconds: float = Field(
+        default=2.0, ge=0.2, le=60, description="How long the store may take for a result; the reply does without then"
+    )
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if bool(self.access_key_id) != bool(self.secret_access_key):
+            raise ValueError("access_key_id and secret_access_key belong together")
+        return self
 
 
 class Telemetry(Settings):

@@ -19,18 +19,21 @@ class Effect:
     call_id: int
     line: int | None
     tool: Tool
+    """With no hint that is laxer than those its user approved."""
     arguments: Mapping[str, Any]
+    allowed: str = ""
+    """What allowed it: a pattern of the policy, somebody's consent, or the tool's own word."""
 
 
 class Ledger(Protocol):
     """Writes down what is sent and how it ended, so that "did it happen?" has an answer."""
 
     async def sent(self, effect: Effect) -> None:
-        """Return when it is written down that this call is about to be sent."""
+        """Return when it is written down that this call is about to be sent; a ToolError keeps it from being sent."""
         ...
 
     async def ended(self, effect: Effect, how: Literal["done", "failed", "unknown"]) -> None:
-        """Write down that the tool did it, that it said it did not, or that nobody knows."""
+        """Write down that the tool did it, that it said it did not, or that nobody knows; must not raise."""
         ...
 
 
