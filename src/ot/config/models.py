@@ -30,7 +30,7 @@ from ot.config.setting_types import (
     ToolPatterns,
     WebAddress,
 )
-from ot.config.team_settings import Http, SharedStore, Telemetry
+from ot.config.team_settings import Http, ObjectStorage, SharedStore, Telemetry
 
 VERSION = 1
 """The newest ``version:`` of a configuration file that this release reads."""
@@ -92,6 +92,9 @@ class Output(Settings):
     )
     max_total_bytes: int = Field(
         default=2_000_000_000, ge=1, description="Total bytes of stored results; above it the oldest are removed"
+    )
+    store: ObjectStorage = Field(
+        default_factory=ObjectStorage, description="An object store for results, in place of result_store_dir"
     )
 
 
