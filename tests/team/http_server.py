@@ -66,6 +66,7 @@ class HttpServer:
     """Of /mcp."""
     token: str
     _errors: Any = field(repr=False)
+    _last_words: str = field(default="", repr=False)
 
     @classmethod
     def start(
@@ -143,6 +144,8 @@ class HttpServer:
 
     def stderr_text(self) -> str:
         """Return what it has written there so far."""
+        if self._errors.closed:
+            return self._last_words
         self._errors.seek(0)
         return self._errors.read().decode()
 
@@ -168,6 +171,8 @@ class HttpServer:
         self.process.wait(PATIENCE)
         self.process.stdin.close()
         self.process.stdout.close()
+        self._last_words = self.stderr_text()
+        self._errors.close()
 
     def close(self) -> int:
         """Ask it to end, and return its exit code."""
@@ -178,7 +183,6 @@ class HttpServer:
             return -1
         finally:
             self.kill()
-            self._errors.close()
 
     def __enter__(self) -> Self:
         return self
