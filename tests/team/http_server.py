@@ -77,12 +77,16 @@ class HttpServer:
         env: Mapping[str, str] | None = None,
         ready: bool = True,
         address: str = "0",
+        before: str = "",
     ) -> Self:
-        """Start a server with *config* below *root*, on a free port, and wait until it is ready."""
+        """Start a server with *config* below *root*, on a free port, and wait until it is ready.
+
+        *before* is Python that its process runs first, where a test is about another kind of machine.
+        """
         place = Place.make(root, config)
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
         process = warm_start.start(
-            [sys.executable, "-c", START, "serve", "--http", address, "--json", *arguments],
+            [sys.executable, "-c", f"{before}\n{START}", "serve", "--http", address, "--json", *arguments],
             cwd=place.cwd,
             env=place.environment() | dict(env or {}),
             stderr=errors.fileno(),
