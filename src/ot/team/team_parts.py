@@ -19,12 +19,13 @@ from ot.state.open_state import open_keys, open_state
 from ot.state.shared_state import SharedState
 from ot.state.state_keys import StateKeys
 from ot.team.auth.authenticators import open_authenticator
-from ot.team.auth.resource_metadata import challenge_parameters, metadata_answers
+from ot.team.auth.resource_metadata import challenge, metadata_answers
+from ot.team.auth.token_redaction import without_tokens
 from ot.team.http.asgi import AsgiApp
 from ot.team.http.listen_address import ListenAddress
 from ot.team.http.loopback_token import LoopbackToken
 from ot.team.http.routes import Route
-from ot.team.identity import Authenticator
+from ot.team.identity import Authenticator, TokenRefused
 from ot.team.one_workspace import OneWorkspace
 from ot.team.people import TeamFront
 from ot.workspace import Workspace
@@ -46,10 +47,9 @@ class TeamParts:
     url: str = ""
     """What the server is called where ``http.public_url`` does not say it."""
 
-    @property
-    def challenge(self) -> str:
-        """What tells a client how to get a token."""
-        return challenge_parameters(self.settings, self.url)
+    def challenge(self, refusal: TokenRefused | None) -> str:
+        """Return what tells a client how to get a token."""
+        return challenge(self.settings, self.url, refusal)
 
     @property
     def routes(self) -> dict[str, Route]:
@@ -100,7 +100,7 @@ def _of_one_user(paths: Paths, address: ListenAddress, *, trust_project: bool) -
         return workspace.picture.loaded.secrets.redact(text)  # asked anew: a reload may bring new secrets
 
     settings = workspace.picture.loaded.config.http
-    return TeamParts(OneWorkspace(workspace), token, settings, redact, workspace.aclose)
+    return TeamParts(OneWorkspace(workspace), token, settings, without_tokens(redact), workspace.aclose)
 
 
 def _of_a_team(paths: Paths, authenticator: Authenticator, state: SharedState, keys: StateKeys, url: str) -> TeamParts:
@@ -114,4 +114,4 @@ def _of_a_team(paths: Paths, authenticator: Authenticator, state: SharedState, k
         await host.aclose()
         await state.aclose()
 
-    return TeamParts(front, authenticator, front.settings, front.redact, close, url)
+    return TeamParts(front, authenticator, front.settings, without_tokens(front.redact), close, url)

@@ -6,9 +6,7 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.responses import JSONResponse
 
 from ot.config.team_settings import Http
 from ot.team.auth.granted_scopes import ADMIN, RUN
@@ -35,19 +33,6 @@ def metadata_answers(http: Http, address: str = "") -> dict[str, JSONResponse]:
     return dict.fromkeys((own, WELL_KNOWN + MCP_PATH, WELL_KNOWN), answer)
 
 
-def metadata_routes(http: Http, address: str = "") -> list[Route]:
-    """Return the same as routes."""
-
-    def answering(answer: JSONResponse) -> Any:
-        async def endpoint(request: Request) -> Response:
-            return answer
-
-        return endpoint
-
-    answers = metadata_answers(http, address)
-    return [Route(path, answering(answer), methods=["GET"]) for path, answer in answers.items()]
-
-
 def resource_document(http: Http, address: str = "") -> dict[str, Any]:
     """Return the document of RFC 9728."""
     return {
@@ -66,13 +51,10 @@ def challenge(http: Http, address: str = "", refusal: TokenRefused | None = None
         why = UNQUOTABLE.sub("'", str(refusal))[:200]
         parts += [f'error="{refusal.error}"', f'error_description="{why}"']
     if http.oauth:
-        parts += [f'scope="{RUN}"', challenge_parameters(http, address)]
+        parts += [f'scope="{RUN}"', f'resource_metadata="{_metadata_url(http, address)}"']
     return f"Bearer {', '.join(parts)}"
 
 
-def challenge_parameters(http: Http, address: str = "") -> str:
-    """Return what a challenge says of where tokens are had; nothing where there is no authorization server."""
-    if http.oauth is None:
-        return ""
+def _metadata_url(http: Http, address: str) -> str:
     resource = urlsplit(resource_url(http, address))
-    return f'resource_metadata="{resource.scheme}://{resource.netloc}{WELL_KNOWN}{resource.path}"'
+    return f"{resource.scheme}://{resource.netloc}{WELL_KNOWN}{resource.path}"

@@ -14,7 +14,7 @@ from ot.team.http.host_origin import HostOrigin
 from ot.team.http.request_ids import RequestIds
 from ot.team.http.request_limits import RequestLimits
 from ot.team.http.routes import Route, Routes
-from ot.team.identity import Authenticator
+from ot.team.identity import Authenticator, TokenRefused
 
 MCP_PATH = "/mcp"
 
@@ -32,8 +32,8 @@ class Edge:
     readiness: Readiness
     connections: Callable[[], int]
     """How many are open."""
-    challenge: str = ""
-    """What a refusal for want of a good token adds to WWW-Authenticate, such as ``resource_metadata="…"``."""
+    challenge: Callable[[TokenRefused | None], str] = lambda refused: "Bearer"
+    """Returns what a refusal for want of a good token says in WWW-Authenticate."""
     admission: Callable[[AsgiApp], AsgiApp] = _as_it_is
     """Wraps what answers /mcp, once it is known who asks: quotas and queues."""
     routes: Mapping[str, Route] = field(default_factory=dict[str, Route])
