@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
@@ -28,6 +29,9 @@ from ot.stats.recorder import Recorder, StatsPlace
 from ot.workers.pack_environment import PackEnvironments
 from ot.workers.pool import WorkerPool
 
+if TYPE_CHECKING:
+    from ot.state.shared_state import SharedState
+
 MODEL_QUESTIONS = 4
 """How many questions of tools a model is asked at the same time: a local one answers few at once."""
 
@@ -48,6 +52,8 @@ class Host:
         self.learners: dict[object, Callable[[ServerSpec, ServerDefinitions], None]] = {}
         """Who is told, whenever a server has listed what it offers."""
         self.servers = ServerPool(self._learned, roots=self.roots)
+        self.state: SharedState | None = None
+        """What the replicas of a server share; None: this process is alone."""
         self.shared_logins: OpenTokenStore[ServerAccount] | None = None
         """Where replicas of a server keep logins; None: on this machine."""
         self.catalogue_files = CatalogueFiles(directory)

@@ -177,9 +177,9 @@ async def test_replicas_find_each_other_again_when_redis_was_restarted_empty(
         async with post(redis, prefix) as one, post(redis, prefix) as other:
             mine = SessionOwners(one.state, KEYS, one.presence)
             theirs = SessionOwners(other.state, KEYS, other.presence)
-            assert await mine.owner("ann", "notes") == one.me
+            assert await mine.owner("ann", "notes", 60) == one.me
             redis.kill()
             redis.start()
             await found_again(other, one)
-            assert await theirs.owner("ann", "notes") == one.me
+            assert await theirs.owner("ann", "notes", 60) == one.me
             assert await other.mail.ask(one.me, "echo", {}) == {"what": "echo"}

@@ -18,6 +18,7 @@ from ot.errors import SessionLost
 from ot.execution.caller import Answer, AskUser, Caller
 from ot.runtime.reply import Reply
 from ot.runtime.run_events import Progress, RunEvent, TellEvent
+from ot.runtime.sessions import NAME as SESSION_NAME
 from ot.server.elicitation import QuestionModes, answer_of, answering, can_ask, is_modern, modes_of
 from ot.server.parked_runs import NotParked, ParkedRun, ParkedRuns
 from ot.server.serve import Drain
@@ -90,10 +91,11 @@ class ReplicaRuns:
         token = ctx.request_state
         if token is not None:
             return self._answered_by(token, caller, answer_of(ctx))
-        if not session:
-            return None
+        if not SESSION_NAME.match(session):
+            return None  # it is none, or refused here
         try:
-            owner = await self._sessions.owner(caller.seat, session)
+            idle = workspace.picture.loaded.config.sessions.idle_seconds
+            owner = await self._sessions.owner(caller.seat, session, idle)
         except StateUnavailable as error:
             if workspace.sessions.holds(caller.seat, session):
                 return None

@@ -9,8 +9,8 @@ from ot.state.presence import Presence
 from ot.state.shared_state import SharedState
 from ot.state.state_keys import NotSealed, StateKeys
 
-KEPT_SECONDS = 24 * 3600.0
-"""Beyond the last run: whoever names a session that has ended meanwhile is told so by the replica that held it."""
+LONGER_SECONDS = 2 * 3600.0
+"""Beyond the time that a session may be idle: a run may take long, and one that ended is told of by its replica."""
 
 MOST_REMEMBERED = 10_000
 """Sessions that are claimed again when the shared state has forgotten everything."""
@@ -24,24 +24,24 @@ class SessionOwners:
         self._state = state
         self._keys = keys
         self._me = presence.me
-        self._mine: dict[str, None] = {}
+        self._mine: dict[str, float] = {}
         presence.on_forgotten(self._claim_again)
 
-    async def owner(self, seat: str, name: str) -> str:
-        """Return the replica that holds session *name* of *seat*: this one, if none does.
+    async def owner(self, seat: str, name: str, idle_seconds: float) -> str:
+        """Return the replica that holds session *name* of *seat*, which may be idle so long: this one, if none does.
 
         Raises:
             StateUnavailable: Nobody knows.
         """
-        key = _key(seat, name)
+        key, seconds = _key(seat, name), idle_seconds + LONGER_SECONDS
         owner = await self._read(key)
         if not owner:
             # Another may have been quicker.
-            owner = self._me if await self._claim(key) else await self._read(key) or self._me
+            owner = self._me if await self._claim(key, seconds) else await self._read(key) or self._me
         elif owner == self._me:
-            await self._state.set(key, self._keys.seal(key, self._me.encode()), KEPT_SECONDS)
+            await self._state.set(key, self._keys.seal(key, self._me.encode()), seconds)
         if owner == self._me:
-            self._remember(key)
+            self._remember(key, seconds)
         return owner
 
     async def forget(self, seat: str, name: str) -> None:
@@ -54,8 +54,8 @@ class SessionOwners:
         self._mine.pop(key, None)
         await self._state.delete(key)
 
-    def _remember(self, key: str) -> None:
-        self._mine[key] = None
+    def _remember(self, key: str, seconds: float) -> None:
+        self._mine[key] = seconds
         if len(self._mine) > MOST_REMEMBERED:
             del self._mine[next(iter(self._mine))]
 
@@ -67,12 +67,12 @@ class SessionOwners:
             await self._state.delete(key)
             return ""
 
-    async def _claim(self, key: str) -> bool:
-        return await self._state.add(key, self._keys.seal(key, self._me.encode()), KEPT_SECONDS)
+    async def _claim(self, key: str, seconds: float) -> bool:
+        return await self._state.add(key, self._keys.seal(key, self._me.encode()), seconds)
 
     async def _claim_again(self) -> None:
-        for key in list(self._mine):
-            await self._claim(key)
+        for key, seconds in list(self._mine.items()):
+            await self._claim(key, seconds)
 
 
 def _key(seat: str, name: str) -> str:
