@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
+import subprocess
+import sys
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -58,10 +60,13 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def traced(
-    directory: Path, settings: Mapping[str, Any], config: Mapping[str, Any] | None = None, **environ: str
+    directory: Path,
+    settings: Mapping[str, Any],
+    config: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> AsyncGenerator[tuple[Workspace, TeamTelemetry]]:
     """Yield a workspace whose runs are traced, and what traces them."""
-    telemetry = open_telemetry(Config.model_validate({"telemetry": settings}), Secrets(), environ)
+    telemetry = open_telemetry(Config.model_validate({"telemetry": settings}), Secrets(), environ or {})
     try:
         async with running_app(directory, {"web": PACK}, config, engine=PortableEngine()) as app:
             app.watch(telemetry.watchers)
@@ -128,9 +133,8 @@ def attempt(call):
 [web.search(query="{CANARY}"), attempt(lambda: web.fail(query="{CANARY}")),
  attempt(lambda: other.refuse(word="{CANARY}")), attempt(lambda: web.{CANARY}()), attempt(lambda: {CANARY}.x())]
 """
-    config = {"servers": {"other": {"url": ""}}, "policy": {"allow": ["other.*"]}}
     async with http_server(other) as (url, _):
-        config["servers"]["other"]["url"] = url
+        config = {"servers": {"other": {"url": url}}, "policy": {"allow": ["other.*"]}}
         async with traced(tmp_path, {"traces": collector.url}, config) as (app, _):
             async with Client(build_server(OneUser(app), "1")) as client:
                 reply = await client.call_tool("run", {"command": command}, raise_on_error=False)
@@ -199,7 +203,7 @@ async def test_the_usual_variables_say_where_spans_go_and_whether(
     variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_SERVICE_NAME": "our-tools"}
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    async with traced(tmp_path, {}, **variables) as (app, _):
+    async with traced(tmp_path, {}, environ=variables) as (app, _):
         await app.run("1")
         spans = await collector.names_came("run program")
         assert spans["run program"].resource["service.name"] == "our-tools"
@@ -285,3 +289,10 @@ def test_spans_of_others_are_cleaned_of_users_and_addresses() -> None:
     assert (len(found.name), dict(found.attributes or {})) == (200, {"mcp.method.name": "m" * 200})
     assert found.status.description is None
     assert found.status.status_code is StatusCode.ERROR
+
+
+def test_one_user_imports_none_of_it() -> None:
+    code = "import sys, ot.workspace, ot.server.mcp_server; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    costly = ("ot.team", "opentelemetry.sdk", "opentelemetry.exporter", "prometheus_client")
+    assert not [name for name in loaded if name.startswith(costly)]
