@@ -62,7 +62,7 @@ class Host:
         self._paths = paths
         self._engine = engine
         self.renderer = SnippetRenderer()
-        self.issued = IssuedSecrets()
+        self._issued: dict[str, IssuedSecrets] = {}
         self.workers = WorkerPool(paths.global_dir, paths.environ)
         self.model_places = asyncio.Semaphore(MODEL_QUESTIONS)
         self.roots = ClientRoots()
@@ -91,6 +91,10 @@ class Host:
 
         alone = id(holder) if settings.use == "trusted" else 0
         return self._engines.hold(holder, (settings, sessions, alone), make)
+
+    def issued_to(self, principal: str) -> IssuedSecrets:
+        """Return the tokens that were issued to *principal*: to redact them for others would let these guess them."""
+        return self._issued.setdefault(principal, IssuedSecrets())
 
     def engines(self) -> Collection[Engine]:
         """Return the engines that somebody holds."""

@@ -74,8 +74,12 @@ class AccessTokens(Settings):
 class People(Settings):
     """Where everyone works."""
 
-    each: str = Field(default="", description="A directory; everyone has one of their own below it")
+    each: str = Field(
+        default="", description="A directory; everyone has one of their own below it. Empty: one that does not last"
+    )
     shared: Texts = Field(default=(), description="Directories that everyone may read and nobody may write")
+    idle_seconds: Seconds = Field(default=1800.0, description="How long an unused workspace stays open")
+    most: int = Field(default=200, ge=1, le=10_000, description="Workspaces that are open at a time")
 
 
 class Quotas(Settings):

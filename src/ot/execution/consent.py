@@ -32,7 +32,10 @@ MAX_QUESTIONS = 20
 MAX_QUESTION_BYTES = 64 << 10
 
 AllowAlways = Callable[[str], Awaitable[None]]
-"""Writes a pattern into ``policy.allow`` of the user's own configuration; raises ConfigError."""
+"""Writes a pattern into ``policy.allow`` of the user's own configuration, or keeps it elsewhere; raises ConfigError."""
+
+AlwaysAllowed = Callable[[str], Awaitable[bool]]
+"""Returns whether whoever asks has allowed a tool for good, where that is not kept in the policy itself."""
 
 
 @dataclass
@@ -65,12 +68,19 @@ class RunConsent:
         calls: int = 10,
         redact: Callable[[str], str] = str,
         always: AllowAlways | None = None,
+        allowed: AlwaysAllowed | None = None,
+        advise: Callable[[str], str] | None = None,
     ) -> None:
-        """Put questions to *ask*; a yes is good for *calls* calls unless the user says another number."""
+        """Put questions to *ask*; a yes is good for *calls* calls unless the user says another number.
+
+        What is *allowed* already is not asked for; *advise* says how a tool can be allowed where nobody can be asked.
+        """
         self.ask: AskUser = OneQuestion(ask, deadline)
         self._calls = calls
         self._redact = redact
         self._always = always
+        self._allowed = allowed
+        self._advise = advise or how_to_allow
         self._said: dict[str, _Said] = {}
         self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -91,13 +101,15 @@ class RunConsent:
         return "always" if said.always else "consent"
 
     async def _answered(self, tool: Tool, arguments: Mapping[str, Any], foreseen: CallForecast) -> _Said:
+        if self._allowed and await self._allowed(tool.full_name):
+            return _Said(most=MAX_CALLS)
         question = consent_question(
             tool, arguments, foreseen, calls=self._calls, always=self._always is not None, redact=self._redact
         )
         try:
             answer = await self.ask(question)
         except CannotAsk as error:
-            return _Said(no=f"it asks first, and {error}. {how_to_allow(tool.full_name)}")
+            return _Said(no=f"it asks first, and {error}. {self._advise(tool.full_name)}")
         return await self._understood(tool, answer, 1 if foreseen.alone else MAX_CALLS)
 
     async def _understood(self, tool: Tool, answer: Answer, most: int) -> _Said:
@@ -134,6 +146,11 @@ def how_to_allow(tool: str) -> str:
     """Return the words that tell how the user can allow *tool* beforehand."""
     line = f'policy: {{allow: ["{tool}"]}}'
     return f"To allow it, the user runs 'onetool allow {tool}', or writes {line} into ~/.onetool/onetool.yaml"
+
+
+def how_operators_allow(tool: str) -> str:
+    """Return the words that tell how *tool* can be allowed on a server that others operate."""
+    return f'To allow it, ask who operates this server for policy: {{allow: ["{tool}"]}}'
 
 
 def consent_question(

@@ -34,7 +34,7 @@ from ot.runtime.out_of_reach import out_of_reach
 from ot.runtime.pack_proxy import PackProxy
 from ot.runtime.program import Program, Reading, parse_program
 from ot.runtime.project_proxy import ProjectProxy
-from ot.runtime.reply import Reply
+from ot.runtime.reply import BareReply, Reply
 from ot.runtime.reply_blocks import ReplyBlocks, redacted
 from ot.runtime.run_budget import MAX_DEPTH, RunBudget, current_budget
 from ot.runtime.run_events import TellEvent, telling
@@ -71,6 +71,8 @@ class _Trail:
     packs: PackProxy | None = None
     called: tuple[str, str] | None = None
     """The tool that is called without a program."""
+    bare: bool = False
+    """Whether nothing is to be written out: another program wants the value."""
     outcome: Outcome | None = None
 
     @property
@@ -190,9 +192,13 @@ class Runner:
         caller: Caller,
         *,
         tell: TellEvent | None = None,
+        bare: bool = False,
     ) -> Reply:
-        """Return the reply to one call of a tool, as to a program that is nothing but this call."""
-        trail = _Trail(caller, tell=tell, called=(pack, name))
+        """Return the reply to one call of a tool, as to a program that is nothing but this call.
+
+        A *bare* one is a BareReply.
+        """
+        trail = _Trail(caller, tell=tell, called=(pack, name), bare=bare)
 
         async def outcome(budget: RunBudget) -> Outcome:
             trail.packs = self._reach(trail, budget)
@@ -222,9 +228,24 @@ class Runner:
     async def _answer(self, work: Callable[[RunBudget], Awaitable[Outcome]], trail: _Trail, budget: RunBudget) -> Reply:
         try:
             outcome = trail.outcome = await work(budget)
-            return await self._in_time(self._success(outcome, trail), outcome, budget)
+            writing = self._bare(outcome, trail) if trail.bare else self._success(outcome, trail)
+            return await self._in_time(writing, outcome, budget)
         except OneToolError as error:
-            return await self._failure(error, trail)
+            return await (self._bare(error, trail) if trail.bare else self._failure(error, trail))
+
+    async def _bare(self, found: Outcome | OneToolError, trail: _Trail) -> Reply:
+        failure = found if isinstance(found, OneToolError) else None
+        value = found.value if isinstance(found, Outcome) else None
+        if trail.packs and failure is None:
+            trail.packs.blocks.show(value)
+        # Whoever asked sanitises what it shows, by its own settings.
+        asked = Asked(tools=tuple(trail.tools), owner=trail.caller.principal)
+        reply = await self._reply([], trail, asked, type(failure).__name__ if failure else "")
+        printed = self._redact(trail.packs.printed.text()) if trail.packs else ""
+        return BareReply(
+            reply.texts, reply.is_error, reply.meta, reply.blocks, value, calls=reply.calls, printed=printed,
+            failure=failure,
+        )  # fmt: skip
 
     def _begun(self, trail: _Trail) -> RunBegun:
         return RunBegun(trail.caller, trail.run_id, self.engine.name, bool(trail.session))

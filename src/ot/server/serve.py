@@ -134,7 +134,7 @@ class Drain:
         task = asyncio.current_task()
         assert task is not None
         if self._begun:
-            return _ending(ENDING)
+            return _ending(ENDING, begun=False)
         self._open.add(task)
         try:
             return await run()
@@ -142,14 +142,14 @@ class Drain:
             if not self._over:
                 raise
             task.uncancel()
-            return _ending(CUT_OFF.format(seconds=self._seconds()))
+            return _ending(CUT_OFF.format(seconds=self._seconds()), begun=True)
         finally:
             self._open.discard(task)
             self._ended.set()
 
 
-def _ending(text: str) -> ToolResult:
-    return ToolResult(content=text, meta={"onetool": {"error": "ServerEnding"}}, is_error=True)
+def _ending(text: str, *, begun: bool) -> ToolResult:
+    return ToolResult(content=text, meta={"onetool": {"error": "ServerEnding", "begun": begun}}, is_error=True)
 
 
 class Watchdog:

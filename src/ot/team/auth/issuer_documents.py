@@ -46,7 +46,7 @@ async def fetch_json(client: httpx2.AsyncClient, url: str, **request: Any) -> Ma
                 raise TokensUncheckable(f"{url} answered HTTP {response.status_code}")
             return _object(await _body(response, url), url)
     except (httpx2.HTTPError, httpx2.StreamError, Refused, TimeoutError, OSError) as error:
-        raise TokensUncheckable(f"{url} is unavailable: {error or type(error).__name__}") from None
+        raise TokensUncheckable(f"{url} is unavailable: {str(error) or type(error).__name__}") from None
 
 
 async def _body(response: httpx2.Response, url: str) -> bytes:

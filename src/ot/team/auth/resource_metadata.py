@@ -32,7 +32,7 @@ def metadata_routes(http: Http, address: str = "") -> list[Route]:
     document = resource_document(http, address)
 
     async def answer(request: Request) -> Response:
-        return JSONResponse(document, headers={"cache-control": "max-age=3600", "access-control-allow-origin": "*"})
+        return JSONResponse(document, headers={"cache-control": "max-age=3600"})
 
     own = WELL_KNOWN + urlsplit(resource_url(http, address)).path
     return [Route(path, answer, methods=["GET"]) for path in dict.fromkeys((own, WELL_KNOWN + MCP_PATH, WELL_KNOWN))]

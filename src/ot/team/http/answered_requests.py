@@ -37,9 +37,11 @@ class AnsweredRequests:
             if started:
                 raise
             # The server is ending and cuts off what is left: it waits for this answer, so the cancellation may end.
-            await send_failure(scope, send, HTTPStatus.SERVICE_UNAVAILABLE, STOPPED, [(b"retry-after", b"1")])
+            await send_failure(
+                scope, send, HTTPStatus.SERVICE_UNAVAILABLE, STOPPED, [(b"retry-after", b"1")], begun=True
+            )
         except Exception:
             logger.exception("request %s failed", scope[REQUEST_ID])
             if started:
                 raise
-            await send_failure(scope, send, HTTPStatus.INTERNAL_SERVER_ERROR, BROKEN)
+            await send_failure(scope, send, HTTPStatus.INTERNAL_SERVER_ERROR, BROKEN, begun=True)
