@@ -371,7 +371,7 @@ class Server(Settings):
             return cast("Any", given)
         if "url" in found:
             raise ValueError("either url or urls, not both")
-        return {**found, "url": urls[0]}
+        return {**found, "url": cast("Any", urls)[0]}
 
     @model_validator(mode="after")
     def _several_hosts(self) -> Self:
