@@ -30,7 +30,7 @@ from ot.config.setting_types import (
     ToolPatterns,
     WebAddress,
 )
-from ot.config.team_settings import Http, SharedStore, Telemetry
+from ot.config.team_settings import Http, ObjectStorage, SharedStore, Telemetry
 
 VERSION = 1
 """The newest ``version:`` of a configuration file that this release reads."""
@@ -93,6 +93,9 @@ class Output(Settings):
     max_total_bytes: int = Field(
         default=2_000_000_000, ge=1, description="Total bytes of stored results; above it the oldest are removed"
     )
+    store: ObjectStorage = Field(
+        default_factory=ObjectStorage, description="An object store for results, in place of result_store_dir"
+    )
 
 
 class Limits(Settings):
@@ -149,6 +152,14 @@ class Security(Settings):
     )
 
 
+class GroupPolicy(Settings):
+    """Further patterns for the members of one group."""
+
+    allow: ToolPatterns = Field(default=(), description="Patterns of tools that run for them without asking")
+    ask: ToolPatterns = Field(default=(), description="Patterns of tools that ask them first")
+    deny: ToolPatterns = Field(default=(), description="Patterns of tools that no program of theirs may call")
+
+
 class Policy(Settings):
     """Which tools may be called, as ``pack.tool`` patterns: the narrower pattern wins, then deny, ask, allow.
 
@@ -172,6 +183,16 @@ class Policy(Settings):
     exact_names: bool = Field(
         default=False, description="Whether tools marked as destructive accept only full parameter names"
     )
+    groups: Mapping[str, GroupPolicy] = Field(
+        default_factory=dict,
+        description="By group, further patterns that count for its members: those whose token names the group",
+        examples=[{"interns": {"deny": ["*.delete_*"]}}],
+    )
+
+
+def pattern_lists(policy: Policy | GroupPolicy) -> dict[PolicyRule, tuple[str, ...]]:
+    """Return the lists of *policy*, by name."""
+    return {"allow": policy.allow, "ask": policy.ask, "deny": policy.deny}
 
 
 class PortableEngineSettings(Settings):

@@ -17,14 +17,16 @@ BLOCK = "block"
 class ServerIdentity:
     """A server's name and the hash of what was written of it, whatever directory its client works in.
 
-    A project's server has that project as its ``owner``. ``former`` is the hash under which older versions kept what
-    they knew of the server, one for each directory.
+    A project's server has that project as its ``owner``, and that of another principal than the user of this process
+    has the principal. ``former`` is the hash under which older versions kept what they knew of the server, one for each
+    directory; ``common`` the user's own, where what is known of that one holds for this one too.
     """
 
     server: str
     written: str
     owner: str = field(default="", compare=False)
     former: str = field(default="", compare=False)
+    common: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from ot.execution.deadline import Deadline
 from ot.execution.language_model import OpenModel, no_model
 from ot.execution.tool_executor import ToolExecutor
 from ot.log_span import log_span
-from ot.logs import current_run
+from ot.logs import current_request, current_run
 from ot.output.finish import Asked, Finish
 from ot.output.result_pages import is_page
 from ot.registry.tool import Tool
@@ -41,7 +41,7 @@ from ot.runtime.run_events import TellEvent, telling
 from ot.runtime.sessions import Sessions
 from ot.runtime.snippets import Snippets
 from ot.runtime.tolerances import program_in, tolerate, unwrapped
-from ot.stats.rows import RunObserver, RunRow
+from ot.stats.rows import OpenRunSpan, RunBegun, RunObserver, RunRow
 from ot.values.parts import NotSerializable, Unread
 
 logger = logging.getLogger(__name__)
@@ -113,6 +113,7 @@ class Runner:
         redact: Callable[[str], str] = lambda text: text,
         consent: Callable[[Caller, Deadline], RunConsent] = lambda caller, deadline: RunConsent(caller.ask, deadline),
         observers: Sequence[RunObserver] = (),
+        open_span: OpenRunSpan | None = None,
         sessions: Sessions | None = None,
         find_tools: Callable[[str], Sequence[Tool]] = lambda query: (),
         models: Callable[[], OpenModel] = lambda: no_model,
@@ -133,6 +134,7 @@ class Runner:
         self._redact = redact
         self._consent = consent
         self._observers = tuple(observers)
+        self._open_span = open_span
         self._sessions = sessions
         self._find_tools = find_tools
         self.models = models
@@ -211,13 +213,17 @@ class Runner:
         budget.consent = budget.consent or self._consent(trail.asking, budget.deadline)
         budget.open_llm = budget.open_llm or self.models()
         token, logged = current_budget.set(budget), current_run.set(trail.run_id)
+        begun = RunBegun(trail.caller, trail.run_id, self.engine.name, bool(trail.session))
+        end_span = self._open_span(begun) if self._open_span else None
         reply: Reply | None = None
         try:
             reply = await self._answer(work, trail, budget)
             return reply
         finally:
             current_budget.reset(token)
-            self._report(trail, chars_in, reply)
+            row = self._report(trail, chars_in, reply)
+            if end_span:
+                end_span(row)
             current_run.reset(logged)
 
     async def _answer(self, work: Callable[[RunBudget], Awaitable[Outcome]], trail: _Trail, budget: RunBudget) -> Reply:
@@ -242,8 +248,8 @@ class Runner:
             failure=failure,
         )  # fmt: skip
 
-    def _report(self, trail: _Trail, chars_in: int, reply: Reply | None) -> None:
-        """Tell observers and the log of a run that has ended; one without a reply was cancelled."""
+    def _report(self, trail: _Trail, chars_in: int, reply: Reply | None) -> RunRow:
+        """Tell observers and the log of a run that has ended, and return what; one without a reply was cancelled."""
         seconds, packs = time.monotonic() - trail.started, trail.packs
         if self._sessions and trail.program and not trail.session:
             self._sessions.earlier.note(trail.caller.seat, trail.program)
@@ -261,6 +267,7 @@ class Runner:
         log_span(logger, logging.INFO, "runner.execute", seconds, error, fields=fields, failed=logging.INFO)
         for observer in self._observers:
             observer.run_finished(row)
+        return row
 
     async def _outcome(self, reading: Reading, trail: _Trail, budget: RunBudget) -> Outcome:
         if budget.depth > MAX_DEPTH:
@@ -403,5 +410,7 @@ class Runner:
 
     def _meta(self, trail: _Trail, error: str = "") -> dict[str, Any]:
         meta: dict[str, Any] = {"engine": self.engine.name, "run": trail.run_id}
+        if request := current_request.get():
+            meta["request"] = request
         meta["ms"] = round((time.monotonic() - trail.started) * 1000, 1)
         return meta | ({"error": error} if error else {}) | ({"tolerated": rows} if (rows := trail.tolerated) else {})

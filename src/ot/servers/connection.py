@@ -50,6 +50,7 @@ class ServerConnection(Leased):
     ) -> None:
         """Connect nothing yet; *changed* gets what the server offers whenever it was listed."""
         super().__init__(spec.key, spec.idle_seconds, spec.concurrency, spec.concurrency + MAX_WAITING)
+        self.held_as = spec.held_as or spec.key
         self.spec = spec
         self.state: State = "idle"
         self.why = ""
