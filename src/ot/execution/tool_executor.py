@@ -20,13 +20,8 @@ from ot.execution.caller import Caller
 from ot.execution.consent import how_to_allow
 from ot.execution.deadline import Deadline
 from ot.execution.eager_task import eager_task
-<<<<<<< HEAD
 from ot.execution.ledger import Effect, EffectWatcher, Ledger, NoLedger
-from ot.execution.policy import PolicyVerdict, ToolPolicy, why
-=======
-from ot.execution.ledger import Effect, Ledger
 from ot.execution.policy import NOBODYS, PolicyVerdict, ToolPolicy, why
->>>>>>> who
 from ot.execution.schema_check import SchemaCheck
 from ot.log_span import cut_arguments, cut_result, log_span
 from ot.registry.tool import Tool
@@ -209,17 +204,10 @@ class ToolExecutor:
 
     async def _noted(self, tool: Tool, arguments: dict[str, Any], context: CallContext, agreed: str) -> Any:
         """Return the tool's value, with the call written down before it is sent, and how it ended."""
-<<<<<<< HEAD
         held, allowed = tool, agreed
         if self._audit:
             held = self._as_approved(tool)
-            allowed = agreed or why(self.verdict(tool), held)
-=======
-        if self._ledger is None:
-            return await self._carry_out(tool, arguments, context)
-        held = self._as_approved(tool)
-        allowed = agreed or why(self.verdict(tool, context.caller.groups), held)
->>>>>>> who
+            allowed = agreed or why(self.verdict(tool, context.caller.groups), held)
         effect = Effect(context.caller, context.run_id, context.call_id, context.line, held, arguments, allowed)
         how: Literal["done", "failed", "unknown"] = "unknown"
         if self._audit:
