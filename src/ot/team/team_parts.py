@@ -19,7 +19,8 @@ from ot.state.open_state import open_keys, open_state
 from ot.state.shared_state import SharedState
 from ot.state.state_keys import StateKeys
 from ot.team.auth.authenticators import open_authenticator
-from ot.team.auth.resource_metadata import challenge, metadata_routes
+from ot.team.auth.resource_metadata import challenge, metadata_answers
+from ot.team.auth.token_redaction import without_tokens
 from ot.team.http.asgi import AsgiApp
 from ot.team.http.listen_address import ListenAddress
 from ot.team.http.loopback_token import LoopbackToken
@@ -53,8 +54,8 @@ class TeamParts:
     @property
     def routes(self) -> dict[str, Route]:
         """The paths that are answered without a token."""
-        found = metadata_routes(self.settings, self.url)
-        return {route.path: Route(cast("AsgiApp", route.app), ("GET",)) for route in found}
+        found = metadata_answers(self.settings, self.url)
+        return {path: Route(cast("AsgiApp", answer), ("GET",)) for path, answer in found.items()}
 
     @property
     def token(self) -> LoopbackToken | None:
@@ -99,7 +100,7 @@ def _of_one_user(paths: Paths, address: ListenAddress, *, trust_project: bool) -
         return workspace.picture.loaded.secrets.redact(text)  # asked anew: a reload may bring new secrets
 
     settings = workspace.picture.loaded.config.http
-    return TeamParts(OneWorkspace(workspace), token, settings, redact, workspace.aclose)
+    return TeamParts(OneWorkspace(workspace), token, settings, without_tokens(redact), workspace.aclose)
 
 
 def _of_a_team(paths: Paths, authenticator: Authenticator, state: SharedState, keys: StateKeys, url: str) -> TeamParts:
@@ -113,4 +114,4 @@ def _of_a_team(paths: Paths, authenticator: Authenticator, state: SharedState, k
         await host.aclose()
         await state.aclose()
 
-    return TeamParts(front, authenticator, front.settings, front.redact, close, url)
+    return TeamParts(front, authenticator, front.settings, without_tokens(front.redact), close, url)
