@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,10 +14,14 @@ from ot.config.models import Output
 from ot.config.paths import Paths
 from ot.config.secrets import IssuedSecrets
 from ot.errors import ConfigError
+from ot.execution.ledger import EffectWatcher
+from ot.execution.tool_executor import CallObserver, OpenCallSpan
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
 from ot.runtime.engines.forked.analysis_packages import AnalysisPackages
 from ot.runtime.snippet_renderer import SnippetRenderer
+from ot.servers.auth.account import ServerAccount
+from ot.servers.auth.record import OpenTokenStore
 from ot.servers.catalogue_files import FOLDER as SERVERS
 from ot.servers.catalogue_files import CatalogueFiles
 from ot.servers.definitions import ServerDefinitions
@@ -26,6 +30,7 @@ from ot.servers.place import ClientRoots
 from ot.servers.pool import ServerPool
 from ot.servers.spec import ServerSpec
 from ot.stats.recorder import Recorder, StatsPlace
+from ot.stats.rows import OpenRunSpan, RunObserver
 from ot.workers.pack_environment import PackEnvironments
 from ot.workers.pool import WorkerPool
 
@@ -36,22 +41,36 @@ MODEL_QUESTIONS = 4
 """How many questions of tools a model is asked at the same time: a local one answers few at once."""
 
 
+@dataclass(frozen=True, slots=True)
+class Watchers:
+    """Who is told of the runs and calls of all workspaces, beside the statistics of each."""
+
+    calls: Sequence[CallObserver] = ()
+    runs: Sequence[RunObserver] = ()
+    effects: EffectWatcher | None = None
+    open_call_span: OpenCallSpan | None = None
+    open_run_span: OpenRunSpan | None = None
+
+
 class Host:
     """The engines, pools and stores of one user; a workspace holds what it needs of them, by key."""
 
-    def __init__(self, paths: Paths, *, engine: Engine | None = None) -> None:
+    def __init__(self, paths: Paths, *, engine: Engine | None = None, watchers: Watchers | None = None) -> None:
         """Keep state in the user's directory of *paths*; *engine* stands in for those that settings ask for."""
+        self.watchers = watchers or Watchers()
         directory = paths.global_dir / SERVERS
         self._paths = paths
         self._engine = engine
         self.renderer = SnippetRenderer()
-        self.issued = IssuedSecrets()
+        self._issued: dict[str, IssuedSecrets] = {}
         self.workers = WorkerPool(paths.global_dir, paths.environ)
         self.model_places = asyncio.Semaphore(MODEL_QUESTIONS)
         self.roots = ClientRoots()
         self.learners: dict[object, Callable[[ServerSpec, ServerDefinitions], None]] = {}
         """Who is told, whenever a server has listed what it offers."""
         self.servers = ServerPool(self._learned, roots=self.roots)
+        self.shared_logins: OpenTokenStore[ServerAccount] | None = None
+        """Where replicas of a server keep logins; None: on this machine."""
         self.catalogue_files = CatalogueFiles(directory)
         self.shapes = LearnedShapes(directory)
         self._engines = _Held[Engine]()
@@ -72,6 +91,14 @@ class Host:
 
         alone = id(holder) if settings.use == "trusted" else 0
         return self._engines.hold(holder, (settings, sessions, alone), make)
+
+    def issued_to(self, principal: str) -> IssuedSecrets:
+        """Return the tokens that were issued to *principal*: to redact them for others would let these guess them."""
+        return self._issued.setdefault(principal, IssuedSecrets())
+
+    def engines(self) -> Collection[Engine]:
+        """Return the engines that somebody holds."""
+        return self._engines.things()
 
     def recorder(self, holder: object, place: StatsPlace) -> Recorder:
         """Return what records into the file of *place*: there is one for each file."""
@@ -137,6 +164,9 @@ class _Held[T]:
             self._things[key] = make()
         self._keys[holder] = key
         return self._things[key]
+
+    def things(self) -> Collection[T]:
+        return self._things.values()
 
     def drop(self, holder: object) -> list[T]:
         """Return what nobody holds any more once *holder* does not."""

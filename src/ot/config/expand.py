@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ot.config.document import Node
 from ot.config.problems import Problem, refuse
+from ot.errors import ConfigError
 
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*+)(?::-((?:[^}$]|\$(?!\{))*+))?+\}")
 """Possessive, and no default holds another reference: a text of half a million beginnings is read once."""
@@ -32,6 +33,23 @@ def references(node: Node) -> frozenset[str]:
 def names_in(text: str) -> frozenset[str]:
     """Return every name that *text* refers to."""
     return frozenset(found.group(1) for found in REFERENCE.finditer(text))
+
+
+def filled_in(text: str, key: str, lookup: Lookup) -> str:
+    """Return *text*, the setting *key*, with its references replaced.
+
+    Raises:
+        ConfigError: A reference without a default names nothing.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        known = lookup(found[1]) or found[2]
+        if known is None:
+            hint = f"add '{found[1]}: ...' to secrets.yaml, or set it in the environment"
+            raise ConfigError(f"{key} needs {found[1]}, which is not set", hint=hint)
+        return known
+
+    return REFERENCE.sub(value, text)
 
 
 def expand(layer: Node, *, attrs: Lookup, tools: Lookup, advice: str) -> tuple[Node, frozenset[str]]:

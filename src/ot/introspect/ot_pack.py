@@ -253,6 +253,8 @@ class OtPack:
             "project": self._view.project,
             "policy": self._policy(),
         }
+        if not current_tool_context().caller.admin:
+            return health | {"engine": {key: health["engine"][key] for key in ("name", "status")}}
         if broken:
             health["registry"]["broken"] = broken
         if changed := self._view.changed():
@@ -280,6 +282,7 @@ class OtPack:
         Example:
             ot.notify(topic="notes", message="Review the open pull request.")
         """
+        _require_admin("ot.notify", "the files of topics are the operator's")
         return notify(self._view.config.topics, topic, message, project=self._view.project_dir)
 
     def stats(self, *, period: str = "all", tool: str = "", output: str = "") -> dict[str, Any] | str:
@@ -323,6 +326,7 @@ class OtPack:
         Example:
             ot.reload()
         """
+        _require_admin("ot.reload", "a changed configuration is taken up by itself")
         await self._view.reload()
         return "OK: Configuration reloaded"
 
@@ -344,6 +348,16 @@ def _usable(registry: ToolRegistry) -> tuple[int, dict[str, str]]:
     count = sum(len(pack.tools) for name, pack in registry.packs.items() if name not in unusable)
     # A server that is not there is told of apart; one that was not asked yet is no trouble at all.
     return count, {name: why for name, why in unusable.items() if registry.packs[name].source != "proxy"}
+
+
+def _require_admin(tool: str, why: str) -> None:
+    """Return when whoever asks may change what others use.
+
+    Raises:
+        PermissionError: It may not.
+    """
+    if not current_tool_context().caller.admin:
+        raise PermissionError(f"{tool} is for administrators of this server: {why}")
 
 
 def _registry() -> ToolRegistry:

@@ -25,6 +25,7 @@ from ot.processes.child_environ import launcher_environ, worker_environ
 from ot.registry.proxy_target import ServerIdentity
 from ot.servers.auth.account import FOLDER as LOGINS
 from ot.servers.auth.account import ServerAccount
+from ot.servers.auth.record import OpenTokenStore
 from ot.servers.catalogue_files import FOLDER
 from ot.servers.place import ServerPlace, find_program, place_of_server, runs_modules, script_of, server_here
 
@@ -73,6 +74,8 @@ class ServerSpec:
     """Whether ``cwd`` is its own private directory, made when it is started."""
     seal: Seal | None = field(default=None, repr=False)
     """What must be unchanged in ``cwd`` when it is started."""
+    held_as: str = ""
+    """The key of the server that a workspace holds, of which this is one as another principal uses it."""
 
     @cached_property
     def key(self) -> str:
@@ -88,7 +91,7 @@ class ServerSpec:
     def of(self, principal: str) -> ServerSpec:
         """Return the server as *principal* uses it: with a login there is a connection for each."""
         account = self.account.of(principal) if self.account else None
-        return self if account is self.account else replace(self, account=account)
+        return self if account is self.account else replace(self, account=account, held_as=self.held_as or self.key)
 
     @property
     def state_unused(self) -> dict[str, str]:
@@ -101,13 +104,20 @@ class ServerSpec:
         return self.written or _identity(self.name, self)
 
 
-def resolve_specs(loaded: Loaded, paths: Paths, *, trusted: bool = False) -> dict[str, ServerSpec]:
-    """Return the servers in use by name, each with the secrets that it may have.
+def resolve_specs(
+    loaded: Loaded,
+    paths: Paths,
+    *,
+    trusted: bool = False,
+    principal: str = "",
+    shared_logins: OpenTokenStore[ServerAccount] | None = None,
+) -> dict[str, ServerSpec]:
+    """Return the servers in use by name, each with the secrets that it may have, as *principal* uses them.
 
     With *trusted*, a server may start in the workspace for this once.
     """
     packs = loaded.config.workers.packs
-    return {
+    specs = {
         name: resolve_spec(
             name,
             server,
@@ -118,10 +128,17 @@ def resolve_specs(loaded: Loaded, paths: Paths, *, trusted: bool = False) -> dic
             secrets_files=loaded.secret_files,
             internal_hosts=loaded.config.security.internal_hosts,
             trusted=trusted,
+            principal=principal,
+            own_secrets=loaded.own_secrets,
         )
         for name, server in loaded.config.servers.items()
         if server.enabled
     }
+    return {name: _with_logins(spec, shared_logins) for name, spec in specs.items()} if shared_logins else specs
+
+
+def _with_logins(spec: ServerSpec, shared: OpenTokenStore[ServerAccount]) -> ServerSpec:
+    return replace(spec, account=replace(spec.account, shared=shared)) if spec.account else spec
 
 
 def servers_here(loaded: Loaded, paths: Paths) -> dict[str, ServerHere]:
@@ -145,16 +162,22 @@ def resolve_spec(
     secrets_files: tuple[Path, ...] = (),
     internal_hosts: tuple[str, ...] = (),
     trusted: bool = False,
+    principal: str = "",
+    own_secrets: Collection[str] = (),
 ) -> ServerSpec:
     """Return *server* ready to be started, or with the ``problem`` that it cannot be.
 
     The user's own server has the user's secrets, and its ``env`` also what the environment holds. The server of a
     *project* has those that the project brought, and of the user's only those in *granted*; of internal addresses it
-    may be at *internal_hosts* alone.
+    may be at *internal_hosts* alone. For another *principal* than the user of this process it is another server, with
+    a directory of its own; *own_secrets* are the names that this principal has other values for.
     """
     filling = _Filling(name, secrets, project is not None, frozenset(granted), secrets_files, str(paths.cwd))
     command, url = filling.text("command", server.command), filling.text("url", server.url)
-    cwd, identity = filling.text("cwd", server.cwd), _identity(name, server, str(project or ""))
+    cwd = filling.text("cwd", server.cwd)
+    principal = principal or os_user()
+    tenant = "" if principal == os_user() else principal
+    identity = _identity(name, server, str(project or tenant))
     place = place_of_server(identity, server, cwd, paths, project, trusted=trusted)
     internal = None if project is None else internal_hosts
     if command and (why := _wrong_command(server.command, place, project) or _wrong_script(server, place)):
@@ -175,7 +198,7 @@ def resolve_spec(
         headers=filling.texts("headers", server.headers),
         transport=server.type if server.type and server.type != "stdio" else "",
         internal_hosts=internal,
-        account=_account(name, server.auth, url, filling, paths, str(project or ""), internal),
+        account=_account(name, server.auth, url, filling, paths, principal, str(project or ""), internal),
         openapi=_document(filling.text("openapi", server.openapi), project or paths.global_dir),
         kept_in=str(paths.global_dir / FOLDER),
         start_seconds=server.start_seconds,
@@ -192,7 +215,9 @@ def resolve_spec(
     former_cwd = str(paths.cwd / expand_home(cwd)) if command else ""
     # As older versions made it: with secrets, and with the directory.
     former = _hash(spec.command, list(spec.args), former_cwd, spec.url)
-    spec = replace(spec, written=replace(identity, former=former))
+    alike = tenant and not spec.account and filling.used.isdisjoint(own_secrets)
+    common = _identity(name, server).written if alike else ""
+    spec = replace(spec, written=replace(identity, former="" if tenant else former, common=common))
     return spec if spec.problem else _with_address_checked(spec)
 
 
@@ -202,17 +227,18 @@ def _account(
     url: str,
     filling: _Filling,
     paths: Paths,
+    principal: str,
     owner: str,
     internal_hosts: tuple[str, ...] | None,
 ) -> ServerAccount | None:
-    """Return the login of this process's user; what the settings hold of it is a secret from now on."""
+    """Return the login of *principal*; what the settings hold of it is a secret from now on."""
     if auth.grant == "none":
         return None
     secrets = {key: filling.text(f"auth.{key}", getattr(auth, key)) for key in ("client_secret", "private_key")}
     account = ServerAccount(
         server=name,
         url=url,
-        principal=os_user(),
+        principal=principal,
         directory=paths.global_dir / LOGINS,
         owner=owner,
         grant=auth.grant,
@@ -224,7 +250,8 @@ def _account(
         port=auth.port,
         internal_hosts=internal_hosts,
         issued=filling.secrets.issued,
-        **secrets,
+        client_secret=secrets["client_secret"],
+        private_key=secrets["private_key"],
     )
     account.issued.add(f"{account.key}/client", f"client of {name}", secrets.values())
     return account
@@ -319,6 +346,8 @@ class _Filling:
     secrets_files: tuple[Path, ...]
     workspace: str
     problems: list[str] = field(default_factory=list[str])
+    used: set[str] = field(default_factory=set[str])
+    """The names that were referred to."""
 
     def texts(self, key: str, given: Mapping[str, str]) -> dict[str, str]:
         return {name: self.text(f"{key}.{name}", text) for name, text in given.items()}
@@ -331,6 +360,7 @@ class _Filling:
     def _value(self, key: str, name: str, default: str | None) -> str:
         if name == WORKSPACE:
             return self.workspace
+        self.used.add(name)
         value = self._lookup(name, of_environment=key.startswith("env.")) or default
         if value is None:
             self.problems.append(

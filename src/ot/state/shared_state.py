@@ -19,6 +19,11 @@ class SharedState(Protocol):
     replicas: bool
     """Whether other processes may share it: False for memory."""
 
+    @property
+    def trouble(self) -> str:
+        """Why it cannot be reached, and since when, for people; empty while it can be."""
+        ...
+
     async def get(self, key: str) -> bytes | None:
         """Return the value, or nothing."""
         ...
@@ -39,8 +44,15 @@ class SharedState(Protocol):
         """Forget the value."""
         ...
 
+    async def count(self, key: str) -> int:
+        """Add one to the number of *key*, which begins at zero, and return it; ``get`` returns its digits."""
+        ...
+
     def lock(self, key: str, seconds: float) -> AbstractAsyncContextManager[None]:
-        """Hold the lock of *key* in the block, at most *seconds*; others wait for it."""
+        """Hold the lock of *key* in the block, at most *seconds*; others wait for it.
+
+        After *seconds* another may have it, although the block goes on: choose them longer than the block may take.
+        """
         ...
 
     async def send(self, mailbox: str, message: bytes, seconds: float) -> None:

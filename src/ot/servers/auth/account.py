@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from ot.config.secrets import IssuedSecrets
-from ot.servers.auth.record import TokenRecord
+from ot.servers.auth.record import OpenTokenStore, TokenRecord
 
 FOLDER = "logins"
 """Where the records are, below the user's directory."""
@@ -39,6 +39,8 @@ class ServerAccount:
     """Where its authorization server may be though the address is internal; None: anywhere."""
     issued: IssuedSecrets = field(default_factory=IssuedSecrets, repr=False, compare=False)
     """Hears of every token, so that no text shows it."""
+    shared: OpenTokenStore[ServerAccount] | None = field(default=None, repr=False, compare=False)
+    """Where replicas of a server keep its record; None: in this machine's keyring, or in a file."""
 
     @property
     def key(self) -> str:

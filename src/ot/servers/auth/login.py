@@ -15,9 +15,9 @@ from ot.errors import LoginFailed, LoginRefused
 from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.callback_answer import CallbackAnswer
 from ot.servers.auth.provider_flow import TokensInHand, client_id_needed, drive, require_safe_addresses
-from ot.servers.auth.record import TokenRecord
+from ot.servers.auth.record import TokenRecord, TokenRecords
 from ot.servers.auth.system_keyring import SystemKeyring
-from ot.servers.auth.token_store import RecordUnreadable, TokenStore
+from ot.servers.auth.token_store import RecordUnreadable, token_store
 
 type ShowAddress = Callable[[str], Awaitable[None]]
 """Takes the address that the person has to open."""
@@ -42,14 +42,14 @@ async def login(
         AuthServerDown: The authorization server does not answer.
         ServerUnavailable: The server itself does not answer.
     """
-    store = TokenStore(account, keyring)
+    store = token_store(account, keyring)
     asked = await asyncio.to_thread(_scope, account, store, scope)
     record = await _Login(account, show, receive).record(asked)
     await asyncio.to_thread(_keep, account, store, record)
     return record
 
 
-def _scope(account: ServerAccount, store: TokenStore, more: str) -> str:
+def _scope(account: ServerAccount, store: TokenRecords, more: str) -> str:
     """Return what to ask for: with *more* also what the last login had, so that a new one takes nothing away."""
     try:
         before = store.read() if more else None
@@ -62,7 +62,7 @@ def _union(*several: Iterable[str]) -> str:
     return " ".join(dict.fromkeys(scope for scopes in several for scope in scopes))
 
 
-def _keep(account: ServerAccount, store: TokenStore, record: TokenRecord) -> None:
+def _keep(account: ServerAccount, store: TokenRecords, record: TokenRecord) -> None:
     try:
         # Not while the old login is being renewed, which would be written over the new one.
         with store.locked():

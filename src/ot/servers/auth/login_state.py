@@ -11,7 +11,7 @@ from typing import Literal
 from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.record import TokenRecord
 from ot.servers.auth.system_keyring import SystemKeyring
-from ot.servers.auth.token_store import RecordUnreadable, TokenStore
+from ot.servers.auth.token_store import RecordsUnreachable, RecordUnreadable, token_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class LoginState:
 
 def login_state(account: ServerAccount, *, keyring: SystemKeyring | None = None) -> LoginState:
     """Return how the login of *account* is; it may block: call it in a thread."""
-    store = TokenStore(account, keyring)
+    store = token_store(account, keyring)
     needs_person = account.grant == "authorization_code"
     try:
         record = store.read_accepted()
-    except RecordUnreadable as error:
+    except (RecordUnreadable, RecordsUnreachable) as error:
         return LoginState("login needed" if needs_person else "logged in", str(error), renews=not needs_person)
     if record is None:
         if needs_person:

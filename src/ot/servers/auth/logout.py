@@ -6,10 +6,10 @@ import asyncio
 
 from ot.errors import LoginNeeded, ServerUnavailable
 from ot.servers.auth.account import ServerAccount
-from ot.servers.auth.record import TokenRecord
+from ot.servers.auth.record import TokenRecord, TokenRecords
 from ot.servers.auth.refresh import post_as_client
 from ot.servers.auth.system_keyring import SystemKeyring
-from ot.servers.auth.token_store import RecordUnreadable, TokenStore
+from ot.servers.auth.token_store import RecordUnreadable, token_store
 
 NOT_OFFERED = "its authorization server does not revoke tokens: they end when they expire"
 
@@ -20,10 +20,10 @@ async def logout(account: ServerAccount, *, keyring: SystemKeyring | None = None
     Raises:
         LoginNeeded: There is no login.
     """
-    return await asyncio.to_thread(_logout, account, TokenStore(account, keyring))
+    return await asyncio.to_thread(_logout, account, token_store(account, keyring))
 
 
-def _logout(account: ServerAccount, store: TokenStore) -> str:
+def _logout(account: ServerAccount, store: TokenRecords) -> str:
     with store.locked():
         try:
             record = store.read()

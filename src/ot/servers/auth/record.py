@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, cast
+from typing import Any, Literal, Protocol, cast
 
 type ClientAuth = Literal["none", "client_secret_basic", "client_secret_post"]
 
@@ -71,6 +73,39 @@ class TokenRecord:
             return cls.from_json(json.loads(text))
         except ValueError:
             return None
+
+
+class TokenRecords(Protocol):
+    """Where the record of one account is kept. Every method may block: call it in a thread."""
+
+    @property
+    def place(self) -> str:
+        """Where the record is, or would be, for a person."""
+        ...
+
+    def read(self) -> TokenRecord | None:
+        """Return the record, or nothing."""
+        ...
+
+    def read_accepted(self) -> TokenRecord | None:
+        """Return the record, unless it was made with a client or at an issuer that the settings no longer name."""
+        ...
+
+    def write(self, record: TokenRecord) -> None:
+        """Keep *record*: it is safe when this returns."""
+        ...
+
+    def delete(self) -> None:
+        """Forget the record."""
+        ...
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Keep everyone else from renewing this login meanwhile."""
+        ...
+
+
+type OpenTokenStore[Account] = Callable[[Account], TokenRecords]
+"""Opens the place of an account's record."""
 
 
 def _kinds(key: str) -> tuple[type, ...]:

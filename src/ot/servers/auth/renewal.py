@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from ot.errors import AuthServerDown, LoginNeeded
 from ot.servers.auth.account import ServerAccount
-from ot.servers.auth.record import TokenRecord
+from ot.servers.auth.record import TokenRecord, TokenRecords
 from ot.servers.auth.refresh import refreshed
-from ot.servers.auth.token_store import RecordUnreadable, TokenStore
+from ot.servers.auth.token_store import RecordsUnreachable, RecordUnreadable
 
 NO_LOGIN = "nobody has logged in yet"
 
 
-def renewed(account: ServerAccount, store: TokenStore, used: str) -> TokenRecord:
+def renewed(account: ServerAccount, store: TokenRecords, used: str) -> TokenRecord:
     """Return a record whose token is not *used*: another process's new one, else one that is obtained now.
 
     It blocks, and must be let end: tokens that were issued and not written are a login lost.
@@ -28,13 +28,15 @@ def renewed(account: ServerAccount, store: TokenStore, used: str) -> TokenRecord
             return _renewed_alone(account, store, used)
     except TimeoutError as error:
         raise AuthServerDown(account.server, str(error)) from None
+    except RecordsUnreachable as error:
+        raise AuthServerDown(account.server, str(error)) from None
     except OSError as error:
         raise AuthServerDown(account.server, f"its new tokens could not be stored ({error})") from None
     except RecordUnreadable as error:
         raise LoginNeeded(account.server, str(error)) from None
 
 
-def _renewed_alone(account: ServerAccount, store: TokenStore, used: str) -> TokenRecord:
+def _renewed_alone(account: ServerAccount, store: TokenRecords, used: str) -> TokenRecord:
     record = store.read_accepted()
     if record and record.access_token != used and not record.is_expired(time.time()):
         return record
@@ -48,7 +50,7 @@ def _renewed_alone(account: ServerAccount, store: TokenStore, used: str) -> Toke
     return new
 
 
-def _refreshed(account: ServerAccount, store: TokenStore, record: TokenRecord | None) -> TokenRecord:
+def _refreshed(account: ServerAccount, store: TokenRecords, record: TokenRecord | None) -> TokenRecord:
     if record is None:
         raise LoginNeeded(account.server, NO_LOGIN)
     if record.refused or not record.refresh_token:

@@ -10,13 +10,13 @@ from functools import partial
 
 import httpx2
 
-from ot.errors import LoginNeeded, ServerUnavailable
+from ot.errors import AuthServerDown, LoginNeeded, ServerUnavailable
 from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.challenge import missing_scope
 from ot.servers.auth.record import TokenRecord
 from ot.servers.auth.renewal import NO_LOGIN, renewed
 from ot.servers.auth.system_keyring import SystemKeyring
-from ot.servers.auth.token_store import RecordUnreadable, TokenStore
+from ot.servers.auth.token_store import RecordsUnreachable, RecordUnreadable, token_store
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class TokenAuth(httpx2.Auth):
         """Read nothing yet; *note* hears why a request is refused."""
         self._account = account
         self._note = note
-        self._store = TokenStore(account, keyring)
+        self._store = token_store(account, keyring)
         self._origin = _origin(httpx2.URL(account.url))
         self._renewing: asyncio.Future[TokenRecord] | None = None
         self._not_before = 0.0
@@ -85,6 +85,8 @@ class TokenAuth(httpx2.Auth):
         """Return the record to use, renewed if that is due, and why it is of no use."""
         try:
             record = await _in_thread(self._store.read_accepted)
+        except RecordsUnreachable as error:
+            return None, AuthServerDown(self._account.server, str(error))
         except (RecordUnreadable, OSError) as error:
             return None, LoginNeeded(self._account.server, str(error))
         if record is None:

@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 from ot.files.no_links import NO_LINK, make_private
 from ot.files.private_file import read_regular, try_lock, write_private
 from ot.servers.auth.account import ServerAccount
-from ot.servers.auth.record import TokenRecord
+from ot.servers.auth.record import TokenRecord, TokenRecords
 from ot.servers.auth.system_keyring import KeyringUnavailable, SystemKeyring
 
 MAX_BYTES = 1 << 20
@@ -26,6 +26,15 @@ type Kept = Literal["file", "keyring"]
 
 class RecordUnreadable(Exception):
     """There is a record, but it cannot be read; the text says why."""
+
+
+class RecordsUnreachable(OSError):
+    """Where records are kept does not answer now; the login may well be good."""
+
+
+def token_store(account: ServerAccount, keyring: SystemKeyring | None = None) -> TokenRecords:
+    """Return where the record of *account* is kept."""
+    return account.shared(account) if account.shared else TokenStore(account, keyring)
 
 
 class TokenStore:

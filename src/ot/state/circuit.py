@@ -1,0 +1,54 @@
+"""Circuit: whether the shared state answers; once it does not, one task asks on, and nobody else waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+from ot.state.shared_state import StateUnavailable
+
+logger = logging.getLogger(__name__)
+
+PAUSE_SECONDS = 1.0
+
+
+class Circuit:
+    """Closed while all is well; open from a failure until *probe* succeeds."""
+
+    def __init__(self, probe: Callable[[], Awaitable[None]], pause: float = PAUSE_SECONDS) -> None:
+        """Try *probe*, which raises StateUnavailable, every *pause* seconds while it is open."""
+        self._probe = probe
+        self._pause = pause
+        self._probing: asyncio.Task[None] | None = None
+        self.trouble = ""
+        """What is wrong, and since when; empty while all is well."""
+
+    def open(self, why: str) -> str:
+        """Note that a request has failed because of *why*, and return the words for it."""
+        if not self.trouble:
+            self.trouble = f"the shared state is unreachable since {datetime.now(UTC):%H:%M:%S} UTC: {why}"
+            logger.warning("%s", self.trouble)
+            self._probing = asyncio.ensure_future(self._probed())
+        return self.trouble
+
+    async def _probed(self) -> None:
+        while True:
+            await asyncio.sleep(self._pause)
+            try:
+                await self._probe()
+            except StateUnavailable as error:
+                logger.debug("the shared state is still unreachable: %s", error)
+            else:
+                break
+        logger.warning("the shared state is reachable again")
+        self.trouble, self._probing = "", None
+
+    async def aclose(self) -> None:
+        """Stop trying."""
+        if self._probing is not None:
+            self._probing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._probing

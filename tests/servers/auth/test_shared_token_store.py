@@ -1,0 +1,101 @@
+"""Logins that all replicas of a server use: renewed once for all of them, and unreadable in Redis."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from oauth.authorization_server import LoopbackAuthorizationServer
+from oauth.resource_server import LoopbackResourceServer
+from ot.errors import AuthServerDown
+from ot.servers.auth.account import ServerAccount
+from ot.servers.auth.login_state import login_state
+from ot.servers.auth.logout import logout
+from ot.servers.auth.renewal import renewed
+from ot.servers.auth.shared_token_store import shared_token_stores
+from ot.servers.auth.token_store import RecordUnreadable, token_store
+from ot.state.redis_state import RedisState
+from ot.state.state_keys import StateKeys
+from servers.auth.login_desk import account_at, logged_in, spec_of_account
+from servers.desk import door_to
+from state.redis_process import RedisProcess, running_redis
+
+pytestmark = pytest.mark.anyio
+
+KEYS = StateKeys(["k" * 32])
+
+
+@pytest.fixture(scope="module")
+def redis() -> Generator[RedisProcess]:
+    with running_redis() as process:
+        yield process
+
+
+@asynccontextmanager
+async def replica(account: ServerAccount, redis: RedisProcess, keys: StateKeys = KEYS) -> AsyncGenerator[ServerAccount]:
+    """Yield the account as one replica has it."""
+    state = RedisState(redis.url)
+    yield replace(account, shared=shared_token_stores(state, keys))
+    await state.aclose()
+
+
+@pytest.fixture
+def account(resource: LoopbackResourceServer, tmp_path: Path) -> ServerAccount:
+    return account_at(resource, tmp_path)
+
+
+async def test_a_login_on_one_replica_is_used_on_the_other(account: ServerAccount, redis: RedisProcess) -> None:
+    async with replica(account, redis) as here, replica(account, redis) as there:
+        await logged_in(here)
+        async with door_to(spec_of_account(there)) as door:
+            assert await door.call("echo", text="tea") == "tea"
+        assert (await asyncio.to_thread(login_state, there)).place == "the shared state"
+        assert not account.directory.exists()
+        await logout(there)
+        assert await asyncio.to_thread(token_store(here).read) is None
+
+
+async def test_of_replicas_that_find_the_same_token_expired_one_renews_it(
+    account: ServerAccount, redis: RedisProcess, issuer: LoopbackAuthorizationServer
+) -> None:
+    async with replica(account, redis) as here, replica(account, redis) as there:
+        used = (await logged_in(here)).access_token
+        work = [asyncio.to_thread(renewed, one, token_store(one), used) for one in (here, there, here, there)]
+        tokens = {record.access_token for record in await asyncio.gather(*work)}
+    assert len(tokens) == 1
+    assert used not in tokens
+    assert (issuer.counts["refreshes"], issuer.counts["alarms"]) == (1, 0)
+
+
+async def test_redis_holds_no_token_in_clear_and_a_record_opens_with_its_keys_at_its_place_alone(
+    account: ServerAccount, redis: RedisProcess
+) -> None:
+    state = RedisState(redis.url)
+    async with replica(account, redis) as here, replica(account, redis, StateKeys.ephemeral()) as stranger:
+        record = await logged_in(here)
+        sealed = await state.get(f"login:{account.key}")
+        assert sealed is not None
+        assert not any(secret.encode() in sealed for secret in record.secrets)
+        with pytest.raises(RecordUnreadable):
+            await asyncio.to_thread(token_store(stranger).read)
+        other = here.of("somebody else")
+        await state.set(f"login:{other.key}", sealed)
+        with pytest.raises(RecordUnreadable):
+            await asyncio.to_thread(token_store(other).read)
+    await state.aclose()
+
+
+async def test_without_redis_a_call_fails_for_now_and_nobody_is_told_to_log_in(account: ServerAccount) -> None:
+    with running_redis() as redis:
+        async with replica(account, redis) as here, door_to(spec_of_account(here)) as door:
+            await logged_in(here)
+            assert await door.call("echo", text="tea") == "tea"
+            redis.kill()
+            with pytest.raises(AuthServerDown, match="shared state is unreachable"):
+                await door.call("echo", text="tea")
+            redis.start()

@@ -1,0 +1,102 @@
+"""A real Redis of a test's own: empty, on a unix socket, and killed, frozen or restarted when a test wants it."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from system_package import require_programs
+
+READY = "ready to accept connections"
+START_SECONDS = 20.0
+
+
+@dataclass
+class RedisProcess:
+    """One redis-server that keeps nothing on disk; ``tcp`` has it listen on a free port instead of a socket."""
+
+    options: tuple[str, ...] = ()
+    tcp: bool = False
+    directory: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="redis")))
+    port: int = 0
+    process: subprocess.Popen[str] | None = None
+
+    @property
+    def url(self) -> str:
+        """The address for clients."""
+        return f"redis://127.0.0.1:{self.port}/0" if self.tcp else f"unix://{self.directory}/redis.sock?db=0"
+
+    @property
+    def limits_url(self) -> str:
+        """The address as the limits library writes it."""
+        return f"async+{self.url}" if self.tcp else f"async+redis+{self.url.partition('?')[0]}"
+
+    def start(self) -> Self:
+        """Start it, and return when it takes connections."""
+        require_programs("redis-server")
+        if self.tcp and not self.port:
+            self.port = _free_port()
+        where = ["--port", str(self.port), "--bind", "127.0.0.1"] if self.tcp else ["--port", "0"]
+        command = ["redis-server", *where, "--save", "", "--appendonly", "no", "--dir", str(self.directory)]
+        if not self.tcp:
+            command += ["--unixsocket", str(self.directory / "redis.sock")]
+        self.process = subprocess.Popen([*command, *self.options], stdout=subprocess.PIPE, text=True)
+        self._await_ready(self.process)
+        return self
+
+    def _await_ready(self, process: subprocess.Popen[str]) -> None:
+        too_late = threading.Timer(START_SECONDS, process.kill)
+        too_late.start()
+        assert process.stdout is not None
+        try:
+            if not any(READY in line.lower() for line in process.stdout):
+                raise RuntimeError("redis-server did not start")
+        finally:
+            too_late.cancel()
+
+    def kill(self) -> None:
+        """End it at once; what it held is gone."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.communicate()
+            self.process = None
+
+    def freeze(self) -> None:
+        """Let it take connections, and answer nothing."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it answer again."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        """End it, and leave nothing behind."""
+        self.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+@contextmanager
+def running_redis(*options: str, tcp: bool = False) -> Generator[RedisProcess]:
+    """Yield a Redis that ends with the block."""
+    redis = RedisProcess(options, tcp)
+    try:
+        yield redis.start()
+    finally:
+        redis.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
