@@ -18,6 +18,7 @@ import anyio.to_thread
 import ot_tools
 from ot.config.load import Loaded
 from ot.config.model_providers import MODEL_PROVIDERS
+from ot.config.models import pattern_lists
 from ot.config.paths import CONFIG_FILE, FOLDER, PROMPTS_FILE, Paths, expand_home
 from ot.config.principal import Owner, os_user, place_of
 from ot.config.setting_types import pack_name
@@ -156,7 +157,11 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
             "worker": WorkerBackend(host.workers, workers, partial(_store_file, store)),
             "mcp_proxy": McpProxyBackend(host.servers, servers, host.shapes.learn_from, partial(_store_copy, store)),
         },
-        policy=ToolPolicy(allow=said.allow, ask=said.ask, deny=said.deny, exact_names=said.exact_names),
+        policy=ToolPolicy(
+            **pattern_lists(said),
+            exact_names=said.exact_names,
+            groups={name: pattern_lists(group) for name, group in said.groups.items()},
+        ),
         require_approved=parts.pins.require_approved if said.changed_definitions == "block" else None,
         as_approved=parts.pins.as_approved,
         call_seconds=config.limits.call_seconds,

@@ -195,12 +195,13 @@ class DataTooLarge(NotPlainData):
     """A value is plain data, but too large."""
 
 
-@error("{tool} is denied by the policy (policy.deny: {pattern!r})")
+@error("{tool} is denied by the policy ({rule}: {pattern!r})")
 class ToolDenied(ToolError):
     """The operator's policy forbids the call."""
 
     tool: str
     pattern: str
+    rule: str = "policy.deny"
 
 
 @error()
@@ -221,6 +222,7 @@ class NotApproved(ToolDenied):
     """The tool asks first, and the user did not agree to this call."""
 
     pattern: str = field(default="", init=False)
+    rule: str = field(default="", init=False)
     why: str
 
 

@@ -152,6 +152,14 @@ class Security(Settings):
     )
 
 
+class GroupPolicy(Settings):
+    """Further patterns for the members of one group."""
+
+    allow: ToolPatterns = Field(default=(), description="Patterns of tools that run for them without asking")
+    ask: ToolPatterns = Field(default=(), description="Patterns of tools that ask them first")
+    deny: ToolPatterns = Field(default=(), description="Patterns of tools that no program of theirs may call")
+
+
 class Policy(Settings):
     """Which tools may be called, as ``pack.tool`` patterns: the narrower pattern wins, then deny, ask, allow.
 
@@ -175,6 +183,16 @@ class Policy(Settings):
     exact_names: bool = Field(
         default=False, description="Whether tools marked as destructive accept only full parameter names"
     )
+    groups: Mapping[str, GroupPolicy] = Field(
+        default_factory=dict,
+        description="By group, further patterns that count for its members: those whose token names the group",
+        examples=[{"interns": {"deny": ["*.delete_*"]}}],
+    )
+
+
+def pattern_lists(policy: Policy | GroupPolicy) -> dict[PolicyRule, tuple[str, ...]]:
+    """Return the lists of *policy*, by name."""
+    return {"allow": policy.allow, "ask": policy.ask, "deny": policy.deny}
 
 
 class PortableEngineSettings(Settings):

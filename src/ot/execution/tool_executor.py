@@ -21,7 +21,7 @@ from ot.execution.consent import how_to_allow
 from ot.execution.deadline import Deadline
 from ot.execution.eager_task import eager_task
 from ot.execution.ledger import Effect, EffectWatcher, Ledger, NoLedger
-from ot.execution.policy import PolicyVerdict, ToolPolicy, why
+from ot.execution.policy import NOBODYS, PolicyVerdict, ToolPolicy, why
 from ot.execution.schema_check import SchemaCheck
 from ot.log_span import cut_arguments, cut_result, log_span
 from ot.registry.tool import Tool
@@ -164,9 +164,12 @@ class ToolExecutor:
             if end_span:
                 end_span(record)
 
-    def verdict(self, tool: Tool) -> PolicyVerdict:
-        """Return what the policy says of a call of *tool*, whose own hints count no more than those approved."""
-        return self._policy.verdict(self._as_approved(tool))
+    def verdict(self, tool: Tool, groups: frozenset[str] = NOBODYS) -> PolicyVerdict:
+        """Return what the policy says of a call of *tool* by a member of *groups*.
+
+        Of its own hints, none counts that is laxer than those approved.
+        """
+        return self._policy.verdict(self._as_approved(tool), groups)
 
     async def prepare(self, tool: Tool, context: CallContext) -> None:
         """Return when *tool* can be called, without calling it; installing and starting have their own deadlines.
@@ -181,9 +184,9 @@ class ToolExecutor:
     ) -> tuple[dict[str, Any], str]:
         """Return the bound arguments of a call that the policy allows, and whose consent was needed for it."""
         held = self._as_approved(tool)
-        verdict = self.verdict(tool)
+        verdict = self.verdict(tool, context.caller.groups)
         if verdict.action == "deny":
-            raise ToolDenied(tool.full_name, verdict.pattern)
+            raise ToolDenied(tool.full_name, verdict.pattern, verdict.rule)
         if self._require_approved:
             self._require_approved(tool)
         bound = bind_arguments(tool, args, kwargs, exact_names=self._policy.wants_exact_names(held))
@@ -192,7 +195,7 @@ class ToolExecutor:
 
     async def _agreed(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> str:
         """Return how the user has agreed, and who that is; nothing for a call that needs no question."""
-        if self.verdict(tool).action == "allow":
+        if self.verdict(tool, context.caller.groups).action == "allow":
             return ""
         if context.consent is None:
             raise NotApproved(tool.full_name, f"it asks first. {how_to_allow(tool.full_name)}")
@@ -204,7 +207,7 @@ class ToolExecutor:
         held, allowed = tool, agreed
         if self._audit:
             held = self._as_approved(tool)
-            allowed = agreed or why(self.verdict(tool), held)
+            allowed = agreed or why(self.verdict(tool, context.caller.groups), held)
         effect = Effect(context.caller, context.run_id, context.call_id, context.line, held, arguments, allowed)
         how: Literal["done", "failed", "unknown"] = "unknown"
         if self._audit:

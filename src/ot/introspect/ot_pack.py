@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio.to_thread
 
-from ot.config.models import Config
+from ot.config.models import Config, GroupPolicy, Policy, pattern_lists
 from ot.execution.policy import DEFAULT
 from ot.execution.tool_context import current_tool_context
 from ot.introspect.help import Query, show_help, snippet_help
@@ -265,9 +265,10 @@ class OtPack:
         return health | ({"warnings": list(self._view.warnings)} if self._view.warnings else {})
 
     def _policy(self) -> dict[str, Any]:
-        policy = self._view.config.policy
-        named = {"allow": policy.allow, "ask": policy.ask, "deny": policy.deny}
-        return {action: list(patterns) for action, patterns in named.items()} | {"default": DEFAULT}
+        """Return the patterns that count for the caller: everyone's, and those of the caller's groups."""
+        policy, mine = self._view.config.policy, current_tool_context().caller.groups
+        groups = {name: _lists(group) for name, group in policy.groups.items() if name in mine}
+        return _lists(policy) | ({"groups": groups} if groups else {}) | {"default": DEFAULT}
 
     def notify(self, *, topic: str, message: str) -> str:
         """Publish a message to the file that the user configured for its topic.
@@ -340,6 +341,10 @@ class OtPack:
             ot.version()
         """
         return installed_version()
+
+
+def _lists(policy: Policy | GroupPolicy) -> dict[str, Any]:
+    return {action: list(patterns) for action, patterns in pattern_lists(policy).items()}
 
 
 def _usable(registry: ToolRegistry) -> tuple[int, dict[str, str]]:

@@ -19,12 +19,12 @@ from ot.state.open_state import open_keys, open_state
 from ot.state.shared_state import SharedState
 from ot.state.state_keys import StateKeys
 from ot.team.auth.authenticators import open_authenticator
-from ot.team.auth.resource_metadata import challenge_parameters, metadata_answers
+from ot.team.auth.resource_metadata import challenge, metadata_routes
 from ot.team.http.asgi import AsgiApp
 from ot.team.http.listen_address import ListenAddress
 from ot.team.http.loopback_token import LoopbackToken
 from ot.team.http.routes import Route
-from ot.team.identity import Authenticator
+from ot.team.identity import Authenticator, TokenRefused
 from ot.team.one_workspace import OneWorkspace
 from ot.team.people import TeamFront
 from ot.workspace import Workspace
@@ -46,16 +46,15 @@ class TeamParts:
     url: str = ""
     """What the server is called where ``http.public_url`` does not say it."""
 
-    @property
-    def challenge(self) -> str:
-        """What tells a client how to get a token."""
-        return challenge_parameters(self.settings, self.url)
+    def challenge(self, refusal: TokenRefused | None) -> str:
+        """Return what tells a client how to get a token."""
+        return challenge(self.settings, self.url, refusal)
 
     @property
     def routes(self) -> dict[str, Route]:
         """The paths that are answered without a token."""
-        found = metadata_answers(self.settings, self.url)
-        return {path: Route(cast("AsgiApp", answer), ("GET",)) for path, answer in found.items()}
+        found = metadata_routes(self.settings, self.url)
+        return {route.path: Route(cast("AsgiApp", route.app), ("GET",)) for route in found}
 
     @property
     def token(self) -> LoopbackToken | None:

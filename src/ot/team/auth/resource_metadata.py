@@ -1,17 +1,22 @@
-"""Tells clients how to get a token: protected resource metadata (RFC 9728), and what challenges say of it."""
+"""Tells clients how to get a token: protected resource metadata (RFC 9728), and challenges that lead to it."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
-from starlette.responses import JSONResponse
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from ot.config.team_settings import Http
 from ot.team.auth.granted_scopes import ADMIN, RUN
+from ot.team.identity import TokenRefused
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 MCP_PATH = "/mcp"
+UNQUOTABLE = re.compile(r'[^\x20-\x7e]|["\\]')
 
 
 def resource_url(http: Http, address: str = "") -> str:
@@ -20,14 +25,17 @@ def resource_url(http: Http, address: str = "") -> str:
     return f"{base}{MCP_PATH}" if base else ""
 
 
-def metadata_answers(http: Http, address: str = "") -> dict[str, JSONResponse]:
-    """Return what answers a GET, by path; nothing without an authorization server to name."""
+def metadata_routes(http: Http, address: str = "") -> list[Route]:
+    """Return the routes of the document; none without an authorization server to name."""
     if http.oauth is None:
-        return {}
-    answer = JSONResponse(resource_document(http, address), headers={"cache-control": "max-age=3600"})
-    # The standard's own place, what clients try that do not follow the challenge, and the bare one.
+        return []
+    document = resource_document(http, address)
+
+    async def answer(request: Request) -> Response:
+        return JSONResponse(document, headers={"cache-control": "max-age=3600"})
+
     own = WELL_KNOWN + urlsplit(resource_url(http, address)).path
-    return dict.fromkeys((own, WELL_KNOWN + MCP_PATH, WELL_KNOWN), answer)
+    return [Route(path, answer, methods=["GET"]) for path in dict.fromkeys((own, WELL_KNOWN + MCP_PATH, WELL_KNOWN))]
 
 
 def resource_document(http: Http, address: str = "") -> dict[str, Any]:
@@ -41,9 +49,16 @@ def resource_document(http: Http, address: str = "") -> dict[str, Any]:
     }
 
 
-def challenge_parameters(http: Http, address: str = "") -> str:
-    """Return what a challenge says of where tokens are had; nothing where there is no authorization server."""
-    if http.oauth is None:
-        return ""
+def challenge(http: Http, address: str = "", refusal: TokenRefused | None = None) -> str:
+    """Return the text of ``WWW-Authenticate``; without a *refusal* there was no token, and no error to tell."""
+    parts = {"realm": "onetool"}
+    if refusal:
+        parts |= {"error": refusal.error, "error_description": UNQUOTABLE.sub("'", str(refusal))[:200]}
+    if http.oauth:
+        parts |= {"scope": RUN, "resource_metadata": _metadata_url(http, address)}
+    return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in parts.items())
+
+
+def _metadata_url(http: Http, address: str) -> str:
     resource = urlsplit(resource_url(http, address))
-    return f'resource_metadata="{resource.scheme}://{resource.netloc}{WELL_KNOWN}{resource.path}"'
+    return f"{resource.scheme}://{resource.netloc}{WELL_KNOWN}{resource.path}"

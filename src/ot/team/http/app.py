@@ -14,7 +14,7 @@ from ot.team.http.host_origin import HostOrigin
 from ot.team.http.request_ids import RequestIds
 from ot.team.http.request_limits import RequestLimits
 from ot.team.http.routes import Route, Routes
-from ot.team.identity import Authenticator
+from ot.team.identity import Authenticator, TokenRefused
 
 MCP_PATH = "/mcp"
 
@@ -25,15 +25,15 @@ def _as_it_is(app: AsgiApp) -> AsgiApp:
 
 @dataclass(frozen=True)
 class Edge:
-    """What the layers are made with; the last four are for others to fill in."""
+    """What the layers are made with; the last three are for others to fill in."""
 
     settings: Http
     authenticator: Authenticator
     readiness: Readiness
     connections: Callable[[], int]
     """How many are open."""
-    challenge: str = ""
-    """What a refusal for want of a good token adds to WWW-Authenticate, such as ``resource_metadata="…"``."""
+    challenge: Callable[[TokenRefused | None], str]
+    """Returns what tells a client how to get a token."""
     admission: Callable[[AsgiApp], AsgiApp] = _as_it_is
     """Wraps what answers /mcp, once it is known who asks: quotas and queues."""
     routes: Mapping[str, Route] = field(default_factory=dict[str, Route])
