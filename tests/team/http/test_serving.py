@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import stat
 import subprocess
@@ -17,6 +18,7 @@ from fastmcp import Client
 from fastmcp.client.transports import StreamableHttpTransport
 
 from cli.command import OneTool
+from docs_blocks import DOCS, blocks_of
 from pace import wait_while
 from team.http_server import ACCEPT, CLASSIC, CONFIG, ERAS, MODERN, START, HttpServer, call, reply_of, text_of
 
@@ -158,6 +160,18 @@ def test_the_token_is_the_users_alone_and_survives_a_restart(tmp_path: Path) -> 
         assert first not in server.stderr_text()
     with HttpServer.start(tmp_path) as server:
         assert first == server.token
+
+
+def test_the_request_on_the_page_is_answered(server: HttpServer) -> None:
+    page = DOCS / "how-to" / "serve-over-http.md"
+    [curl] = [block.text for block in blocks_of(page) if block.text.startswith("curl")]
+    done = subprocess.run(
+        ["bash", "-c", curl.replace("http://127.0.0.1:8000", server.origin).replace("curl", "curl -sS")],
+        env={**os.environ, "HOME": str(server.place.home)},
+        capture_output=True,
+        text=True,
+    )
+    assert '"text":"2"' in done.stdout, done.stderr
 
 
 def told(onetool: OneTool, *arguments: str) -> tuple[int, str]:
