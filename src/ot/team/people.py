@@ -25,6 +25,7 @@ from ot.execution.caller import Caller
 from ot.host import Host
 from ot.server.mcp_server import client_name
 from ot.team.identity import SCOPE_KEY, Identity
+from ot.team.one_workspace import ASK_SECONDS
 from ot.team.own_permissions import OwnPermissions, PermissionBook
 from ot.team.workspaces import WorkspaceDirectories
 from ot.workspace import Workspace
@@ -160,6 +161,7 @@ class TeamFront:
             **self._options,
         )
         workspace.definition_chars = self.workspace.definition_chars
+        workspace.most_ask_seconds = ASK_SECONDS
         place = self._open[principal] = OpenWorkspace(workspace)
         return place
 
