@@ -7,7 +7,7 @@ import contextlib
 import statistics
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ def behind(app: AsgiApp, places: int = 100, window: RateWindow | None = None, **
 
 
 @contextlib.asynccontextmanager
-async def sent(*requests: Awaitable[Any]) -> AsyncGenerator[list[asyncio.Future[Any]]]:
+async def sent(*requests: Awaitable[Any]) -> AsyncGenerator[Sequence[asyncio.Future[Any]]]:
     """Yield what is under way, and let nothing of it outlive the block."""
     tasks = [asyncio.ensure_future(one) for one in requests]
     try:

@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -19,7 +19,7 @@ from ot.team.people import TeamFront
 from ot.team.rate_window import RateWindow
 from ot.workspace import Workspace
 
-RUNS = frozenset({"tools/call"})
+RUN = "tools/call"
 REFUSAL_SECONDS = 1.0
 """How long a refusal takes: whoever does not wait by itself is slowed down, and costs the others nothing."""
 TOO_MANY = (
@@ -126,7 +126,8 @@ class BufferedRequest:
         """Read from *receive*."""
         self._receive = receive
         self._body: bytes | None = b""
-        self._content: Any = None
+        self._request: dict[str, Any] | None = None
+        self._is_list = False
         self._ending: asyncio.Task[Message] | None = None
 
     async def read(self) -> bool:
@@ -141,22 +142,22 @@ class BufferedRequest:
                 break
         self._body = b"".join(parts)
         try:
-            self._content = orjson.loads(self._body)
+            content = orjson.loads(self._body)
         except orjson.JSONDecodeError:
-            self._content = None  # whoever answers says what is wrong with it
+            return True  # whoever answers says what is wrong with it
+        self._is_list = isinstance(content, list)
+        self._request = cast("dict[str, Any]", content) if isinstance(content, dict) else None
         return True
 
     @property
     def is_run(self) -> bool:
         """Whether it calls a tool; a list of requests counts as if one of them did."""
-        return isinstance(self._content, list) or (
-            isinstance(self._content, dict) and self._content.get("method") in RUNS
-        )
+        return self._is_list or (self._request is not None and self._request.get("method") == RUN)
 
     @property
     def id(self) -> Any:
         """The id that an answer must have."""
-        found = self._content.get("id") if isinstance(self._content, dict) else None
+        found = self._request.get("id") if self._request else None
         return found if isinstance(found, str | int) else None
 
     def ending(self) -> asyncio.Task[Message]:

@@ -10,6 +10,7 @@ import time
 from limits import RateLimitItemPerMinute
 from limits.aio.storage import MemoryStorage, RedisStorage
 from limits.aio.strategies import MovingWindowRateLimiter
+from limits.errors import StorageError
 
 from ot.config.team_settings import Quotas
 
@@ -48,7 +49,7 @@ class RateWindow:
             try:
                 async with asyncio.timeout(ANSWER_SECONDS):
                     return await self._counted(self._everywhere, item, key)
-            except (OSError, TimeoutError, *_errors()) as error:
+            except (StorageError, OSError, TimeoutError) as error:
                 self._away_until = time.monotonic() + PAUSE_SECONDS
                 logger.warning("runs are counted by this replica alone: Redis is unreachable: %s", error)
         if self._everywhere and quotas.without_redis == "closed":
@@ -76,14 +77,9 @@ def _redis(url: str, prefix: str) -> RedisStorage:
     named = {"unix": "redis+unix", "valkey": "redis", "valkeys": "rediss"}.get(scheme, scheme)
     return RedisStorage(
         f"async+{named}://{rest}",
+        wrap_exceptions=True,
         implementation="redispy",
         key_prefix=f"{prefix}:quota",
         socket_timeout=ANSWER_SECONDS,
         socket_connect_timeout=ANSWER_SECONDS,
     )
-
-
-def _errors() -> tuple[type[Exception], ...]:
-    from redis.exceptions import RedisError  # noqa: PLC0415 - only where there is a Redis
-
-    return (RedisError,)
