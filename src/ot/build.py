@@ -18,6 +18,7 @@ import anyio.to_thread
 import ot_tools
 from ot.config.load import Loaded
 from ot.config.model_providers import MODEL_PROVIDERS
+from ot.config.models import pattern_lists
 from ot.config.paths import CONFIG_FILE, FOLDER, PROMPTS_FILE, Paths, expand_home
 from ot.config.principal import Owner, os_user, place_of
 from ot.config.setting_types import pack_name
@@ -156,13 +157,17 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
             "worker": WorkerBackend(host.workers, workers, partial(_store_file, store)),
             "mcp_proxy": McpProxyBackend(host.servers, servers, host.shapes.learn_from, partial(_store_copy, store)),
         },
-        policy=ToolPolicy(allow=said.allow, ask=said.ask, deny=said.deny, exact_names=said.exact_names),
+        policy=ToolPolicy(
+            **pattern_lists(said),
+            exact_names=said.exact_names,
+            groups={name: pattern_lists(group) for name, group in said.groups.items()},
+        ),
         require_approved=parts.pins.require_approved if said.changed_definitions == "block" else None,
         as_approved=parts.pins.as_approved,
         call_seconds=config.limits.call_seconds,
         observers=(*parts.observers, *host.watchers.calls, recorder),
         border=Border(config.limits, finish.keep),
-        ledger=host.watchers.ledger,
+        audit=host.watchers.effects,
         open_span=host.watchers.open_call_span,
     )
     runner = Runner(
@@ -258,8 +263,7 @@ def _view(
         return {"name": health.name, "status": health.status, **health.details}
 
     def server_states() -> dict[str, Mapping[str, Any]]:
-        used = host.servers.states()
-        return {name: used.get(spec.key) or spec.state_unused for name, spec in servers.items()}
+        return {name: host.servers.state(spec) or spec.state_unused for name, spec in servers.items()}
 
     def logins() -> dict[str, LoginState]:
         return login_states({name: spec.account for name, spec in servers.items()})
@@ -280,6 +284,7 @@ def _view(
         changed=parts.catalogue.changed,
         statistics=_statistics(loaded, recorder),
         project_dir=paths.project_dir,
+        state=host.state,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from ot.config.models import Output
 from ot.config.paths import Paths
 from ot.config.secrets import IssuedSecrets
 from ot.errors import ConfigError
-from ot.execution.ledger import Ledger
+from ot.execution.ledger import EffectWatcher
 from ot.execution.tool_executor import CallObserver, OpenCallSpan
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
@@ -36,6 +36,7 @@ from ot.workers.pool import WorkerPool
 
 if TYPE_CHECKING:
     from ot.output.result_objects import ResultObjects
+    from ot.state.shared_state import SharedState
 
 MODEL_QUESTIONS = 4
 """How many questions of tools a model is asked at the same time: a local one answers few at once."""
@@ -47,7 +48,7 @@ class Watchers:
 
     calls: Sequence[CallObserver] = ()
     runs: Sequence[RunObserver] = ()
-    ledger: Ledger | None = None
+    effects: EffectWatcher | None = None
     open_call_span: OpenCallSpan | None = None
     open_run_span: OpenRunSpan | None = None
 
@@ -69,6 +70,8 @@ class Host:
         self.learners: dict[object, Callable[[ServerSpec, ServerDefinitions], None]] = {}
         """Who is told, whenever a server has listed what it offers."""
         self.servers = ServerPool(self._learned, roots=self.roots)
+        self.state: SharedState | None = None
+        """What the replicas of a server share; None: this process is alone."""
         self.shared_logins: OpenTokenStore[ServerAccount] | None = None
         """Where replicas of a server keep logins; None: on this machine."""
         self.catalogue_files = CatalogueFiles(directory)
@@ -95,6 +98,10 @@ class Host:
     def issued_to(self, principal: str) -> IssuedSecrets:
         """Return the tokens that were issued to *principal*: to redact them for others would let these guess them."""
         return self._issued.setdefault(principal, IssuedSecrets())
+
+    def engines(self) -> Collection[Engine]:
+        """Return the engines that somebody holds."""
+        return self._engines.things()
 
     def recorder(self, holder: object, place: StatsPlace) -> Recorder:
         """Return what records into the file of *place*: there is one for each file."""
@@ -160,6 +167,9 @@ class _Held[T]:
             self._things[key] = make()
         self._keys[holder] = key
         return self._things[key]
+
+    def things(self) -> Collection[T]:
+        return self._things.values()
 
     def drop(self, holder: object) -> list[T]:
         """Return what nobody holds any more once *holder* does not."""

@@ -23,7 +23,7 @@ from ot.errors import OneToolError, ResultError
 from ot.execution.caller import Caller
 from ot.execution.consent import AllowAlways, AlwaysAllowed
 from ot.execution.tool_executor import CallObserver
-from ot.host import Host
+from ot.host import Host, Watchers
 from ot.introspect.help import HelpPages
 from ot.registry.extension_source import Extension, extensions_of_project, extensions_of_user
 from ot.registry.tool_definitions import ToolDefinitions
@@ -209,6 +209,11 @@ class Workspace:
         """Take how the client can be asked for its roots, which proxied servers want to know."""
         self.host.roots.offer(str(self.paths.cwd), ask)
 
+    def watch(self, watchers: Watchers) -> None:
+        """Let *watchers* be told of the runs and calls on this host from now on."""
+        self.host.watchers = watchers
+        self.picture = replace(self._picture(self.picture.loaded), freshness=self.picture.freshness)
+
     def tool_names(self) -> list[str]:
         """Name every tool."""
         return [tool.full_name for tool in self.picture.registry.tools()]
@@ -333,7 +338,8 @@ class Workspace:
     def _hold(self) -> None:
         """Keep the workers and servers of this picture, and let the others go that nobody else needs."""
         workers, servers = self.picture.workers.values(), self.picture.servers.values()
-        self.host.hold(self, (spec.key for spec in workers), (spec.key for spec in servers))
+        hosts = (host.key for spec in servers for host in spec.hosts)
+        self.host.hold(self, (spec.key for spec in workers), hosts)
 
 
 def _extensions(paths: Paths, loaded: Loaded) -> list[Extension]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,7 +19,8 @@ def serve(
     packs: Annotated[
         str,
         typer.Option(
-            help="Offer the tools of these packs one by one too, separated by commas: for classic clients.",
+            help="Offer the tools of these packs one by one too, separated by commas: for classic clients. "
+            "With --http they are all that is offered: for programs on other hosts.",
             autocompletion=complete_pack_list,
         ),
     ] = "",
@@ -45,31 +46,44 @@ def serve(
 
 def _serve_http(address: str, packs: Sequence[str], *, trust_project: bool, as_json: bool) -> None:
     from ot.cli.terminal.event_loop import end_without_waiting, run_async
-    from ot.cli.terminal.own_workspace import start_log
-    from ot.config.paths import Paths
     from ot.logs import end_logs
-    from ot.workspace import Workspace
 
-    serve_http, listen_address = _team()
-    where = listen_address.read(address)
-    workspace = Workspace.alone(Paths.find(), trust_project=trust_project)
-    start_log(workspace, format="json" if as_json else "")
-    run_async(serve_http(workspace, where, _tell_json if as_json else _tell, packs))
+    run_async(_served(address, packs, trust_project=trust_project, as_json=as_json))
     end_logs()
     end_without_waiting()
 
 
-def _team() -> tuple[Any, Any]:
+async def _served(address: str, packs: Sequence[str], *, trust_project: bool, as_json: bool) -> None:
+    from ot.cli.terminal.own_workspace import start_log
+    from ot.config.paths import Paths
+
+    _require_team()
+    from ot.team.http.listen_address import ListenAddress, url_of
+    from ot.team.http.serving import serve_http
+    from ot.team.team_parts import open_parts
+
+    where, paths = ListenAddress.read(address), Paths.find()
+    listening = where.bind()
+    try:
+        parts = open_parts(paths, where, url_of(listening), trust_project=trust_project)
+    except BaseException:
+        listening.close()
+        raise
+    start_log(parts.front.workspace, format="json" if as_json else "", redact=parts.redact)
+    await serve_http(parts, listening, _tell_json if as_json else _tell, packs)
+
+
+def _require_team() -> None:
+    from importlib import import_module
+
     from ot.errors import MissingExtra
 
     try:
-        from ot.team.http.listen_address import ListenAddress
-        from ot.team.http.serving import serve_http
+        import_module("ot.team.team_parts")
     except ModuleNotFoundError as error:
         if (error.name or "ot").partition(".")[0] == "ot":
             raise
         raise MissingExtra("onetool serve --http", "team") from None
-    return serve_http, ListenAddress
 
 
 def _tell_json(listening: Listening) -> None:

@@ -153,6 +153,12 @@ class Telemetry(Settings):
     """What operators see."""
 
     metrics: str = Field(default="", description="Where Prometheus reads, as HOST:PORT; empty: nowhere")
-    traces: WebAddress = Field(default="", description="Where spans are sent, as OTLP over HTTP; empty: nowhere")
-    sample: float = Field(default=1.0, ge=0, le=1, description="The part of traces that is sent")
+    traces: WebAddress = Field(
+        default="",
+        description="Where spans are sent, as OTLP over HTTP; empty: as the OTEL_EXPORTER_OTLP_* variables say",
+    )
+    sample: float = Field(default=1.0, ge=0, le=1, description="The part of traces that is sent, unless a caller says")
     audit: str = Field(default="", description="The file that effects are written to; empty: none")
+    audit_required: bool = Field(
+        default=False, description="Refuse calls that may change something while the audit log cannot be written"
+    )

@@ -29,11 +29,11 @@ class Ledger(Protocol):
     """Writes down what is sent and how it ended, so that "did it happen?" has an answer."""
 
     async def sent(self, effect: Effect) -> None:
-        """Return when it is written down that this call is about to be sent; a ToolError keeps it from being sent."""
+        """Return when it is written down that this call is about to be sent."""
         ...
 
     async def ended(self, effect: Effect, how: Literal["done", "failed", "unknown"]) -> None:
-        """Write down that the tool did it, that it said it did not, or that nobody knows; must not raise."""
+        """Write down that the tool did it, that it said it did not, or that nobody knows."""
         ...
 
 
@@ -45,3 +45,15 @@ class NoLedger:
 
     async def ended(self, effect: Effect, how: Literal["done", "failed", "unknown"]) -> None:
         """Forget it."""
+
+
+class EffectWatcher(Protocol):
+    """Watches calls on their way to tools, beside the ledger: an audit log is one."""
+
+    async def sending(self, effect: Effect) -> None:
+        """Take note that the call is about to be sent; a ToolError keeps it from being sent."""
+        ...
+
+    def ended(self, effect: Effect, how: Literal["done", "failed", "unknown"]) -> None:
+        """Take note of how it ended; must be quick and must not raise."""
+        ...

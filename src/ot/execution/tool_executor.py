@@ -20,8 +20,8 @@ from ot.execution.caller import Caller
 from ot.execution.consent import how_to_allow
 from ot.execution.deadline import Deadline
 from ot.execution.eager_task import eager_task
-from ot.execution.ledger import Effect, Ledger
-from ot.execution.policy import PolicyVerdict, ToolPolicy, why
+from ot.execution.ledger import Effect, EffectWatcher, Ledger, NoLedger
+from ot.execution.policy import NOBODYS, PolicyVerdict, ToolPolicy, why
 from ot.execution.schema_check import SchemaCheck
 from ot.log_span import cut_arguments, cut_result, log_span
 from ot.registry.tool import Tool
@@ -79,6 +79,7 @@ class ToolExecutor:
         observers: Sequence[CallObserver] = (),
         border: Border | None = None,
         ledger: Ledger | None = None,
+        audit: EffectWatcher | None = None,
         open_span: OpenCallSpan | None = None,
     ) -> None:
         """Call the tools of *registry* through the backend that each names; values come back over *border*.
@@ -95,7 +96,8 @@ class ToolExecutor:
         self._call_seconds = call_seconds
         self._observers = tuple(observers)
         self._border = border or Border()
-        self._ledger = ledger
+        self._ledger = ledger or NoLedger()
+        self._audit = audit
         self._open_span = open_span
 
     async def call(
@@ -162,9 +164,12 @@ class ToolExecutor:
             if end_span:
                 end_span(record)
 
-    def verdict(self, tool: Tool) -> PolicyVerdict:
-        """Return what the policy says of a call of *tool*, whose own hints count no more than those approved."""
-        return self._policy.verdict(self._as_approved(tool))
+    def verdict(self, tool: Tool, groups: frozenset[str] = NOBODYS) -> PolicyVerdict:
+        """Return what the policy says of a call of *tool* by a member of *groups*.
+
+        Of its own hints, none counts that is laxer than those approved.
+        """
+        return self._policy.verdict(self._as_approved(tool), groups)
 
     async def prepare(self, tool: Tool, context: CallContext) -> None:
         """Return when *tool* can be called, without calling it; installing and starting have their own deadlines.
@@ -179,9 +184,9 @@ class ToolExecutor:
     ) -> tuple[dict[str, Any], str]:
         """Return the bound arguments of a call that the policy allows, and whose consent was needed for it."""
         held = self._as_approved(tool)
-        verdict = self.verdict(tool)
+        verdict = self.verdict(tool, context.caller.groups)
         if verdict.action == "deny":
-            raise ToolDenied(tool.full_name, verdict.pattern)
+            raise ToolDenied(tool.full_name, verdict.pattern, verdict.rule)
         if self._require_approved:
             self._require_approved(tool)
         bound = bind_arguments(tool, args, kwargs, exact_names=self._policy.wants_exact_names(held))
@@ -190,7 +195,7 @@ class ToolExecutor:
 
     async def _agreed(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> str:
         """Return how the user has agreed, and who that is; nothing for a call that needs no question."""
-        if self.verdict(tool).action == "allow":
+        if self.verdict(tool, context.caller.groups).action == "allow":
             return ""
         if context.consent is None:
             raise NotApproved(tool.full_name, f"it asks first. {how_to_allow(tool.full_name)}")
@@ -199,12 +204,14 @@ class ToolExecutor:
 
     async def _noted(self, tool: Tool, arguments: dict[str, Any], context: CallContext, agreed: str) -> Any:
         """Return the tool's value, with the call written down before it is sent, and how it ended."""
-        if self._ledger is None:
-            return await self._carry_out(tool, arguments, context)
-        held = self._as_approved(tool)
-        allowed = agreed or why(self.verdict(tool), held)
+        held, allowed = tool, agreed
+        if self._audit:
+            held = self._as_approved(tool)
+            allowed = agreed or why(self.verdict(tool, context.caller.groups), held)
         effect = Effect(context.caller, context.run_id, context.call_id, context.line, held, arguments, allowed)
         how: Literal["done", "failed", "unknown"] = "unknown"
+        if self._audit:
+            await self._audit.sending(effect)
         await self._ledger.sent(effect)
         try:
             value = await self._carry_out(tool, arguments, context)
@@ -215,6 +222,8 @@ class ToolExecutor:
             raise
         finally:
             await self._ledger.ended(effect, how)
+            if self._audit:
+                self._audit.ended(effect, how)
 
     async def _carry_out(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         clock = context.clock or Deadline(context.deadline)

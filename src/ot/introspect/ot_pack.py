@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 
-from ot.config.models import Config
+from ot.config.models import Config, GroupPolicy, Policy, pattern_lists
 from ot.execution.policy import DEFAULT
 from ot.execution.tool_context import current_tool_context
 from ot.introspect.help import Query, show_help, snippet_help
@@ -27,6 +27,9 @@ from ot.registry.tool_registry import ToolRegistry
 from ot.servers.auth.login_state import LoginState
 from ot.servers.definition_pins import Change, changed_words
 from ot.version import installed_version
+
+if TYPE_CHECKING:
+    from ot.state.shared_state import SharedState
 
 MOST_TOOLS = 10
 """Of those that are looked at for what a program cannot do by itself."""
@@ -54,6 +57,8 @@ class View:
     changed: Callable[[], Mapping[str, Sequence[Change]]] = dict[str, Sequence[Change]]
     project_dir: Path | None = None
     """The project's directory, in which no link is followed."""
+    state: SharedState | None = None
+    """What the replicas of a server share."""
 
 
 class OtPack:
@@ -236,7 +241,7 @@ class OtPack:
         """Show how OneTool's parts are.
 
         Returns:
-            version, python, cwd, engine, registry, proxy, project, policy, stats; workers and warnings if any.
+            version, python, cwd, engine, registry, proxy, project, policy, stats; workers, state and warnings if any.
 
         Example:
             ot.health()
@@ -261,13 +266,16 @@ class OtPack:
             health["proxy"]["changed"] = {server: changed_words(changes) for server, changes in changed.items()}
         if workers := dict(self._view.workers()):
             health["workers"] = workers
+        if state := self._view.state:
+            health["state"] = {"status": "unreachable", "why": state.trouble} if state.trouble else {"status": "ok"}
         health["stats"] = self._view.statistics.health()
         return health | ({"warnings": list(self._view.warnings)} if self._view.warnings else {})
 
     def _policy(self) -> dict[str, Any]:
-        policy = self._view.config.policy
-        named = {"allow": policy.allow, "ask": policy.ask, "deny": policy.deny}
-        return {action: list(patterns) for action, patterns in named.items()} | {"default": DEFAULT}
+        """Return the patterns that count for the caller: everyone's, and those of the caller's groups."""
+        policy, mine = self._view.config.policy, current_tool_context().caller.groups
+        groups = {name: _lists(group) for name, group in policy.groups.items() if name in mine}
+        return _lists(policy) | ({"groups": groups} if groups else {}) | {"default": DEFAULT}
 
     def notify(self, *, topic: str, message: str) -> str:
         """Publish a message to the file that the user configured for its topic.
@@ -340,6 +348,10 @@ class OtPack:
             ot.version()
         """
         return installed_version()
+
+
+def _lists(policy: Policy | GroupPolicy) -> dict[str, Any]:
+    return {action: list(patterns) for action, patterns in pattern_lists(policy).items()}
 
 
 def _usable(registry: ToolRegistry) -> tuple[int, dict[str, str]]:

@@ -16,7 +16,7 @@ from ot.team.identity import Identity, TokenRefused
 
 pytestmark = pytest.mark.anyio
 
-GOOD, OTHER = new_token(), new_token()
+GOOD, OTHER = (f"{PREFIX}{letter * 43}" for letter in "ab")
 KNOWN = {
     "ci": StaticToken(hash=token_hash(GOOD), groups=("robots",)),
     "boss": StaticToken(hash=token_hash(OTHER), scopes=("admin",)),

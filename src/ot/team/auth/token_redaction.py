@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 
 from ot.brief_repr import Redact
-from ot.team.auth.static_tokens import PREFIX
 
-SIGNS = (PREFIX, "eyJ", "earer ")
+SIGNS = ("otk_", "otl_", "eyJ", "earer ")
 """Without one of these there is no token in a text."""
 TOKENS = re.compile(
-    rf"{PREFIX}[A-Za-z0-9_-]{{43}}+"
-    r"|eyJ[A-Za-z0-9_-]++\.[A-Za-z0-9_-]++\.[A-Za-z0-9_-]++"
+    r"\bot[kl]_[A-Za-z0-9_-]{43}+"
+    r"|(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]++\.[A-Za-z0-9_-]++\.[A-Za-z0-9_-]++"
     r"|(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{16,}+"
 )
 SHOWN = "[secret:token]"

@@ -24,13 +24,15 @@ async def send_json(send: Send, status: int, content: Mapping[str, Any], headers
 
 
 async def send_failure(
-    scope: Scope, send: Send, status: HTTPStatus, message: str, headers: Headers | None = None
+    scope: Scope, send: Send, status: HTTPStatus, message: str, headers: Headers | None = None, *, begun: bool = False
 ) -> None:
-    """Answer that the request failed; *message* says what is wrong and what to do."""
-    await send_json(send, status, failure(message, status, scope.get(REQUEST_ID, "")), headers)
+    """Answer that the request failed; *message* says what is wrong and what to do, *begun* that some of it was done."""
+    await send_json(send, status, failure(message, status, scope.get(REQUEST_ID, ""), begun=begun), headers)
 
 
-def failure(message: str, status: HTTPStatus, request_id: str = "") -> dict[str, Any]:
+def failure(message: str, status: HTTPStatus, request_id: str = "", *, begun: bool = False) -> dict[str, Any]:
     """Return the body of a failure: a JSON-RPC error, which MCP clients read at any status."""
-    data = {"status": status.value, "error": status.phrase, **({"request_id": request_id} if request_id else {})}
+    # A request that was not begun may be sent to another host.
+    data: dict[str, Any] = {"status": status.value, "error": status.phrase, "begun": begun}
+    data |= {"request_id": request_id} if request_id else {}
     return {"jsonrpc": "2.0", "id": None, "error": {"code": CODE, "message": message, "data": data}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http import HTTPStatus
 
 from ot.team.http.answers import send_failure
@@ -17,8 +18,10 @@ UNCHECKABLE = "the token cannot be checked now: what would tell is unreachable. 
 class Bearer:
     """Lets requests through whose token is good for runs."""
 
-    def __init__(self, app: AsgiApp, authenticator: Authenticator, challenge: str = "") -> None:
-        """Ask *authenticator*; *challenge* is what a refusal adds, such as ``resource_metadata="…"``."""
+    def __init__(
+        self, app: AsgiApp, authenticator: Authenticator, challenge: Callable[[TokenRefused | None], str]
+    ) -> None:
+        """Ask *authenticator*; *challenge* returns what a refusal says in ``WWW-Authenticate``."""
         self._app = app
         self._authenticator = authenticator
         self._challenge = challenge
@@ -27,12 +30,12 @@ class Bearer:
         """Answer, or say what is wrong with the token."""
         token = _token(scope)
         if not token:
-            await self._refuse(scope, send, NO_TOKEN)
+            await self._refuse(scope, send, None)
             return
         try:
             scope[SCOPE_KEY] = await self._identified(token)
         except TokenRefused as refused:
-            await self._refuse(scope, send, str(refused), refused.error)
+            await self._refuse(scope, send, refused)
         except TokensUncheckable:
             later = [(b"retry-after", b"5")]
             await send_failure(scope, send, HTTPStatus.SERVICE_UNAVAILABLE, UNCHECKABLE, later)
@@ -45,12 +48,11 @@ class Bearer:
             raise TokenRefused(NO_RUN, "insufficient_scope")
         return identity
 
-    async def _refuse(self, scope: Scope, send: Send, why: str, error: str = "") -> None:
-        forbidden = error == "insufficient_scope"
-        parts = [f'error="{error}"' if error else "", f'scope="{RUN}"' if forbidden else "", self._challenge]
-        challenge = f"Bearer {', '.join(filter(None, parts))}".strip()
+    async def _refuse(self, scope: Scope, send: Send, refused: TokenRefused | None) -> None:
+        forbidden = refused is not None and refused.error == "insufficient_scope"
         status = HTTPStatus.FORBIDDEN if forbidden else HTTPStatus.UNAUTHORIZED
-        await send_failure(scope, send, status, why, [(b"www-authenticate", challenge.encode("latin-1", "replace"))])
+        header = (b"www-authenticate", self._challenge(refused).encode("latin-1", "replace"))
+        await send_failure(scope, send, status, str(refused or NO_TOKEN), [header])
 
 
 def _token(scope: Scope) -> str:

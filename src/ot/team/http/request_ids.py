@@ -1,53 +1,58 @@
-"""Request ids: every request has one, its answer names it, and no failure below leaves a request unanswered."""
+"""RequestIds: the outermost layer over HTTP, which names every request for its logs, traces, audit and reply."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import re
 import secrets
-from http import HTTPStatus
+from collections.abc import Callable
 
-from ot.team.http.answers import send_failure
-from ot.team.http.asgi import REQUEST_ID, AsgiApp, Message, Receive, Scope, Send, header
+from ot.logs import current_request
+from ot.team.http.asgi import REQUEST_ID, AsgiApp, Message, Receive, Scope, Send, all_headers
 
-logger = logging.getLogger(__name__)
+HEADER = b"x-request-id"
+ACCEPTED = re.compile(rb"[A-Za-z0-9._:=+/@-]{1,128}")
+"""Every form that balancers use, and nothing that could break a line of a log."""
 
-GIVEN = re.compile(rb"[A-Za-z0-9._-]{1,64}\Z")
-BROKEN = "the server failed to answer; nothing is known of what the request did. Its operator finds it in the log"
-STOPPED = "the server stopped before the request was answered. Send it again, to another replica if there is one"
+type NoteStatus = Callable[[int], None]
+"""Takes the status of every answer; must be quick and must not raise."""
 
 
 class RequestIds:
-    """The outermost layer: it names each request, and answers where the layers below end without an answer."""
+    """Keeps the id that a client or balancer sent, or makes one, and returns it with the answer."""
 
-    def __init__(self, app: AsgiApp) -> None:
-        """Pass requests on to *app*."""
+    def __init__(self, app: AsgiApp, note_status: NoteStatus | None = None) -> None:
+        """Pass requests on to *app*, and tell *note_status* how each was answered."""
         self._app = app
+        self._note_status = note_status
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, whatever happens below."""
-        given = header(scope, b"x-request-id")
-        name = given if given and GIVEN.match(given) else secrets.token_hex(8).encode()
-        scope[REQUEST_ID] = name.decode()
-        started = False
+        """Answer one request under its id."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = scope[REQUEST_ID] = request_id(scope)
 
-        async def send_named(message: Message) -> None:
-            nonlocal started
+        async def named(message: Message) -> None:
             if message["type"] == "http.response.start":
-                started = True
-                message["headers"] = [*message.get("headers", ()), (b"x-request-id", name)]
+                self._name_answer(message, request)
             await send(message)
 
+        token = current_request.set(request)
         try:
-            await self._app(scope, receive, send_named)
-        except asyncio.CancelledError:
-            if started:
-                raise
-            # The server is ending and cuts off what is left: it waits for this answer, so the cancellation may end.
-            await send_failure(scope, send_named, HTTPStatus.SERVICE_UNAVAILABLE, STOPPED, [(b"retry-after", b"1")])
-        except Exception:
-            logger.exception("request %s failed", scope[REQUEST_ID])
-            if started:
-                raise
-            await send_failure(scope, send_named, HTTPStatus.INTERNAL_SERVER_ERROR, BROKEN)
+            await self._app(scope, receive, named)
+        finally:
+            current_request.reset(token)
+
+    def _name_answer(self, message: Message, request: str) -> None:
+        others = [(name, value) for name, value in message.get("headers", ()) if name.lower() != HEADER]
+        message["headers"] = [*others, (HEADER, request.encode())]
+        if self._note_status:
+            self._note_status(message["status"])
+
+
+def request_id(scope: Scope) -> str:
+    """Return the one well-formed id that the request was sent with, or a new one."""
+    given = all_headers(scope, HEADER)
+    if len(given) == 1 and ACCEPTED.fullmatch(given[0]):
+        return given[0].decode("ascii")
+    return secrets.token_hex(16)

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import override
@@ -15,7 +15,7 @@ from typing import override
 import uvicorn
 
 from ot.config.team_settings import Http
-from ot.errors import ConfigError, EngineUnavailable, OneToolError
+from ot.errors import EngineUnavailable, OneToolError
 from ot.server.mcp_server import build_server, listed_chars
 from ot.server.serve import CUT_OFF_SECONDS, START_SECONDS, Drain, Watchdog, end_on_signal
 from ot.server.streamable_http import StreamableHttp
@@ -23,14 +23,13 @@ from ot.team.http.app import MCP_PATH, Edge
 from ot.team.http.asgi import AsgiApp
 from ot.team.http.guarded_protocol import GuardedProtocol
 from ot.team.http.health import Readiness
-from ot.team.http.listen_address import ListenAddress, url_of
-from ot.team.http.loopback_token import LoopbackToken
+from ot.team.http.listen_address import url_of
 from ot.team.http.open_requests import OpenRequests
+from ot.team.http.request_ids import RequestIds
 from ot.team.http.warm_up import warm_up
-from ot.team.identity import Authenticator
-from ot.team.one_workspace import OneWorkspace
+from ot.team.team_parts import TeamParts
+from ot.team.telemetry.open_telemetry import TeamTelemetry, open_telemetry
 from ot.version import installed_version
-from ot.workspace import Workspace
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +38,6 @@ IDLE_SECONDS = 75
 LAST_SECONDS = 1
 """What is still open when everything has been answered, such as a stream of news, is cut off after this."""
 ENDING = "it was asked to end"
-PUBLIC = "others can reach {host}, and no one would have to say who they are"
-PUBLIC_HINT = "set http.tokens or http.oauth in onetool.yaml, or listen on 127.0.0.1"
 
 
 @dataclass(frozen=True)
@@ -53,58 +50,51 @@ class Listening:
 
 
 async def serve_http(
-    workspace: Workspace, address: ListenAddress, tell: Callable[[Listening], None], packs: Sequence[str] = ()
+    parts: TeamParts, listening: socket.socket, tell: Callable[[Listening], None], packs: Sequence[str] = ()
 ) -> None:
-    """Serve *workspace* until a signal asks for the end; *tell* is told where, as soon as it listens.
+    """Serve *parts* until a signal asks for the end; *tell* is told where, as soon as it listens.
 
     Raises:
-        ConfigError: The address is unusable, or open to others without authentication.
         UnknownPack: One of *packs* does not exist.
     """
+    service = HttpService(parts)
     try:
-        authenticator = await _authenticator(workspace, address)
-        listening = address.bind()
-    except OneToolError:
-        await workspace.aclose()
-        raise
-    service = HttpService(workspace, authenticator)
-    try:
+        service.watch()
         await service.open(packs)
-        tell(_listening(authenticator, listening))
+        made = parts.token
+        tell(Listening(url_of(listening, MCP_PATH), made.token if made else "", made.file if made else None))
         await service.serve(listening)
     finally:
         listening.close()
         await service.aclose()
 
 
-async def _authenticator(workspace: Workspace, address: ListenAddress) -> Authenticator:
-    settings = workspace.picture.loaded.config.http
-    if settings.tokens or settings.oauth:
-        raise ConfigError("http.tokens and http.oauth are not supported yet")
-    if not address.is_loopback:
-        raise ConfigError(PUBLIC.format(host=address.host), hint=PUBLIC_HINT)
-    return LoopbackToken.of(workspace.paths.global_dir)
-
-
-def _listening(authenticator: Authenticator, listening: socket.socket) -> Listening:
-    made = authenticator if isinstance(authenticator, LoopbackToken) else None
-    return Listening(url_of(listening, MCP_PATH), made.token if made else "", made.file if made else None)
-
-
 class HttpService:
     """The MCP server behind its edge, and its way from start to end."""
 
-    def __init__(self, workspace: Workspace, authenticator: Authenticator) -> None:
-        """Answer from *workspace* those whom *authenticator* knows."""
-        self._workspace = workspace
-        self._authenticator = authenticator
-        self._settings: Http = workspace.picture.loaded.config.http
+    def __init__(self, parts: TeamParts) -> None:
+        """Serve *parts*."""
+        self._parts = parts
+        workspace = self._workspace = parts.front.workspace
+        self._settings: Http = parts.settings
         self._readiness = Readiness()
         self._drain = Drain(lambda: workspace.picture.loaded.config.limits.drain_seconds)
         self._watchdog = Watchdog()
+        self._telemetry: TeamTelemetry | None = None
+
+    def watch(self) -> None:
+        """Open what the settings say about traces, metrics and audit.
+
+        Raises:
+            ConfigError: Some of it cannot be opened.
+        """
+        loaded, host = self._workspace.picture.loaded, self._workspace.host
+        self._telemetry = open_telemetry(loaded.config, loaded.secrets)
+        self._workspace.watch(self._telemetry.watchers)
+        self._telemetry.watch(host)
 
     async def open(self, packs: Sequence[str]) -> None:
-        """Choose the engine and build the server; *packs* are offered tool by tool too.
+        """Choose the engine and build the server; with *packs*, it offers nothing but their tools.
 
         Raises:
             UnknownPack: One of them does not exist.
@@ -117,8 +107,10 @@ class HttpService:
             engine = workspace.engine.name
             self._readiness.stop("failed", str(error))
             logger.error("not ready: %s", error)
-        classic = await workspace.definitions_of(packs) if packs else None
-        server = build_server(OneWorkspace(workspace), installed_version(), engine, classic, self._drain)
+        await workspace.definitions_of(packs)  # a name that is none should end it now
+        server = build_server(
+            self._parts.front, installed_version(), engine, drain=self._drain, packs=packs, shared=self._parts.shared
+        )
         workspace.definition_chars = await listed_chars(server)
         self._mcp = StreamableHttp(server, self._settings.body_bytes)
 
@@ -126,7 +118,17 @@ class HttpService:
         """Answer until a signal asks for the end, and every open request has its answer."""
         stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         web = _WebServer(self._settings)
-        edge = Edge(self._settings, self._authenticator, self._readiness, web.open_connections)
+        parts = self._parts
+        edge = Edge(
+            self._settings,
+            parts.authenticator,
+            self._readiness,
+            web.open_connections,
+            parts.challenge,
+            routes=parts.routes,
+        )
+        if self._telemetry:
+            edge = replace(edge, naming=partial(RequestIds, note_status=self._telemetry.answered))
         requests = OpenRequests(edge.around(self._mcp), lambda: self._readiness.state == "draining")
         async with self._mcp.running():
             serving = asyncio.ensure_future(web.answer(requests, listening))
@@ -148,6 +150,7 @@ class HttpService:
             return
         try:
             await self._workspace.start()
+            self._parts.start()
             await warm_up(self._mcp)
             health = await self._workspace.engine.health()
         except OneToolError as error:
@@ -174,8 +177,9 @@ class HttpService:
 
     async def aclose(self) -> None:
         """Let go of everything."""
-        await self._authenticator.aclose()
-        await self._workspace.aclose()
+        await self._parts.aclose()
+        if self._telemetry:
+            await self._telemetry.aclose()
         self._watchdog.release()
 
 

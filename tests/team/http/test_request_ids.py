@@ -17,14 +17,15 @@ from starlette.testclient import TestClient
 
 from ot.log_span import SpanMessage
 from ot.logs import BatchedHandler, current_request, json_line, text_line
-from ot.team.telemetry.request_ids import REQUEST_KEY, RequestIds
+from ot.team.http.asgi import REQUEST_ID
+from ot.team.http.request_ids import RequestIds
 
 MADE = re.compile(r"[0-9a-f]{32}")
 
 
 async def answer(request: Request) -> PlainTextResponse:
     """Say by which id the request is known inside."""
-    same = current_request.get() == request.scope[REQUEST_KEY]
+    same = current_request.get() == request.scope[REQUEST_ID]
     status = int(request.query_params.get("status", "200"))
     return PlainTextResponse(current_request.get() if same else "two ids", status, {"X-Request-Id": "of-the-app"})
 
@@ -50,7 +51,7 @@ def test_an_id_that_was_sent_is_kept_and_returned_once(client: TestClient, given
 
 @pytest.mark.parametrize("given", ["", "x" * 129, "a b", 'a"b', "a\tb", "a\x1b[31mb", "a%0ab", "é"])
 def test_a_malformed_id_is_replaced(client: TestClient, given: str) -> None:
-    reply = client.get("/", headers={"X-Request-Id": given.encode("latin-1")})
+    reply = client.get("/", headers=[(b"X-Request-Id", given.encode("latin-1"))])
     assert MADE.fullmatch(reply.text)
     assert reply.headers["x-request-id"] == reply.text
 
