@@ -172,6 +172,10 @@ class Workspace:
         """How long a question to the user waits for its answer."""
         return self.picture.loaded.config.policy.ask_seconds
 
+    def most_parked(self, caller: Caller) -> int | None:
+        """Return how many runs of *caller* may wait for an answer, where others share the server."""
+        return None if caller.connection else self.picture.loaded.config.http.quotas.parked
+
     def offer_roots(self, ask: AskRoots | None) -> None:
         """Take how the client can be asked for its roots, which proxied servers want to know."""
         self.host.roots.offer(str(self.paths.cwd), ask)

@@ -46,7 +46,7 @@ from ot.server.elicitation import (
     way_to_list_roots,
     who_answers,
 )
-from ot.server.parked_runs import NotParked, ParkedRun, ParkedRuns
+from ot.server.parked_runs import MOST, MOST_OF_TEAM, NotParked, ParkedRun, ParkedRuns
 from ot.server.run_description import COMMAND, SESSION, run_description
 from ot.server.serve import Drain
 from ot.workspace import Workspace
@@ -124,7 +124,7 @@ def build_server(
     The tools of *classic* are offered beside it, one by one; *drain* is asked before every run.
     Replicas that have *shared* answer for each other.
     """
-    parked = ParkedRuns()
+    parked = ParkedRuns(MOST_OF_TEAM if shared else MOST)
     drain = drain or Drain()
     others = _other_replicas(shared, front, parked, drain) if shared and shared.state.replicas else None
     server = FastMCP(
@@ -316,7 +316,7 @@ def _taken_up(workspace: Workspace, parked: ParkedRuns, work: Work, caller: Call
     async def start(ask: AskUser, tell: TellEvent) -> Reply:
         return await work(caller=who_answers(ctx, caller, ask), tell=tell)
 
-    return parked.start(start, caller.seat, workspace.ask_seconds)
+    return parked.start(start, caller.seat, workspace.ask_seconds, workspace.most_parked(caller))
 
 
 async def _with_progress[T](ctx: Context, work: Callable[[TellEvent | None], Awaitable[T]]) -> T:

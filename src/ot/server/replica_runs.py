@@ -175,7 +175,8 @@ class ReplicaRuns:
             async def start(ask: AskUser, tell: TellEvent) -> Reply:
                 return await work(caller=answering(caller, modes, ask), tell=tell)
 
-            run = self._here.parked.start(start, caller.seat, workspace.ask_seconds)
+            most = workspace.most_parked(caller)
+            run = self._here.parked.start(start, caller.seat, workspace.ask_seconds, most)
             return await self._here.turn(run, tell)
 
 
