@@ -11,21 +11,22 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import anyio.to_thread
 
 import ot_tools
 from ot.config.load import Loaded
 from ot.config.model_providers import MODEL_PROVIDERS
+from ot.config.models import pattern_lists
 from ot.config.paths import CONFIG_FILE, FOLDER, PROMPTS_FILE, Paths, expand_home
-from ot.config.principal import os_user, place_of
+from ot.config.principal import Owner, os_user, place_of
 from ot.config.setting_types import pack_name
 from ot.execution.backends.in_process import InProcessBackend
 from ot.execution.border import Border
 from ot.execution.call_context import CallContext
 from ot.execution.caller import Caller
-from ot.execution.consent import AllowAlways, RunConsent
+from ot.execution.consent import AllowAlways, AlwaysAllowed, RunConsent, how_operators_allow
 from ot.execution.deadline import Deadline
 from ot.execution.language_model import LanguageModel, ModelBudget, OpenModel
 from ot.execution.locked_places import locked_places, pack_places
@@ -40,7 +41,7 @@ from ot.introspect.statistics import Statistics
 from ot.introspect.stored_results import read_result
 from ot.output.file_blobs import FileBlobs
 from ot.output.finish import Finish
-from ot.output.result_blobs import Form
+from ot.output.result_blobs import Form, ResultBlobs
 from ot.output.result_store import ResultStore
 from ot.output.stored_text import stored_text
 from ot.registry.extension_source import TOOLS, Extension
@@ -67,6 +68,7 @@ from ot.workers.spec import WorkerSpec, spec_of
 type LiveFunctions = Mapping[str, Mapping[str, Callable[..., Any]]]
 """Functions of this process by pack and by name."""
 
+SHARED = "everyone may read it and nobody may write it"
 BUNDLED = ToolLoader(Path(ot_tools.__file__).parent, "ot_tools")
 
 
@@ -94,7 +96,9 @@ class Parts:
     catalogue: ServerCatalogue
     pins: DefinitionPins
     reload: Callable[[], Awaitable[None]]
-    allow_always: AllowAlways
+    allow_always: AllowAlways | None = None
+    always_allowed: AlwaysAllowed | None = None
+    owner: Owner = field(default_factory=Owner)
     trust_project: bool = False
     packs: Sequence[Pack] = ()
     """Packs that are offered beside the bundled ones."""
@@ -114,14 +118,20 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     given = [name for spec in workers.values() for name in spec.secrets]
     keys = [provider.key for provider in MODEL_PROVIDERS.values()]
     # Tokens that were issued before a reload are redacted after it, too.
-    secrets = replace(loaded.secrets.using([*given, *keys]), issued=host.issued)
+    secrets = replace(loaded.secrets.using([*given, *keys]), issued=host.issued_to(parts.owner.principal))
     loaded = replace(loaded, secrets=secrets)
-    servers = resolve_specs(loaded, parts.paths, trusted=parts.trust_project, shared_logins=host.shared_logins)
-    store = _store(loaded, host.workers.spooled_bytes)
+    servers = resolve_specs(
+        loaded,
+        parts.paths,
+        trusted=parts.trust_project,
+        principal=parts.owner.principal,
+        shared_logins=host.shared_logins,
+    )
+    store = _store(loaded, host)
     redact = loaded.secrets.redact
     projects = ProjectProxy(config.projects, redact)
     snippets = Snippets(config.snippets, host.renderer)
-    view = _view(parts, loaded, store, servers, snippets, recorder)
+    view = _view(parts, loaded, store, workers, servers, snippets, recorder)
     ot_pack = OtPack(view)
     own = {"ot": ot_pack.functions(), project_proxy.PACK: projects.functions}
     live = {**parts.functions, **own}
@@ -137,7 +147,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
             *_live_packs(own, origin="ot", bundled=True),
         ]
     )
-    contexts = _contexts(loaded, parts.paths, registry, servers, extensions.values(), installed)
+    contexts = _contexts(loaded, parts, registry, servers, extensions.values(), installed)
     finish = Finish(config.output, store, redact, config.limits.value_parts)
     bound = {f"{pack}:{name}": function for pack, known in live.items() for name, function in known.items()}
     executor = ToolExecutor(
@@ -145,14 +155,20 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         {
             "in_process": InProcessBackend(contexts, bound),
             "worker": WorkerBackend(host.workers, workers, partial(_store_file, store)),
-            "mcp_proxy": McpProxyBackend(host.servers, servers, host.shapes.learn_from),
+            "mcp_proxy": McpProxyBackend(host.servers, servers, host.shapes.learn_from, partial(_store_copy, store)),
         },
-        policy=ToolPolicy(allow=said.allow, ask=said.ask, deny=said.deny, exact_names=said.exact_names),
+        policy=ToolPolicy(
+            **pattern_lists(said),
+            exact_names=said.exact_names,
+            groups={name: pattern_lists(group) for name, group in said.groups.items()},
+        ),
         require_approved=parts.pins.require_approved if said.changed_definitions == "block" else None,
         as_approved=parts.pins.as_approved,
         call_seconds=config.limits.call_seconds,
-        observers=(*parts.observers, recorder),
+        observers=(*parts.observers, *host.watchers.calls, recorder),
         border=Border(config.limits, finish.keep),
+        audit=host.watchers.effects,
+        open_span=host.watchers.open_call_span,
     )
     runner = Runner(
         executor=executor,
@@ -164,13 +180,15 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         limits=config.limits,
         security=config.security,
         redact=redact,
-        consent=partial(_consent, parts.allow_always, said.ask_calls, redact),
-        observers=[recorder],
+        consent=partial(_consent, parts, said.ask_calls, redact),
+        observers=[*host.watchers.runs, recorder],
+        open_span=host.watchers.open_run_span,
         sessions=parts.sessions,
         find_tools=partial(ot_pack.find_tools, registry),
         models=partial(_model_of_a_run, loaded, host),
     )
-    return Picture(loaded, registry, runner, store, workers, servers, _freshness(loaded, parts.paths, found))
+    freshness = _freshness(loaded, parts, found)
+    return Picture(loaded, registry, runner, store, workers, servers, freshness)
 
 
 def stats_place(loaded: Loaded) -> StatsPlace:
@@ -207,10 +225,11 @@ def _with_replaced_packs(loaded: Loaded, extensions: Sequence[Extension]) -> Loa
     )
 
 
-def _freshness(loaded: Loaded, paths: Paths, found: Iterable[Extension]) -> Freshness:
+def _freshness(loaded: Loaded, parts: Parts, found: Iterable[Extension]) -> Freshness:
     """Watch the configuration and the directories of packs, and each pack's own files."""
-    folders = [paths.global_dir / TOOLS, paths.cwd / FOLDER / TOOLS]
-    places = paths.global_dir, paths.cwd / FOLDER
+    # Another principal's directory is no project, whatever lies in it.
+    places = [parts.paths.global_dir, *([parts.paths.cwd / FOLDER] if parts.owner.is_user else [])]
+    folders = [place / TOOLS for place in places]
     configs = [*(place / name for place in places for name in (CONFIG_FILE, PROMPTS_FILE)), *loaded.files]
     packs = {pack.name: [pack.directory, *(pack.directory / file for file in pack.files)] for pack in found}
     return Freshness([*folders, *configs], packs)
@@ -232,6 +251,7 @@ def _view(
     parts: Parts,
     loaded: Loaded,
     store: ResultStore,
+    workers: Mapping[str, WorkerSpec],
     servers: Mapping[str, ServerSpec],
     snippets: Snippets,
     recorder: Recorder,
@@ -243,8 +263,7 @@ def _view(
         return {"name": health.name, "status": health.status, **health.details}
 
     def server_states() -> dict[str, Mapping[str, Any]]:
-        used = host.servers.states()
-        return {name: used.get(spec.key) or spec.state_unused for name, spec in servers.items()}
+        return {name: host.servers.state(spec) or spec.state_unused for name, spec in servers.items()}
 
     def logins() -> dict[str, LoginState]:
         return login_states({name: spec.account for name, spec in servers.items()})
@@ -256,7 +275,7 @@ def _view(
         warnings=loaded.warnings,
         pages=partial(read_result, store, max_bytes=loaded.config.limits.value_bytes),
         engine_health=engine_health,
-        workers=host.workers.states,
+        workers=lambda: host.workers.states(spec.key for spec in workers.values()),
         servers=server_states,
         logins=logins,
         expand=snippets.expand,
@@ -298,30 +317,38 @@ def _statistics(loaded: Loaded, recorder: Recorder) -> Statistics:
 # ---------------------------------------------------------------- what calls meet
 
 
-def _consent(
-    allow_always: AllowAlways, calls: int, redact: Callable[[str], str], caller: Caller, deadline: Deadline
-) -> RunConsent:
-    # What is allowed for good is written into the configuration of this process's own user.
-    always = allow_always if caller.principal == os_user() else None
-    return RunConsent(caller.ask, deadline, calls=calls, redact=redact, always=always)
+def _consent(parts: Parts, calls: int, redact: Callable[[str], str], caller: Caller, deadline: Deadline) -> RunConsent:
+    # What is allowed for good is kept for the owner of the workspace.
+    own = caller.principal == parts.owner.principal
+    return RunConsent(
+        caller.ask,
+        deadline,
+        calls=calls,
+        redact=redact,
+        always=parts.allow_always if own else None,
+        allowed=parts.always_allowed if own else None,
+        advise=None if caller.principal == os_user() else how_operators_allow,
+    )
 
 
 def _contexts(
     loaded: Loaded,
-    paths: Paths,
+    parts: Parts,
     registry: ToolRegistry,
     servers: Mapping[str, ServerSpec],
     extensions: Collection[Extension],
     installed: Collection[Pack],
 ) -> Callable[[str, CallContext], ToolContext]:
-    config = loaded.config
-    roots = (paths.cwd, *(expand_home(root) for root in config.security.roots))
+    config, paths, owner = loaded.config, parts.paths, parts.owner
+    # The user's further directories can be written, and are nobody else's.
+    more = map(expand_home, config.security.roots) if owner.is_user else ()
+    roots = (paths.cwd, *more, *owner.shared)
     hidden = (paths.global_dir, loaded.results_dir, *loaded.secret_files)
     homes = tuple(Path(spec.cwd) for spec in servers.values() if spec.private)
     packages = Path(ot_tools.__file__).parent, Path(__file__).parent
 
     def locked() -> list[LockedPath]:
-        places = locked_places(paths, roots, packages)
+        places = [*locked_places(paths, roots, packages), *(LockedPath(path, SHARED) for path in owner.shared)]
         executed = [place for spec in servers.values() for place in executed_by(spec)]
         own = ((extension.name, extension.directory) for extension in extensions)
         return [*places, *executed, *pack_places(own, ((pack.name, pack.origin) for pack in installed))]
@@ -349,20 +376,26 @@ def _model_of_a_run(loaded: Loaded, host: Host) -> OpenModel:
 # ---------------------------------------------------------------- where results are kept
 
 
-def _store(loaded: Loaded, spooled_bytes: Callable[[], int]) -> ResultStore:
+def _store(loaded: Loaded, host: Host) -> ResultStore:
     output = loaded.config.output
     ttl, most = output.result_ttl, output.max_total_bytes
+    beside = host.workers.spooled_bytes
 
     @cache
-    def blobs(owner: str) -> FileBlobs:
+    def in_files(owner: str) -> ResultBlobs:
         directory = place_of(owner, loaded.results_dir)
-        return FileBlobs(directory, ttl=ttl, max_total_bytes=most, below=loaded.below, beside=spooled_bytes)
+        return FileBlobs(directory, ttl=ttl, max_total_bytes=most, below=loaded.below, beside=beside)
 
+    blobs = host.result_objects(output).blobs_of if output.store.url else in_files
     return ResultStore(blobs, ttl=ttl, max_total_bytes=most, max_page_bytes=output.max_inline_size or 1 << 20)
+
+
+def _store_copy(store: ResultStore, file: BinaryIO, form: Form, *, tool: str, owner: str) -> str:
+    return store.put(iter(partial(file.read, 1 << 20), b""), tool=tool, owner=owner, form=form).handle
 
 
 def _store_file(store: ResultStore, file: Path, *, tool: str, owner: str) -> str:
     with file.open("rb") as content:
         # A worker says what it wrote: a text, or a value as tagged JSON.
         form: Form = "tagged" if file.suffix == ".json" else "text"
-        return store.put(iter(partial(content.read, 1 << 20), b""), tool=tool, owner=owner, form=form).handle
+        return _store_copy(store, content, form, tool=tool, owner=owner)

@@ -195,12 +195,13 @@ class DataTooLarge(NotPlainData):
     """A value is plain data, but too large."""
 
 
-@error("{tool} is denied by the policy (policy.deny: {pattern!r})")
+@error("{tool} is denied by the policy ({rule}: {pattern!r})")
 class ToolDenied(ToolError):
     """The operator's policy forbids the call."""
 
     tool: str
     pattern: str
+    rule: str = "policy.deny"
 
 
 @error()
@@ -221,6 +222,7 @@ class NotApproved(ToolDenied):
     """The tool asks first, and the user did not agree to this call."""
 
     pattern: str = field(default="", init=False)
+    rule: str = field(default="", init=False)
     why: str
 
 
@@ -255,10 +257,13 @@ class LoginNeeded(ServerUnavailable):
 
     scope: str = ""
     """What the login has to ask for in addition."""
+    advice: str = ""
+    """What to do, where it is not the command."""
 
     def __str__(self) -> str:
         more = f" --scope '{self.scope}'" if self.scope else ""
-        return f"login needed: run `onetool auth login {self.server}{more}` ({self.why})"
+        advice = self.advice or f"run `onetool auth login {self.server}{more}`"
+        return f"login needed: {advice} ({self.why})"
 
 
 @error(

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
 from ot.config.load import Loaded
+from ot.config.models import Output
 from ot.config.paths import Paths
 from ot.config.secrets import IssuedSecrets
+from ot.errors import ConfigError
+from ot.execution.ledger import EffectWatcher
+from ot.execution.tool_executor import CallObserver, OpenCallSpan
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
 from ot.runtime.engines.forked.analysis_packages import AnalysisPackages
@@ -26,10 +30,12 @@ from ot.servers.place import ClientRoots
 from ot.servers.pool import ServerPool
 from ot.servers.spec import ServerSpec
 from ot.stats.recorder import Recorder, StatsPlace
+from ot.stats.rows import OpenRunSpan, RunObserver
 from ot.workers.pack_environment import PackEnvironments
 from ot.workers.pool import WorkerPool
 
 if TYPE_CHECKING:
+    from ot.output.result_objects import ResultObjects
     from ot.state.open_state import Shared
     from ot.state.revisions import Revisions
     from ot.state.shared_state import SharedState
@@ -40,16 +46,28 @@ MODEL_QUESTIONS = 4
 """How many questions of tools a model is asked at the same time: a local one answers few at once."""
 
 
+@dataclass(frozen=True, slots=True)
+class Watchers:
+    """Who is told of the runs and calls of all workspaces, beside the statistics of each."""
+
+    calls: Sequence[CallObserver] = ()
+    runs: Sequence[RunObserver] = ()
+    effects: EffectWatcher | None = None
+    open_call_span: OpenCallSpan | None = None
+    open_run_span: OpenRunSpan | None = None
+
+
 class Host:
     """The engines, pools and stores of one user; a workspace holds what it needs of them, by key."""
 
-    def __init__(self, paths: Paths, *, engine: Engine | None = None) -> None:
+    def __init__(self, paths: Paths, *, engine: Engine | None = None, watchers: Watchers | None = None) -> None:
         """Keep state in the user's directory of *paths*; *engine* stands in for those that settings ask for."""
+        self.watchers = watchers or Watchers()
         directory = paths.global_dir / SERVERS
         self._paths = paths
         self._engine = engine
         self.renderer = SnippetRenderer()
-        self.issued = IssuedSecrets()
+        self._issued: dict[str, IssuedSecrets] = {}
         self.workers = WorkerPool(paths.global_dir, paths.environ)
         self.model_places = asyncio.Semaphore(MODEL_QUESTIONS)
         self.roots = ClientRoots()
@@ -66,6 +84,7 @@ class Host:
         self._telling: asyncio.Future[None] | None = None
         self._engines = _Held[Engine]()
         self._recorders = _Held[Recorder]()
+        self._objects: tuple[Output, ResultObjects] | None = None
 
     def engine(self, holder: object, loaded: Loaded) -> Engine:
         """Return the engine of these settings; one that is not contained is shared with no other workspace."""
@@ -82,11 +101,29 @@ class Host:
         alone = id(holder) if settings.use == "trusted" else 0
         return self._engines.hold(holder, (settings, sessions, alone), make)
 
+    def issued_to(self, principal: str) -> IssuedSecrets:
+        """Return the tokens that were issued to *principal*: to redact them for others would let these guess them."""
+        return self._issued.setdefault(principal, IssuedSecrets())
+
+    def engines(self) -> Collection[Engine]:
+        """Return the engines that somebody holds."""
+        return self._engines.things()
+
     def recorder(self, holder: object, place: StatsPlace) -> Recorder:
         """Return what records into the file of *place*: there is one for each file."""
         recorder = self._recorders.hold(holder, place.file, lambda: Recorder(place))
         recorder.move(place)
         return recorder
+
+    def result_objects(self, output: Output) -> ResultObjects:
+        """Return the object store of these settings: one for all workspaces, which counts what each owner has.
+
+        Raises:
+            ConfigError: It cannot be opened.
+        """
+        if self._objects is None or self._objects[0] != output:
+            self._objects = output, _opened(output)
+        return self._objects[1]
 
     def hold(self, holder: object, workers: Iterable[str], servers: Iterable[str]) -> None:
         """Note which workers and servers *holder* needs, by key; those that nobody needs any more are let go."""
@@ -98,8 +135,11 @@ class Host:
         if any(are_new):
             self.tell_replicas()
 
-    async def share(self, shared: Shared) -> None:
-        """Use what other replicas use, too; workspaces that are open already take it up when they reload."""
+    def share(self, shared: Shared) -> None:
+        """Use what other replicas use, too; workspaces that are open already take it up when they reload.
+
+        To be called in the event loop that the shared state is used in.
+        """
         from ot.servers.auth.shared_token_store import shared_token_stores  # noqa: PLC0415 - for replicas alone
         from ot.state.revisions import Revisions  # noqa: PLC0415 - as above
 
@@ -107,7 +147,7 @@ class Host:
         if shared.state.replicas:
             self.shared_logins = shared_token_stores(shared.state, shared.keys)
             self.revisions = Revisions(shared.state, [CATALOGUE])
-            await self.revisions.start()
+            self.revisions.start()
 
     def tell_replicas(self) -> None:
         """Let the other replicas know that packs or what servers offer have changed."""
@@ -133,6 +173,16 @@ class Host:
         await anyio.to_thread.run_sync(self.shapes.flush)
 
 
+def _opened(output: Output) -> ResultObjects:
+    try:
+        from ot.output.result_objects import ResultObjects  # noqa: PLC0415 - needs an extra, for teams
+    except ImportError:
+        from ot.installation import install_command  # noqa: PLC0415 - reads the installation, for this text
+
+        raise ConfigError("output.store needs more than the plain installation", hint=install_command("team")) from None
+    return ResultObjects(output)
+
+
 @dataclass
 class _Held[T]:
     """Things by key, each with those who hold it; a holder has one of them at a time."""
@@ -145,6 +195,9 @@ class _Held[T]:
             self._things[key] = make()
         self._keys[holder] = key
         return self._things[key]
+
+    def things(self) -> Collection[T]:
+        return self._things.values()
 
     def drop(self, holder: object) -> list[T]:
         """Return what nobody holds any more once *holder* does not."""

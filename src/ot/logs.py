@@ -31,6 +31,8 @@ _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_LINK
 
 current_run: ContextVar[str] = ContextVar("ot_log_run", default="")
 """The id of the run that the current task works for: every line that is logged meanwhile carries it."""
+current_request: ContextVar[str] = ContextVar("ot_log_request", default="")
+"""The id of the HTTP request that the current task works for, likewise; empty on stdio."""
 
 
 def configure_logs(
@@ -82,14 +84,14 @@ class BatchedHandler(logging.Handler):
     def __init__(
         self,
         write: Callable[[str], None],
-        line: Callable[[logging.LogRecord, str, Redact], str],
+        line: Callable[[logging.LogRecord, str, Redact, str], str],
         redact: Redact,
         seconds: float,
     ) -> None:
         """Pass what *line* makes of each record through *redact*, and to *write*."""
         super().__init__()
         self._write, self._line, self._redact = write, line, redact
-        self._batches = Batches[tuple[logging.LogRecord, str]](self._write_batch, name="ot-logs", seconds=seconds)
+        self._batches = Batches[tuple[logging.LogRecord, str, str]](self._write_batch, name="ot-logs", seconds=seconds)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take the record; whatever it refers to is written out now, for it may change."""
@@ -98,7 +100,7 @@ class BatchedHandler(logging.Handler):
         if record.exc_info:
             record.exc_text = record.exc_text or logging.Formatter().formatException(record.exc_info)
             record.exc_info = None
-        self._batches.add((record, current_run.get()))
+        self._batches.add((record, current_run.get(), current_request.get()))
 
     def flush(self) -> None:
         """Wait until all is written, a second at most."""
@@ -109,8 +111,9 @@ class BatchedHandler(logging.Handler):
         self._batches.close(END_SECONDS)
         super().close()
 
-    def _write_batch(self, records: list[tuple[logging.LogRecord, str]]) -> bool:
-        text = "".join(f"{self._redact(self._line(record, run, self._redact))}\n" for record, run in records)
+    def _write_batch(self, records: list[tuple[logging.LogRecord, str, str]]) -> bool:
+        lines = (self._line(record, run, self._redact, request) for record, run, request in records)
+        text = "".join(f"{self._redact(line)}\n" for line in lines)
         try:
             self._write(text)
         except (OSError, ValueError):  # a full disk, or a standard error that is closed
@@ -125,21 +128,23 @@ def _filled_in(record: logging.LogRecord) -> str:
         return f"{record.msg} ({type(error).__name__}: it cannot be filled in)"
 
 
-def text_line(record: logging.LogRecord, run: str, redact: Redact = str) -> str:
+def text_line(record: logging.LogRecord, run: str, redact: Redact = str, request: str = "") -> str:
     """Return the record as a line for people, with what was raised below it."""
     clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
     trace = f"\n{record.exc_text}" if record.exc_text else ""
     message: object = record.msg
     said = message.text(redact) if isinstance(message, SpanMessage) else f"{message}{f' run={run}' if run else ''}"
     head = f"{clock},{int(record.msecs):03d} {record.levelname} {record.name}:"
-    return in_a_log(f"{head} {said}{trace}")
+    asked = f" request={request}" if request else ""
+    return in_a_log(f"{head} {said}{asked}{trace}")
 
 
-def json_line(record: logging.LogRecord, run: str, redact: Redact = str) -> str:
+def json_line(record: logging.LogRecord, run: str, redact: Redact = str, request: str = "") -> str:
     """Return the record as one JSON object."""
     found: dict[str, Any] = {"ts": round(record.created, 3), "level": record.levelname, "logger": record.name}
     message: object = record.msg
     found |= {"run": run} if run else {}
+    found |= {"request": request} if request else {}
     found |= {"trace": record.exc_text} if record.exc_text else {}
     found |= message.fields(redact) if isinstance(message, SpanMessage) else {"message": str(message)}
     try:

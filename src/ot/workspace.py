@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -14,14 +16,14 @@ from ot.build import LiveFunctions, Parts, Picture, build, stats_place
 from ot.config.edit_config import edit_config, with_pattern
 from ot.config.load import Loaded, load_config
 from ot.config.paths import Paths
-from ot.config.principal import os_user
+from ot.config.principal import Owner
 from ot.config.snapshot import take_snapshot
 from ot.config.trust import Trust
 from ot.errors import OneToolError, ResultError
 from ot.execution.caller import Caller
-from ot.execution.consent import AllowAlways
+from ot.execution.consent import AllowAlways, AlwaysAllowed
 from ot.execution.tool_executor import CallObserver
-from ot.host import CATALOGUE, Host
+from ot.host import CATALOGUE, Host, Watchers
 from ot.introspect.help import HelpPages
 from ot.registry.extension_source import Extension, extensions_of_project, extensions_of_user
 from ot.registry.tool_definitions import ToolDefinitions
@@ -41,6 +43,8 @@ from ot.stats.rows import CLI
 logger = logging.getLogger(__name__)
 
 MAX_RESOURCE_BYTES = 4 << 20
+PAGE_BYTES = 2 << 20
+"""Of a stored result that another OneTool reads."""
 ReadExtensions = Callable[[Loaded], Iterable[Extension]]
 """Finds the packs that users wrote; a later one replaces an earlier one of the same name."""
 
@@ -58,22 +62,32 @@ class Workspace:
         extensions: ReadExtensions | None = None,
         observers: Sequence[CallObserver] = (),
         allow_always: AllowAlways | None = None,
+        always_allowed: AlwaysAllowed | None = None,
         config: Mapping[str, Any] | None = None,
         functions: LiveFunctions | None = None,
+        owner: Owner | None = None,
+        loaded: Loaded | None = None,
     ) -> None:
         """Read the configuration and build the first picture; *packs* are offered beside the bundled ones.
 
         *extensions* stands in for the packs of the user's and the project's directories. *allow_always* writes a
         tool that the user always allows into the user's configuration; without it, that answer is not offered.
-        *config* is laid over the user's configuration; *functions* are packs of live functions, by name.
+        *config* is laid over the user's configuration; *functions* are packs of live functions, by name. An *owner*
+        other than the user of this process never has anything written into the configuration; *always_allowed* tells
+        what it has allowed for good. *loaded* is the configuration, where it has been read already.
 
         Raises:
             ConfigError: The configuration cannot be used.
         """
         self.host = host
         self.paths = paths
-        self.own_caller = Caller(os_user())
-        """Who asks where nobody else does: the user of this process."""
+        self.owner = owner or Owner()
+        self.own_caller = Caller(self.owner.principal, admin=self.owner.is_user)
+        """Who asks where nobody else does: its owner."""
+        self.open_runs = 0
+        """Runs and calls that are under way, parked ones too."""
+        self.most_ask_seconds = math.inf
+        """The longest that any question waits, whatever the settings say: an edge knows how long a client stays."""
         self.definition_chars = 0
         """The characters of our own tool list, once a server has told."""
         self._owns_host = False
@@ -84,7 +98,7 @@ class Workspace:
         host.learners[self] = self._catalogue.learned
         self._trust_project = trust_project
         self._config = config
-        loaded = self._load()
+        loaded = loaded or self._load()
         self.engine: Engine = host.engine(self, loaded)
         self.sessions = Sessions(loaded.config.sessions, self.engine)
         self._parts = Parts(
@@ -95,7 +109,9 @@ class Workspace:
             self._catalogue,
             self.pins,
             self.reload,
-            allow_always or partial(_allow_always, paths),
+            allow_always or (partial(_allow_always, paths) if self.owner.is_user else None),
+            always_allowed,
+            self.owner,
             trust_project,
             tuple(packs),
             observers,
@@ -129,17 +145,32 @@ class Workspace:
     ) -> Reply:
         """Answer a command of *caller*, or of this process's user; the first answer also says what was left out."""
         caller = caller or self.own_caller
-        await self._refresh()
-        reading = await self.picture.runner.read(command, session=session)
-        await self._refresh(reading.names)
-        await self._know_servers(reading.names, caller)
-        if caller.client != CLI and self.definition_chars:
-            self.recorder.connected(caller, partial(flat_chars, self.picture.registry), self.definition_chars)
-        reply = await self.picture.runner.run(reading, caller, tell=tell, session=session, format=format)
-        self._catalogue.ask_others_later()
+        with self._in_use():
+            await self._refresh()
+            reading = await self.picture.runner.read(command, session=session)
+            await self._refresh(reading.names)
+            await self._know_servers(reading.names, caller)
+            if caller.client != CLI and self.definition_chars:
+                self.recorder.connected(caller, partial(flat_chars, self.picture.registry), self.definition_chars)
+            reply = await self.picture.runner.run(reading, caller, tell=tell, session=session, format=format)
+        if not self.owner.is_user:
+            return reply  # what is left out, and which engine there is, concerns the operator
+        self.ask_servers_later()
         notices = [self._notice, self.engine.take_news() if isinstance(self.engine, EngineChoice) else ""]
         self._notice = ""
         return replace(reply, texts=(*reply.texts, *filter(None, notices))) if any(notices) else reply
+
+    def ask_servers_later(self) -> None:
+        """Begin to find out what the servers offer of which nothing is known; nobody waits for it."""
+        self._catalogue.ask_others_later()
+
+    @contextmanager
+    def _in_use(self) -> Generator[None]:
+        self.open_runs += 1
+        try:
+            yield
+        finally:
+            self.open_runs -= 1
 
     async def call(
         self,
@@ -149,19 +180,22 @@ class Workspace:
         caller: Caller | None = None,
         *,
         tell: TellEvent | None = None,
+        bare: bool = False,
     ) -> Reply:
-        """Answer one call of a tool, for a model that is given tools and writes no programs."""
-        await self._refresh([pack])
+        """Answer one call of a tool, for a model that writes no programs, or *bare* for a program elsewhere."""
         caller = caller or self.own_caller
-        await self._know_servers([pack], caller)
-        return await self.picture.runner.call(pack, name, arguments, caller, tell=tell)
+        with self._in_use():
+            await self._refresh([pack])
+            await self._know_servers([pack], caller)
+            return await self.picture.runner.call(pack, name, arguments, caller, tell=tell, bare=bare)
 
     async def definitions_of(self, packs: Sequence[str]) -> ToolDefinitions:
-        """Define the tools of *packs* one by one; a server among them is asked what it offers.
+        """Define the tools of *packs* one by one, as they are now; a server among them is asked what it offers.
 
         Raises:
             UnknownPack: One of them does not exist.
         """
+        await self._refresh(packs)
         await self._know_servers(packs)
         for pack in packs:
             self.picture.registry.pack(pack)
@@ -170,7 +204,7 @@ class Workspace:
     @property
     def ask_seconds(self) -> float:
         """How long a question to the user waits for its answer."""
-        return self.picture.loaded.config.policy.ask_seconds
+        return min(self.picture.loaded.config.policy.ask_seconds, self.most_ask_seconds)
 
     def most_parked(self, caller: Caller) -> int | None:
         """Return how many runs of *caller* may wait for an answer, where others share the server."""
@@ -179,6 +213,11 @@ class Workspace:
     def offer_roots(self, ask: AskRoots | None) -> None:
         """Take how the client can be asked for its roots, which proxied servers want to know."""
         self.host.roots.offer(str(self.paths.cwd), ask)
+
+    def watch(self, watchers: Watchers) -> None:
+        """Let *watchers* be told of the runs and calls on this host from now on."""
+        self.host.watchers = watchers
+        self.picture = replace(self._picture(self.picture.loaded), freshness=self.picture.freshness)
 
     def tool_names(self) -> list[str]:
         """Name every tool."""
@@ -191,6 +230,12 @@ class Workspace:
         return HelpPages(config.prompts.packs, config.docs_url).tool(
             self.picture.registry.tool(pack, function), self.picture.registry.pack(pack)
         )
+
+    def stored_bytes(self, handle: str, start: int, principal: str) -> bytes:
+        """Return the bytes of a stored result of *principal* from *start* on, as many as one page has."""
+        with self.picture.store.open_content(handle, owner=principal) as content:
+            content.seek(max(start, 0))
+            return content.read(PAGE_BYTES)
 
     def stored_text(self, handle: str, principal: str) -> str:
         """Return the text of a stored result of *principal*."""
@@ -295,7 +340,8 @@ class Workspace:
 
     def _load(self) -> Loaded:
         trust = Trust(self.paths.global_dir)
-        return load_config(self.paths, trust, trust_project=self._trust_project, given=self._config)
+        own = self.owner.secrets_file
+        return load_config(self.paths, trust, trust_project=self._trust_project, given=self._config, own_secrets=own)
 
     def _picture(self, loaded: Loaded) -> Picture:
         return build(self._parts, loaded, list(self._find_extensions(loaded)), self._recorder_for(loaded))
@@ -311,7 +357,8 @@ class Workspace:
     def _hold(self) -> None:
         """Keep the workers and servers of this picture, and let the others go that nobody else needs."""
         workers, servers = self.picture.workers.values(), self.picture.servers.values()
-        self.host.hold(self, (spec.key for spec in workers), (spec.key for spec in servers))
+        hosts = (host.key for spec in servers for host in spec.hosts)
+        self.host.hold(self, (spec.key for spec in workers), hosts)
 
 
 def _extensions(paths: Paths, loaded: Loaded) -> list[Extension]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fnmatch import fnmatchcase
 from itertools import product
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ot.execution.caller import Caller
 from ot.execution.policy import Action, PolicyVerdict, ToolPolicy, holds, is_narrower
 from ot.registry.tool import Tool
 from run_app import Calls, error_of, running_app, value_of
@@ -211,3 +213,82 @@ def test_what_merely_overlaps_or_takes_too_long_to_prove_is_denied(one: str, oth
     for allow, deny in ((one, other), (other, one)):
         if fnmatchcase(tool.full_name, deny):
             assert ToolPolicy(allow=[allow], deny=[deny]).verdict(tool) == PolicyVerdict("deny", deny)
+
+
+# ---------------------------------------------------------------- groups
+
+GROUPS: dict[str, dict[Action, list[str]]] = {
+    "staff": {"allow": ["github.*"]},
+    "interns": {"deny": ["*.delete_*"]},
+    "leads": {"allow": ["github.delete_repo"]},
+    "careful": {"ask": ["github.*"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("groups", "tool", "action", "rule"),
+    [
+        ((), "create_issue", "ask", "policy.ask"),
+        (("staff",), "create_issue", "allow", "policy.groups.staff.allow"),
+        (("staff", "careful"), "create_issue", "ask", "policy.groups.careful.ask"),
+        (("staff", "interns"), "delete_repo", "deny", "policy.groups.interns.deny"),
+        (("staff", "interns", "leads"), "delete_repo", "allow", "policy.groups.leads.allow"),
+        (("unknown",), "create_issue", "ask", "policy.ask"),
+        (("unknown", "staff"), "create_issue", "allow", "policy.groups.staff.allow"),
+        (("leads",), "read_vault", "deny", "policy.deny"),
+        (("staff", "leads", "careful"), "read_vault", "deny", "policy.deny"),
+    ],
+)
+def test_a_member_meets_everyones_patterns_and_those_of_its_groups(
+    groups: tuple[str, ...], tool: str, action: Action, rule: str
+) -> None:
+    policy = ToolPolicy(ask=["*"], deny=["github.read_vault"], groups=GROUPS)
+    verdict = policy.verdict(Tool("github", tool), frozenset(groups))
+    assert (verdict.action, verdict.rule) == (action, rule)
+
+
+NAMED = st.sampled_from(["*", "github.*", "*.delete_*", "github.delete_repo", "vault.*"])
+LISTS = st.fixed_dictionaries({}, optional={name: st.lists(NAMED, max_size=2) for name in ("allow", "ask", "deny")})
+
+
+@given(LISTS, LISTS, LISTS)
+def test_groups_are_as_if_their_patterns_stood_among_everyones(everyones: Any, one: Any, other: Any) -> None:
+    """The same patterns decide, wherever they are written; those of groups that one is not in decide nothing."""
+    tool = Tool("github", "delete_repo", source=PROXIED)
+    both = {name: [*everyones.get(name, []), *one.get(name, [])] for name in ("allow", "ask", "deny")}
+    policy = ToolPolicy(**everyones, groups={"mine": one, "others": other})
+    mine, alone = policy.verdict(tool, frozenset({"mine", "unknown"})), policy.verdict(tool)
+    expected = ToolPolicy(**both).verdict(tool)
+    assert (mine.action, mine.pattern) == (expected.action, expected.pattern)
+    assert alone == ToolPolicy(**everyones).verdict(tool)
+
+
+def test_patterns_are_compared_once_for_a_set_of_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[str] = []
+
+    def counting(name: str, pattern: str) -> bool:
+        compared.extend([pattern] if name == "github.get" else [])
+        return fnmatchcase(name, pattern)
+
+    monkeypatch.setattr("ot.execution.policy.fnmatchcase", counting)
+    policy, tool = ToolPolicy(ask=["vault.*"], groups=GROUPS), Tool("github", "get")
+    for stranger in range(50):
+        policy.verdict(tool, frozenset({"staff", f"unknown{stranger}"}))
+        policy.verdict(tool)
+    assert sorted(compared) == ["github.*", "vault.*", "vault.*"]
+
+
+@pytest.mark.anyio
+async def test_a_call_meets_the_groups_of_whoever_asks(tmp_path: Path) -> None:
+    config = {"policy": {"deny": ["vault.*"], "groups": {"keepers": {"allow": ["vault.read"], "deny": ["vault.wipe"]}}}}
+    async with running_app(tmp_path, {"vault": VAULT}, config) as app:
+        keeper = Caller("token|ann", groups=frozenset({"keepers"}))
+        assert value_of(await app.run("vault.read()", caller=keeper)) == "read"
+        assert "policy.deny: 'vault.*'" in error_of(await app.run("vault.read()", caller=Caller("token|bob")))
+        said = error_of(await app.run("vault.wipe()", caller=keeper))
+        assert "policy.groups.keepers.deny: 'vault.wipe'" in said
+        shown = "ot.health()['policy'].get('groups')"
+        assert json.loads(value_of(await app.run(shown, caller=keeper))) == {
+            "keepers": {"allow": ["vault.read"], "ask": [], "deny": ["vault.wipe"]}
+        }
+        assert value_of(await app.run(f"{shown} is None", caller=Caller("token|bob"))) in ("True", "true")

@@ -23,6 +23,7 @@ from starlette.routing import Route
 
 from oauth.issued_tokens import SCOPES, IssuedToken, RegisteredClient, TokenBook
 from oauth.loopback import LoopbackServer
+from oauth.signing_keys import SigningKeys
 from oauth.token_grants import (
     CLIENT_AUTH,
     CodeGrant,
@@ -96,6 +97,8 @@ class IssuingServer(AuthorizationServer):
         self.lifetime: float = 3600.0
         self.tells_lifetime = True
         self.dynamic_registration = True
+        self.signing: SigningKeys | None = None
+        """With keys, access tokens are JWTs (RFC 9068)."""
         self.documents: dict[str, dict[str, Any]] | None = None
         """Client id metadata documents by address, as if fetched; None: not supported."""
         self.register_token_generator("default", BearerTokenGenerator(new_token, new_token, self._seconds))
@@ -125,6 +128,10 @@ class IssuingServer(AuthorizationServer):
     @override
     def save_token(self, token: dict[str, Any], request: Any) -> None:
         before: Any = request.refresh_token or request.authorization_code
+        resource: str = before.resource if before else request.payload.data.get("resource", "")
+        if self.signing:
+            claims = self._claims(token, request.user or request.client.client_id, request.client.client_id)
+            token["access_token"] = self.signing.sign(claims | {"aud": resource})
         self.book.add(
             IssuedToken(
                 token["access_token"],
@@ -132,11 +139,16 @@ class IssuingServer(AuthorizationServer):
                 request.client.client_id,
                 token.get("scope", ""),
                 request.user or "",
-                before.resource if before else request.payload.data.get("resource", ""),
+                resource,
                 time.time() + self.lifetime,
                 before.family if isinstance(before, IssuedToken) else secrets.token_hex(8),
             )
         )
+
+    def _claims(self, token: dict[str, Any], subject: str, client: str) -> dict[str, Any]:
+        now = int(time.time())
+        known = {"iss": self.issuer, "sub": subject, "client_id": client, "iat": now, "jti": secrets.token_hex(8)}
+        return known | {"exp": now + int(self.lifetime), "scope": token.get("scope", "")} | self.book.told_of(subject)
 
     @override
     def send_signal(self, name: str, *args: Any, **kwargs: Any) -> None:
@@ -163,6 +175,7 @@ class IssuingServer(AuthorizationServer):
             "token_endpoint": f"{self.issuer}/token",
             "introspection_endpoint": f"{self.issuer}/introspect",
             "revocation_endpoint": f"{self.issuer}/revoke",
+            "jwks_uri": f"{self.issuer}/jwks",
             "response_types_supported": ["code"],
             "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
             "token_endpoint_auth_methods_supported": CLIENT_AUTH,
@@ -234,6 +247,9 @@ def _routes(server: IssuingServer) -> list[Route]:
     async def metadata(request: Request) -> Response:
         return JSONResponse(server.metadata())
 
+    async def jwks(request: Request) -> Response:
+        return JSONResponse(server.signing.published() if server.signing else {"keys": []})
+
     async def authorize(request: Request) -> Response:
         asked = LoopbackRequest(request, {})
         user = request.cookies.get("user", "")
@@ -260,7 +276,7 @@ def _routes(server: IssuingServer) -> list[Route]:
         return _answered(server, "revocation", LoopbackRequest(request, await _form(request)))
 
     posts = {"/token": token, "/register": register, "/introspect": introspect, "/revoke": revoke}
-    gets = {METADATA: metadata, "/authorize": authorize}
+    gets = {METADATA: metadata, "/authorize": authorize, "/jwks": jwks}
     return [Route(path, do, methods=["POST"]) for path, do in posts.items()] + [Route(*pair) for pair in gets.items()]
 
 

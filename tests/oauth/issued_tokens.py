@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from authlib.oauth2.rfc6749.models import AuthorizationCodeMixin, ClientMixin, TokenMixin
 
-SCOPES = ("read", "write", "offline_access")
+SCOPES = ("read", "write", "offline_access", "run", "admin")
 
 
 @dataclass
@@ -124,6 +124,13 @@ class TokenBook:
     """Scopes that users ask for and do not get."""
     counts: Counter[str] = field(default_factory=Counter[str])
     """``logins``, ``refreshes``, ``alarms``, ``registrations`` and the like, and each path that was asked for."""
+
+    told: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """Further claims by subject, such as groups."""
+
+    def told_of(self, subject: str) -> dict[str, Any]:
+        """Return the further claims about *subject*."""
+        return self.told.get(subject, {})
 
     def add(self, token: IssuedToken) -> None:
         """Remember a new token."""

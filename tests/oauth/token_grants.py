@@ -127,8 +127,10 @@ class Introspection(IntrospectionEndpoint):
         return self.server.book.by_access(token_string)
 
     def introspect_token(self, token: IssuedToken) -> dict[str, Any]:
-        known = {"client_id": token.client_id, "scope": token.scope, "sub": token.user, "aud": token.resource}
-        return known | {"active": True, "token_type": "Bearer", "exp": int(token.expires_at) + 1}
+        subject = token.user or token.client_id
+        known = {"client_id": token.client_id, "scope": token.scope, "sub": subject, "aud": token.resource}
+        known |= {"active": True, "token_type": "Bearer", "exp": int(token.expires_at) + 1}
+        return known | self.server.book.told_of(subject)
 
 
 class Revocation(RevocationEndpoint):

@@ -36,7 +36,7 @@ async def replica(directory: Path, redis: RedisProcess, server: str) -> AsyncGen
     workspace = Workspace.alone(
         paths_in(directory, CONFIG | {"servers": {"till": {"url": server}}}), engine=PortableEngine()
     )
-    await workspace.host.share(Shared(state, StateKeys.ephemeral()))
+    workspace.host.share(Shared(state, StateKeys.ephemeral()))
     yield workspace
     await workspace.aclose()
     await state.aclose()
@@ -93,7 +93,7 @@ async def test_a_reload_on_one_replica_is_one_on_the_other(tmp_path: Path, redis
 async def test_without_the_shared_state_nothing_is_new(redis: RedisProcess) -> None:
     state = RedisState(redis.url.replace("redis.sock", "nobody.sock"))
     revisions = Revisions(state, ["topic"])
-    await revisions.start()
+    revisions.start()
     await revisions.advance("topic")
     assert revisions.number("topic") == 0
     await revisions.aclose()

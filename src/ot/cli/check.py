@@ -28,6 +28,7 @@ async def _check() -> dict[str, Any]:
     from ot.cli.diagnosis.setup import program_findings
     from ot.cli.diagnosis.starts import start_all
     from ot.cli.servers import server_rows
+    from ot.config.models import pattern_lists
     from ot.config.paths import Paths
     from ot.errors import OneToolError
     from ot.workspace import Workspace
@@ -42,6 +43,7 @@ async def _check() -> dict[str, Any]:
         await app.aclose()
     loaded = app.picture.loaded
     policy = loaded.config.policy
+    groups = {name: pattern_lists(group) for name, group in policy.groups.items()}
     errors = [
         f"{start.kind} {start.name} cannot start: {start.why.rstrip('.')} ({start.advice})"
         for start in starts
@@ -57,7 +59,7 @@ async def _check() -> dict[str, Any]:
         "engine": app.engine.name,
         "starts": [start.row for start in starts],
         "servers": _with_causes(server_rows(loaded, app.paths), starts),
-        "policy": {action: list(getattr(policy, action)) for action in ("allow", "ask", "deny")},
+        "policy": pattern_lists(policy) | ({"groups": groups} if groups else {}),
         "warnings": list(loaded.warnings),
         "errors": errors,
     }
@@ -88,4 +90,11 @@ def _details(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"servers: {len(found['servers'])}"
     yield from (f"  {line}" for line in server_lines(found["servers"]))
     yield "policy: a tool that no pattern names runs when it is read-only, other tools of servers ask"
-    yield from (f"  {name}: {', '.join(patterns)}" for name, patterns in found["policy"].items() if patterns)
+    yield from _list_lines("", found["policy"])
+    for name, lists in found["policy"].get("groups", {}).items():
+        yield from _list_lines(f"members of {name}: ", lists)
+
+
+def _list_lines(whose: str, lists: Mapping[str, Any]) -> Iterator[str]:
+    named = ((action, lists[action]) for action in ("allow", "ask", "deny"))
+    yield from (f"  {whose}{action}: {', '.join(patterns)}" for action, patterns in named if patterns)

@@ -98,6 +98,7 @@ COMMANDS = {
             "cd project && onetool trust",
         ),
         ("untrust", "trust:untrust", "Forget that a project was trusted.", "onetool untrust ~/project"),
+        ("token", "token:token", "Make a token for a server that a team shares.", "onetool token ci --write"),
     ),
     "Packs": (
         ("new pack", "new:pack", "Write a pack with one tool, to start from.", "onetool new pack weather"),

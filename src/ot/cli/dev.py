@@ -171,9 +171,8 @@ class _OfAuthor:
     pack: str
     rest: RunConsent
 
-    async def require(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> None:
-        if tool.pack != self.pack:
-            await self.rest.require(tool, arguments, context)
+    async def require(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> str:
+        return "consent" if tool.pack == self.pack else await self.rest.require(tool, arguments, context)
 
 
 async def _carry_out(app: Workspace, call: DevCall, as_json: bool) -> bool:

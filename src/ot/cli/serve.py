@@ -1,13 +1,17 @@
-"""onetool serve: the MCP server over standard input and output."""
+"""onetool serve: the MCP server over standard input and output, or over HTTP."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ot.cli.terminal.completion import complete_pack_list
 from ot.cli.terminal.options import TrustProject
+
+if TYPE_CHECKING:
+    from ot.team.http.serving import Listening
 
 
 def serve(
@@ -15,14 +19,94 @@ def serve(
     packs: Annotated[
         str,
         typer.Option(
-            help="Offer the tools of these packs one by one too, separated by commas: for classic clients.",
+            help="Offer the tools of these packs one by one too, separated by commas: for classic clients. "
+            "With --http they are all that is offered: for programs on other hosts.",
             autocompletion=complete_pack_list,
         ),
     ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Write the log on standard error as JSON.")] = False,
+    http: Annotated[
+        str,
+        typer.Option(metavar="[HOST:]PORT", help="Serve over HTTP instead, for a team or for clients that want a URL."),
+    ] = "",
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Write the log on standard error as JSON; over HTTP, print where it listens."),
+    ] = False,
 ) -> None:
-    """Serve MCP on standard input and output, for a client to start."""
+    """Serve MCP on standard input and output, for a client to start; or over HTTP, for clients to connect to."""
+    chosen = tuple(filter(None, packs.split(",")))
+    log_format = "json" if as_json else ""
+    if http:
+        _serve_http(http, chosen, trust_project=trust_project, as_json=as_json)
+        return
     from ot.cli.terminal.own_workspace import serve_stdio
 
-    chosen = tuple(filter(None, packs.split(",")))
-    serve_stdio(trust_project=trust_project, packs=chosen, log_format="json" if as_json else "")
+    serve_stdio(trust_project=trust_project, packs=chosen, log_format=log_format)
+
+
+def _serve_http(address: str, packs: Sequence[str], *, trust_project: bool, as_json: bool) -> None:
+    from ot.cli.terminal.event_loop import end_without_waiting, run_async
+    from ot.logs import end_logs
+
+    run_async(_served(address, packs, trust_project=trust_project, as_json=as_json))
+    end_logs()
+    end_without_waiting()
+
+
+async def _served(address: str, packs: Sequence[str], *, trust_project: bool, as_json: bool) -> None:
+    from ot.cli.terminal.own_workspace import start_log
+    from ot.config.paths import Paths
+
+    _require_team()
+    from ot.team.http.listen_address import ListenAddress, url_of
+    from ot.team.http.serving import serve_http
+    from ot.team.team_parts import open_parts
+
+    where, paths = ListenAddress.read(address), Paths.find()
+    listening = where.bind()
+    try:
+        parts = open_parts(paths, where, url_of(listening), trust_project=trust_project)
+    except BaseException:
+        listening.close()
+        raise
+    start_log(parts.front.workspace, format="json" if as_json else "", redact=parts.redact)
+    await serve_http(parts, listening, _tell_json if as_json else _tell, packs)
+
+
+def _require_team() -> None:
+    from importlib import import_module
+
+    from ot.errors import MissingExtra
+
+    try:
+        import_module("ot.team.team_parts")
+    except ModuleNotFoundError as error:
+        if (error.name or "ot").partition(".")[0] == "ot":
+            raise
+        raise MissingExtra("onetool serve --http", "team") from None
+
+
+def _tell_json(listening: Listening) -> None:
+    """Print where the server is, for programs; the token itself stays in its file."""
+    import json
+
+    from ot.cli.terminal import echo
+
+    echo(json.dumps({"url": listening.url, "token_file": str(listening.token_file or "")}))
+
+
+def _tell(listening: Listening) -> None:
+    """Say where the server is, and what a client's settings need."""
+    import json
+    import sys
+
+    from ot.cli.terminal import echo
+
+    echo(f"Serving MCP at {listening.url}", err=True)
+    if not listening.token_file:
+        return
+    # What is not a terminal is often kept: a log should not hold the token.
+    shown = listening.token if sys.stderr.isatty() else "<the token>"
+    entry = {"type": "http", "url": listening.url, "headers": {"Authorization": f"Bearer {shown}"}}
+    echo(f"The token of this server stands in {listening.token_file}. A client's entry:", err=True)
+    echo(json.dumps({"mcpServers": {"onetool": entry}}, indent=2), err=True)

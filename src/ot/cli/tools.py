@@ -233,18 +233,22 @@ async def _shown(name: str) -> tuple[str, dict[str, Any]]:
         tool = app.picture.registry.tool(pack_name, tool_name)
         facts = _facts(app, tool)
         policy = f"Policy: {facts['policy']['action']} ({facts['policy']['why']})"
-        return pages.tool(tool, pack, "full", [policy]), facts
+        groups = [f"For members of {name}: {action}" for name, action in facts["policy"].get("groups", {}).items()]
+        return pages.tool(tool, pack, "full", [policy, *groups]), facts
 
 
 def _facts(app: Workspace, tool: Tool) -> dict[str, Any]:
     from ot.execution.policy import why
     from ot.introspect.listing import tool_entry
 
-    verdict = app.picture.runner.executor.verdict(tool)
+    executor = app.picture.runner.executor
+    verdict = executor.verdict(tool)
+    groups = {name: executor.verdict(tool, frozenset({name})) for name in app.picture.loaded.config.policy.groups}
+    others = {name: said.action for name, said in groups.items() if said.action != verdict.action}
     return tool_entry(tool, "full") | {
         "return_type": tool.returns or tool.observed,
         "read_only": tool.read_only,
         "destructive": tool.destructive,
         "timeout": tool.timeout,
-        "policy": {"action": verdict.action, "why": why(verdict, tool)},
+        "policy": {"action": verdict.action, "why": why(verdict, tool)} | ({"groups": others} if others else {}),
     }

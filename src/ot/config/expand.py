@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ot.config.document import Node
 from ot.config.problems import Problem, refuse
+from ot.errors import ConfigError
 
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*+)(?::-((?:[^}$]|\$(?!\{))*+))?+\}")
 """Possessive, and no default holds another reference: a text of half a million beginnings is read once."""
@@ -17,6 +18,9 @@ HERE = "${workspace}"
 """In a server's settings it is the working directory: a word of ours, and never a secret."""
 
 type Lookup = Callable[[str], str | None]
+
+CREDENTIALS = tuple(("output", "store", name) for name in ("access_key_id", "secret_access_key", "session_token"))
+"""Single settings that secrets are put into. Where they are sent is used as it is written."""
 
 
 def references(node: Node) -> frozenset[str]:
@@ -31,8 +35,25 @@ def names_in(text: str) -> frozenset[str]:
     return frozenset(found.group(1) for found in REFERENCE.finditer(text))
 
 
+def filled_in(text: str, key: str, lookup: Lookup) -> str:
+    """Return *text*, the setting *key*, with its references replaced.
+
+    Raises:
+        ConfigError: A reference without a default names nothing.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        known = lookup(found[1]) or found[2]
+        if known is None:
+            hint = f"add '{found[1]}: ...' to secrets.yaml, or set it in the environment"
+            raise ConfigError(f"{key} needs {found[1]}, which is not set", hint=hint)
+        return known
+
+    return REFERENCE.sub(value, text)
+
+
 def expand(layer: Node, *, attrs: Lookup, tools: Lookup, advice: str) -> tuple[Node, frozenset[str]]:
-    """Return *layer* with references replaced in project attributes and packs' settings only, and the names used.
+    """Return *layer* with references replaced in attributes, packs' settings and credentials, and the names used.
 
     Raises:
         ConfigError: A reference without a default names nothing.
@@ -42,6 +63,9 @@ def expand(layer: Node, *, attrs: Lookup, tools: Lookup, advice: str) -> tuple[N
         layer = layer.put(("projects",), projects.mapped(lambda name, node: work.attributes(name, node, attrs)))
     if packs := layer.get("tools"):
         layer = layer.put(("tools",), packs.mapped(lambda name, node: work.node(node, f"tools.{name}", tools)))
+    for path in CREDENTIALS:
+        if text := layer.get(*path):
+            layer = layer.put(path, work.node(text, ".".join(path), tools))
     refuse(work.problems)
     return layer, frozenset(work.names)
 

@@ -51,20 +51,29 @@ class Loaded:
     """What the project puts in the place of the user's or of a bundled pack, in words."""
     below: Path | None = None
     """The project's directory, where that holds the results: in it no link is followed."""
+    own_secrets: frozenset[str] = frozenset()
+    """The names of those secrets that the owner of a workspace has for itself."""
 
 
 def load_config(
-    paths: Paths, trust: Trust, *, trust_project: bool = False, given: Mapping[str, Any] | None = None
+    paths: Paths,
+    trust: Trust,
+    *,
+    trust_project: bool = False,
+    given: Mapping[str, Any] | None = None,
+    own_secrets: Path | None = None,
 ) -> Loaded:
     """Return the configuration for *paths*; *trust_project* trusts the project for this once.
 
-    Settings that are *given* are laid over those of the user's files.
+    Settings that are *given* are laid over those of the user's files, and secrets in the file *own_secrets* over the
+    user's.
 
     Raises:
         ConfigError: A file that would be used cannot be; an older picture stays as it was.
         TrustError: With *trust_project*, the project holds something that cannot be trusted.
     """
-    user = _user_part(paths, given)
+    own, own_warnings = read_secrets(own_secrets) if own_secrets else (EMPTY, ())
+    user = _user_part(paths, given, own)
     base = validate(user.node)
     judge = trust.for_this_run if trust_project else trust.state
     verdict = judge(paths.project_dir) if paths.project_dir else None
@@ -78,12 +87,12 @@ def load_config(
     replaced = tuple(f"the project's server '{name}' replaces yours of that name" for name in both)
     return Loaded(
         config=config,
-        # What a server is given of the environment is a secret from now on, in every text that leaves.
+        # What a server or the edge is given of the environment is a secret from now on, in every text that leaves.
         secrets=Secrets(user.secrets, project.secrets, paths.environ).using(
-            user.names | references(merged.at("servers"))
+            user.names.union(*(references(merged.at(section)) for section in ("http", "servers", "state")))
         ),
-        files=(*user.files, *project.files),
-        warnings=(*user.warnings, *replaced, *_project_warnings(paths, verdict), *project.warnings),
+        files=(*user.files, *project.files, *([own_secrets] if own_secrets else [])),
+        warnings=(*own_warnings, *user.warnings, *replaced, *_project_warnings(paths, verdict), *project.warnings),
         replaced=replaced,
         project_state=verdict.state if verdict else "none",
         state_dir=_state_of(known, paths.global_dir) if known else paths.global_dir,
@@ -91,7 +100,8 @@ def load_config(
         results_dir=(known or paths.global_dir) / config.output.result_store_dir,
         below=known,
         project=snapshot,
-        secret_files=tuple(part.secrets_file for part in (user, project) if part.secrets_file),
+        secret_files=tuple(file for file in (user.secrets_file, own_secrets, project.secrets_file) if file),
+        own_secrets=frozenset(own),
         servers_of_project=frozenset(project.servers),
         tools_of_project=project.node.at("tools").plain() or {},
     )
@@ -113,10 +123,11 @@ class _Part:
         return self.node.at("servers").entries
 
 
-def _user_part(paths: Paths, given: Mapping[str, Any] | None) -> _Part:
+def _user_part(paths: Paths, given: Mapping[str, Any] | None, own: Mapping[str, str]) -> _Part:
     layer = read_layer(Directory(paths.global_dir), given)
     secrets_file = secrets_file_of(layer, paths.global_dir)
-    secrets, warnings = read_secrets(secrets_file)
+    found, warnings = read_secrets(secrets_file)
+    secrets = {**found, **own}
     advice = f"add it to {secrets_file}, or give a default as in ${{NAME:-text}}"
     node, names = expand(
         layer.node, attrs=secrets.get, tools=lambda name: secrets.get(name) or paths.environ.get(name), advice=advice

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
 
 FOLDER = "principals"
@@ -12,6 +13,22 @@ FOLDER = "principals"
 def os_user() -> str:
     """Return the principal that the operating system knows this process as."""
     return f"uid:{os.getuid()}" if hasattr(os, "getuid") else "user"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose a workspace is, and what that one alone has; nothing said, it is the user of this process."""
+
+    principal: str = field(default_factory=os_user)
+    secrets_file: Path | None = None
+    """Secrets that win over those of the configuration."""
+    shared: tuple[Path, ...] = ()
+    """Directories that programs may read and not write."""
+
+    @property
+    def is_user(self) -> bool:
+        """Whether it is the user of this process, whose configuration is used."""
+        return self.principal == os_user()
 
 
 def place_of(principal: str, directory: Path) -> Path:

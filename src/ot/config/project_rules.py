@@ -39,6 +39,7 @@ USERS_ALONE = (
     ("state",),
     ("telemetry",),
     ("workers",),
+    ("output", "store"),
     ("security", "internal_hosts"),
     ("security", "roots"),
     *(("policy", name) for name in Policy.model_fields if name not in MAY_TIGHTEN),

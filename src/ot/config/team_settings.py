@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
-from ot.config.setting_types import Seconds, Settings, Texts, WebAddress
+from ot.config.setting_types import Seconds, Settings, Texts, WebAddress, fit
+
+TOKEN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
+TOKEN_HASH = re.compile(r"sha256:[0-9a-f]{64}")
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+type TokenScope = Literal["run", "admin"]
+"""What a token may allow."""
+
+TokenName = Annotated[
+    str, fit(TOKEN_NAME.fullmatch, "'{}' cannot be the name of a token: use letters, digits, '_', '.', '@' and '-'")
+]
+TokenHash = Annotated[str, fit(TOKEN_HASH.fullmatch, "it is not what onetool token prints: sha256: and 64 digits")]
+
+STORE_URL = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:/[\w./=-]*+)?+|file:///[^?#]++")
+StoreAddress = Annotated[
+    str,
+    fit(
+        lambda url: not url or (STORE_URL.fullmatch(url) and ".." not in url.split("/")),
+        "'{}' is not an address of a store: write s3://bucket/prefix or file:///directory",
+    ),
+]
 
 
 class StaticToken(Settings):
     """One person or program that is known by a token."""
 
-    hash: str = Field(description="What onetool token prints: the token itself is written nowhere")
-    scopes: Texts = Field(default=("run",), description="What it may do: run, admin")
+    hash: TokenHash = Field(description="What onetool token prints: the token itself is written nowhere")
+    scopes: Annotated[tuple[TokenScope, ...], Field(strict=False, min_length=1)] = Field(
+        default=("run",), description="What it may do: run; admin, which includes run"
+    )
     groups: Texts = Field(default=(), description="The groups of policy.groups it belongs to")
 
 
@@ -28,19 +54,32 @@ class Introspection(Settings):
 class AccessTokens(Settings):
     """Whose access tokens are accepted."""
 
-    issuer: WebAddress = Field(description="The authorization server, as its tokens name it")
+    issuer: WebAddress = Field(description="The authorization server, exactly as its tokens name it")
     audience: str = Field(default="", description="Whom tokens must be for; empty means public_url with /mcp")
     jwks_url: WebAddress = Field(default="", description="Its keys; empty means what its metadata says")
     introspection: Introspection | None = Field(default=None, description="For tokens that are not JWTs")
     leeway_seconds: float = Field(default=60.0, ge=0, le=300, description="How far clocks may differ")
     groups_claim: str = Field(default="groups", description="The claim that names the groups of policy.groups")
 
+    @field_validator("issuer")
+    @classmethod
+    def _unforgeable(cls, issuer: str) -> str:
+        # Whoever can change what a plain connection carries could bring keys of their own.
+        parts = urlsplit(issuer)
+        if parts.query or parts.fragment or (parts.scheme != "https" and parts.hostname not in LOOPBACK):
+            raise ValueError(f"'{issuer[:100]}' is not an issuer: write https:// and no query")
+        return issuer
+
 
 class People(Settings):
     """Where everyone works."""
 
-    each: str = Field(default="", description="A directory; everyone has one of their own below it")
+    each: str = Field(
+        default="", description="A directory; everyone has one of their own below it. Empty: one that does not last"
+    )
     shared: Texts = Field(default=(), description="Directories that everyone may read and nobody may write")
+    idle_seconds: Seconds = Field(default=1800.0, description="How long an unused workspace stays open")
+    most: int = Field(default=200, ge=1, le=10_000, description="Workspaces that are open at a time")
 
 
 class Quotas(Settings):
@@ -58,7 +97,9 @@ class Http(Settings):
     public_url: WebAddress = Field(default="", description="The address that clients use, without /mcp")
     hosts: Texts = Field(default=(), description="Further host names that requests may be for")
     origins: Texts = Field(default=(), description="Origins of web pages that may call")
-    tokens: Mapping[str, StaticToken] = Field(default_factory=dict, description="Who is known by a token, by name")
+    tokens: Mapping[TokenName, StaticToken] = Field(
+        default_factory=dict, description="Who is known by a token, by name"
+    )
     oauth: AccessTokens | None = Field(default=None, description="Whose access tokens are accepted")
     workspaces: People = Field(default_factory=People, description="Where everyone's programs work")
     quotas: Quotas = Field(default_factory=Quotas, description="How much one principal may use")
@@ -79,10 +120,40 @@ class SharedStore(Settings):
     )
 
 
+class ObjectStorage(Settings):
+    """An object store that holds the results of all replicas."""
+
+    url: StoreAddress = Field(
+        default="", description="s3://bucket/prefix, or file:///directory that replicas share; empty: none"
+    )
+    endpoint: WebAddress = Field(default="", description="Where the bucket is, if not at Amazon")
+    region: str = Field(default="", description="The bucket's region; empty means AWS_REGION")
+    access_key_id: str = Field(default="", repr=False, description="Write ${NAME}; empty means AWS_ACCESS_KEY_ID")
+    secret_access_key: str = Field(
+        default="", repr=False, description="Write ${NAME}; empty means AWS_SECRET_ACCESS_KEY"
+    )
+    session_token: str = Field(default="", repr=False, description="Of temporary credentials: write ${NAME}")
+    seconds: float = Field(
+        default=2.0, ge=0.2, le=60, description="How long the store may take for a result; the reply does without then"
+    )
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if bool(self.access_key_id) != bool(self.secret_access_key):
+            raise ValueError("access_key_id and secret_access_key belong together")
+        return self
+
+
 class Telemetry(Settings):
     """What operators see."""
 
     metrics: str = Field(default="", description="Where Prometheus reads, as HOST:PORT; empty: nowhere")
-    traces: WebAddress = Field(default="", description="Where spans are sent, as OTLP over HTTP; empty: nowhere")
-    sample: float = Field(default=1.0, ge=0, le=1, description="The part of traces that is sent")
+    traces: WebAddress = Field(
+        default="",
+        description="Where spans are sent, as OTLP over HTTP; empty: as the OTEL_EXPORTER_OTLP_* variables say",
+    )
+    sample: float = Field(default=1.0, ge=0, le=1, description="The part of traces that is sent, unless a caller says")
     audit: str = Field(default="", description="The file that effects are written to; empty: none")
+    audit_required: bool = Field(
+        default=False, description="Refuse calls that may change something while the audit log cannot be written"
+    )

@@ -25,8 +25,8 @@ type Foresee = Callable[[str, int | None], CallForecast]
 class Approval(Protocol):
     """Holds a run to what its user says about the tools that ask first."""
 
-    async def require(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> None:
-        """Return when the user allows the call; raise NotApproved."""
+    async def require(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> str:
+        """Return, when the user allows the call, how: "consent" or "always"; raise NotApproved."""
         ...
 
 

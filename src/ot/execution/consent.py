@@ -32,7 +32,10 @@ MAX_QUESTIONS = 20
 MAX_QUESTION_BYTES = 64 << 10
 
 AllowAlways = Callable[[str], Awaitable[None]]
-"""Writes a pattern into ``policy.allow`` of the user's own configuration; raises ConfigError."""
+"""Writes a pattern into ``policy.allow`` of the user's own configuration, or keeps it elsewhere; raises ConfigError."""
+
+AlwaysAllowed = Callable[[str], Awaitable[bool]]
+"""Returns whether whoever asks has allowed a tool for good, where that is not kept in the policy itself."""
 
 
 @dataclass
@@ -42,6 +45,7 @@ class _Said:
     most: int = 0
     no: str = ""
     made: int = 0
+    always: bool = False
 
     def spend(self, tool: Tool) -> None:
         if self.no:
@@ -64,17 +68,24 @@ class RunConsent:
         calls: int = 10,
         redact: Callable[[str], str] = str,
         always: AllowAlways | None = None,
+        allowed: AlwaysAllowed | None = None,
+        advise: Callable[[str], str] | None = None,
     ) -> None:
-        """Put questions to *ask*; a yes is good for *calls* calls unless the user says another number."""
+        """Put questions to *ask*; a yes is good for *calls* calls unless the user says another number.
+
+        What is *allowed* already is not asked for; *advise* says how a tool can be allowed where nobody can be asked.
+        """
         self.ask: AskUser = OneQuestion(ask, deadline)
         self._calls = calls
         self._redact = redact
         self._always = always
+        self._allowed = allowed
+        self._advise = advise or how_to_allow
         self._said: dict[str, _Said] = {}
         self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def require(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> None:
-        """Return when the user allows this call.
+    async def require(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> str:
+        """Return, when the user allows this call, whether by "consent" for this run or for "always".
 
         Raises:
             NotApproved: The user does not, did so for fewer calls, or cannot be asked.
@@ -85,16 +96,20 @@ class RunConsent:
             if name not in self._said:
                 foreseen = await _foreseen(tool, context)
                 self._said[name] = await self._answered(tool, arguments, foreseen)
-        self._said[name].spend(tool)
+        said = self._said[name]
+        said.spend(tool)
+        return "always" if said.always else "consent"
 
     async def _answered(self, tool: Tool, arguments: Mapping[str, Any], foreseen: CallForecast) -> _Said:
+        if self._allowed and await self._allowed(tool.full_name):
+            return _Said(most=MAX_CALLS)
         question = consent_question(
             tool, arguments, foreseen, calls=self._calls, always=self._always is not None, redact=self._redact
         )
         try:
             answer = await self.ask(question)
         except CannotAsk as error:
-            return _Said(no=f"it asks first, and {error}. {how_to_allow(tool.full_name)}")
+            return _Said(no=f"it asks first, and {error}. {self._advise(tool.full_name)}")
         return await self._understood(tool, answer, 1 if foreseen.alone else MAX_CALLS)
 
     async def _understood(self, tool: Tool, answer: Answer, most: int) -> _Said:
@@ -113,7 +128,7 @@ class RunConsent:
             await always(tool.full_name)
         except ConfigError as error:
             logger.warning("%s could not be allowed permanently: %s", tool.full_name, error)
-        return _Said(most=MAX_CALLS)
+        return _Said(most=MAX_CALLS, always=True)
 
 
 async def _foreseen(tool: Tool, context: CallContext) -> CallForecast:
@@ -131,6 +146,11 @@ def how_to_allow(tool: str) -> str:
     """Return the words that tell how the user can allow *tool* beforehand."""
     line = f'policy: {{allow: ["{tool}"]}}'
     return f"To allow it, the user runs 'onetool allow {tool}', or writes {line} into ~/.onetool/onetool.yaml"
+
+
+def how_operators_allow(tool: str) -> str:
+    """Return the words that tell how *tool* can be allowed on a server that others operate."""
+    return f'To allow it, ask who operates this server for policy: {{allow: ["{tool}"]}}'
 
 
 def consent_question(

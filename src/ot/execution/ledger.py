@@ -19,7 +19,10 @@ class Effect:
     call_id: int
     line: int | None
     tool: Tool
+    """With no hint that is laxer than those its user approved."""
     arguments: Mapping[str, Any]
+    allowed: str = ""
+    """What allowed it: a pattern of the policy, somebody's consent, or the tool's own word."""
 
 
 class Ledger(Protocol):
@@ -42,3 +45,15 @@ class NoLedger:
 
     async def ended(self, effect: Effect, how: Literal["done", "failed", "unknown"]) -> None:
         """Forget it."""
+
+
+class EffectWatcher(Protocol):
+    """Watches calls on their way to tools, beside the ledger: an audit log is one."""
+
+    async def sending(self, effect: Effect) -> None:
+        """Take note that the call is about to be sent; a ToolError keeps it from being sent."""
+        ...
+
+    def ended(self, effect: Effect, how: Literal["done", "failed", "unknown"]) -> None:
+        """Take note of how it ended; must be quick and must not raise."""
+        ...

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Literal
 
 from ot.registry.tool import Tool
@@ -26,6 +27,10 @@ MAX_STEPS = 500
 """Where it would take more, it is not proved; patterns that people write take a few dozen."""
 
 States = frozenset[int]
+type PatternLists = Mapping[Action, Sequence[str]]
+"""By list, its patterns."""
+NOBODYS: frozenset[str] = frozenset()
+NO_GROUPS: Mapping[str, PatternLists] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,13 @@ class PolicyVerdict:
 
     action: Action
     pattern: str = ""
+    group: str = ""
+    """Whose pattern it is; everyone's without one."""
+
+    @property
+    def rule(self) -> str:
+        """The list that the pattern is in, as the configuration names it."""
+        return f"policy.groups.{self.group}.{self.action}" if self.group else f"policy.{self.action}"
 
 
 class ToolPolicy:
@@ -46,26 +58,36 @@ class ToolPolicy:
         ask: Sequence[str] = (),
         deny: Sequence[str] = (),
         exact_names: bool = False,
+        groups: Mapping[str, PatternLists] = NO_GROUPS,
     ) -> None:
-        """Go by patterns of ``pack.tool``; *exact_names* demands full parameter names of destructive tools."""
-        named: tuple[tuple[Action, Sequence[str]], ...] = (("deny", deny), ("ask", ask), ("allow", allow))
-        self._verdicts = tuple(PolicyVerdict(action, pattern) for action, patterns in named for pattern in patterns)
+        """Go by patterns of ``pack.tool``; *exact_names* demands full parameter names of destructive tools.
+
+        The patterns of *groups* count for their members, beside those of everyone.
+        """
+        self._everyones = tuple(_verdicts({"allow": allow, "ask": ask, "deny": deny}))
+        self._of_groups = {name: tuple(_verdicts(lists, name)) for name, lists in groups.items()}
+        self._known = frozenset(groups)
         self._exact_names = exact_names
         self._by_name = lru_cache(maxsize=MAX_NAMES)(self._of_patterns)
 
-    def verdict(self, tool: Tool) -> PolicyVerdict:
-        """Return what is to happen: what the patterns say of its name, or else its own word."""
-        return self._by_name(tool.full_name) or _own_word(tool)
+    def verdict(self, tool: Tool, groups: frozenset[str] = NOBODYS) -> PolicyVerdict:
+        """Return what is to happen for a member of *groups*: what patterns say of the name, or else its own word."""
+        return self._by_name(tool.full_name, groups & self._known if groups else groups) or _own_word(tool)
 
-    def _of_patterns(self, name: str) -> PolicyVerdict | None:
+    def _of_patterns(self, name: str, groups: frozenset[str]) -> PolicyVerdict | None:
         """Return the narrowest pattern's verdict, and of several the strictest; what is not proved wider stays."""
-        found = [verdict for verdict in self._verdicts if fnmatchcase(name, verdict.pattern)]
+        counting = [*self._everyones, *(verdict for group in sorted(groups) for verdict in self._of_groups[group])]
+        found = [verdict for verdict in counting if fnmatchcase(name, verdict.pattern)]
         narrowest = [one for one in found if not any(is_narrower(other.pattern, one.pattern) for other in found)]
         return min(narrowest, key=lambda verdict: STRICTEST.index(verdict.action), default=None)
 
     def wants_exact_names(self, tool: Tool) -> bool:
         """Return whether a call of *tool* must write its parameters' names out."""
         return self._exact_names and tool.destructive
+
+
+def _verdicts(lists: PatternLists, group: str = "") -> Iterable[PolicyVerdict]:
+    return (PolicyVerdict(action, pattern, group) for action, patterns in lists.items() for pattern in patterns)
 
 
 def _own_word(tool: Tool) -> PolicyVerdict:
@@ -78,7 +100,7 @@ def _own_word(tool: Tool) -> PolicyVerdict:
 def why(verdict: PolicyVerdict, tool: Tool) -> str:
     """Return where *verdict* on *tool* comes from, in words."""
     if verdict.pattern:
-        return f"policy.{verdict.action}: {verdict.pattern!r}"
+        return f"{verdict.rule}: {verdict.pattern!r}"
     if tool.read_only:
         return "it says that it is read-only"
     if tool.destructive:

@@ -20,8 +20,8 @@ from ot.execution.caller import Caller
 from ot.execution.consent import how_to_allow
 from ot.execution.deadline import Deadline
 from ot.execution.eager_task import eager_task
-from ot.execution.ledger import Effect, Ledger, NoLedger
-from ot.execution.policy import PolicyVerdict, ToolPolicy
+from ot.execution.ledger import Effect, EffectWatcher, Ledger, NoLedger
+from ot.execution.policy import NOBODYS, PolicyVerdict, ToolPolicy, why
 from ot.execution.schema_check import SchemaCheck
 from ot.log_span import cut_arguments, cut_result, log_span
 from ot.registry.tool import Tool
@@ -60,6 +60,10 @@ class CallObserver(Protocol):
         ...
 
 
+type OpenCallSpan = Callable[[str, CallContext], Callable[[CallRecord], None]]
+"""Begins the span of a call of the tool that is named, and returns what ends it; neither may raise."""
+
+
 class ToolExecutor:
     """Resolves, checks, allows, times and carries out every tool call."""
 
@@ -75,6 +79,8 @@ class ToolExecutor:
         observers: Sequence[CallObserver] = (),
         border: Border | None = None,
         ledger: Ledger | None = None,
+        audit: EffectWatcher | None = None,
+        open_span: OpenCallSpan | None = None,
     ) -> None:
         """Call the tools of *registry* through the backend that each names; values come back over *border*.
 
@@ -91,6 +97,8 @@ class ToolExecutor:
         self._observers = tuple(observers)
         self._border = border or Border()
         self._ledger = ledger or NoLedger()
+        self._audit = audit
+        self._open_span = open_span
 
     async def call(
         self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], context: CallContext
@@ -121,6 +129,8 @@ class ToolExecutor:
         error, message, source, chars = "", "", "", 0
         value: Any = None
         arguments: Mapping[str, Any] = kwargs
+        # Calls that are summed up have no spans of their own: a program may make thousands of them.
+        end_span = self._open_span(called[:200], context) if self._open_span and note is None else None
         try:
             tool = find()
             source = tool.backend
@@ -130,10 +140,10 @@ class ToolExecutor:
             if self._require_approved:
                 # A server that was connected just now may define the tool in another way.
                 self._require_approved(tool)
-            if not agreed:
-                await self._agreed(tool, arguments, context)  # as above: what needed no consent may need it now
+            # As above: what needed no consent may need it now.
+            agreed = agreed or await self._agreed(tool, arguments, context)
             started, asked = time.monotonic(), _asked_seconds(context)
-            value = await self._noted(tool, arguments, context)
+            value = await self._noted(tool, arguments, context, agreed)
             value, chars = await self._border.take(tool.full_name, value, context.caller.principal)
             return value, chars
         except asyncio.CancelledError:
@@ -151,10 +161,15 @@ class ToolExecutor:
                 note(record)
             else:
                 self._report(record, message, arguments, value)
+            if end_span:
+                end_span(record)
 
-    def verdict(self, tool: Tool) -> PolicyVerdict:
-        """Return what the policy says of a call of *tool*, whose own hints count no more than those approved."""
-        return self._policy.verdict(self._as_approved(tool))
+    def verdict(self, tool: Tool, groups: frozenset[str] = NOBODYS) -> PolicyVerdict:
+        """Return what the policy says of a call of *tool* by a member of *groups*.
+
+        Of its own hints, none counts that is laxer than those approved.
+        """
+        return self._policy.verdict(self._as_approved(tool), groups)
 
     async def prepare(self, tool: Tool, context: CallContext) -> None:
         """Return when *tool* can be called, without calling it; installing and starting have their own deadlines.
@@ -166,31 +181,37 @@ class ToolExecutor:
 
     async def _allowed(
         self, tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], context: CallContext
-    ) -> tuple[dict[str, Any], bool]:
-        """Return the bound arguments of a call that the policy allows, and whether the user has agreed to it."""
+    ) -> tuple[dict[str, Any], str]:
+        """Return the bound arguments of a call that the policy allows, and whose consent was needed for it."""
         held = self._as_approved(tool)
-        verdict = self.verdict(tool)
+        verdict = self.verdict(tool, context.caller.groups)
         if verdict.action == "deny":
-            raise ToolDenied(tool.full_name, verdict.pattern)
+            raise ToolDenied(tool.full_name, verdict.pattern, verdict.rule)
         if self._require_approved:
             self._require_approved(tool)
         bound = bind_arguments(tool, args, kwargs, exact_names=self._policy.wants_exact_names(held))
         arguments = await self._schemas.checked(tool, bound)
         return arguments, await self._agreed(tool, arguments, context)
 
-    async def _agreed(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> bool:
-        """Return whether the user was asked, and has agreed; False is a call that needs no question."""
-        if self.verdict(tool).action == "allow":
-            return False
+    async def _agreed(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> str:
+        """Return how the user has agreed, and who that is; nothing for a call that needs no question."""
+        if self.verdict(tool, context.caller.groups).action == "allow":
+            return ""
         if context.consent is None:
             raise NotApproved(tool.full_name, f"it asks first. {how_to_allow(tool.full_name)}")
-        await context.consent.require(self._as_approved(tool), arguments, context)
-        return True
+        how = await context.consent.require(self._as_approved(tool), arguments, context)
+        return f"{how} of {context.caller.principal}"
 
-    async def _noted(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
+    async def _noted(self, tool: Tool, arguments: dict[str, Any], context: CallContext, agreed: str) -> Any:
         """Return the tool's value, with the call written down before it is sent, and how it ended."""
-        effect = Effect(context.caller, context.run_id, context.call_id, context.line, tool, arguments)
+        held, allowed = tool, agreed
+        if self._audit:
+            held = self._as_approved(tool)
+            allowed = agreed or why(self.verdict(tool, context.caller.groups), held)
+        effect = Effect(context.caller, context.run_id, context.call_id, context.line, held, arguments, allowed)
         how: Literal["done", "failed", "unknown"] = "unknown"
+        if self._audit:
+            await self._audit.sending(effect)
         await self._ledger.sent(effect)
         try:
             value = await self._carry_out(tool, arguments, context)
@@ -201,6 +222,8 @@ class ToolExecutor:
             raise
         finally:
             await self._ledger.ended(effect, how)
+            if self._audit:
+                self._audit.ended(effect, how)
 
     async def _carry_out(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         clock = context.clock or Deadline(context.deadline)

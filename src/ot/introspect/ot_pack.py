@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 
-from ot.config.models import Config
+from ot.config.models import Config, GroupPolicy, Policy, pattern_lists
 from ot.execution.policy import DEFAULT
 from ot.execution.tool_context import current_tool_context
 from ot.introspect.help import Query, show_help, snippet_help
@@ -258,6 +258,8 @@ class OtPack:
             "project": self._view.project,
             "policy": self._policy(),
         }
+        if not current_tool_context().caller.admin:
+            return health | {"engine": {key: health["engine"][key] for key in ("name", "status")}}
         if broken:
             health["registry"]["broken"] = broken
         if changed := self._view.changed():
@@ -270,9 +272,10 @@ class OtPack:
         return health | ({"warnings": list(self._view.warnings)} if self._view.warnings else {})
 
     def _policy(self) -> dict[str, Any]:
-        policy = self._view.config.policy
-        named = {"allow": policy.allow, "ask": policy.ask, "deny": policy.deny}
-        return {action: list(patterns) for action, patterns in named.items()} | {"default": DEFAULT}
+        """Return the patterns that count for the caller: everyone's, and those of the caller's groups."""
+        policy, mine = self._view.config.policy, current_tool_context().caller.groups
+        groups = {name: _lists(group) for name, group in policy.groups.items() if name in mine}
+        return _lists(policy) | ({"groups": groups} if groups else {}) | {"default": DEFAULT}
 
     def notify(self, *, topic: str, message: str) -> str:
         """Publish a message to the file that the user configured for its topic.
@@ -287,6 +290,7 @@ class OtPack:
         Example:
             ot.notify(topic="notes", message="Review the open pull request.")
         """
+        _require_admin("ot.notify", "the files of topics are the operator's")
         return notify(self._view.config.topics, topic, message, project=self._view.project_dir)
 
     def stats(self, *, period: str = "all", tool: str = "", output: str = "") -> dict[str, Any] | str:
@@ -330,6 +334,7 @@ class OtPack:
         Example:
             ot.reload()
         """
+        _require_admin("ot.reload", "a changed configuration is taken up by itself")
         await self._view.reload()
         return "OK: Configuration reloaded"
 
@@ -345,12 +350,26 @@ class OtPack:
         return installed_version()
 
 
+def _lists(policy: Policy | GroupPolicy) -> dict[str, Any]:
+    return {action: list(patterns) for action, patterns in pattern_lists(policy).items()}
+
+
 def _usable(registry: ToolRegistry) -> tuple[int, dict[str, str]]:
     """Return how many tools there are, and which packs of this machine cannot be used and why."""
     unusable = {name: pack.broken for name, pack in registry.packs.items() if pack.broken}
     count = sum(len(pack.tools) for name, pack in registry.packs.items() if name not in unusable)
     # A server that is not there is told of apart; one that was not asked yet is no trouble at all.
     return count, {name: why for name, why in unusable.items() if registry.packs[name].source != "proxy"}
+
+
+def _require_admin(tool: str, why: str) -> None:
+    """Return when whoever asks may change what others use.
+
+    Raises:
+        PermissionError: It may not.
+    """
+    if not current_tool_context().caller.admin:
+        raise PermissionError(f"{tool} is for administrators of this server: {why}")
 
 
 def _registry() -> ToolRegistry:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from threading import Lock
 from typing import Any
 
@@ -30,6 +31,8 @@ QUICK_NODES = 2_000
 QUICK_CHARACTERS = 1 << 20
 """What is written out on the event loop; larger values are written out in a thread."""
 PREVIEW_LINE = 500
+BEGIN = 4
+"""Pieces of a value that is stored unread, for its preview."""
 
 
 @dataclass(frozen=True)
@@ -125,16 +128,19 @@ class Finish:
             for piece in unread_lines(value):
                 text = self._redact(piece)
                 text = sanitize.redact(text, in_json=True) if asked.sanitize else text
-                if len(begin) < 4:
+                if len(begin) < BEGIN:
                     begin.append(text)
                 yield text
 
+        source = lines()
         try:
-            stored = self._store.put(lines(), tool=", ".join(asked.tools), owner=asked.owner, form="json")
+            stored = self._store.put(source, tool=", ".join(asked.tools), owner=asked.owner, form="json")
         except ResultError as error:
-            raise NotSerializable(
-                f"it holds more than {self._parts:,} parts (limits.value_parts) and {error}"
-            ) from None
+            for _ in islice(source, BEGIN - len(begin)):
+                pass  # a place that is not there asked for nothing
+            return self._cut(
+                "".join(begin), f"it holds more than {self._parts:,} parts (limits.value_parts)", error, asked
+            )
         except ValueError as error:
             raise NotSerializable(str(error)) from None
         asked.handles.append(stored.handle)
@@ -167,11 +173,15 @@ class Finish:
         try:
             stored = self._store.put([text], tool=", ".join(asked.tools), owner=asked.owner, form=form)
         except ResultError as error:
-            logger.warning("a result could not be stored: %s", error)
-            kept = text.encode()[: self._output.max_inline_size].decode(errors="ignore")
-            return self._wrapped(f"{kept}\n[truncated: the result has {len(text):,} characters and {error}]", asked)
+            return self._cut(text, f"the result has {len(text):,} characters", error, asked)
         asked.handles.append(stored.handle)
         return self._wrapped(serialize_result(self._summary(stored, text, kind)), asked)
+
+    def _cut(self, text: str, size: str, error: ResultError, asked: Asked) -> str:
+        """Return as much of a result as fits into the reply, since the rest is kept nowhere."""
+        logger.warning("a result could not be stored: %s", error)
+        kept = text.encode()[: self._output.max_inline_size].decode(errors="ignore")
+        return self._wrapped(f"{kept}\n[truncated: {size} and {error}]", asked)
 
     def _summary(self, stored: ResultMeta, text: str, kind: str) -> dict[str, Any]:
         lines = text[: self._output.preview_lines * PREVIEW_LINE * 4].split("\n")[: self._output.preview_lines]

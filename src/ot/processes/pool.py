@@ -23,7 +23,7 @@ class Leased(ABC):
 
     def __init__(self, key: str, idle_seconds: float, places: int, most: int) -> None:
         """Let *places* calls be on it at once and *most* in all; it is idle when none came for *idle_seconds*."""
-        self.key = key
+        self.key = self.held_as = key
         self.idle_seconds = idle_seconds
         self.last_used = time.monotonic()
         self.in_flight = 0
@@ -119,7 +119,7 @@ class Pool[T: Leased]:
         for key in self._backoffs.keys() - kept:
             self._forget(key)
         for process in self._all():
-            if process.key not in kept:
+            if process.held_as not in kept:
                 self._retire(process)
 
     def _backoff(self, key: str) -> Backoff:

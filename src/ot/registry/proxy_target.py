@@ -17,25 +17,31 @@ BLOCK = "block"
 class ServerIdentity:
     """A server's name and the hash of what was written of it, whatever directory its client works in.
 
-    A project's server has that project as its ``owner``. ``former`` is the hash under which older versions kept what
-    they knew of the server, one for each directory.
+    A project's server has that project as its ``owner``, and that of another principal than the user of this process
+    has the principal. ``former`` is the hash under which older versions kept what they knew of the server, one for each
+    directory; ``common`` the user's own, where what is known of that one holds for this one too.
     """
 
     server: str
     written: str
     owner: str = field(default="", compare=False)
     former: str = field(default="", compare=False)
+    common: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyTarget:
-    """The server, the tool's own name there or the method to call, and parameters that have another name there."""
+    """The server, the tool's own name there or the method to call, and parameters that have another name there.
+
+    ``form`` is set where the server is another OneTool: values cross in that form, and not as JSON has them.
+    """
 
     server: str
     written: str = ""
     tool: str = ""
     method: str = ""
     names: Mapping[str, str] = field(default_factory=dict[str, str])
+    form: int = 0
 
     @classmethod
     def of(cls, target: str) -> ProxyTarget:
@@ -45,7 +51,7 @@ class ProxyTarget:
     def text(self) -> str:
         """Return the ``target`` of a tool."""
         parts = {"server": self.server, "written": self.written, "tool": self.tool, "method": self.method}
-        given: dict[str, Any] = {key: value for key, value in parts.items() if value}
+        given: dict[str, Any] = {key: value for key, value in {**parts, "form": self.form}.items() if value}
         return json.dumps(given | {"names": dict(self.names)})
 
     @property

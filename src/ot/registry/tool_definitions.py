@@ -122,13 +122,24 @@ def _own_schema(tool: Tool, schema: Mapping[str, Any]) -> Schema:
     return own | ({"required": [known.get(name, name) for name in merged["required"]]} if merged["required"] else {})
 
 
+def possible_names(pack: str, name: str) -> tuple[str, str]:
+    """Return the names that a tool may be defined under: the plain one, and the one with a mark."""
+    plain = f"{pack}_{name}"
+    return plain, _marked(f"{pack}.{name}", plain)
+
+
 def _name(tool: Tool, plain: str, *, unique: bool) -> str:
     legal = re.sub(r"[^a-zA-Z0-9_-]", "_", plain)
     if unique and legal == plain and len(plain) <= MAX_NAME and not MARKED.search(plain):
         return plain
+    return _marked(tool.full_name, plain)
+
+
+def _marked(full_name: str, plain: str) -> str:
     # `a_b.c` and `a.b_c` would be one name; a piece of the full name's hash tells them apart, the same at every start.
     # A name that looks marked gets a mark, too: no server can offer a tool under the marked name of another's.
-    mark = hashlib.sha256(tool.full_name.encode(errors="replace")).hexdigest()[:12]
+    mark = hashlib.sha256(full_name.encode(errors="replace")).hexdigest()[:12]
+    legal = re.sub(r"[^a-zA-Z0-9_-]", "_", plain)
     return f"{legal[: MAX_NAME - 13]}_{mark}"
 
 

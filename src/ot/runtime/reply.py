@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ot.errors import OneToolError
+
 
 @dataclass(frozen=True)
 class Reply:
@@ -58,3 +60,12 @@ class Reply:
     def tolerated(self) -> tuple[str, ...]:
         """The rows of the table of tolerances by which the program was read."""
         return tuple(self.meta.get("tolerated", ()))
+
+
+@dataclass(frozen=True)
+class BareReply(Reply):
+    """What one call comes to for another program: nothing is written out, and the failure is the error itself."""
+
+    printed: str = ""
+    """What tools printed."""
+    failure: OneToolError | None = field(default=None, repr=False)

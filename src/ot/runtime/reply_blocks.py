@@ -46,7 +46,7 @@ class ReplyBlocks:
 
     def show(self, value: Any) -> bool:
         """Take the kept blocks that *value* holds, and return whether there are any."""
-        found = [id for id in dict.fromkeys(_ids(value)) if id in self._waiting] if self._waiting else []
+        found = [id for id in dict.fromkeys(block_ids(value)) if id in self._waiting] if self._waiting else []
         for id in found:
             self.add(self._waiting[id])
             self._drop(id)
@@ -88,7 +88,7 @@ def redacted(value: Any, redact: Callable[[str], str], encoded: Collection[str] 
     return value
 
 
-def _ids(value: Any) -> Iterator[str]:
+def block_ids(value: Any) -> Iterator[str]:
     """Yield the names of content blocks in plain data; it was bounded when it crossed."""
     waiting = [value]
     while waiting:

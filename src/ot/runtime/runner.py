@@ -21,7 +21,7 @@ from ot.execution.deadline import Deadline
 from ot.execution.language_model import OpenModel, no_model
 from ot.execution.tool_executor import ToolExecutor
 from ot.log_span import log_span
-from ot.logs import current_run
+from ot.logs import current_request, current_run
 from ot.output.finish import Asked, Finish
 from ot.output.result_pages import is_page
 from ot.registry.tool import Tool
@@ -34,14 +34,14 @@ from ot.runtime.out_of_reach import out_of_reach
 from ot.runtime.pack_proxy import PackProxy
 from ot.runtime.program import Program, Reading, parse_program
 from ot.runtime.project_proxy import ProjectProxy
-from ot.runtime.reply import Reply
+from ot.runtime.reply import BareReply, Reply
 from ot.runtime.reply_blocks import ReplyBlocks, redacted
 from ot.runtime.run_budget import MAX_DEPTH, RunBudget, current_budget
 from ot.runtime.run_events import TellEvent, telling
 from ot.runtime.sessions import Sessions
 from ot.runtime.snippets import Snippets
 from ot.runtime.tolerances import program_in, tolerate, unwrapped
-from ot.stats.rows import RunObserver, RunRow
+from ot.stats.rows import OpenRunSpan, RunBegun, RunObserver, RunRow
 from ot.values.parts import NotSerializable, Unread
 
 logger = logging.getLogger(__name__)
@@ -71,6 +71,8 @@ class _Trail:
     packs: PackProxy | None = None
     called: tuple[str, str] | None = None
     """The tool that is called without a program."""
+    bare: bool = False
+    """Whether nothing is to be written out: another program wants the value."""
     outcome: Outcome | None = None
 
     @property
@@ -111,6 +113,7 @@ class Runner:
         redact: Callable[[str], str] = lambda text: text,
         consent: Callable[[Caller, Deadline], RunConsent] = lambda caller, deadline: RunConsent(caller.ask, deadline),
         observers: Sequence[RunObserver] = (),
+        open_span: OpenRunSpan | None = None,
         sessions: Sessions | None = None,
         find_tools: Callable[[str], Sequence[Tool]] = lambda query: (),
         models: Callable[[], OpenModel] = lambda: no_model,
@@ -131,6 +134,7 @@ class Runner:
         self._redact = redact
         self._consent = consent
         self._observers = tuple(observers)
+        self._open_span = open_span
         self._sessions = sessions
         self._find_tools = find_tools
         self.models = models
@@ -188,9 +192,13 @@ class Runner:
         caller: Caller,
         *,
         tell: TellEvent | None = None,
+        bare: bool = False,
     ) -> Reply:
-        """Return the reply to one call of a tool, as to a program that is nothing but this call."""
-        trail = _Trail(caller, tell=tell, called=(pack, name))
+        """Return the reply to one call of a tool, as to a program that is nothing but this call.
+
+        A *bare* one is a BareReply.
+        """
+        trail = _Trail(caller, tell=tell, called=(pack, name), bare=bare)
 
         async def outcome(budget: RunBudget) -> Outcome:
             trail.packs = self._reach(trail, budget)
@@ -205,24 +213,45 @@ class Runner:
         budget.consent = budget.consent or self._consent(trail.asking, budget.deadline)
         budget.open_llm = budget.open_llm or self.models()
         token, logged = current_budget.set(budget), current_run.set(trail.run_id)
+        end_span = self._open_span(self._begun(trail)) if self._open_span else None
         reply: Reply | None = None
         try:
             reply = await self._answer(work, trail, budget)
             return reply
         finally:
             current_budget.reset(token)
-            self._report(trail, chars_in, reply)
+            row = self._report(trail, chars_in, reply)
+            if end_span:
+                end_span(row)
             current_run.reset(logged)
 
     async def _answer(self, work: Callable[[RunBudget], Awaitable[Outcome]], trail: _Trail, budget: RunBudget) -> Reply:
         try:
             outcome = trail.outcome = await work(budget)
-            return await self._in_time(self._success(outcome, trail), outcome, budget)
+            writing = self._bare(outcome, trail) if trail.bare else self._success(outcome, trail)
+            return await self._in_time(writing, outcome, budget)
         except OneToolError as error:
-            return await self._failure(error, trail)
+            return await (self._bare(error, trail) if trail.bare else self._failure(error, trail))
 
-    def _report(self, trail: _Trail, chars_in: int, reply: Reply | None) -> None:
-        """Tell observers and the log of a run that has ended; one without a reply was cancelled."""
+    async def _bare(self, found: Outcome | OneToolError, trail: _Trail) -> Reply:
+        failure = found if isinstance(found, OneToolError) else None
+        value = found.value if isinstance(found, Outcome) else None
+        if trail.packs and failure is None:
+            trail.packs.blocks.show(value)
+        # Whoever asked sanitises what it shows, by its own settings.
+        asked = Asked(tools=tuple(trail.tools), owner=trail.caller.principal)
+        reply = await self._reply([], trail, asked, type(failure).__name__ if failure else "")
+        printed = self._redact(trail.packs.printed.text()) if trail.packs else ""
+        return BareReply(
+            reply.texts, reply.is_error, reply.meta, reply.blocks, value, calls=reply.calls, printed=printed,
+            failure=failure,
+        )  # fmt: skip
+
+    def _begun(self, trail: _Trail) -> RunBegun:
+        return RunBegun(trail.caller, trail.run_id, self.engine.name, bool(trail.session))
+
+    def _report(self, trail: _Trail, chars_in: int, reply: Reply | None) -> RunRow:
+        """Tell observers and the log of a run that has ended, and return what; one without a reply was cancelled."""
         seconds, packs = time.monotonic() - trail.started, trail.packs
         if self._sessions and trail.program and not trail.session:
             self._sessions.earlier.note(trail.caller.seat, trail.program)
@@ -240,6 +269,7 @@ class Runner:
         log_span(logger, logging.INFO, "runner.execute", seconds, error, fields=fields, failed=logging.INFO)
         for observer in self._observers:
             observer.run_finished(row)
+        return row
 
     async def _outcome(self, reading: Reading, trail: _Trail, budget: RunBudget) -> Outcome:
         if budget.depth > MAX_DEPTH:
@@ -382,5 +412,7 @@ class Runner:
 
     def _meta(self, trail: _Trail, error: str = "") -> dict[str, Any]:
         meta: dict[str, Any] = {"engine": self.engine.name, "run": trail.run_id}
+        if request := current_request.get():
+            meta["request"] = request
         meta["ms"] = round((time.monotonic() - trail.started) * 1000, 1)
         return meta | ({"error": error} if error else {}) | ({"tolerated": rows} if (rows := trail.tolerated) else {})

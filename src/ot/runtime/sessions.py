@@ -69,6 +69,11 @@ class Sessions:
         self._ended: dict[Key, str] = {}
         self._endings: set[asyncio.Task[None]] = set()
 
+    @property
+    def count(self) -> int:
+        """How many are kept."""
+        return len(self._kept)
+
     async def run(
         self, caller: str, name: str, program: Program, reach: Reach, limits: Limits, deadline: Deadline
     ) -> Outcome:

@@ -32,6 +32,11 @@ class ClassicTool(McpTool):
         return await self.answer(arguments, get_context())
 
 
+def annotations_of(tool: Tool) -> ToolAnnotations:
+    """Return the hints of *tool*; what it says nothing of is left out."""
+    return ToolAnnotations(read_only_hint=tool.read_only, destructive_hint=tool.destructive)
+
+
 def classic_tools(definitions: ToolDefinitions, answer: Answer) -> list[ClassicTool]:
     """Return a tool of the protocol for each of *definitions*, each call of which goes to *answer*."""
     return [
@@ -39,7 +44,7 @@ def classic_tools(definitions: ToolDefinitions, answer: Answer) -> list[ClassicT
             name=definition.name,
             description=definition.description,
             parameters=dict(definition.parameters),
-            annotations=ToolAnnotations(read_only_hint=tool.read_only, destructive_hint=tool.destructive),
+            annotations=annotations_of(tool),
             output_schema=None,
             answer=partial(answer, tool),
         )

@@ -7,7 +7,7 @@ import contextlib
 import itertools
 import logging
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
@@ -31,6 +31,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from ot.config.principal import os_user
 from ot.errors import OneToolError
 from ot.execution.caller import AskUser, Caller, Question
+from ot.registry.announced_tool import META
 from ot.registry.tool import Tool
 from ot.registry.tool_definitions import ToolDefinitions
 from ot.registry.tool_registry import Pack
@@ -46,6 +47,8 @@ from ot.server.elicitation import (
     way_to_list_roots,
     who_answers,
 )
+from ot.server.pack_calls import FormedReply, formed_call, wants_form, with_relay
+from ot.server.pack_tools import PackTools
 from ot.server.parked_runs import MOST, MOST_OF_TEAM, NotParked, ParkedRun, ParkedRuns
 from ot.server.run_description import COMMAND, SESSION, run_description
 from ot.server.serve import Drain
@@ -117,12 +120,13 @@ def build_server(
     engine: str = "portable",
     classic: ToolDefinitions | None = None,
     drain: Drain | None = None,
+    packs: Sequence[str] = (),
     shared: Shared | None = None,
 ) -> FastMCP:
     """Return the MCP server whose one tool answers where *front* says, which runs programs in *engine*.
 
-    The tools of *classic* are offered beside it, one by one; *drain* is asked before every run.
-    Replicas that have *shared* answer for each other.
+    The tools of *classic* are offered beside it, one by one; *drain* is asked before every run. With *packs*, their
+    tools are all that is offered, for programs on other hosts. Replicas that have *shared* answer for each other.
     """
     parked = ParkedRuns(MOST_OF_TEAM if shared else MOST)
     drain = drain or Drain()
@@ -149,6 +153,22 @@ def build_server(
         await news.tell(ctx)
         return result
 
+    async def call(tool: Tool, arguments: Mapping[str, Any], ctx: Context) -> ToolResult:
+        def work(workspace: Workspace, **asked: Any) -> Awaitable[Reply]:
+            if offered and wants_form(ctx):
+                return formed_call(tool, arguments, workspace, offered, **asked)
+            return workspace.call(tool.pack, tool.name, arguments, **asked)
+
+        find = partial(others.elsewhere, "", "") if others else None
+        return await drain.answer(lambda: _answer(front, parked, work, ctx, find))
+
+    _add_stored_results(server, front)
+    offered = PackTools(front.workspace, packs, call) if packs else None
+    if offered:
+        server.instructions = offered.instructions
+        server.add_provider(offered)
+        return server
+
     one_tool = McpTool.from_function(
         run,
         description="",
@@ -159,13 +179,6 @@ def build_server(
     )
     news = _PackNews(front.workspace, engine, one_tool)
     server.add_tool(one_tool)
-
-    async def call(tool: Tool, arguments: Mapping[str, Any], ctx: Context) -> ToolResult:
-        def work(workspace: Workspace, **asked: Any) -> Awaitable[Reply]:
-            return workspace.call(tool.pack, tool.name, arguments, **asked)
-
-        find = partial(others.elsewhere, "", "") if others else None
-        return await drain.answer(lambda: _answer(front, parked, work, ctx, find))
 
     for one in classic_tools(classic, call) if classic else ():
         server.add_tool(one)
@@ -180,13 +193,21 @@ def build_server(
         async with front.receive(get_context()) as (workspace, _):
             return _or_error(lambda: workspace.tool_help(name))
 
+    return server
+
+
+def _add_stored_results(server: FastMCP, front: Front) -> None:
     @server.resource("ot://result/{handle}", mime_type="text/plain", description="A stored result")
     async def result(handle: str) -> str:  # pyright: ignore[reportUnusedFunction] - registered
         async with front.receive(get_context()) as (workspace, caller):
             read = partial(workspace.stored_text, handle, caller.principal)
             return await anyio.to_thread.run_sync(_or_error, read)
 
-    return server
+    @server.resource("ot://result/{handle}/{start}", description="The bytes of a stored result from there on")
+    async def result_bytes(handle: str, start: int) -> bytes:  # pyright: ignore[reportUnusedFunction] - registered
+        async with front.receive(get_context()) as (workspace, caller):
+            read = partial(workspace.stored_bytes, handle, start, caller.principal)
+            return await anyio.to_thread.run_sync(_or_error, read)
 
 
 class _PackNews:
@@ -228,7 +249,7 @@ async def listed_chars(server: FastMCP) -> int:
     return len(INSTRUCTIONS) + sum(len(tool.model_dump_json(by_alias=True, exclude_none=True)) for tool in tools)
 
 
-def _or_error(read: Callable[[], str]) -> str:
+def _or_error[T](read: Callable[[], T]) -> T:
     try:
         return read()
     except OneToolError as error:
@@ -238,7 +259,8 @@ def _or_error(read: Callable[[], str]) -> str:
 def _result(reply: Reply) -> ToolResult:
     content: list[Any] = [TextContent(type="text", text=text) for text in reply.texts]
     content += [block for wire in reply.blocks if (block := _content_block(wire))]
-    return ToolResult(content=content, meta={"onetool": reply.meta}, is_error=reply.is_error)
+    structured = dict(reply.form) if isinstance(reply, FormedReply) else None
+    return ToolResult(content, structured, {META: reply.meta}, reply.is_error)
 
 
 def _seal(shared: Shared | None) -> RequestStateSecurity:
@@ -323,6 +345,8 @@ async def _with_progress[T](ctx: Context, work: Callable[[TellEvent | None], Awa
     """Return what *work* returns, telling the client what tools tell, and every five seconds that it goes on."""
     if not _wants_progress(ctx):
         return await work(None)
+    if wants_form(ctx):
+        return await with_relay(ctx, work)
     heartbeat = _Heartbeat(ctx)
     beating = asyncio.ensure_future(heartbeat.beat())
     try:

@@ -48,7 +48,7 @@ async def serve_stdio(
             starting = asyncio.ensure_future(start())
             protocol = server._mcp_server  # pyright: ignore[reportPrivateUsage] - as above
             serving = asyncio.ensure_future(protocol.run(incoming, outgoing, protocol.create_initialization_options()))
-            _end_on_signal(serving, partial(_drained, drain, wire), watchdog.end_now)
+            end_on_signal(serving, partial(_drained, drain, wire), watchdog.end_now)
             logger.info("serving MCP on standard input and output")
             with suppress(asyncio.CancelledError):
                 await serving
@@ -69,7 +69,7 @@ async def _drained(drain: Drain, wire: Wire) -> None:
         await wire.all_answered(CUT_OFF_SECONDS)
 
 
-def _end_on_signal(
+def end_on_signal(
     serving: asyncio.Future[None], drained: Callable[[], Coroutine[Any, Any, None]], force: Callable[[], None]
 ) -> None:
     """Drain when asked by SIGTERM or SIGHUP, stop serving by SIGINT or when asked again; *force* by a second SIGINT."""
@@ -107,6 +107,7 @@ class Drain:
         self._seconds = seconds
         self._open: set[asyncio.Task[object]] = set()
         self._begun = self._over = False
+        self._ended = asyncio.Event()
 
     def begin(self) -> float:
         """Let no run begin any more, and return how long open ones may take."""
@@ -119,12 +120,21 @@ class Drain:
         for task in self._open:
             task.cancel()
 
+    async def all_over(self, seconds: float) -> bool:
+        """Return whether all runs that are open have ended within *seconds*."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._open:
+                    self._ended.clear()
+                    await self._ended.wait()
+        return not self._open
+
     async def answer(self, run: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
         """Return what *run* returns, or that the server is ending."""
         task = asyncio.current_task()
         assert task is not None
         if self._begun:
-            return _ending(ENDING)
+            return _ending(ENDING, begun=False)
         self._open.add(task)
         try:
             return await run()
@@ -132,13 +142,14 @@ class Drain:
             if not self._over:
                 raise
             task.uncancel()
-            return _ending(CUT_OFF.format(seconds=self._seconds()))
+            return _ending(CUT_OFF.format(seconds=self._seconds()), begun=True)
         finally:
             self._open.discard(task)
+            self._ended.set()
 
 
-def _ending(text: str) -> ToolResult:
-    return ToolResult(content=text, meta={"onetool": {"error": "ServerEnding"}}, is_error=True)
+def _ending(text: str, *, begun: bool) -> ToolResult:
+    return ToolResult(content=text, meta={"onetool": {"error": "ServerEnding", "begun": begun}}, is_error=True)
 
 
 class Watchdog:

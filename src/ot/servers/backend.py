@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
-from ot.errors import ServerUnavailable
+import anyio.to_thread
+
+from ot.errors import ResultError, ResultTooLarge, ServerUnavailable, ToolError, ToolFailed
 from ot.execution.call_context import CallContext
 from ot.registry.proxy_target import ProxyTarget
 from ot.registry.tool import Tool
 from ot.servers.call import ServerCall
 from ot.servers.call_trace import CallTrace
+from ot.servers.hosts import on_a_host
+from ot.servers.pack_replies import CopiedResult, PackReply, StoredForm
 from ot.servers.pool import ServerPool
 from ot.servers.spec import ServerSpec
 from ot.values.parts import Unread
@@ -23,30 +27,67 @@ Learn = Callable[[Tool, Any], None]
 """Takes note of what a tool returned; must be quick and must not raise."""
 
 
+class StoreCopy(Protocol):
+    """Takes the copy of a stored result into the result store."""
+
+    def __call__(self, file: BinaryIO, form: StoredForm, *, tool: str, owner: str) -> str:
+        """Return the handle; blocks, so it is called in a thread."""
+        ...
+
+
 class McpProxyBackend:
     """One picture's servers, reached over the pool that outlives it; a tool's ``target`` is a ProxyTarget."""
 
-    def __init__(self, pool: ServerPool, specs: Mapping[str, ServerSpec], learn: Learn | None = None) -> None:
-        """Call the servers of *specs*, by name; *learn* sees what successful calls return."""
+    def __init__(
+        self,
+        pool: ServerPool,
+        specs: Mapping[str, ServerSpec],
+        learn: Learn | None = None,
+        store: StoreCopy | None = None,
+    ) -> None:
+        """Call the servers of *specs*, by name; *learn* sees what successful calls return.
+
+        What another OneTool has stored because it is too large goes to *store*.
+        """
         self._pool = pool
         self._specs = specs
         self._learn = learn
+        self._store = store
 
     async def prepare(self, tool: Tool, context: CallContext) -> None:
         """Connect the server; that has a deadline of its own."""
         target = ProxyTarget.of(tool.target)
-        await self._logged_in(target, context, self._connection(target, context).ready)
+        hosts = self._hosts(target, context)
+        await self._logged_in(target, context, lambda: on_a_host(hosts, lambda connection, _: connection.ready()))
 
     async def call(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         """Return the tool's value; blocks that are no text are told to the caller."""
         target = ProxyTarget.of(tool.target)
-        connection, call = self._connection(target, context), ServerCall(tool.full_name, target, arguments, context)
-        use = partial(connection.use, tool.full_name, CallTrace(context), call)
-        result = await self._logged_in(target, context, use)
-        value = call.value(result, connection.definition(target.tool).get("outputSchema"))
+        hosts, call = self._hosts(target, context), ServerCall(tool, target, arguments, context)
+
+        async def use(connection: ServerConnection, elsewhere: bool) -> tuple[ServerConnection, Any]:
+            trace = CallTrace(context, elsewhere)
+            return connection, await connection.use(tool.full_name, trace, call)
+
+        connection, result = await self._logged_in(target, context, lambda: on_a_host(hosts, use))
+        if isinstance(result, PackReply):
+            connection.note_revision(result.revision)
+        value = await call.value(result, connection.definition(target.tool).get("outputSchema"))
+        if isinstance(value, CopiedResult):
+            raise await self._stored(tool, value, context)
         if self._learn and not isinstance(value, Unread):
             self._learn(tool, value)
         return value
+
+    async def _stored(self, tool: Tool, copy: CopiedResult, context: CallContext) -> ToolError:
+        with copy.file as file:
+            if self._store is None:
+                return ResultTooLarge(tool.full_name, copy.size)
+            put = partial(self._store, file, copy.form, tool=tool.full_name, owner=context.caller.principal)
+            try:
+                return ResultTooLarge(tool.full_name, copy.size, await anyio.to_thread.run_sync(put))
+            except (OSError, ResultError) as error:
+                return ToolFailed(tool.full_name, "ResultTooLarge", f"its large value could not be stored: {error}")
 
     async def _logged_in[T](self, target: ProxyTarget, context: CallContext, work: Callable[[], Awaitable[T]]) -> T:
         """Return what *work* returns, for which the user of the run may have to log in first."""
@@ -55,8 +96,8 @@ class McpProxyBackend:
             return await work()
         return await self._pool.logins.tried(account, context.caller, work, context.run_id, context.clock)
 
-    def _connection(self, target: ProxyTarget, context: CallContext) -> ServerConnection:
-        return self._pool.connection(self._spec(target, context))
+    def _hosts(self, target: ProxyTarget, context: CallContext) -> list[ServerConnection]:
+        return self._pool.connections(self._spec(target, context))
 
     def _spec(self, target: ProxyTarget, context: CallContext) -> ServerSpec:
         if target.server not in self._specs:

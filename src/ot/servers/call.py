@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ot.errors import ToolFailed
+from ot.errors import InvalidArguments, ToolFailed
 from ot.execution.call_context import CallContext
+from ot.registry.announced_tool import form_of
 from ot.registry.proxy_target import BLOCK, ProxyTarget
+from ot.registry.tool import Tool
 from ot.servers.call_trace import CallTrace, current_trace
+from ot.servers.pack_replies import REQUEST_META, PackReply, ending, progress_of
 from ot.values.parts import Unread
+from ot_sdk import tagged
+from ot_sdk.errors import NotPlain
 
 if TYPE_CHECKING:
     from fastmcp import Client
@@ -29,11 +34,16 @@ Block = Mapping[str, Any]
 class ServerCall:
     """Asks for what a target names: a tool, or one of the methods that every server may have."""
 
-    def __init__(self, full_name: str, target: ProxyTarget, arguments: Mapping[str, Any], context: CallContext) -> None:
-        """Call *target* with *arguments* for the tool that programs know as *full_name*."""
-        self._full_name = full_name
+    def __init__(self, tool: Tool, target: ProxyTarget, arguments: Mapping[str, Any], context: CallContext) -> None:
+        """Call *target* with *arguments* for *tool*.
+
+        Raises:
+            InvalidArguments: They cannot be sent.
+        """
+        self._of = tool
+        self._full_name = tool.full_name
         self._target = target
-        self._arguments = target.sent(arguments)
+        self._arguments = _encoded(tool, arguments) if target.form else target.sent(arguments)
         self._context = context
         self._trace: CallTrace | None = None
 
@@ -67,26 +77,47 @@ class ServerCall:
             case _:
                 return await self._tool(client)
 
-    async def _tool(self, client: Client[Any]) -> dict[str, Any]:
+    async def _tool(self, client: Client[Any]) -> dict[str, Any] | PackReply:
         from ot.servers.questions import call_in_rounds  # noqa: PLC0415 - imports the protocol's library
 
-        result = await call_in_rounds(client.session, self._target.tool, self._arguments, self._progress)
+        meta = REQUEST_META if self._target.form else None
+        result = await call_in_rounds(client.session, self._target.tool, self._arguments, self._progress, meta)
         # As it came: what it is made of is nobody's business but the program's.
         structured = {} if result.structured_content is None else {"structuredContent": result.structured_content}
-        return wire_form(result, exclude={"structured_content"}) | structured
+        answer = wire_form(result, exclude={"structured_content"}) | structured
+        return await self._of_pack(client, answer) if self._target.form else answer
 
-    def value(self, result: Any, output_schema: Mapping[str, Any] | None) -> Any:
+    async def _of_pack(self, client: Client[Any], answer: dict[str, Any]) -> dict[str, Any] | PackReply:
+        """Return the answer of another OneTool, with what it has stored for it."""
+        if gone := ending(answer, self._target.server):
+            raise gone
+        if form_of(answer) is None:
+            return answer
+        reply = PackReply(self._of, answer)
+        await reply.fetch(client)
+        return reply
+
+    async def value(self, result: Any, output_schema: Mapping[str, Any] | None) -> Any:
         """Return the program's value of an answer, and tell the caller of blocks that are no text.
 
         Raises:
-            ToolFailed: The server says that the tool failed.
+            ToolError: The server says that the tool failed.
         """
         if self._target.method or isinstance(result, Unread):
             return result
+        if isinstance(result, PackReply):
+            return await self._value_of_pack(result)
         # A program cannot return the blocks that stand beside a structured value: they go to the reply by themselves.
         beside = result.get("structuredContent") is not None
         self._tell_all(_media(result.get("content") or ()), result.get("_meta"), beside=beside)
         return tool_value(self._full_name, result, output_schema)
+
+    async def _value_of_pack(self, reply: PackReply) -> Any:
+        for block, id in reply.blocks:
+            self._tell("content", {"block": block, "id": id})
+        if reply.printed:
+            self._tell("print", {"text": reply.printed})
+        return await reply.value()
 
     # ---------------------------------------------------------------- methods
 
@@ -117,7 +148,10 @@ class ServerCall:
     async def _progress(self, progress: float, total: float | None, message: str | None) -> None:
         if self._trace:
             self._trace.begun = True
-        self._tell("progress", {"done": _short(progress), "total": _short(total), "message": message or ""})
+        if not self._target.form:
+            self._tell("progress", {"done": _short(progress), "total": _short(total), "message": message or ""})
+        elif told := progress_of(message):
+            self._tell("progress", told)
 
     def _tell_all(self, blocks: Sequence[Block], meta: Mapping[str, Any] | None, *, beside: bool = False) -> None:
         for block in blocks:
@@ -129,6 +163,14 @@ class ServerCall:
     def _tell(self, what: str, details: Mapping[str, Any]) -> None:
         if self._context.told:
             self._context.told(what, self._full_name, details)
+
+
+def _encoded(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *arguments* with what JSON has no type for tagged, as another OneTool reads them."""
+    try:
+        return {name: tagged.encode(value) for name, value in arguments.items()}
+    except NotPlain as error:
+        raise InvalidArguments(tool.full_name, f"{tool.full_name}(): {error}") from None
 
 
 def wire_form(model: Any, exclude: set[str] | None = None) -> dict[str, Any]:

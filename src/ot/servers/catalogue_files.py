@@ -83,7 +83,7 @@ class CatalogueFiles:
     def read(self, identity: ServerIdentity) -> ServerDefinitions | None:
         """Return what the server offered, or nothing when it was never asked."""
         path = self._file(identity)
-        found = read_or_forget(path) or self._taken_over(identity)
+        found = read_or_forget(path) or self._taken_over(identity) or self._common(identity)
         if not found or found.get("version") != VERSION:
             return None
         try:
@@ -94,7 +94,8 @@ class CatalogueFiles:
 
     def holds(self, identity: ServerIdentity) -> bool:
         """Return whether there is a file for the server; what it is worth shows when it is read."""
-        return self._file(identity).exists()
+        common = server_file(self._directory, identity.server, "tools", identity.common)
+        return self._file(identity).exists() or (bool(identity.common) and common.exists())
 
     def write(self, identity: ServerIdentity, definitions: ServerDefinitions) -> None:
         """Remember what the server offers; tools over the limits are left out."""
@@ -104,6 +105,11 @@ class CatalogueFiles:
             write_json(self._file(identity), content)
         except (OSError, TypeError, ValueError) as error:
             logger.warning("the definitions of %s could not be remembered: %s", identity.server, error)
+
+    def _common(self, identity: ServerIdentity) -> dict[str, Any]:
+        """Return what the same server of this process's user offers."""
+        common = server_file(self._directory, identity.server, "tools", identity.common)
+        return read_or_forget(common) if identity.common else {}
 
     def _taken_over(self, identity: ServerIdentity) -> dict[str, Any]:
         """Return what an older version kept of the server for this directory, from now on under its identity."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ot.errors import AuthServerDown, LoginNeeded, ServerUnavailable, ToolError
 from ot.processes.backoff import Backoff
 from ot.processes.pool import MAX_WAITING, Leased
+from ot.registry.announced_tool import form_of, revision_of
 from ot.servers.call_trace import CallTrace
 from ot.servers.definitions import ServerDefinitions
 from ot.servers.failure_words import failure_words, pause_asked_for
@@ -49,12 +50,14 @@ class ServerConnection(Leased):
     ) -> None:
         """Connect nothing yet; *changed* gets what the server offers whenever it was listed."""
         super().__init__(spec.key, spec.idle_seconds, spec.concurrency, spec.concurrency + MAX_WAITING)
+        self.held_as = spec.held_as or spec.key
         self.spec = spec
         self.state: State = "idle"
         self.why = ""
         self.since = time.time()
         self.definitions: ServerDefinitions | None = None
         self._tools: Mapping[str, Mapping[str, Any]] = {}
+        self._revision = self._wanted_revision = ""
         self._stray = StrayOutput(spec.name)
         self._changed = changed
         self._backoff = backoff
@@ -84,6 +87,15 @@ class ServerConnection(Leased):
         """
         async with self.lease(tool, f"the server '{self.spec.name}'"):
             return await self._tried(tool, trace, work)
+
+    @property
+    def rests(self) -> bool:
+        """Whether it failed a moment ago, or asked to be left alone."""
+        return self._backoff.seconds_left > 0
+
+    def rest(self, seconds: float) -> None:
+        """Let others be asked first for *seconds*."""
+        self._backoff.hold(seconds)
 
     async def _tried(self, tool: str, trace: CallTrace, work: Work) -> Any:
         lost = Lost("")
@@ -322,7 +334,16 @@ class ServerConnection(Leased):
         self.definitions = definitions
         # By name: a call must not cost more where there are more tools.
         self._tools = {str(tool.get("name")): tool for tool in definitions.tools}
+        told = ((str(tool.get("description") or ""), form_of(tool) or {}) for tool in definitions.tools)
+        self._revision = revision_of(told) if any(map(form_of, definitions.tools)) else ""
         self._changed(self.spec, definitions)
+
+    def note_revision(self, revision: str) -> None:
+        """Fetch the lists anew when a pack over there is of another *revision* than what it listed."""
+        if revision in ("", self._revision, self._wanted_revision):
+            return
+        self._wanted_revision = revision
+        self._on_change()
 
     def definition(self, tool: str) -> Mapping[str, Any]:
         """Return what the server said last of that tool; nothing when it said nothing."""

@@ -126,6 +126,7 @@ class DefinitionPins:
         server = identity.server
         tools = {str(part["name"]): pinned_part(part) for part in definitions.tools if "name" in part}
         with self._lock:
+            identity = self._approved_as(identity)
             is_new = self._seen.get(server) != (identity, tools)
             if is_new:
                 self._seen[server] = (identity, tools)
@@ -203,6 +204,15 @@ class DefinitionPins:
             if (now.pending_written, now.pending) != (shown.pending_written, shown.pending):
                 approved = replace(approved, pending_written=now.pending_written, pending=now.pending)
             self._write(approved)
+
+    def _approved_as(self, identity: ServerIdentity) -> ServerIdentity:
+        """Return under which identity the server is approved: the operator's, once that one has used it.
+
+        A first use approves for whoever makes it, and for nobody else.
+        """
+        if not identity.common or self._read(identity.server, "").is_new:
+            return identity
+        return ServerIdentity(identity.server, identity.common)
 
     def _record(self, identity: ServerIdentity, pack: str, tools: Tools) -> None:
         with locked(self._file(identity.server, identity.owner)):

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from ot.registry.announced_tool import META, form_of
 from ot.registry.clean_text import clean_line
 from ot.registry.schema_types import DATA, as_schema, parameters_of_schema
 from ot.registry.tool import Parameter, Tool
@@ -131,7 +132,9 @@ def outside_reference(schema: Any) -> str:
 
 def pinned_part(definition: Mapping[str, Any]) -> dict[str, Any]:
     """Return those parts of a definition that are approved."""
-    return {key: definition[key] for key in PINNED if definition.get(key) is not None}
+    # A model reads the signature that another OneTool announces, so it is approved like the schema.
+    announced = {META: told} if (told := form_of(definition)) else {}
+    return {key: definition[key] for key in PINNED if definition.get(key) is not None} | announced
 
 
 def definition_hash(definition: Mapping[str, Any]) -> str:
@@ -172,6 +175,8 @@ def _words(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     yield from _parameters(_by_name(old), _by_name(new))
     if old.get("outputSchema") != new.get("outputSchema"):
         yield "result type changed"
+    if old.get(META) != new.get(META):
+        yield "signature changed"
     before, after = as_schema(old.get("annotations")), as_schema(new.get("annotations"))
     for hint in HINTS:
         if before.get(hint) != after.get(hint):

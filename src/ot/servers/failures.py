@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from mcp import MCPError
 from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 from pydantic import ValidationError
 
 from ot.errors import ServerUnavailable, ToolError, ToolFailed
+from ot.registry.announced_tool import mapping_of
 from ot.servers.call_trace import CallTrace
 from ot.servers.failure_words import REFUSED, failure_words, status_words
 from ot.servers.reply_faults import Refused, UnusableReply
@@ -73,6 +75,8 @@ def _refusal(error: Exception, trace: CallTrace, server: str) -> ToolError | Los
         return Lost("it answered HTTP 400: the session is over", sent=taken)
     if status in REFUSED:
         return ServerUnavailable(server, status_words(status, server), unknown=taken)
+    if status and _not_begun(error):
+        return ServerUnavailable(server, f"it answered HTTP {status}: {error}", unknown=taken)
     if status and not trace.replied:
         return _bare_refusal(status, taken, server)
     if code == SESSION_NOT_FOUND and not status:
@@ -91,6 +95,12 @@ def _session_not_found(error: Exception, trace: CallTrace, server: str) -> ToolE
     if not _names_session(error):
         return ServerUnavailable(server, f"it answered: {error}", unknown=True)
     return Lost(f"it does not know the session any more: {error}", sent=trace.answers > 1 or trace.begun)
+
+
+def _not_begun(error: Exception) -> bool:
+    """Return whether another OneTool says that it has done nothing for the request."""
+    data: Any = error.error.data if isinstance(error, MCPError) else None
+    return mapping_of(data).get("begun") is False
 
 
 def _names_session(error: Exception) -> bool:

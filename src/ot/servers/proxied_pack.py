@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ot.errors import ToolUnavailable
+from ot.registry.announced_tool import AnnouncedTool, announced_tool
 from ot.registry.clean_text import clean_text, identifier, unique_identifiers
 from ot.registry.proxy_target import PROXY, ProxyTarget, ServerIdentity
 from ot.registry.schema_types import as_schema, parameters_of_schema, python_type
@@ -151,10 +152,15 @@ def tools_of_server(
     """Return the tools that the filter leaves of *definitions*, which are within the limits, under Python names."""
     chosen: dict[str, Mapping[str, Any]] = {}
     for part in definitions.tools:
-        if is_offered(name := str(part["name"]), filter):
+        if is_offered(name := str(part["name"]), filter, announced_tool(part)):
             if name in chosen:
                 logger.warning("%s: the tool %s is listed twice, the later one counts", identity.server, name)
             chosen[name] = part
+    if announced := _announced(pack, chosen):
+        return [
+            one.applied_to(tool_of_definition(identity, pack, given, chosen[name]))
+            for name, (given, one) in announced.items()
+        ]
     names = unique_identifiers(list(chosen))
     for name, given in names.items():
         if given != identifier(name):
@@ -164,11 +170,27 @@ def tools_of_server(
     return tools + [tool for tool in _of_methods(identity.server, pack, definitions) if tool.name not in taken]
 
 
-def is_offered(name: str, filter: Sequence[str]) -> bool:
+def _announced(pack: str, chosen: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, AnnouncedTool]]:
+    """Return the tools of another OneTool with the names that they have here, by those that it defines them under.
+
+    Of its packs it is the one called *pack*; where none is, the only one, or all, each name with that of its pack.
+    """
+    found = {name: one for name, part in chosen.items() if (one := announced_tool(part))}
+    if len(found) != len(chosen):
+        return {}
+    packs = {one.pack for one in found.values()}
+    if len(packs) > 1 and pack not in packs:
+        names = unique_identifiers(list(found))
+        return {name: (names[name], one) for name, one in found.items()}
+    wanted = pack if pack in packs else next(iter(packs), "")
+    return {name: (one.name, one) for name, one in found.items() if one.pack == wanted}
+
+
+def is_offered(name: str, filter: Sequence[str], announced: AnnouncedTool | None = None) -> bool:
     """Return whether a tool of that name passes the patterns: any without ``!``, if there are such, and none with."""
     wanted = [pattern for pattern in filter if not pattern.startswith("!")]
     unwanted = [pattern[1:] for pattern in filter if pattern.startswith("!")]
-    forms = (name, identifier(name))
+    forms = (name, identifier(name), *([announced.name] if announced else []))
 
     def fits(patterns: Sequence[str]) -> bool:
         return any(fnmatchcase(form, pattern) for form in forms for pattern in patterns)

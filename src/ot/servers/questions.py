@@ -17,6 +17,7 @@ from mcp_types import (
     ElicitResult,
     ErrorData,
     InputRequiredResult,
+    RequestParamsMeta,
 )
 
 from ot.errors import CannotAsk
@@ -103,7 +104,11 @@ def _data(text: Any) -> str:
 
 
 async def call_in_rounds(
-    session: ClientSession, tool: str, arguments: Mapping[str, Any], progress: ProgressFnT
+    session: ClientSession,
+    tool: str,
+    arguments: Mapping[str, Any],
+    progress: ProgressFnT,
+    meta: Mapping[str, Any] | None = None,
 ) -> CallToolResult:
     """Return the tool's result; what the server asks for meanwhile is answered as any question of it is.
 
@@ -121,6 +126,7 @@ async def call_in_rounds(
             progress_callback=progress,
             input_responses=answers,
             request_state=state,
+            meta=cast("RequestParamsMeta", dict(meta)) if meta else None,
             allow_input_required=True,
         )
         if not isinstance(result, InputRequiredResult):

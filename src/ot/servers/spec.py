@@ -29,6 +29,8 @@ from ot.servers.auth.record import OpenTokenStore
 from ot.servers.catalogue_files import FOLDER
 from ot.servers.place import ServerPlace, find_program, place_of_server, runs_modules, script_of, server_here
 
+HOST_SECONDS = 10.0
+"""How long connecting one of several hosts may take: the next one waits for it."""
 FOREIGN = re.compile(r"\$\{(?:(env):(\w++)|(input|keyring|file|op|workspaceFolder|userHome)\b(?:[^}$]|\$(?!\{))*+)\}")
 
 
@@ -47,6 +49,8 @@ class ServerSpec:
     """All environment variables of its process."""
     cwd: str = ""
     url: str = ""
+    others: tuple[str, ...] = ()
+    """The addresses of further hosts that offer the same."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     transport: Literal["", "http", "sse"] = ""
     """How its address is spoken to; empty: found out."""
@@ -74,6 +78,8 @@ class ServerSpec:
     """Whether ``cwd`` is its own private directory, made when it is started."""
     seal: Seal | None = field(default=None, repr=False)
     """What must be unchanged in ``cwd`` when it is started."""
+    held_as: str = ""
+    """The key of the server that a workspace holds, of which this is one as another principal uses it."""
 
     @cached_property
     def key(self) -> str:
@@ -84,12 +90,20 @@ class ServerSpec:
         parts += [self.start_seconds, self.call_seconds, self.idle_seconds, self.concurrency]
         parts += [self.workspace, dict(self.seal.files) if self.seal else None, self.openapi]
         parts += self.account.parts if self.account else []
-        return _hash(*parts)
+        return _hash(*parts, *([self.others] if self.others else []))
+
+    @cached_property
+    def hosts(self) -> tuple[ServerSpec, ...]:
+        """Each of its hosts, to be connected by itself; most servers have one."""
+        if not self.others:
+            return (self,)
+        seconds = min(self.start_seconds, HOST_SECONDS)
+        return tuple(replace(self, url=url, others=(), start_seconds=seconds) for url in (self.url, *self.others))
 
     def of(self, principal: str) -> ServerSpec:
         """Return the server as *principal* uses it: with a login there is a connection for each."""
         account = self.account.of(principal) if self.account else None
-        return self if account is self.account else replace(self, account=account)
+        return self if account is self.account else replace(self, account=account, held_as=self.held_as or self.key)
 
     @property
     def state_unused(self) -> dict[str, str]:
@@ -107,9 +121,10 @@ def resolve_specs(
     paths: Paths,
     *,
     trusted: bool = False,
+    principal: str = "",
     shared_logins: OpenTokenStore[ServerAccount] | None = None,
 ) -> dict[str, ServerSpec]:
-    """Return the servers in use by name, each with the secrets that it may have.
+    """Return the servers in use by name, each with the secrets that it may have, as *principal* uses them.
 
     With *trusted*, a server may start in the workspace for this once.
     """
@@ -125,6 +140,8 @@ def resolve_specs(
             secrets_files=loaded.secret_files,
             internal_hosts=loaded.config.security.internal_hosts,
             trusted=trusted,
+            principal=principal,
+            own_secrets=loaded.own_secrets,
         )
         for name, server in loaded.config.servers.items()
         if server.enabled
@@ -157,16 +174,22 @@ def resolve_spec(
     secrets_files: tuple[Path, ...] = (),
     internal_hosts: tuple[str, ...] = (),
     trusted: bool = False,
+    principal: str = "",
+    own_secrets: Collection[str] = (),
 ) -> ServerSpec:
     """Return *server* ready to be started, or with the ``problem`` that it cannot be.
 
     The user's own server has the user's secrets, and its ``env`` also what the environment holds. The server of a
     *project* has those that the project brought, and of the user's only those in *granted*; of internal addresses it
-    may be at *internal_hosts* alone.
+    may be at *internal_hosts* alone. For another *principal* than the user of this process it is another server, with
+    a directory of its own; *own_secrets* are the names that this principal has other values for.
     """
     filling = _Filling(name, secrets, project is not None, frozenset(granted), secrets_files, str(paths.cwd))
     command, url = filling.text("command", server.command), filling.text("url", server.url)
-    cwd, identity = filling.text("cwd", server.cwd), _identity(name, server, str(project or ""))
+    cwd = filling.text("cwd", server.cwd)
+    principal = principal or os_user()
+    tenant = "" if principal == os_user() else principal
+    identity = _identity(name, server, str(project or tenant))
     place = place_of_server(identity, server, cwd, paths, project, trusted=trusted)
     internal = None if project is None else internal_hosts
     if command and (why := _wrong_command(server.command, place, project) or _wrong_script(server, place)):
@@ -184,10 +207,11 @@ def resolve_spec(
         },
         cwd=place.cwd if command else "",
         url=url,
+        others=tuple(filling.text("urls", text) for text in server.urls[1:]),
         headers=filling.texts("headers", server.headers),
         transport=server.type if server.type and server.type != "stdio" else "",
         internal_hosts=internal,
-        account=_account(name, server.auth, url, filling, paths, str(project or ""), internal),
+        account=_account(name, server.auth, url, filling, paths, principal, str(project or ""), internal),
         openapi=_document(filling.text("openapi", server.openapi), project or paths.global_dir),
         kept_in=str(paths.global_dir / FOLDER),
         start_seconds=server.start_seconds,
@@ -204,7 +228,9 @@ def resolve_spec(
     former_cwd = str(paths.cwd / expand_home(cwd)) if command else ""
     # As older versions made it: with secrets, and with the directory.
     former = _hash(spec.command, list(spec.args), former_cwd, spec.url)
-    spec = replace(spec, written=replace(identity, former=former))
+    alike = tenant and not spec.account and filling.used.isdisjoint(own_secrets)
+    common = _identity(name, server).written if alike else ""
+    spec = replace(spec, written=replace(identity, former="" if tenant else former, common=common))
     return spec if spec.problem else _with_address_checked(spec)
 
 
@@ -214,17 +240,18 @@ def _account(
     url: str,
     filling: _Filling,
     paths: Paths,
+    principal: str,
     owner: str,
     internal_hosts: tuple[str, ...] | None,
 ) -> ServerAccount | None:
-    """Return the login of this process's user; what the settings hold of it is a secret from now on."""
+    """Return the login of *principal*; what the settings hold of it is a secret from now on."""
     if auth.grant == "none":
         return None
     secrets = {key: filling.text(f"auth.{key}", getattr(auth, key)) for key in ("client_secret", "private_key")}
     account = ServerAccount(
         server=name,
         url=url,
-        principal=os_user(),
+        principal=principal,
         directory=paths.global_dir / LOGINS,
         owner=owner,
         grant=auth.grant,
@@ -301,7 +328,8 @@ def _wrong_script(server: Server, place: ServerPlace) -> str:
 def _with_address_checked(spec: ServerSpec) -> ServerSpec:
     # What a secret brought may be no address at all.
     try:
-        server_address(spec.url)
+        for url in (spec.url, *spec.others):
+            server_address(url)
     except ValueError:
         text = f"servers.{spec.name}.url is not an address that can be used once its secrets are filled in"
         return ServerSpec(name=spec.name, pack=spec.pack, url=spec.url, problem=text, written=spec.written)
@@ -313,7 +341,8 @@ def _identity(name: str, given: Server | ServerSpec, owner: str = "") -> ServerI
     # Of the environment and the headers the names count: a new value is a new secret, not another server.
     names = sorted(given.env), sorted(header.lower() for header in given.headers)
     document = [given.openapi] if given.openapi else []
-    parts = [given.command, list(given.args), given.url, given.cwd, *names, owner, *document]
+    others = given.others if isinstance(given, ServerSpec) else given.urls[1:]
+    parts = [given.command, list(given.args), given.url, given.cwd, *names, owner, *document, *others]
     return ServerIdentity(name, _hash(*parts)[:16], owner)
 
 
@@ -332,6 +361,8 @@ class _Filling:
     secrets_files: tuple[Path, ...]
     workspace: str
     problems: list[str] = field(default_factory=list[str])
+    used: set[str] = field(default_factory=set[str])
+    """The names that were referred to."""
 
     def texts(self, key: str, given: Mapping[str, str]) -> dict[str, str]:
         return {name: self.text(f"{key}.{name}", text) for name, text in given.items()}
@@ -344,6 +375,7 @@ class _Filling:
     def _value(self, key: str, name: str, default: str | None) -> str:
         if name == WORKSPACE:
             return self.workspace
+        self.used.add(name)
         value = self._lookup(name, of_environment=key.startswith("env.")) or default
         if value is None:
             self.problems.append(

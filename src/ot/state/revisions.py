@@ -20,9 +20,8 @@ class Revisions:
         self._numbers = dict.fromkeys(topics, 0)
         self._looking: asyncio.Task[None] | None = None
 
-    async def start(self) -> None:
-        """Look once, and again and again."""
-        await self.look()
+    def start(self) -> None:
+        """Look from now on."""
         self._looking = asyncio.ensure_future(self._look_on())
 
     def number(self, topic: str) -> int:
@@ -42,8 +41,8 @@ class Revisions:
 
     async def _look_on(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
             await self.look()
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def aclose(self) -> None:
         """Look no more."""

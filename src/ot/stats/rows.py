@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
+
+from ot.execution.caller import Caller
 
 CLI = "cli"
 """The client name of ``onetool run``."""
@@ -70,3 +73,16 @@ class RunObserver(Protocol):
     def run_finished(self, run: RunRow) -> None:
         """Record a run that has ended; must be quick and must not raise."""
         ...
+
+
+class RunBegun(NamedTuple):
+    """A run that begins."""
+
+    caller: Caller
+    run: str
+    engine: str
+    in_session: bool = False
+
+
+type OpenRunSpan = Callable[[RunBegun], Callable[[RunRow], None]]
+"""Begins the span of a run, and returns what ends it; neither may raise."""

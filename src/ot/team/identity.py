@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+type BearerError = Literal["invalid_token", "insufficient_scope"]
+"""The codes of RFC 6750."""
+
 SCOPE_KEY = "onetool.identity"
 """Where a request's ASGI scope holds the identity of whoever sent it."""
 
@@ -24,10 +27,10 @@ class Identity:
 class TokenRefused(Exception):
     """The token is not good, or not for this; the text says why and is for the client."""
 
-    def __init__(self, why: str, error: Literal["invalid_token", "insufficient_scope"] = "invalid_token") -> None:
-        """Refuse because of *why*; *error* is the code of RFC 6750."""
+    def __init__(self, why: str, error: BearerError = "invalid_token") -> None:
+        """Refuse because of *why*; *error* is the code for it."""
         super().__init__(why)
-        self.error = error
+        self.error: BearerError = error
 
 
 class TokensUncheckable(Exception):

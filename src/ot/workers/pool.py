@@ -7,7 +7,7 @@ import errno
 import logging
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -205,9 +205,10 @@ class WorkerPool(Pool[Worker]):
             self._next_sweep = time.monotonic() + SWEEP_SECONDS
             self._later(asyncio.to_thread(self._spools.sweep))
 
-    def states(self) -> Mapping[str, str]:
-        """Return how each pack is that was called: ready, unavailable, or refused for a while."""
-        return {pack: state for key, pack in self._packs.items() if (state := self._state(key))}
+    def states(self, keys: Iterable[str] | None = None) -> Mapping[str, str]:
+        """Return how each pack is that was called, of all or those of *keys*: ready, unavailable, or refused."""
+        chosen = self._packs if keys is None else [key for key in keys if key in self._packs]
+        return {self._packs[key]: state for key in chosen if (state := self._state(key))}
 
     def _state(self, key: str) -> str:
         backoff = self._backoff(key)

@@ -25,14 +25,14 @@ class SpoolDirectories:
         self._own: Path | None = None
         self._lock = -1
 
-    def new(self) -> Path:
-        """Return a new directory that only this user can enter.
+    def new(self, name: str = "worker") -> Path:
+        """Return a new directory, whose name begins so, that only this user can enter.
 
         Raises:
             OSError: It cannot be made.
         """
         self.sweep()
-        return Path(tempfile.mkdtemp(prefix="worker-", dir=self._held()))
+        return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self._held()))
 
     def sweep(self) -> None:
         """Remove what servers have left that were killed: nobody holds it."""

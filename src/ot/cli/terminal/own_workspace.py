@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
@@ -18,16 +18,21 @@ from ot.workspace import Workspace
 logger = logging.getLogger(__name__)
 
 
-def start_log(app: Workspace, *, terminal_level: str = "", format: str = "") -> None:
-    """Write the log of *app* from now on; *terminal_level* is for a person who waits for a command to end."""
+def start_log(
+    app: Workspace, *, terminal_level: str = "", format: str = "", redact: Callable[[str], str] | None = None
+) -> None:
+    """Write the log of *app* from now on; *terminal_level* is for a person who waits for a command to end.
+
+    Where there are more secrets than those of *app*, *redact* takes them out.
+    """
     loaded = app.picture.loaded
     logs = loaded.config.logs
     file = LogFile(log_path(loaded.state_dir), max_bytes=logs.max_bytes, files=logs.files) if logs.file else None
 
-    def redact(text: str) -> str:
+    def own(text: str) -> str:
         return app.picture.loaded.secrets.redact(text)  # asked anew for every line: a reload may bring new secrets
 
-    configure_logs(logs.level, redact, format=format or logs.format, file=file, terminal_level=terminal_level)
+    configure_logs(logs.level, redact or own, format=format or logs.format, file=file, terminal_level=terminal_level)
 
 
 @asynccontextmanager

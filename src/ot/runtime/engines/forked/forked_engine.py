@@ -85,7 +85,8 @@ class ForkedEngine:
 
     async def health(self) -> EngineHealth:
         """Return how many runs there are, and what holds them."""
-        return EngineHealth(self.name, "ok", {**self.details(), "running": self._children.running})
+        counted = {"running": self._children.running, "ready": self._children.waiting}
+        return EngineHealth(self.name, "ok", {**self.details(), **counted})
 
     def details(self) -> dict[str, Any]:
         """Return what is to be known beside the runs."""

@@ -76,7 +76,8 @@ class PortableEngine:
 
     async def health(self) -> EngineHealth:
         """Return how many runs there are."""
-        return EngineHealth(self.name, "ok", {"monty": monty.__version__, "running": self._sessions.running})
+        counted = {"running": self._sessions.running, "ready": self._sessions.ready}
+        return EngineHealth(self.name, "ok", {"monty": monty.__version__, **counted})
 
     async def aclose(self) -> None:
         """End all workers."""

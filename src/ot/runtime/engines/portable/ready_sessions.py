@@ -48,6 +48,11 @@ class ReadySessions:
         self._closed = False
         self.running = 0
 
+    @property
+    def ready(self) -> int:
+        """How many sessions wait for a program."""
+        return len(self._ready)
+
     async def prepare(self, limits: dict[str, Any]) -> None:
         """Start the pool and enter sessions under *limits*, dropping those under others."""
         async with self._starting:

@@ -1,0 +1,184 @@
+"""Calls from another OneTool: arguments and values cross whole and with their types, and failures as what they are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
+import orjson
+from fastmcp import Context
+
+from ot.errors import InvalidArguments, ResultError, ResultTooLarge, ToolError, ToolFailed
+from ot.execution.caller import Caller
+from ot.execution.failure_form import failure_form
+from ot.registry.announced_tool import FORM, META, form_of
+from ot.registry.proxy_target import BLOCK
+from ot.registry.tool import Tool
+from ot.runtime.reply import BareReply, Reply
+from ot.runtime.reply_blocks import block_ids
+from ot.runtime.run_events import Progress, RunEvent, TellEvent
+from ot.server.pack_tools import PackTools
+from ot.servers.call import block_id
+from ot.values.parts import NotSerializable, count_parts
+from ot.workspace import Workspace
+from ot_sdk import tagged
+from ot_sdk.errors import NotPlain
+
+QUICK_NODES = 2_000
+QUICK_TEXT = 64 << 10
+INLINE_BYTES = 4 << 20
+"""What a reply carries; a larger value is stored, and read in pages."""
+MOST_NEWS = 1000
+"""Progress that waits to be sent; of more, the oldest is dropped."""
+
+
+@dataclass(frozen=True)
+class FormedReply(Reply):
+    """The reply to another OneTool."""
+
+    form: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+
+
+def wants_form(ctx: Context) -> bool:
+    """Return whether whoever sends the request is a OneTool that reads the form of this one."""
+    request: Any = ctx.request_context
+    return form_of({"_meta": request.meta if request else None}) is not None
+
+
+async def formed_call(
+    tool: Tool,
+    arguments: Mapping[str, Any],
+    workspace: Workspace,
+    offered: PackTools,
+    *,
+    caller: Caller,
+    tell: TellEvent | None = None,
+) -> FormedReply:
+    """Return what a call of *tool* comes to, for another OneTool; a failure is a reply too.
+
+    It says of which revision of *offered* it is, so that a changed pack is noticed over there.
+    """
+    try:
+        given = tagged.decode(dict(arguments))
+    except ValueError as error:
+        return _failed(InvalidArguments(tool.full_name, f"{tool.full_name}(): the arguments are malformed: {error}"))
+    reply = await workspace.call(tool.pack, tool.name, given, caller, tell=tell, bare=True)
+    assert isinstance(reply, BareReply)
+    told = {"printed": reply.printed} if reply.printed else {}
+    try:
+        if reply.failure:
+            raise reply.failure
+        form = await _value_form(reply.value, tool, workspace, caller.principal)
+    except ResultTooLarge as error:
+        form = await anyio.to_thread.run_sync(_too_large_form, error, workspace, caller.principal)
+    except ToolError as error:
+        form = {"failure": failure_form(error)}
+    except Exception as error:  # noqa: BLE001 - limits of the run are no errors of a tool
+        form = {"failure": failure_form(ToolFailed(tool.full_name, type(error).__name__, str(error)))}
+    meta = {**reply.meta, "form": FORM, "revision": offered.revision(workspace.picture.registry)}
+    blocks = named_blocks(reply.blocks, reply.value)
+    return FormedReply((), "failure" in form, meta, blocks, form={**form, **told})
+
+
+def _failed(error: ToolError) -> FormedReply:
+    return FormedReply((), True, {"form": FORM}, form={"failure": failure_form(error)})
+
+
+async def _value_form(value: Any, tool: Tool, workspace: Workspace, owner: str) -> dict[str, Any]:
+    work = partial(_written, value, tool, workspace, owner)
+    return work() if _is_small(value) else await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+
+
+def _is_small(value: Any) -> bool:
+    if isinstance(value, str | bytes):
+        return len(value) <= QUICK_TEXT
+    try:
+        return count_parts(value, QUICK_NODES) > 0
+    except NotSerializable:
+        return False
+
+
+def _written(value: Any, tool: Tool, workspace: Workspace, owner: str) -> dict[str, Any]:
+    """Return a value as the text of its tagged JSON, or where that is stored."""
+    redact = workspace.picture.loaded.secrets.redact
+
+    def redact_bytes(data: bytes) -> bytes:
+        return redact(data.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+
+    try:
+        encoded = orjson.dumps(tagged.Encoder(redact=redact, redact_bytes=redact_bytes).convert(value))
+        if len(encoded) <= INLINE_BYTES:
+            return {"value": encoded.decode()}
+        stored = workspace.picture.store.put([encoded], tool=tool.full_name, owner=owner, form="tagged")
+    except NotPlain as error:
+        raise ToolFailed(tool.full_name, "ValueError", str(error)) from None
+    except ResultError as error:
+        raise ToolFailed(tool.full_name, "ResultTooLarge", f"its large value could not be stored: {error}") from None
+    return {"stored": {"handle": stored.handle, "bytes": stored.size_bytes, "form": stored.form}}
+
+
+def _too_large_form(error: ResultTooLarge, workspace: Workspace, owner: str) -> dict[str, Any]:
+    """Return where a value is stored that is too large for a program, and that it is."""
+    try:
+        stored = workspace.picture.store.describe(error.handle, owner=owner)
+    except ResultError:
+        return {"failure": failure_form(error)}
+    where = {"handle": stored.handle, "bytes": stored.size_bytes, "form": stored.form}
+    return {"stored": where, "too_large": error.size}
+
+
+def named_blocks(blocks: Sequence[Mapping[str, Any]], value: Any) -> tuple[Mapping[str, Any], ...]:
+    """Return *blocks* with the names that *value* has for them, each in its ``_meta``."""
+    known = set(block_ids(value)) if blocks else set[str]()
+    named = ((block, block_id(block)) for block in blocks)
+    return tuple({**block, "_meta": {META: {BLOCK: id}}} if id in known else block for block, id in named)
+
+
+class ProgressRelay:
+    """Sends all that tools tell of their progress, in order, as the other OneTool reads it."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._news: deque[Progress] = deque(maxlen=MOST_NEWS)
+        self._told = asyncio.Event()
+        self._ended = False
+
+    def tell(self, event: RunEvent) -> None:
+        """Take news of progress."""
+        if isinstance(event, Progress):
+            self._news.append(event)
+            self._told.set()
+
+    def end(self) -> None:
+        """Let it end once all is sent."""
+        self._ended = True
+        self._told.set()
+
+    async def send(self) -> None:
+        """Send until the end; progress over MCP only ever grows, so it counts what was sent."""
+        count = 0
+        while self._news or not self._ended:
+            await self._told.wait()
+            self._told.clear()
+            while self._news:
+                news, count = self._news.popleft(), count + 1
+                told = {"done": news.done, "total": news.total, "message": news.message}
+                await self._ctx.report_progress(count, None, orjson.dumps(told, default=str).decode())
+
+
+async def with_relay[T](ctx: Context, work: Callable[[TellEvent | None], Awaitable[T]]) -> T:
+    """Return what *work* returns, after all that tools tell meanwhile was sent."""
+    relay = ProgressRelay(ctx)
+    sending = asyncio.ensure_future(relay.send())
+    try:
+        came = await work(relay.tell)
+        relay.end()
+        await sending
+        return came
+    finally:
+        sending.cancel()

@@ -1,0 +1,1 @@
+"""Who may use the server: named tokens, and access tokens of an authorization server."""

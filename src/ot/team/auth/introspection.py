@@ -1,0 +1,130 @@
+"""IntrospectedTokens: access tokens about which the authorization server is asked (RFC 7662)."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+import httpx2
+
+from ot.config.team_settings import AccessTokens, Introspection
+from ot.team.auth.claimed_identity import identity_of, is_for
+from ot.team.auth.issuer_documents import fetch_json
+from ot.team.identity import Identity, TokenRefused, TokensUncheckable
+
+logger = logging.getLogger(__name__)
+
+GOOD_SECONDS = 30.0
+"""How long an answer is used: a token that is revoked works no longer than this."""
+BAD_SECONDS = 5.0
+MAX_KEPT = 10_000
+AT_ONCE = 16
+"""Questions at a time: a flood of invented tokens must not become a flood at the authorization server."""
+
+type _Answer = Identity | TokenRefused
+
+
+class IntrospectedTokens:
+    """Asks once about a token, whoever shows it meanwhile, and keeps the answer for a moment."""
+
+    def __init__(
+        self,
+        oauth: AccessTokens,
+        endpoint: Introspection,
+        audience: str,
+        client: httpx2.AsyncClient,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Ask *endpoint* over *client*; accept what is for *audience*."""
+        self._oauth = oauth
+        self._audience = audience
+        self._url = endpoint.url
+        # As RFC 6749 has it: both are form-encoded before they are joined.
+        self._auth = httpx2.BasicAuth(quote(endpoint.client_id, safe=""), quote(endpoint.client_secret, safe=""))
+        self._client = client
+        self._clock = clock
+        self._kept: OrderedDict[bytes, tuple[float, _Answer]] = OrderedDict()
+        self._asking: dict[bytes, asyncio.Task[_Answer]] = {}
+        self._turn = asyncio.Semaphore(AT_ONCE)
+
+    async def identify(self, token: str) -> Identity:
+        """Return whom *token* is about.
+
+        Raises:
+            TokenRefused: It is not active, or not for this server.
+            TokensUncheckable: The authorization server does not answer.
+        """
+        digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+        until, answer = self._kept.get(digest, (0.0, None))
+        if answer is None or until <= self._clock():
+            answer = await asyncio.shield(self._asked(digest, token))
+        if isinstance(answer, TokenRefused):
+            raise TokenRefused(str(answer), answer.error)
+        return answer
+
+    async def aclose(self) -> None:
+        """Ask no more."""
+        tasks = [*self._asking.values()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _asked(self, digest: bytes, token: str) -> asyncio.Task[_Answer]:
+        """Return the question about the token that is under way, or a new one."""
+        if digest not in self._asking:
+            task = self._asking[digest] = asyncio.create_task(self._ask(digest, token))
+            task.add_done_callback(lambda task: self._ended(digest, task))
+        return self._asking[digest]
+
+    def _ended(self, digest: bytes, task: asyncio.Task[_Answer]) -> None:
+        del self._asking[digest]
+        if not task.cancelled():
+            task.exception()  # who asked may be gone, and nobody else takes it
+
+    async def _ask(self, digest: bytes, token: str) -> _Answer:
+        form = {"token": token, "token_type_hint": "access_token"}
+        async with self._turn:
+            try:
+                told = await fetch_json(self._client, self._url, data=form, auth=self._auth)
+            except TokensUncheckable as error:
+                logger.warning("a token could not be checked: %s", error)
+                raise
+        answer, until = self._judged(told)
+        self._kept[digest] = until, answer
+        self._kept.move_to_end(digest)
+        while len(self._kept) > MAX_KEPT:
+            self._kept.popitem(last=False)
+        return answer
+
+    def _judged(self, told: Mapping[str, Any]) -> tuple[_Answer, float]:
+        """Return what the answer means, and until when."""
+        now = self._clock()
+        try:
+            self._check(told, now)
+            answer = identity_of(told, self._oauth)
+        except TokenRefused as refusal:
+            return refusal, now + BAD_SECONDS
+        expiry: float = told.get("exp", now + GOOD_SECONDS)
+        return answer, min(now + GOOD_SECONDS, max(expiry, now))
+
+    def _check(self, told: Mapping[str, Any], now: float) -> None:
+        if told.get("active") is not True:
+            raise TokenRefused("the token is not active")
+        if told.get("iss", self._oauth.issuer) != self._oauth.issuer:
+            raise TokenRefused("the token is of another issuer")
+        if not is_for(told.get("aud"), self._audience):
+            raise TokenRefused("the token is for another audience")
+        for claim, sign in (("exp", -1), ("nbf", 1)):
+            at: Any = told.get(claim, now)
+            if isinstance(at, bool) or not isinstance(at, int | float):
+                raise TokenRefused(f"the token's claim {claim!r} is not a time")
+            if sign * (at - now) > self._oauth.leeway_seconds:
+                raise TokenRefused("the token has expired" if claim == "exp" else "the token is not valid yet")

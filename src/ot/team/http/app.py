@@ -1,0 +1,51 @@
+"""The application: all layers around the MCP server, from outside in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ot.config.team_settings import Http
+from ot.team.http.answered_requests import AnsweredRequests
+from ot.team.http.asgi import AsgiApp
+from ot.team.http.bearer import Bearer
+from ot.team.http.health import Readiness, healthz
+from ot.team.http.host_origin import HostOrigin
+from ot.team.http.request_ids import RequestIds
+from ot.team.http.request_limits import RequestLimits
+from ot.team.http.routes import Route, Routes
+from ot.team.identity import Authenticator, TokenRefused
+
+MCP_PATH = "/mcp"
+
+
+def _as_it_is(app: AsgiApp) -> AsgiApp:
+    return app
+
+
+@dataclass(frozen=True)
+class Edge:
+    """What the layers are made with; the last four are for others to fill in."""
+
+    settings: Http
+    authenticator: Authenticator
+    readiness: Readiness
+    connections: Callable[[], int]
+    """How many are open."""
+    challenge: Callable[[TokenRefused | None], str] = lambda refused: "Bearer"
+    """Returns what a refusal for want of a good token says in WWW-Authenticate."""
+    admission: Callable[[AsgiApp], AsgiApp] = _as_it_is
+    """Wraps what answers /mcp, once it is known who asks: quotas and queues."""
+    routes: Mapping[str, Route] = field(default_factory=dict[str, Route])
+    """Further paths, which are answered without a token."""
+    naming: Callable[[AsgiApp], AsgiApp] = RequestIds
+    """Wraps everything: names each request, and counts how it was answered."""
+
+    def around(self, mcp: AsgiApp) -> AsgiApp:
+        """Return the whole application, in which *mcp* answers /mcp."""
+        guarded = Bearer(self.readiness.gate(self.admission(mcp)), self.authenticator, self.challenge)
+        named = {MCP_PATH: Route(guarded, ("POST",)), **self.routes}
+        checked = {path: Route(HostOrigin.of(to.app, self.settings), to.methods) for path, to in named.items()}
+        # Balancers ask by address, under whatever name: how the server is may be known to everyone who reaches it.
+        routes = Routes({**checked, "/healthz": Route(healthz), "/readyz": Route(self.readiness)})
+        return self.naming(AnsweredRequests(RequestLimits(routes, self.settings, self.connections)))

@@ -1,0 +1,74 @@
+"""Host and Origin: requests must be for a name that is ours, and no foreign web page may send them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from http import HTTPStatus
+from urllib.parse import urlsplit
+
+from ot.config.team_settings import Http
+from ot.team.http.answers import send_failure
+from ot.team.http.asgi import AsgiApp, Receive, Scope, Send, all_headers
+
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+PORTS = {"http": 80, "https": 443}
+WRONG_HOST = (
+    "this server is not known by the name that the request's Host header gives. Use an address of the server's own, "
+    "or let its operator add the name to http.hosts or http.public_url"
+)
+WRONG_ORIGIN = "web pages of this origin may not call this server. Its operator may add the origin to http.origins"
+
+
+class HostOrigin:
+    """Lets only requests through whose Host is one of ours, and whose Origin, if any, may call."""
+
+    def __init__(self, app: AsgiApp, hosts: Iterable[str], origins: Iterable[str]) -> None:
+        """Admit *hosts*, without ports, and *origins* as browsers write them."""
+        self._app = app
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._origins = frozenset(map(_origin, origins)) - {""}
+
+    @classmethod
+    def of(cls, app: AsgiApp, settings: Http) -> HostOrigin:
+        """Return the layer that *settings* ask for: loopback names, and what the operator named."""
+        public = [settings.public_url] if settings.public_url else []
+        names = (urlsplit(url).hostname or "" for url in public)
+        return cls(app, [*LOOPBACK_NAMES, *names, *map(host_name, settings.hosts)], [*public, *settings.origins])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or say which header is wrong."""
+        hosts, origins = all_headers(scope, b"host"), all_headers(scope, b"origin")
+        if len(hosts) != 1 or host_name(hosts[0].decode("latin-1")) not in self._hosts:
+            await send_failure(scope, send, HTTPStatus.MISDIRECTED_REQUEST, WRONG_HOST)
+        elif origins and not self._may_call(origins):
+            await send_failure(scope, send, HTTPStatus.FORBIDDEN, WRONG_ORIGIN)
+        else:
+            await self._app(scope, receive, send)
+
+    def _may_call(self, origins: list[bytes]) -> bool:
+        # This server sends no pages: its own origin, too, may call only if it is named.
+        return len(origins) == 1 and _origin(origins[0].decode("latin-1")) in self._origins
+
+
+def host_name(host: str) -> str:
+    """Return the name in a Host header, in lower case and without its port; nothing if it is malformed."""
+    try:
+        parts = urlsplit(f"//{host}")
+        _ = parts.port  # raises where it is no number
+    except ValueError:
+        return ""
+    if parts.path or parts.query or parts.fragment or "@" in parts.netloc:
+        return ""
+    return (parts.hostname or "").removesuffix(".")
+
+
+def _origin(text: str) -> str:
+    """Return an origin with its port written out; nothing for one that is no origin, such as null."""
+    try:
+        parts = urlsplit(text.rstrip("/"))
+        port = parts.port or PORTS.get(parts.scheme)
+    except ValueError:
+        return ""
+    if not parts.hostname or port is None or parts.path or parts.query or parts.fragment or "@" in parts.netloc:
+        return ""
+    return f"{parts.scheme}://{parts.hostname}:{port}"

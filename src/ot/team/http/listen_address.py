@@ -1,0 +1,70 @@
+"""Where the server listens: [HOST:]PORT, read, judged and bound."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from ot.errors import ConfigError
+
+LOOPBACK = "127.0.0.1"
+FORM = "write PORT, HOST:PORT or [IPV6]:PORT, such as 8000 or 0.0.0.0:8000"
+
+
+@dataclass(frozen=True, slots=True)
+class ListenAddress:
+    """A host, as it was written, and a port; port 0 means any that is free."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def read(cls, text: str) -> ListenAddress:
+        """Return the address that *text* names.
+
+        Raises:
+            ConfigError: It names none.
+        """
+        host, colon, port = text.rpartition(":")
+        bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+        misread = (colon and not bare) or (":" in bare and bare == host)
+        if misread or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+            raise ConfigError(f"'{text[:100]}' is not an address to listen on", hint=FORM)
+        return cls(bare or LOOPBACK, int(port))
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it: every address that the host stands for must be loopback."""
+        return all(ip_address(found[4][0]).is_loopback for found in self._found())
+
+    def bind(self) -> socket.socket:
+        """Return a socket that listens.
+
+        Raises:
+            ConfigError: The address is taken, or not this machine's.
+        """
+        family, kind, protocol, _, where = self._found()[0]
+        listening = socket.socket(family, kind, protocol)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(where)
+        except OSError as error:
+            listening.close()
+            why = f"cannot listen on {self.host}:{self.port}: {error.strerror}"
+            raise ConfigError(why, hint="choose another port or host, or end what uses this one") from None
+        listening.setblocking(False)
+        return listening
+
+    def _found(self) -> list[tuple[int, int, int, str, tuple[str, int]]]:
+        try:
+            found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        except OSError as error:
+            raise ConfigError(f"the host '{self.host}' is unknown: {error.strerror}", hint=FORM) from None
+        return [(one[0], one[1], one[2], one[3], (str(one[4][0]), int(one[4][1]))) for one in found]
+
+
+def url_of(listening: socket.socket, path: str = "") -> str:
+    """Return the address of *path* at a socket."""
+    host, port = listening.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}{path}"

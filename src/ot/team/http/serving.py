@@ -1,0 +1,222 @@
+"""Serves MCP over HTTP, from the first connection to an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import override
+
+import uvicorn
+
+from ot.config.team_settings import Http
+from ot.errors import EngineUnavailable, OneToolError
+from ot.server.mcp_server import build_server, listed_chars
+from ot.server.serve import CUT_OFF_SECONDS, START_SECONDS, Drain, Watchdog, end_on_signal
+from ot.server.streamable_http import StreamableHttp
+from ot.team.http.app import MCP_PATH, Edge
+from ot.team.http.asgi import AsgiApp
+from ot.team.http.guarded_protocol import GuardedProtocol
+from ot.team.http.health import Readiness
+from ot.team.http.listen_address import url_of
+from ot.team.http.open_requests import OpenRequests
+from ot.team.http.request_ids import RequestIds
+from ot.team.http.warm_up import warm_up
+from ot.team.team_parts import TeamParts
+from ot.team.telemetry.open_telemetry import TeamTelemetry, open_telemetry
+from ot.version import installed_version
+
+logger = logging.getLogger(__name__)
+
+IDLE_SECONDS = 75
+"""How long a connection waits for its next request: longer than balancers keep theirs."""
+LAST_SECONDS = 1
+"""What is still open when everything has been answered, such as a stream of news, is cut off after this."""
+ENDING = "it was asked to end"
+
+
+@dataclass(frozen=True)
+class Listening:
+    """Where the server is, and the file of its token if it made one."""
+
+    url: str
+    token: str = ""
+    token_file: Path | None = None
+
+
+async def serve_http(
+    parts: TeamParts, listening: socket.socket, tell: Callable[[Listening], None], packs: Sequence[str] = ()
+) -> None:
+    """Serve *parts* until a signal asks for the end; *tell* is told where, as soon as it listens.
+
+    Raises:
+        UnknownPack: One of *packs* does not exist.
+    """
+    service = HttpService(parts)
+    try:
+        service.watch()
+        await service.open(packs)
+        made = parts.token
+        tell(Listening(url_of(listening, MCP_PATH), made.token if made else "", made.file if made else None))
+        await service.serve(listening)
+    finally:
+        listening.close()
+        await service.aclose()
+
+
+class HttpService:
+    """The MCP server behind its edge, and its way from start to end."""
+
+    def __init__(self, parts: TeamParts) -> None:
+        """Serve *parts*."""
+        self._parts = parts
+        workspace = self._workspace = parts.front.workspace
+        self._settings: Http = parts.settings
+        self._readiness = Readiness()
+        self._drain = Drain(lambda: workspace.picture.loaded.config.limits.drain_seconds)
+        self._watchdog = Watchdog()
+        self._telemetry: TeamTelemetry | None = None
+
+    def watch(self) -> None:
+        """Open what the settings say about traces, metrics and audit.
+
+        Raises:
+            ConfigError: Some of it cannot be opened.
+        """
+        loaded, host = self._workspace.picture.loaded, self._workspace.host
+        self._telemetry = open_telemetry(loaded.config, loaded.secrets)
+        self._workspace.watch(self._telemetry.watchers)
+        self._telemetry.watch(host)
+
+    async def open(self, packs: Sequence[str]) -> None:
+        """Choose the engine and build the server; with *packs*, it offers nothing but their tools.
+
+        Raises:
+            UnknownPack: One of them does not exist.
+        """
+        workspace = self._workspace
+        workspace.spawn_engine()
+        try:
+            engine = await workspace.choose_engine()
+        except EngineUnavailable as error:
+            engine = workspace.engine.name
+            self._readiness.stop("failed", str(error))
+            logger.error("not ready: %s", error)
+        await workspace.definitions_of(packs)  # a name that is none should end it now
+        server = build_server(
+            self._parts.front, installed_version(), engine, drain=self._drain, packs=packs, shared=self._parts.shared
+        )
+        workspace.definition_chars = await listed_chars(server)
+        self._mcp = StreamableHttp(server, self._settings.body_bytes)
+
+    async def serve(self, listening: socket.socket) -> None:
+        """Answer until a signal asks for the end, and every open request has its answer."""
+        stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        web = _WebServer(self._settings)
+        parts = self._parts
+        edge = Edge(
+            self._settings,
+            parts.authenticator,
+            self._readiness,
+            web.open_connections,
+            parts.challenge,
+            routes=parts.routes,
+        )
+        if self._telemetry:
+            edge = replace(edge, naming=partial(RequestIds, note_status=self._telemetry.answered))
+        requests = OpenRequests(edge.around(self._mcp), lambda: self._readiness.state == "draining")
+        async with self._mcp.running():
+            serving = asyncio.ensure_future(web.answer(requests, listening))
+            serving.add_done_callback(lambda _: stop.cancel())
+            starting = asyncio.ensure_future(self._start())
+            end_on_signal(stop, self._drained, self._watchdog.end_now)
+            with contextlib.suppress(asyncio.CancelledError):
+                await stop
+            await self._end(requests)
+            web.should_exit = True
+            await serving
+            await requests.all_answered(LAST_SECONDS)
+            # Cut off while it starts, an engine could not be closed, and its threads would outlive the interpreter.
+            await asyncio.wait((starting,), timeout=START_SECONDS)
+
+    async def _start(self) -> None:
+        """Start the engine, do what the first request would have to, and be ready."""
+        if self._readiness.state == "failed":
+            return
+        try:
+            await self._workspace.start()
+            self._parts.start()
+            await warm_up(self._mcp)
+            health = await self._workspace.engine.health()
+        except OneToolError as error:
+            self._readiness.stop("failed", str(error))
+            logger.error("not ready: %s", error)
+            return
+        why = str(health.details.get("exact_engine", health.status)) if health.status != "ok" else ""
+        self._readiness.ready(health.name, why)
+        logger.info("ready: programs run in the %s engine%s", health.name, f", degraded: {why}" if why else "")
+
+    async def _drained(self) -> None:
+        """Return when every open run is over: by itself, or because its time was."""
+        self._readiness.stop("draining", ENDING)
+        seconds = self._drain.begin()
+        logger.info("asked to end: open runs have %g s", seconds)
+        await self._drain.all_over(seconds)
+
+    async def _end(self, requests: OpenRequests) -> None:
+        """Stop what still runs, and wait until everyone was told."""
+        self._readiness.stop("draining", ENDING)
+        self._drain.begin()
+        self._drain.cut_off()
+        await requests.all_answered(CUT_OFF_SECONDS)
+
+    async def aclose(self) -> None:
+        """Let go of everything."""
+        await self._parts.aclose()
+        if self._telemetry:
+            await self._telemetry.aclose()
+        self._watchdog.release()
+
+
+class _WebServer(uvicorn.Server):
+    """uvicorn with connections of our own kind, which leaves signals to us."""
+
+    def __init__(self, settings: Http) -> None:
+        limits = {"seconds": settings.request_seconds, "most": settings.connections}
+        config = uvicorn.Config(
+            _nothing,
+            http=partial(GuardedProtocol, **limits),  # pyright: ignore[reportArgumentType] - it is only ever called
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=IDLE_SECONDS,
+            timeout_graceful_shutdown=LAST_SECONDS,
+        )
+        super().__init__(config)
+
+    async def answer(self, app: AsgiApp, listening: socket.socket) -> None:
+        """Answer connections to *listening* until it should exit."""
+        self.config.app = app  # pyright: ignore[reportAttributeAccessIssue] - ours are plain mappings
+        await self.serve(sockets=[listening])
+
+    def open_connections(self) -> int:
+        """Return how many there are."""
+        return len(self.server_state.connections)
+
+    @contextlib.contextmanager
+    @override
+    def capture_signals(self) -> Generator[None]:
+        """Capture none."""
+        yield
+
+
+async def _nothing(*_: object) -> None:
+    raise NotImplementedError

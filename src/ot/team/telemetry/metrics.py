@@ -1,0 +1,95 @@
+"""RunMetrics: what Prometheus reads of runs and calls, counted as they end; no label names a person or a tool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+
+from ot.execution.tool_executor import CallRecord
+from ot.stats.rows import RunBegun, RunRow
+from ot.team.telemetry.live_figures import Figure, LiveFigures
+
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+MAX_PACKS = 200
+UNKNOWN, OTHER = "(unknown)", "(other)"
+"""Stand for packs that do not exist, and for those beyond the first 200."""
+REFUSALS = frozenset({400, 401, 403, 404, 405, 408, 411, 413, 415, 421, 429, 431, 500, 503})
+
+
+class RunMetrics:
+    """An observer of runs and calls that counts them."""
+
+    def __init__(self, version: str, figures: LiveFigures) -> None:
+        """Count from nothing; *figures* are read whenever Prometheus asks."""
+        self.registry = CollectorRegistry()
+        self._runs = Counter("onetool_runs", "Runs that have ended", ["engine", "outcome"], registry=self.registry)
+        self._run_seconds = _seconds("onetool_run_seconds", "Duration of runs", "engine", self.registry)
+        self._calls = Counter("onetool_calls", "Calls of tools", ["pack", "outcome"], registry=self.registry)
+        self._call_seconds = _seconds("onetool_call_seconds", "Duration of calls", "pack", self.registry)
+        self._in_flight = Gauge("onetool_runs_in_flight", "Runs that have begun and not ended", registry=self.registry)
+        self._refused = Counter("onetool_refused_requests", "Refused HTTP requests", ["status"], registry=self.registry)
+        built = Gauge("onetool_build_info", "The version that runs", ["version"], registry=self.registry)
+        built.labels(version).set(1)
+        self._packs: set[str] = set()
+        self.registry.register(_Live(figures))
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=self.registry)
+
+    def run_began(self, run: RunBegun) -> Callable[[RunRow], None]:
+        """Count a run as in flight until the function is called."""
+        self._in_flight.inc()
+        return lambda row: self._in_flight.dec()
+
+    def run_finished(self, run: RunRow) -> None:
+        """Count a run that has ended; errors of runs are a short list of ours."""
+        self._runs.labels(run.engine, run.error_type or "ok").inc()
+        self._run_seconds.labels(run.engine).observe(run.duration_ms / 1000)
+
+    def finished(self, call: CallRecord) -> None:
+        """Count a call that has ended."""
+        pack = self._pack(call)
+        self._calls.labels(pack, "error" if call.error else "ok").inc()
+        self._call_seconds.labels(pack).observe(call.seconds)
+
+    def answered(self, status: int) -> None:
+        """Count an HTTP request that was refused."""
+        if status in REFUSALS:
+            self._refused.labels(str(status)).inc()
+
+    def _pack(self, call: CallRecord) -> str:
+        pack = call.tool.partition(".")[0] if call.source else UNKNOWN
+        if pack in self._packs:
+            return pack
+        if len(self._packs) >= MAX_PACKS:
+            return OTHER
+        self._packs.add(pack)
+        return pack
+
+
+def _seconds(name: str, text: str, label: str, registry: CollectorRegistry) -> Histogram:
+    return Histogram(name, text, [label], buckets=SECONDS, registry=registry)
+
+
+class _Live(Collector):
+    """Turns live figures into what Prometheus reads."""
+
+    def __init__(self, figures: LiveFigures) -> None:
+        self._figures = figures
+
+    def collect(self) -> Iterable[Metric]:
+        return [_metric(figure) for figure in self._figures.read()]
+
+
+def _metric(figure: Figure) -> Metric:
+    labels = [figure.label] if figure.label else []
+    kind = CounterMetricFamily if figure.counts else GaugeMetricFamily
+    metric = kind(f"onetool_{figure.name}", figure.text, labels=labels)
+    for value, number in figure.values.items():
+        metric.add_metric([value] if figure.label else [], number)
+    return metric
