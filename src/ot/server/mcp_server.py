@@ -149,7 +149,8 @@ def build_server(
             return workspace.run(command, session=session, **asked)
 
         find = partial(others.elsewhere, command, session) if others else None
-        result = await drain.answer(lambda: _answer(front, parked, work, ctx, find))
+        goes_on = ctx.request_state is not None
+        result = await drain.answer(lambda: _answer(front, parked, work, ctx, find), goes_on=goes_on)
         await news.tell(ctx)
         return result
 
@@ -160,7 +161,8 @@ def build_server(
             return workspace.call(tool.pack, tool.name, arguments, **asked)
 
         find = partial(others.elsewhere, "", "") if others else None
-        return await drain.answer(lambda: _answer(front, parked, work, ctx, find))
+        goes_on = ctx.request_state is not None
+        return await drain.answer(lambda: _answer(front, parked, work, ctx, find), goes_on=goes_on)
 
     _add_stored_results(server, front)
     offered = PackTools(front.workspace, packs, call) if packs else None

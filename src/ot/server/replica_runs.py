@@ -146,8 +146,9 @@ class ReplicaRuns:
             if isinstance(event, Progress):
                 news(_plain({"done": event.done, "total": event.total, "message": event.message}))
 
-        work = self._continued if kind == "answer" else self._run
-        return _to_wire(await self._here.drain.answer(partial(work, letter, tell)))
+        goes_on = kind == "answer"
+        work = partial(self._continued if goes_on else self._run, letter, tell)
+        return _to_wire(await self._here.drain.answer(work, goes_on=goes_on))
 
     async def _continued(self, letter: Mapping[str, Any], tell: TellEvent) -> ToolResult:
         try:
