@@ -78,6 +78,7 @@ class HttpService:
         workspace = self._workspace = parts.front.workspace
         self._settings: Http = parts.settings
         self._readiness = Readiness()
+        self._readiness.shared = parts.shared.state if parts.shared else None
         self._drain = Drain(lambda: workspace.picture.loaded.config.limits.drain_seconds)
         self._watchdog = Watchdog()
         self._telemetry: TeamTelemetry | None = None

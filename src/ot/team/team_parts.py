@@ -13,7 +13,6 @@ from ot.config.trust import Trust
 from ot.errors import ConfigError
 from ot.host import Host
 from ot.server.mcp_server import Front
-from ot.servers.auth.shared_token_store import shared_token_stores
 from ot.state.always_allowed import AlwaysAllowed
 from ot.state.open_state import Shared, open_shared, redis_url
 from ot.team.admission import admitting
@@ -110,9 +109,7 @@ def _of_one_user(paths: Paths, address: ListenAddress, *, trust_project: bool) -
 
 def _of_a_team(paths: Paths, authenticator: Authenticator, shared: Shared, window: RateWindow, url: str) -> TeamParts:
     host, state = Host(paths), shared.state
-    host.state = state
-    if state.replicas:
-        host.shared_logins = shared_token_stores(state, shared.keys)
+    host.share(shared)
     front = TeamFront(host, paths, AlwaysAllowed(state, shared.keys))
 
     async def close() -> None:
