@@ -19,7 +19,7 @@ from ot.state.open_state import open_keys, open_state
 from ot.state.shared_state import SharedState
 from ot.state.state_keys import StateKeys
 from ot.team.auth.authenticators import open_authenticator
-from ot.team.auth.resource_metadata import challenge, metadata_routes
+from ot.team.auth.resource_metadata import challenge, metadata_answers
 from ot.team.auth.token_redaction import without_tokens
 from ot.team.http.asgi import AsgiApp
 from ot.team.http.listen_address import ListenAddress
@@ -54,8 +54,8 @@ class TeamParts:
     @property
     def routes(self) -> dict[str, Route]:
         """The paths that are answered without a token."""
-        found = metadata_routes(self.settings, self.url)
-        return {route.path: Route(cast("AsgiApp", route.app), ("GET",)) for route in found}
+        found = metadata_answers(self.settings, self.url)
+        return {path: Route(cast("AsgiApp", answer), ("GET",)) for path, answer in found.items()}
 
     @property
     def token(self) -> LoopbackToken | None:
