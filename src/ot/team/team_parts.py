@@ -25,6 +25,8 @@ from ot.team.http.listen_address import ListenAddress
 from ot.team.http.loopback_token import LoopbackToken
 from ot.team.http.routes import Route
 from ot.team.identity import Authenticator, TokenRefused
+from ot.team.logins.routes import LoginPages
+from ot.team.logins.team_logins import TeamLogins
 from ot.team.one_workspace import OneWorkspace
 from ot.team.people import TeamFront
 from ot.workspace import Workspace
@@ -45,6 +47,8 @@ class TeamParts:
     close: Callable[[], Awaitable[None]]
     url: str = ""
     """What the server is called where ``http.public_url`` does not say it."""
+    login_pages: LoginPages | None = None
+    """Where browsers of users who log in to proxied servers leave from and come back to."""
 
     def challenge(self, refusal: TokenRefused | None) -> str:
         """Return what tells a client how to get a token."""
@@ -54,7 +58,11 @@ class TeamParts:
     def routes(self) -> dict[str, Route]:
         """The paths that are answered without a token."""
         found = metadata_routes(self.settings, self.url)
-        return {route.path: Route(cast("AsgiApp", route.app), ("GET",)) for route in found}
+        pages = self.login_pages.routes() if self.login_pages else {}
+        return {
+            **{route.path: Route(cast("AsgiApp", route.app), ("GET",)) for route in found},
+            **{path: Route(app, methods) for path, (app, methods) in pages.items()},
+        }
 
     @property
     def token(self) -> LoopbackToken | None:
@@ -107,10 +115,12 @@ def _of_a_team(paths: Paths, authenticator: Authenticator, state: SharedState, k
     if state.replicas:
         host.shared_logins = shared_token_stores(state, keys)
     front = TeamFront(host, paths, AlwaysAllowed(state, keys))
+    logins = TeamLogins(state, keys, front.settings.public_url)
+    host.servers.logins = logins.asked
 
     async def close() -> None:
         await front.aclose()
         await host.aclose()
         await state.aclose()
 
-    return TeamParts(front, authenticator, front.settings, front.redact, close, url)
+    return TeamParts(front, authenticator, front.settings, front.redact, close, url, logins.pages)
