@@ -25,6 +25,8 @@ from ot.team.http.listen_address import ListenAddress
 from ot.team.http.loopback_token import LoopbackToken
 from ot.team.http.routes import Route
 from ot.team.identity import Authenticator, TokenRefused
+from ot.team.logins.routes import LoginPages
+from ot.team.logins.team_logins import TeamLogins
 from ot.team.one_workspace import OneWorkspace
 from ot.team.people import TeamFront
 from ot.team.rate_window import RateWindow
@@ -50,6 +52,8 @@ class TeamParts:
     """What replicas share; None where there is one user."""
     admission: Callable[[AsgiApp], AsgiApp] = as_it_is
     """What lets runs begin in turn."""
+    login_pages: LoginPages | None = None
+    """Where browsers of users who log in to proxied servers leave from and come back to."""
 
     def challenge(self, refusal: TokenRefused | None) -> str:
         """Return what tells a client how to get a token."""
@@ -59,7 +63,11 @@ class TeamParts:
     def routes(self) -> dict[str, Route]:
         """The paths that are answered without a token."""
         found = metadata_answers(self.settings, self.url)
-        return {path: Route(cast("AsgiApp", answer), ("GET",)) for path, answer in found.items()}
+        pages = self.login_pages.routes() if self.login_pages else {}
+        return {
+            **{path: Route(cast("AsgiApp", answer), ("GET",)) for path, answer in found.items()},
+            **{path: Route(app, methods) for path, (app, methods) in pages.items()},
+        }
 
     @property
     def token(self) -> LoopbackToken | None:
@@ -111,6 +119,8 @@ def _of_a_team(paths: Paths, authenticator: Authenticator, shared: Shared, windo
     host, state = Host(paths), shared.state
     host.share(shared)
     front = TeamFront(host, paths, AlwaysAllowed(state, shared.keys))
+    logins = TeamLogins(state, shared.keys, front.settings.public_url)
+    host.servers.logins = logins.asked
 
     async def close() -> None:
         await front.aclose()
@@ -119,4 +129,4 @@ def _of_a_team(paths: Paths, authenticator: Authenticator, shared: Shared, windo
         await window.aclose()
 
     redact, admission = without_tokens(front.redact), admitting(front, window)
-    return TeamParts(front, authenticator, front.settings, redact, close, url, shared, admission)
+    return TeamParts(front, authenticator, front.settings, redact, close, url, shared, admission, logins.pages)
