@@ -263,8 +263,7 @@ def _view(
         return {"name": health.name, "status": health.status, **health.details}
 
     def server_states() -> dict[str, Mapping[str, Any]]:
-        used = host.servers.states()
-        return {name: used.get(spec.key) or spec.state_unused for name, spec in servers.items()}
+        return {name: host.servers.state(spec) or spec.state_unused for name, spec in servers.items()}
 
     def logins() -> dict[str, LoginState]:
         return login_states({name: spec.account for name, spec in servers.items()})
@@ -285,6 +284,7 @@ def _view(
         changed=parts.catalogue.changed,
         statistics=_statistics(loaded, recorder),
         project_dir=paths.project_dir,
+        state=host.state,
     )
 
 

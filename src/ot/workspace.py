@@ -338,7 +338,8 @@ class Workspace:
     def _hold(self) -> None:
         """Keep the workers and servers of this picture, and let the others go that nobody else needs."""
         workers, servers = self.picture.workers.values(), self.picture.servers.values()
-        self.host.hold(self, (spec.key for spec in workers), (spec.key for spec in servers))
+        hosts = (host.key for spec in servers for host in spec.hosts)
+        self.host.hold(self, (spec.key for spec in workers), hosts)
 
 
 def _extensions(paths: Paths, loaded: Loaded) -> list[Extension]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import (
     AliasChoices,
@@ -356,6 +356,12 @@ class Server(Settings):
         default="", description="Where it starts; empty means a private directory, ${workspace} must be trusted"
     )
     url: WebAddress = Field(default="", description="The address of a server over HTTP, used as written")
+    urls: tuple[WebAddress, ...] = Field(
+        default=(),
+        strict=False,
+        description="The addresses of several hosts that offer the same tools, in place of url: a call that one of "
+        "them has not taken goes to the next",
+    )
     openapi: str = Field(
         default="",
         description="The OpenAPI document of an API at url, whose operations are the tools: an address, or a path from "
@@ -376,6 +382,23 @@ class Server(Settings):
     start_seconds: Seconds = Field(default=30.0, description="How long starting and connecting may take")
     idle_seconds: Seconds = Field(default=600.0, description="How long an idle one is kept")
     concurrency: int = Field(default=16, ge=1, le=1000, description="Concurrent calls")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _first_of_several(cls, given: Any) -> Any:
+        found = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+        urls: Any = found.get("urls")
+        if not urls or not isinstance(urls, list | tuple):
+            return cast("Any", given)
+        if "url" in found:
+            raise ValueError("either url or urls, not both")
+        return {**found, "url": cast("Any", urls)[0]}
+
+    @model_validator(mode="after")
+    def _several_hosts(self) -> Self:
+        if self.urls and (self.openapi or self.type == "sse" or self.auth.grant != "none"):
+            raise ValueError("urls are for servers over streamable HTTP whose credentials, if any, stand in headers")
+        return self
 
     @model_validator(mode="after")
     def _one_way_in(self) -> Self:

@@ -21,6 +21,7 @@ from ot.introspect.search import Hits, Kind
 from ot.introspect.snippets import Expand, snippet_page
 from ot.nearest_names import did_you_mean, listing
 from ot.output.formats import serialize_result
+from ot.registry.announced_tool import has_docstring
 from ot.registry.tool import PLACEHOLDER, Parameter, Tool, parameter_text, signature_text
 from ot.registry.tool_loader import loaded_tool
 from ot.registry.tool_registry import Pack, ToolRegistry
@@ -199,7 +200,7 @@ class HelpPages:
         """
         parts = docstring_parts(tool)
         # A proxied tool's text is shown whole: it is not made of parts that are shown below.
-        told = tool.description if tool.source == "local" else tool.doc
+        told = tool.description if has_docstring(tool) else tool.doc
         text = f"# {tool.full_name}\n{told}\n\n{signature_text(tool)}\n"
         if tool.parameters:
             said = dict(line.partition(": ")[::2] for line in parts.get("args", ()))

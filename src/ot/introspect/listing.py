@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ot.registry.announced_tool import has_docstring
 from ot.registry.tool import Tool, signature_text
 from ot.registry.tool_registry import Pack, ToolRegistry
 
@@ -48,7 +49,7 @@ def docstring_parts(tool: Tool) -> dict[str, Any]:
     parts: dict[str, Any] = {}
     if described := [f"{p.name}: {p.description}" for p in tool.parameters if p.description]:
         parts["args"] = described
-    if tool.source != "local":  # its description comes from outside
+    if not has_docstring(tool):
         returns = tool.returns + (f"  ({tool.observed})" if tool.observed else "")
         return parts | ({"returns": returns} if tool.returns else {})
     from griffe import Docstring, DocstringSectionKind, Parser  # noqa: PLC0415 - only help needs it, at 90 ms

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, cast, get_args
 
 from ot.registry.clean_text import clean_line
-from ot.registry.proxy_target import ProxyTarget
+from ot.registry.proxy_target import PROXY, ProxyTarget
 from ot.registry.tool import Parameter, ParameterKind, Tool
 from ot.registry.tool_definitions import possible_names
 
@@ -77,6 +77,11 @@ def announced_tool(definition: Mapping[str, Any]) -> AnnouncedTool | None:
     return AnnouncedTool(
         pack, name, known, clean_line(told.get("returns"), MAX_TYPE), clean_line(format, 20) if format else None
     )
+
+
+def has_docstring(tool: Tool) -> bool:
+    """Return whether what is said of *tool* is a function's docstring: of a pack here, or of another OneTool's."""
+    return tool.source == "local" or (tool.source.startswith(PROXY) and bool(ProxyTarget.of(tool.target).form))
 
 
 def revision_of(told: Iterable[tuple[str, Mapping[str, Any]]]) -> str:

@@ -14,6 +14,7 @@ from ot.registry.proxy_target import ProxyTarget
 from ot.registry.tool import Tool
 from ot.servers.call import ServerCall
 from ot.servers.call_trace import CallTrace
+from ot.servers.hosts import on_a_host
 from ot.servers.pack_replies import CopiedResult, PackReply, StoredForm
 from ot.servers.pool import ServerPool
 from ot.servers.spec import ServerSpec
@@ -56,14 +57,19 @@ class McpProxyBackend:
     async def prepare(self, tool: Tool, context: CallContext) -> None:
         """Connect the server; that has a deadline of its own."""
         target = ProxyTarget.of(tool.target)
-        await self._logged_in(target, context, self._connection(target, context).ready)
+        hosts = self._hosts(target, context)
+        await self._logged_in(target, context, lambda: on_a_host(hosts, lambda connection, _: connection.ready()))
 
     async def call(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         """Return the tool's value; blocks that are no text are told to the caller."""
         target = ProxyTarget.of(tool.target)
-        connection, call = self._connection(target, context), ServerCall(tool, target, arguments, context)
-        use = partial(connection.use, tool.full_name, CallTrace(context), call)
-        result = await self._logged_in(target, context, use)
+        hosts, call = self._hosts(target, context), ServerCall(tool, target, arguments, context)
+
+        async def use(connection: ServerConnection, elsewhere: bool) -> tuple[ServerConnection, Any]:
+            trace = CallTrace(context, elsewhere)
+            return connection, await connection.use(tool.full_name, trace, call)
+
+        connection, result = await self._logged_in(target, context, lambda: on_a_host(hosts, use))
         if isinstance(result, PackReply):
             connection.note_revision(result.revision)
         value = await call.value(result, connection.definition(target.tool).get("outputSchema"))
@@ -90,8 +96,8 @@ class McpProxyBackend:
             return await work()
         return await self._pool.logins.tried(account, context.caller, work, context.run_id, context.clock)
 
-    def _connection(self, target: ProxyTarget, context: CallContext) -> ServerConnection:
-        return self._pool.connection(self._spec(target, context))
+    def _hosts(self, target: ProxyTarget, context: CallContext) -> list[ServerConnection]:
+        return self._pool.connections(self._spec(target, context))
 
     def _spec(self, target: ProxyTarget, context: CallContext) -> ServerSpec:
         if target.server not in self._specs:

@@ -14,6 +14,8 @@ class CallTrace:
     """How far a request got; transports fill it in."""
 
     context: CallContext | None = None
+    elsewhere: bool = False
+    """Another host can take the request if this one does not."""
     sent: bool = False
     """Some of it was written out."""
     answers: int = 0

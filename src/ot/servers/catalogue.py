@@ -7,7 +7,6 @@ import contextvars
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from ot.execution.caller import Caller
 from ot.registry.tool_registry import Pack
@@ -48,17 +47,16 @@ class ServerCatalogue:
             elif key not in self._known:
                 self._unread.add(key)
         self.stale = False
-        states = self._pool.states()
         return [
             kept_pack(spec.identity, spec.pack, partial(self._opened, spec))
             if key in self._unread
-            else self._pack(spec, states.get(key, {}))
+            else self._pack(spec)
             for key, spec in self._specs.items()
         ]
 
     def _opened(self, spec: ServerSpec) -> Pack:
         self._read(spec)
-        return self._pack(spec, self._pool.states().get(spec.key, {}))
+        return self._pack(spec)
 
     def _read(self, spec: ServerSpec) -> None:
         """Take what was kept of the server, unless it is known already; one whose file is damaged is unknown again."""
@@ -73,7 +71,8 @@ class ServerCatalogue:
                 self._opened(spec)
         return self._pins.all_changed()
 
-    def _pack(self, spec: ServerSpec, state: Mapping[str, Any]) -> Pack:
+    def _pack(self, spec: ServerSpec) -> Pack:
+        state = self._pool.state(spec)
         return proxied_pack(
             spec.identity,
             spec.pack,

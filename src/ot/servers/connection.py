@@ -88,6 +88,15 @@ class ServerConnection(Leased):
         async with self.lease(tool, f"the server '{self.spec.name}'"):
             return await self._tried(tool, trace, work)
 
+    @property
+    def rests(self) -> bool:
+        """Whether it failed a moment ago, or asked to be left alone."""
+        return self._backoff.seconds_left > 0
+
+    def rest(self, seconds: float) -> None:
+        """Let others be asked first for *seconds*."""
+        self._backoff.hold(seconds)
+
     async def _tried(self, tool: str, trace: CallTrace, work: Work) -> Any:
         lost = Lost("")
         for _ in range(2):

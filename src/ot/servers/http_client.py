@@ -148,10 +148,10 @@ class ServerClient(GuardedClient):
             # Who asks for no pause at all, again and again, is not asked in a hurry.
             pause = max(pause, min(FIRST_PAUSE * 2**attempt, LONGEST_PAUSE)) if attempt else pause
             left = self._seconds_left(trace)
-            if pause >= left:
+            if pause >= left or (trace and trace.elsewhere):
                 told = f"it answered HTTP {response.status_code} and asks to be left alone for {pause:g} s"
-                why = f"{told}, longer than the call may still take: call it again after that"
-                raise Refused(why, retry_seconds=pause)
+                longer = ", longer than the call may still take: call it again after that" if pause >= left else ""
+                raise Refused(f"{told}{longer}", retry_seconds=pause)
             if trace:
                 trace.sent = False
             await asyncio.sleep(pause)

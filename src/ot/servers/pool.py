@@ -12,6 +12,7 @@ from ot.processes.backoff import Backoff
 from ot.processes.pool import Pool
 from ot.servers.auth.asked_logins import AskedLogins
 from ot.servers.definitions import ServerDefinitions
+from ot.servers.hosts import on_a_host, state_of_hosts
 from ot.servers.place import ClientRoots
 from ot.servers.spec import ServerSpec
 
@@ -41,8 +42,16 @@ class ServerPool(Pool["ServerConnection"]):
         """What asks for a login in the middle of a run."""
         self._changed: Changed = changed or (lambda spec, definitions: None)
 
-    def connection(self, spec: ServerSpec) -> ServerConnection:
-        """Return the one connection to the server, which is made when it is first used.
+    def connections(self, spec: ServerSpec) -> list[ServerConnection]:
+        """Return the connections to the hosts of the server; what any of them offers is what the server does.
+
+        Raises:
+            ServerUnavailable: They can never be made.
+        """
+        return [self.connection(host, spec) for host in spec.hosts]
+
+    def connection(self, spec: ServerSpec, whole: ServerSpec | None = None) -> ServerConnection:
+        """Return the one connection to a host, which is made when it is first used; *whole* is its server.
 
         Raises:
             ServerUnavailable: It can never be made.
@@ -55,7 +64,10 @@ class ServerPool(Pool["ServerConnection"]):
             return found[0]
         from ot.servers.connection import ServerConnection  # noqa: PLC0415 - imports the protocol's library
 
-        connection = ServerConnection(spec, self._changed, self._backoff(spec.key), self._roots)
+        def changed(_: ServerSpec, definitions: ServerDefinitions) -> None:
+            self._changed(whole or spec, definitions)
+
+        connection = ServerConnection(spec, changed, self._backoff(spec.key), self._roots)
         self._add(connection)
         return connection
 
@@ -71,10 +83,10 @@ class ServerPool(Pool["ServerConnection"]):
 
         async def fetch(spec: ServerSpec) -> None:
             async with places:
-                connection = self.connection(spec)
                 if spec.account is None or caller is None:
-                    await connection.listed()
+                    await on_a_host(self.connections(spec), lambda connection, _: connection.listed())
                     return
+                connection = self.connection(spec)
                 try:
                     await self.logins.tried(spec.account, caller, connection.listed)
                 except LoginNeeded as needed:
@@ -83,5 +95,10 @@ class ServerPool(Pool["ServerConnection"]):
         await asyncio.gather(*(fetch(spec) for spec in specs), return_exceptions=True)
 
     def states(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return how each server is that was used, by the key of its spec: state, why, since, tools, noise."""
+        """Return how each host is that was used, by the key of its spec: state, why, since, tools, noise."""
         return {connection.key: connection.health() for connection in self._all()}
+
+    def state(self, spec: ServerSpec) -> Mapping[str, Any]:
+        """Return how a server is, as above, with what is wrong with any of its hosts; nothing before its first use."""
+        used = [(host, self._by_key[host.key][0].health()) for host in spec.hosts if host.key in self._by_key]
+        return state_of_hosts(used) if spec.others else used[0][1] if used else {}

@@ -29,6 +29,8 @@ from ot.servers.auth.record import OpenTokenStore
 from ot.servers.catalogue_files import FOLDER
 from ot.servers.place import ServerPlace, find_program, place_of_server, runs_modules, script_of, server_here
 
+HOST_SECONDS = 10.0
+"""How long connecting one of several hosts may take: the next one waits for it."""
 FOREIGN = re.compile(r"\$\{(?:(env):(\w++)|(input|keyring|file|op|workspaceFolder|userHome)\b(?:[^}$]|\$(?!\{))*+)\}")
 
 
@@ -47,6 +49,8 @@ class ServerSpec:
     """All environment variables of its process."""
     cwd: str = ""
     url: str = ""
+    others: tuple[str, ...] = ()
+    """The addresses of further hosts that offer the same."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     transport: Literal["", "http", "sse"] = ""
     """How its address is spoken to; empty: found out."""
@@ -86,7 +90,15 @@ class ServerSpec:
         parts += [self.start_seconds, self.call_seconds, self.idle_seconds, self.concurrency]
         parts += [self.workspace, dict(self.seal.files) if self.seal else None, self.openapi]
         parts += self.account.parts if self.account else []
-        return _hash(*parts)
+        return _hash(*parts, *([self.others] if self.others else []))
+
+    @cached_property
+    def hosts(self) -> tuple[ServerSpec, ...]:
+        """Each of its hosts, to be connected by itself; most servers have one."""
+        if not self.others:
+            return (self,)
+        seconds = min(self.start_seconds, HOST_SECONDS)
+        return tuple(replace(self, url=url, others=(), start_seconds=seconds) for url in (self.url, *self.others))
 
     def of(self, principal: str) -> ServerSpec:
         """Return the server as *principal* uses it: with a login there is a connection for each."""
@@ -195,6 +207,7 @@ def resolve_spec(
         },
         cwd=place.cwd if command else "",
         url=url,
+        others=tuple(filling.text("urls", text) for text in server.urls[1:]),
         headers=filling.texts("headers", server.headers),
         transport=server.type if server.type and server.type != "stdio" else "",
         internal_hosts=internal,
@@ -315,7 +328,8 @@ def _wrong_script(server: Server, place: ServerPlace) -> str:
 def _with_address_checked(spec: ServerSpec) -> ServerSpec:
     # What a secret brought may be no address at all.
     try:
-        server_address(spec.url)
+        for url in (spec.url, *spec.others):
+            server_address(url)
     except ValueError:
         text = f"servers.{spec.name}.url is not an address that can be used once its secrets are filled in"
         return ServerSpec(name=spec.name, pack=spec.pack, url=spec.url, problem=text, written=spec.written)
@@ -327,7 +341,8 @@ def _identity(name: str, given: Server | ServerSpec, owner: str = "") -> ServerI
     # Of the environment and the headers the names count: a new value is a new secret, not another server.
     names = sorted(given.env), sorted(header.lower() for header in given.headers)
     document = [given.openapi] if given.openapi else []
-    parts = [given.command, list(given.args), given.url, given.cwd, *names, owner, *document]
+    others = given.others if isinstance(given, ServerSpec) else given.urls[1:]
+    parts = [given.command, list(given.args), given.url, given.cwd, *names, owner, *document, *others]
     return ServerIdentity(name, _hash(*parts)[:16], owner)
 
 

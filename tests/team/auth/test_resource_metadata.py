@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from ot.config.team_settings import AccessTokens, Http
 from ot.servers.auth.challenge import challenge_fields, missing_scope
-from ot.team.auth.resource_metadata import challenge, metadata_routes, resource_url
+from ot.team.auth.resource_metadata import challenge, metadata_answers, resource_url
 from ot.team.identity import TokenRefused
 
 HTTP = Http(public_url="https://tools.example.com", oauth=AccessTokens(issuer="https://idp.example.com"))
@@ -16,7 +15,7 @@ HTTP = Http(public_url="https://tools.example.com", oauth=AccessTokens(issuer="h
 
 @pytest.mark.parametrize("path", ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"])
 def test_the_document_is_at_both_places(path: str):
-    answer = TestClient(Starlette(routes=metadata_routes(HTTP))).get(path)
+    answer = TestClient(metadata_answers(HTTP)[path]).get(path)
     assert answer.json() == {
         "resource": "https://tools.example.com/mcp",
         "authorization_servers": ["https://idp.example.com"],
@@ -28,8 +27,8 @@ def test_the_document_is_at_both_places(path: str):
 
 def test_behind_a_path_the_document_is_where_rfc_9728_puts_it():
     http = HTTP.model_copy(update={"public_url": "https://example.com/tools/"})
-    client = TestClient(Starlette(routes=metadata_routes(http)))
-    answer = client.get("/.well-known/oauth-protected-resource/tools/mcp")
+    path = "/.well-known/oauth-protected-resource/tools/mcp"
+    answer = TestClient(metadata_answers(http)[path]).get(path)
     assert answer.json()["resource"] == resource_url(http) == "https://example.com/tools/mcp"
     where = challenge_fields({"www-authenticate": challenge(http)})["resource_metadata"]
     assert where == "https://example.com/.well-known/oauth-protected-resource/tools/mcp"
@@ -55,6 +54,6 @@ def test_nothing_that_a_token_says_breaks_out_of_a_challenge():
 
 def test_without_an_authorization_server_there_is_none_to_lead_to():
     http = Http(public_url="https://tools.example.com")
-    assert metadata_routes(http) == []
+    assert metadata_answers(http) == {}
     assert challenge(http) == 'Bearer realm="onetool"'
     assert resource_url(Http(), "http://127.0.0.1:8000") == "http://127.0.0.1:8000/mcp"

@@ -6,9 +6,7 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.responses import JSONResponse
 
 from ot.config.team_settings import Http
 from ot.team.auth.granted_scopes import ADMIN, RUN
@@ -25,17 +23,14 @@ def resource_url(http: Http, address: str = "") -> str:
     return f"{base}{MCP_PATH}" if base else ""
 
 
-def metadata_routes(http: Http, address: str = "") -> list[Route]:
-    """Return the routes of the document; none without an authorization server to name."""
+def metadata_answers(http: Http, address: str = "") -> dict[str, JSONResponse]:
+    """Return what answers a GET, by path; nothing without an authorization server to name."""
     if http.oauth is None:
-        return []
-    document = resource_document(http, address)
-
-    async def answer(request: Request) -> Response:
-        return JSONResponse(document, headers={"cache-control": "max-age=3600"})
-
+        return {}
+    answer = JSONResponse(resource_document(http, address), headers={"cache-control": "max-age=3600"})
+    # The standard's own place, what clients try that do not follow the challenge, and the bare one.
     own = WELL_KNOWN + urlsplit(resource_url(http, address)).path
-    return [Route(path, answer, methods=["GET"]) for path in dict.fromkeys((own, WELL_KNOWN + MCP_PATH, WELL_KNOWN))]
+    return dict.fromkeys((own, WELL_KNOWN + MCP_PATH, WELL_KNOWN), answer)
 
 
 def resource_document(http: Http, address: str = "") -> dict[str, Any]:
@@ -51,12 +46,13 @@ def resource_document(http: Http, address: str = "") -> dict[str, Any]:
 
 def challenge(http: Http, address: str = "", refusal: TokenRefused | None = None) -> str:
     """Return the text of ``WWW-Authenticate``; without a *refusal* there was no token, and no error to tell."""
-    parts = {"realm": "onetool"}
+    parts = ['realm="onetool"']
     if refusal:
-        parts |= {"error": refusal.error, "error_description": UNQUOTABLE.sub("'", str(refusal))[:200]}
+        why = UNQUOTABLE.sub("'", str(refusal))[:200]
+        parts += [f'error="{refusal.error}"', f'error_description="{why}"']
     if http.oauth:
-        parts |= {"scope": RUN, "resource_metadata": _metadata_url(http, address)}
-    return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in parts.items())
+        parts += [f'scope="{RUN}"', f'resource_metadata="{_metadata_url(http, address)}"']
+    return f"Bearer {', '.join(parts)}"
 
 
 def _metadata_url(http: Http, address: str) -> str:

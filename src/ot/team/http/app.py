@@ -25,15 +25,15 @@ def _as_it_is(app: AsgiApp) -> AsgiApp:
 
 @dataclass(frozen=True)
 class Edge:
-    """What the layers are made with; the last three are for others to fill in."""
+    """What the layers are made with; the last four are for others to fill in."""
 
     settings: Http
     authenticator: Authenticator
     readiness: Readiness
     connections: Callable[[], int]
     """How many are open."""
-    challenge: Callable[[TokenRefused | None], str]
-    """Returns what tells a client how to get a token."""
+    challenge: Callable[[TokenRefused | None], str] = lambda refused: "Bearer"
+    """Returns what a refusal for want of a good token says in WWW-Authenticate."""
     admission: Callable[[AsgiApp], AsgiApp] = _as_it_is
     """Wraps what answers /mcp, once it is known who asks: quotas and queues."""
     routes: Mapping[str, Route] = field(default_factory=dict[str, Route])

@@ -45,7 +45,9 @@ class GuardedProtocol(HttpToolsProtocol):
         self._most = most
         self._arriving: asyncio.TimerHandle | None = None
         self._head_bytes = 0
-        self._in_head = True
+        """Of a head that has begun and is not whole yet."""
+        self._in_head = False
+        self._in_body = False
 
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - as uvicorn's
@@ -67,7 +69,7 @@ class GuardedProtocol(HttpToolsProtocol):
         """Read on, as long as the head stays small; the clock of a further request starts with its first byte."""
         if self.transport.is_closing():
             return
-        if self._in_head:
+        if not self._in_body and not self.pipeline:
             self._start_clock()
         super().data_received(data)
         # A head that is whole is measured where its parts are known.
@@ -78,13 +80,13 @@ class GuardedProtocol(HttpToolsProtocol):
     @override
     def on_message_begin(self) -> None:
         """Expect a head."""
-        self._in_head = True
+        self._in_head, self._head_bytes = True, 0
         super().on_message_begin()
 
     @override
     def on_headers_complete(self) -> None:
         """Start the request, unless too many wait, or its address names another host than its header."""
-        self._in_head = False
+        self._in_head, self._in_body = False, True
         if len(self.pipeline) >= PIPELINED or not self.url.startswith((b"/", b"*")):
             raise NotTaken
         super().on_headers_complete()
@@ -93,14 +95,14 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """Stop the clock: the request is whole."""
         super().on_message_complete()
-        self._in_head = True
+        self._in_body = False
         self._stop_clock()
 
     @override
     def on_response_complete(self) -> None:
         """Go on with a request that waited; its body has its own time, which begins now."""
         super().on_response_complete()
-        if not self._in_head and not self.transport.is_closing():
+        if self._in_body and not self.transport.is_closing():
             self._start_clock()
 
     @override
@@ -119,7 +121,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _too_slow(self) -> None:
         self._arriving = None
-        if self._in_head and not self._head_bytes:  # it was opened and never used
+        if not (self._in_head or self._in_body):  # it was opened and never used
             self.transport.close()
         else:
             self._end(HTTPStatus.REQUEST_TIMEOUT, SLOW.format(seconds=self._seconds))

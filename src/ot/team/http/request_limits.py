@@ -22,6 +22,10 @@ class BodyTooLarge(Exception):
     """More came than a body may have."""
 
 
+class SenderGone(Exception):
+    """Whoever sends the request left before it was whole."""
+
+
 class RequestLimits:
     """Refuses what is too large, whether or not it says so beforehand."""
 
@@ -46,17 +50,24 @@ class RequestLimits:
                 await self._app(scope, self._counted(receive), send)
             except BodyTooLarge:
                 await self._refuse_body(scope, send)
+            except SenderGone:
+                return  # nobody waits for an answer
 
     async def _refuse_body(self, scope: Scope, send: Send) -> None:
         message = LARGE_BODY.format(bytes=self._most)
         await send_failure(scope, send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
 
     def _counted(self, receive: Receive) -> Receive:
-        left = self._most
+        left, is_whole = self._most, False
 
         async def count() -> Message:
-            nonlocal left
+            nonlocal left, is_whole
             message = await receive()
+            if message["type"] != "http.request":
+                if not is_whole:
+                    raise SenderGone
+                return message
+            is_whole = not message.get("more_body", False)
             left -= len(message.get("body", b""))
             if left < 0:
                 raise BodyTooLarge

@@ -31,7 +31,8 @@ class Routes:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or say what is there instead."""
-        route = self._routes.get(scope["path"])
+        # As it was sent: what a proxy in front compared, undecoded, is what counts here.
+        route = self._routes.get(scope["raw_path"].decode("latin-1"))
         if route is None:
             await send_failure(scope, send, HTTPStatus.NOT_FOUND, UNKNOWN)
         elif scope["method"] not in route.methods:
