@@ -58,7 +58,8 @@ def start_page(server: str, who: str, host: str, tries_left: int | None = None) 
     wrong = f'<p class="warn">That is not the code. {_tries(tries_left)}</p>' if tries_left is not None else ""
     return page(
         f"Log in to {server}",
-        f"<p>OneTool will use the account that you log in with, at <b>{escape(host)}</b>, for <b>{escape(who)}</b>.</p>",
+        f"<p>OneTool will use the account that you log in with, at <b>{escape(host)}</b>, "
+        f"for <b>{escape(who)}</b>.</p>",
         wrong,
         '<form method="post"><label for="code">Code from your own client</label>'
         '<input id="code" name="code" required autofocus maxlength="9" autocomplete="off" spellcheck="false">'
