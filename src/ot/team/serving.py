@@ -125,6 +125,7 @@ class HttpService:
             self._readiness,
             web.open_connections,
             parts.challenge,
+            admission=parts.admission,
             routes=parts.routes,
         )
         if self._telemetry:
