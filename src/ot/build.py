@@ -284,6 +284,7 @@ def _view(
         changed=parts.catalogue.changed,
         statistics=_statistics(loaded, recorder),
         project_dir=paths.project_dir,
+        state=host.state,
     )
 
 

@@ -257,10 +257,13 @@ class LoginNeeded(ServerUnavailable):
 
     scope: str = ""
     """What the login has to ask for in addition."""
+    advice: str = ""
+    """What to do, where it is not the command."""
 
     def __str__(self) -> str:
         more = f" --scope '{self.scope}'" if self.scope else ""
-        return f"login needed: run `onetool auth login {self.server}{more}` ({self.why})"
+        advice = self.advice or f"run `onetool auth login {self.server}{more}`"
+        return f"login needed: {advice} ({self.why})"
 
 
 @error(

@@ -36,6 +36,7 @@ from ot.workers.pool import WorkerPool
 
 if TYPE_CHECKING:
     from ot.output.result_objects import ResultObjects
+    from ot.state.shared_state import SharedState
 
 MODEL_QUESTIONS = 4
 """How many questions of tools a model is asked at the same time: a local one answers few at once."""
@@ -69,6 +70,8 @@ class Host:
         self.learners: dict[object, Callable[[ServerSpec, ServerDefinitions], None]] = {}
         """Who is told, whenever a server has listed what it offers."""
         self.servers = ServerPool(self._learned, roots=self.roots)
+        self.state: SharedState | None = None
+        """What the replicas of a server share; None: this process is alone."""
         self.shared_logins: OpenTokenStore[ServerAccount] | None = None
         """Where replicas of a server keep logins; None: on this machine."""
         self.catalogue_files = CatalogueFiles(directory)

@@ -14,9 +14,9 @@ import socket
 import subprocess
 import tempfile
 import time
-import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +33,16 @@ BUCKET = "results"
 KEY, SECRET = "a-test-s-access-key", "a-test-s-secret-key"
 READY_SECONDS = 40.0
 PARTS = ("master", "volume", "filer", "s3")
+ALONE = (
+    "-volume.max=20",
+    "-s3.port.iceberg=0",
+    "-s3.port.lance=0",
+    "-master.telemetry=false",
+    # It is alone, and need not wait for others to be heard of.
+    "-master.electionTimeout=500ms",
+    "-master.heartbeatInterval=100ms",
+    "-master.resumeState=false",
+)
 
 
 @dataclass
@@ -51,12 +61,18 @@ class S3Process:
 
     def settings(self, prefix: str = "", **changes: Any) -> ObjectStorage:
         """Return settings that lead to it."""
-        given = {"endpoint": self.endpoint, "region": "eu-test-1", "access_key_id": KEY, "secret_access_key": SECRET}
-        return ObjectStorage(**{"url": f"s3://{BUCKET}/{prefix}", **given, **changes})
+        given: dict[str, Any] = {
+            "endpoint": self.endpoint,
+            "region": "eu-test-1",
+            "access_key_id": KEY,
+            "secret_access_key": SECRET,
+        }
+        return ObjectStorage.model_validate({"url": f"s3://{BUCKET}/{prefix}", **given, **changes})
 
     def start(self) -> Self:
         """Start it, and return when the bucket can be written."""
-        asyncio.run(install(SEAWEED))
+        with ThreadPoolExecutor(1) as elsewhere:  # a test may have a loop of its own here
+            elsewhere.submit(asyncio.run, install(SEAWEED)).result()
         if not self.ports:
             names = [f"{part}.port{kind}" for part in PARTS for kind in ("", ".grpc")]
             self.ports = dict(zip([name.removesuffix(".port") for name in names], _free_ports(len(names)), strict=True))
@@ -70,7 +86,7 @@ class S3Process:
         ports = [f"-{name if '.port' in name else name + '.port'}={port}" for name, port in self.ports.items()]
         where = ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={self.directory}", "-filer", "-s3"]
         clients = f"-s3.config={self.directory / 'clients.json'}"
-        return [*command_of(SEAWEED, self.directory), *where, clients, *ports, "-volume.max=20", *self.options]
+        return [*command_of(SEAWEED, self.directory), *where, clients, *ports, *ALONE, *self.options]
 
     def _await_ready(self) -> None:
         until = time.monotonic() + READY_SECONDS
@@ -114,10 +130,13 @@ class S3Process:
         """End it, and leave nothing behind."""
         self.kill()
         shutil.rmtree(self.directory, ignore_errors=True)
+        for port in self.ports.values():
+            for socket_file in Path(tempfile.gettempdir()).glob(f"seaweedfs-*-{port}.sock"):
+                socket_file.unlink()
 
 
 @contextmanager
-def running_s3(*options: str) -> Iterator[S3Process]:
+def running_s3(*options: str) -> Generator[S3Process]:
     """Yield a server that ends with the block."""
     server = S3Process(options)
     try:

@@ -104,7 +104,7 @@ async def _by_browser(account: ServerAccount, scope: str) -> TokenRecord:
 
     async with AsyncExitStack() as stack:
         try:
-            callback = await stack.enter_async_context(LoopbackCallback(account.port, SECONDS))
+            callback = await stack.enter_async_context(LoopbackCallback(account, SECONDS))
         except OSError:
             other = f"set servers.{account.server}.auth.port to a free port, or use --no-browser"
             fail(f"the port {account.port}, where the browser comes back to, is in use: {other}")

@@ -77,7 +77,9 @@ class SchemaCheck:
                 _require_constants(tool, arguments, tool.input_schema)
             return arguments
         if tool.input_schema is None:
-            if ProxyTarget.of(tool.target).form:  # a pack of another OneTool, whose arguments cross as a pack's do
+            if (
+                tool.backend == "mcp_proxy" and ProxyTarget.of(tool.target).form
+            ):  # a pack of another OneTool, whose arguments cross as a pack's do
                 require_fit(tool, arguments)
             return arguments
         validators = await self._validators(tool, tool.input_schema)

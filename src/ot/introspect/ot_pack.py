@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 
@@ -27,6 +27,9 @@ from ot.registry.tool_registry import ToolRegistry
 from ot.servers.auth.login_state import LoginState
 from ot.servers.definition_pins import Change, changed_words
 from ot.version import installed_version
+
+if TYPE_CHECKING:
+    from ot.state.shared_state import SharedState
 
 MOST_TOOLS = 10
 """Of those that are looked at for what a program cannot do by itself."""
@@ -54,6 +57,8 @@ class View:
     changed: Callable[[], Mapping[str, Sequence[Change]]] = dict[str, Sequence[Change]]
     project_dir: Path | None = None
     """The project's directory, in which no link is followed."""
+    state: SharedState | None = None
+    """What the replicas of a server share."""
 
 
 class OtPack:
@@ -236,7 +241,7 @@ class OtPack:
         """Show how OneTool's parts are.
 
         Returns:
-            version, python, cwd, engine, registry, proxy, project, policy, stats; workers and warnings if any.
+            version, python, cwd, engine, registry, proxy, project, policy, stats; workers, state and warnings if any.
 
         Example:
             ot.health()
@@ -261,6 +266,8 @@ class OtPack:
             health["proxy"]["changed"] = {server: changed_words(changes) for server, changes in changed.items()}
         if workers := dict(self._view.workers()):
             health["workers"] = workers
+        if state := self._view.state:
+            health["state"] = {"status": "unreachable", "why": state.trouble} if state.trouble else {"status": "ok"}
         health["stats"] = self._view.statistics.health()
         return health | ({"warnings": list(self._view.warnings)} if self._view.warnings else {})
 

@@ -51,6 +51,7 @@ class ObjectBlobs:
                 raise HandleTaken(handle)
         upload = _Upload(chunks, seal)
         first = upload.first(PART_BYTES)
+        self.upkeep.begun(handle)
         with upload.own_errors(), not_kept():
             if upload.sealed is None:
                 self._place.put_parts(key, chain((first,), upload), PART_BYTES)

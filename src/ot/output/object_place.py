@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-LOOK_SHARE = 1 / 3
-"""Of the time for a result, what a look whether its key is free may take: a store that is down is noticed there."""
+REQUEST_SHARE = 0.5
+"""Of the time for a result, what one request may take: two of them are in the way of a reply.
+
+To store a result is a look whether its key is free and then the result itself; of a large one it may be the part that
+fails and the attempt to take the upload back.
+"""
 RETRIES = 2
 RETRY_SHARE = 0.1
 """Refusals that come quickly are tried again; what took longer than this share of the time is not."""
@@ -46,10 +50,8 @@ class ObjectPlace:
         Raises:
             ConfigError: The settings do not fit together.
         """
-        self.seconds = settings.seconds
         try:
-            self._quick = _opened(settings, settings.seconds * LOOK_SHARE)
-            self._store = _opened(settings, settings.seconds * (1 - LOOK_SHARE))
+            self._store = _opened(settings, settings.seconds * REQUEST_SHARE)
         except (BaseError, OSError, ValueError) as error:
             raise ConfigError(f"output.store cannot be opened: {str(error).splitlines()[0][:200]}") from None
 
@@ -57,7 +59,7 @@ class ObjectPlace:
         """Return whether there is an object called *key*."""
         try:
             with told():
-                obstore.head(self._quick, key)
+                obstore.head(self._store, key)
         except FileNotFoundError:
             return False
         return True
@@ -78,9 +80,14 @@ class ObjectPlace:
 
     def end(self, key: str, length: int) -> tuple[bytes, int]:
         """Return the last *length* bytes of an object, or all where it has fewer, and its size."""
-        with told():
-            found = obstore.get(self._store, key, options={"range": {"suffix": length}})
-            return bytes(found.bytes()), found.meta["size"]
+        try:
+            with told():
+                found = obstore.get(self._store, key, options={"range": {"suffix": length}})
+                return bytes(found.bytes()), found.meta["size"]
+        except ObjectStoreError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            return b"", 0  # S3 knows no range of an empty object
 
     def part(self, key: str, start: int, length: int) -> bytes:
         """Return some bytes of an object."""
@@ -175,6 +182,8 @@ def _explained(kind: str, text: str) -> ObjectStoreError:
         return ObjectStoreError(errno.EACCES, "the object store refuses the credentials")
     if "NoSuchBucket" in text:
         return ObjectStoreError(errno.EIO, "the bucket of the object store does not exist")
+    if status == "416":
+        return ObjectStoreError(errno.EINVAL, "the object has no such range")
     if status:
         return ObjectStoreError(errno.EIO, f"the object store answered HTTP {status}")
     return ObjectStoreError(errno.EIO, "the object store does not answer")

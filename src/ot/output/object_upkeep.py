@@ -22,10 +22,11 @@ SLACK = 0.9
 CLOCKS = timedelta(minutes=15)
 """How far the store's clock may be off: S3 refuses requests beyond that."""
 REMEMBERED = 1000
+"""Handles that are known by heart: the latest that were stored here, and the latest that expired here."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ListedObject:
     """An object as the store lists it."""
 
     key: str
@@ -33,7 +34,7 @@ class Kept:
     since: datetime
 
     @classmethod
-    def listed(cls, entry: Any) -> Kept:
+    def listed(cls, entry: Any) -> ListedObject:
         """Return what the store's *entry* says."""
         return cls(entry["path"], entry["size"], entry["last_modified"])
 
@@ -60,6 +61,14 @@ class ObjectUpkeep:
         self._next_listing = 0.0
         self._working: Thread | None = None
         self._expired: dict[str, None] = {}
+        self._stored: dict[str, int] = {}
+        self._count = 0
+
+    def begun(self, handle: str) -> None:
+        """Take note of a result before it can be listed: the newest is not the one to remove."""
+        with self._lock:
+            self._count += 1
+            _remember(self._stored, handle, self._count)
 
     def added(self, size: int) -> None:
         """Count a result that was stored; start looking after the folder where that is due."""
@@ -93,7 +102,7 @@ class ObjectUpkeep:
 
     def _cleared(self) -> int:
         """Remove what is too old, then the oldest of what is too much; return the bytes that are left."""
-        kept = sorted(map(Kept.listed, self._place.listed(self._folder)), key=lambda entry: entry.since)
+        kept = sorted(map(ListedObject.listed, self._place.listed(self._folder)), key=self._age)
         kept = [entry for entry in kept if not self._is_removed_for_age(entry)]
         total = sum(entry.size for entry in kept)
         most = self._most * SLACK if total > self._most else self._most
@@ -105,21 +114,29 @@ class ObjectUpkeep:
                 total -= entry.size
         return total
 
-    def _is_removed_for_age(self, entry: Kept) -> bool:
+    def _age(self, entry: ListedObject) -> tuple[datetime, int]:
+        # S3 tells whole seconds: within one, the order in which they were stored here decides.
+        return entry.since, self._stored.get(entry.handle, 0)
+
+    def _is_removed_for_age(self, entry: ListedObject) -> bool:
         if not is_over(entry, self._clock(), self._ttl) or not removed(self._place, entry):
             return False
-        self._expired[entry.handle] = None
-        if len(self._expired) > REMEMBERED:
-            del self._expired[next(iter(self._expired))]
+        _remember(self._expired, entry.handle, None)
         return True
 
 
-def is_over(entry: Kept, now: float, ttl: timedelta) -> bool:
+def _remember[T](known: dict[str, T], handle: str, value: T) -> None:
+    known[handle] = value
+    if len(known) > REMEMBERED:
+        del known[next(iter(known))]
+
+
+def is_over(entry: ListedObject, now: float, ttl: timedelta) -> bool:
     """Return whether a result is so old that it has expired by any clock; without a *ttl* none ever is."""
     return bool(ttl) and is_older(entry.since, datetime.fromtimestamp(now, UTC), ttl + CLOCKS)
 
 
-def removed(place: ObjectPlace, entry: Kept) -> bool:
+def removed(place: ObjectPlace, entry: ListedObject) -> bool:
     """Remove an object, and return whether it is gone."""
     try:
         place.delete(entry.key)

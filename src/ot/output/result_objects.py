@@ -13,7 +13,7 @@ from ot.config.models import Output
 from ot.output.object_blobs import ObjectBlobs
 from ot.output.object_layout import FOLDER
 from ot.output.object_place import ObjectPlace
-from ot.output.object_upkeep import Kept, is_over, removed
+from ot.output.object_upkeep import ListedObject, is_over, removed
 
 LOG = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class ResultObjects:
         """Remove what has expired, whoever stored it."""
         ttl = timedelta(seconds=self._output.result_ttl)
         try:
-            for entry in map(Kept.listed, islice(self._place.listed(FOLDER), SWEEP_MOST)):
+            for entry in map(ListedObject.listed, islice(self._place.listed(FOLDER), SWEEP_MOST)):
                 if is_over(entry, self._clock(), ttl):
                     removed(self._place, entry)
         except OSError as error:

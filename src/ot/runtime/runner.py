@@ -213,8 +213,7 @@ class Runner:
         budget.consent = budget.consent or self._consent(trail.asking, budget.deadline)
         budget.open_llm = budget.open_llm or self.models()
         token, logged = current_budget.set(budget), current_run.set(trail.run_id)
-        begun = RunBegun(trail.caller, trail.run_id, self.engine.name, bool(trail.session))
-        end_span = self._open_span(begun) if self._open_span else None
+        end_span = self._open_span(self._begun(trail)) if self._open_span else None
         reply: Reply | None = None
         try:
             reply = await self._answer(work, trail, budget)
@@ -247,6 +246,9 @@ class Runner:
             reply.texts, reply.is_error, reply.meta, reply.blocks, value, calls=reply.calls, printed=printed,
             failure=failure,
         )  # fmt: skip
+
+    def _begun(self, trail: _Trail) -> RunBegun:
+        return RunBegun(trail.caller, trail.run_id, self.engine.name, bool(trail.session))
 
     def _report(self, trail: _Trail, chars_in: int, reply: Reply | None) -> RunRow:
         """Tell observers and the log of a run that has ended, and return what; one without a reply was cancelled."""

@@ -152,6 +152,10 @@ class Sessions:
         self._ended.pop(key, None)  # this run is told
         return SessionLost(key[1], why)
 
+    def holds(self, caller: str, name: str) -> bool:
+        """Return whether session *name* of *caller* is here."""
+        return (caller, name) in self._kept
+
     # ---------------------------------------------------------------- what ot.session() asks
 
     async def tell(self, caller: str, name: str, action: str) -> Any:

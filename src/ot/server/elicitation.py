@@ -81,22 +81,39 @@ def can_ask(ctx: Context) -> bool:
     return offered is not None and offered.elicitation is not None
 
 
-def who_answers(ctx: Context, caller: Caller, ask: AskUser) -> Caller:
-    """Return *caller* with *ask*, for the kinds of questions that the client says it can put before its user."""
+@dataclass(frozen=True)
+class QuestionModes:
+    """The kinds of questions that a client says it can put before its user: forms, and addresses to open."""
+
+    form: bool
+    opens: bool
+
+
+def modes_of(ctx: Context) -> QuestionModes:
+    """Return what the client of this request can put before its user."""
     offered = ctx.session.client_capabilities
     modes = offered.elicitation if offered else None
     # No mode at all is how clients before 2025-11-25 say form.
     form = modes is not None and (modes.form is not None or modes.url is None)
-    opens = modes is not None and modes.url is not None
+    return QuestionModes(form, modes is not None and modes.url is not None)
+
+
+def answering(caller: Caller, modes: QuestionModes, ask: AskUser) -> Caller:
+    """Return *caller* with *ask*, for the kinds of questions that *modes* allow."""
 
     async def asked(question: Question) -> Answer:
-        if question.kind == "url" and not opens:
+        if question.kind == "url" and not modes.opens:
             raise CannotAsk(NO_ADDRESSES)
-        if question.kind != "url" and not form:
+        if question.kind != "url" and not modes.form:
             raise CannotAsk(NO_ELICITATION)
         return await ask(question)
 
-    return replace(caller, ask=asked, opens=opens)
+    return replace(caller, ask=asked, opens=modes.opens)
+
+
+def who_answers(ctx: Context, caller: Caller, ask: AskUser) -> Caller:
+    """Return *caller* with *ask*, for the kinds of questions that the client says it can put before its user."""
+    return answering(caller, modes_of(ctx), ask)
 
 
 def way_to_ask(ctx: Context, seconds: float) -> AskUser:

@@ -10,7 +10,7 @@ import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import anyio.to_thread
 
@@ -54,6 +54,10 @@ from ot.server.run_description import COMMAND, SESSION, run_description
 from ot.server.serve import Drain
 from ot.workspace import Workspace
 
+if TYPE_CHECKING:
+    from ot.server.replica_runs import Elsewhere, ReplicaRuns
+    from ot.state.open_state import Shared
+
 logger = logging.getLogger(__name__)
 
 BLOCKS: TypeAdapter[ContentBlock] = TypeAdapter(ContentBlock)
@@ -66,12 +70,13 @@ NEWS_PAUSE_SECONDS = 0.1
 
 STATE_SECONDS = 7 * 24 * 3600.0
 """The seal around a token; the token itself is good for policy.ask_seconds."""
-NOT_PARKED = "no run waits for this answer: it was answered already, or given up. Run the program again"
 
 INSTRUCTIONS = """Programs call packs of tools. Start with run('ot.help(query="words of the task")')."""
 
 Command = Annotated[str, Field(description=COMMAND)]
 SessionName = Annotated[str, Field(description=SESSION)]
+type FindElsewhere = Callable[[Workspace, Caller, Context], Awaitable[Elsewhere | None]]
+"""Finds out whether another replica is to answer a request."""
 Work = Callable[..., Awaitable[Reply]]
 """A run, or one call of a tool, that still needs its workspace, its caller and a place for its progress."""
 
@@ -84,6 +89,10 @@ class Front(Protocol):
 
     def receive(self, ctx: Context) -> AbstractAsyncContextManager[tuple[Workspace, Caller]]:
         """Yield the workspace that answers, and who asks, while the request is answered."""
+        ...
+
+    def entered(self, principal: str) -> AbstractAsyncContextManager[Workspace]:
+        """Yield the workspace of *principal*, whose request another replica received."""
         ...
 
 
@@ -99,6 +108,11 @@ class OneUser:
         """Yield the one workspace."""
         yield self.workspace, Caller(os_user(), CONNECTION, client_name(ctx))
 
+    @contextlib.asynccontextmanager
+    async def entered(self, principal: str) -> AsyncGenerator[Workspace]:
+        """Yield the one workspace."""
+        yield self.workspace
+
 
 def build_server(
     front: Front,
@@ -107,22 +121,24 @@ def build_server(
     classic: ToolDefinitions | None = None,
     drain: Drain | None = None,
     packs: Sequence[str] = (),
+    shared: Shared | None = None,
 ) -> FastMCP:
     """Return the MCP server whose one tool answers where *front* says, which runs programs in *engine*.
 
     The tools of *classic* are offered beside it, one by one; *drain* is asked before every run. With *packs*, their
-    tools are all that is offered, for programs on other hosts.
+    tools are all that is offered, for programs on other hosts. Replicas that have *shared* answer for each other.
     """
     parked = ParkedRuns()
     drain = drain or Drain()
+    others = _other_replicas(shared, front, parked, drain) if shared and shared.state.replicas else None
     server = FastMCP(
         "onetool",
         INSTRUCTIONS,
         version=version,
         mask_error_details=True,
         on_duplicate="error",
-        lifespan=_ending(parked),
-        request_state_security=RequestStateSecurity.ephemeral(ttl=STATE_SECONDS),
+        lifespan=_ending(parked, others),
+        request_state_security=_seal(shared),
     )
 
     async def run(command: Command, session: SessionName = "") -> ToolResult:
@@ -132,7 +148,8 @@ def build_server(
         def work(workspace: Workspace, **asked: Any) -> Awaitable[Reply]:
             return workspace.run(command, session=session, **asked)
 
-        result = await drain.answer(lambda: _answer(front, parked, work, ctx))
+        find = partial(others.elsewhere, command, session) if others else None
+        result = await drain.answer(lambda: _answer(front, parked, work, ctx, find))
         await news.tell(ctx)
         return result
 
@@ -142,7 +159,8 @@ def build_server(
                 return formed_call(tool, arguments, workspace, offered, **asked)
             return workspace.call(tool.pack, tool.name, arguments, **asked)
 
-        return await drain.answer(lambda: _answer(front, parked, work, ctx))
+        find = partial(others.elsewhere, "", "") if others else None
+        return await drain.answer(lambda: _answer(front, parked, work, ctx, find))
 
     _add_stored_results(server, front)
     offered = PackTools(front.workspace, packs, call) if packs else None
@@ -245,20 +263,41 @@ def _result(reply: Reply) -> ToolResult:
     return ToolResult(content, structured, {META: reply.meta}, reply.is_error)
 
 
-def _ending(parked: ParkedRuns) -> Any:
+def _seal(shared: Shared | None) -> RequestStateSecurity:
+    """Return what seals tokens of parked runs: keys that every replica has, or one that ends with this process."""
+    if shared is None:
+        return RequestStateSecurity.ephemeral(ttl=STATE_SECONDS)
+    return RequestStateSecurity(keys=shared.keys.derived("request-state"), ttl=STATE_SECONDS)
+
+
+def _other_replicas(shared: Shared, front: Front, parked: ParkedRuns, drain: Drain) -> ReplicaRuns:
+    from ot.server.replica_runs import Here, ReplicaRuns  # noqa: PLC0415 - one process alone needs none of it
+
+    return ReplicaRuns(shared, Here(front.entered, parked, drain, partial(_turn, parked), _result))
+
+
+def _ending(parked: ParkedRuns, others: ReplicaRuns | None) -> Any:
     @contextlib.asynccontextmanager
     async def lifespan(_server: FastMCP) -> AsyncGenerator[dict[str, Any]]:
+        if others:
+            await others.start()
         try:
             yield {}
         finally:
+            if others:
+                await others.aclose()
             await parked.aclose()
 
     return lifespan
 
 
-async def _answer(front: Front, parked: ParkedRuns, work: Work, ctx: Context) -> ToolResult:
-    """Return what *work* comes to, or the question that it asks the user first."""
+async def _answer(
+    front: Front, parked: ParkedRuns, work: Work, ctx: Context, find: FindElsewhere | None = None
+) -> ToolResult:
+    """Return what *work* comes to, or the question that it asks the user first; another replica may hold it."""
     async with front.receive(ctx) as (workspace, caller):
+        if find and (elsewhere := await find(workspace, caller, ctx)):
+            return await _with_progress(ctx, elsewhere)
         return await _answered(workspace, parked, partial(work, workspace), caller, ctx)
 
 
@@ -274,15 +313,16 @@ async def _leg(workspace: Workspace, parked: ParkedRuns, work: Work, caller: Cal
     """Start a run, or go on with one that is parked, until its next question or its reply."""
     try:
         run = _taken_up(workspace, parked, work, caller, ctx)
-    except NotParked:
-        return ToolResult(content=NOT_PARKED, is_error=True)
+    except NotParked as error:
+        return ToolResult(content=str(error), is_error=True)
+    return await _with_progress(ctx, partial(_turn, parked, run))
 
-    async def turn(tell: TellEvent | None) -> Question | Reply:
-        run.tell = tell
-        return await run.turn()
 
+async def _turn(parked: ParkedRuns, run: ParkedRun, tell: TellEvent | None) -> ToolResult:
+    """Return the next question of *run*, or its reply."""
+    run.tell = tell
     try:
-        came = await _with_progress(ctx, turn)
+        came = await run.turn()
     except asyncio.CancelledError:
         await parked.end(run)
         raise

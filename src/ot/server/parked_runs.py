@@ -26,6 +26,9 @@ END_SECONDS = 2.0
 class NotParked(Exception):
     """No run of this caller waits under this token: it never did, was answered already, or was given up."""
 
+    def __str__(self) -> str:
+        return "no run waits for this answer: it was answered already, or given up. Run the program again"
+
 
 class StartRun(Protocol):
     """Starts a run that asks and tells through what it is handed."""
@@ -92,6 +95,8 @@ class ParkedRuns:
     def __init__(self, most: int = MOST) -> None:
         """Park at most *most* runs at the same time."""
         self._most = most
+        self.replica = ""
+        """The replica that parks them, where there are several: a token says whom to ask."""
         self._waiting: dict[str, tuple[ParkedRun, asyncio.TimerHandle]] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -106,6 +111,8 @@ class ParkedRuns:
         if len(self._waiting) >= self._most:
             raise CannotAsk(f"{self._most} other runs are waiting for an answer already")
         token = secrets.token_urlsafe(32)
+        if self.replica:
+            token = f"{self.replica}.{token}"
         timer = asyncio.get_running_loop().call_later(seconds, self._give_up, token)
         self._waiting[token] = (run, timer)
         return token

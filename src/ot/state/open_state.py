@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ot.config.expand import REFERENCE
@@ -17,6 +18,26 @@ if TYPE_CHECKING:
 
 NEW_KEY = 'make one with: python -c "import secrets; print(secrets.token_hex(32))"'
 NO_KEYS = "state.redis needs state.keys: without a secret of your own, whoever can write to Redis could give consent"
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What replicas share, and what it is sealed with."""
+
+    state: SharedState
+    keys: StateKeys
+
+
+def open_shared(settings: SharedStore, secrets: Secrets) -> Shared:
+    """Return the state and the keys that the settings ask for; without keys, memory has some of its own.
+
+    Raises:
+        ConfigError: The settings cannot be used.
+    """
+    from ot.state.state_keys import StateKeys  # noqa: PLC0415 - imports cryptography
+
+    state = open_state(settings, secrets)
+    return Shared(state, open_keys(settings, secrets) or StateKeys.ephemeral())
 
 
 def open_state(settings: SharedStore, secrets: Secrets) -> SharedState:

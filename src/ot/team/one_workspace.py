@@ -37,3 +37,8 @@ class OneWorkspace:
             self.workspace,
             Caller(who.principal, "", client_name(ctx), groups=who.groups, admin="admin" in who.scopes),
         )
+
+    @contextlib.asynccontextmanager
+    async def entered(self, principal: str) -> AsyncGenerator[Workspace]:
+        """Yield the workspace."""
+        yield self.workspace

@@ -15,9 +15,7 @@ from ot.host import Host
 from ot.server.mcp_server import Front
 from ot.servers.auth.shared_token_store import shared_token_stores
 from ot.state.always_allowed import AlwaysAllowed
-from ot.state.open_state import open_keys, open_state
-from ot.state.shared_state import SharedState
-from ot.state.state_keys import StateKeys
+from ot.state.open_state import Shared, open_shared
 from ot.team.auth.authenticators import open_authenticator
 from ot.team.auth.resource_metadata import challenge, metadata_answers
 from ot.team.auth.token_redaction import without_tokens
@@ -46,6 +44,8 @@ class TeamParts:
     close: Callable[[], Awaitable[None]]
     url: str = ""
     """What the server is called where ``http.public_url`` does not say it."""
+    shared: Shared | None = None
+    """What replicas share; None where there is one user."""
 
     def challenge(self, refusal: TokenRefused | None) -> str:
         """Return what tells a client how to get a token."""
@@ -85,9 +85,7 @@ def open_parts(paths: Paths, address: ListenAddress, url: str, *, trust_project:
     authenticator = open_authenticator(operator.config.http, operator.secrets, url)
     if authenticator is None:
         return _of_one_user(paths, address, trust_project=trust_project)
-    state = open_state(operator.config.state, operator.secrets)
-    keys = open_keys(operator.config.state, operator.secrets) or StateKeys.ephemeral()
-    return _of_a_team(paths, authenticator, state, keys, url)
+    return _of_a_team(paths, authenticator, open_shared(operator.config.state, operator.secrets), url)
 
 
 def _of_one_user(paths: Paths, address: ListenAddress, *, trust_project: bool) -> TeamParts:
@@ -103,15 +101,16 @@ def _of_one_user(paths: Paths, address: ListenAddress, *, trust_project: bool) -
     return TeamParts(OneWorkspace(workspace), token, settings, without_tokens(redact), workspace.aclose)
 
 
-def _of_a_team(paths: Paths, authenticator: Authenticator, state: SharedState, keys: StateKeys, url: str) -> TeamParts:
-    host = Host(paths)
+def _of_a_team(paths: Paths, authenticator: Authenticator, shared: Shared, url: str) -> TeamParts:
+    host, state = Host(paths), shared.state
+    host.state = state
     if state.replicas:
-        host.shared_logins = shared_token_stores(state, keys)
-    front = TeamFront(host, paths, AlwaysAllowed(state, keys))
+        host.shared_logins = shared_token_stores(state, shared.keys)
+    front = TeamFront(host, paths, AlwaysAllowed(state, shared.keys))
 
     async def close() -> None:
         await front.aclose()
         await host.aclose()
         await state.aclose()
 
-    return TeamParts(front, authenticator, front.settings, without_tokens(front.redact), close, url)
+    return TeamParts(front, authenticator, front.settings, without_tokens(front.redact), close, url, shared)

@@ -166,7 +166,7 @@ async def test_the_browser_comes_back_to_loopback_once_and_only_with_the_state_o
     async def show(address: str) -> None:
         walks.append(asyncio.ensure_future(walk(address)))
 
-    async with LoopbackCallback(account.port, PATIENCE) as callback:
+    async with LoopbackCallback(account, PATIENCE) as callback:
         record = await login(account, show, callback.receive)
         await walks[0]
     assert statuses == [400, 404, 200, 400]
@@ -179,7 +179,7 @@ async def test_a_login_that_nobody_finishes_ends_at_its_deadline(resource: Loopb
     async def nobody(address: str) -> None:
         pass
 
-    async with LoopbackCallback(account.port, 0.05) as callback:
+    async with LoopbackCallback(account, 0.05) as callback:
         with pytest.raises(LoginFailed, match="in time"):
             await login(account, nobody, callback.receive)
 

@@ -35,6 +35,8 @@ class ServerAccount:
     issuer: str = ""
     client_metadata_url: str = ""
     port: int = 0
+    callback: str = ""
+    """Where the browser comes back to, if not to a port of this machine."""
     internal_hosts: tuple[str, ...] | None = None
     """Where its authorization server may be though the address is internal; None: anywhere."""
     issued: IssuedSecrets = field(default_factory=IssuedSecrets, repr=False, compare=False)
@@ -50,7 +52,7 @@ class ServerAccount:
     @property
     def redirect_uri(self) -> str:
         """Where the authorization server sends the browser back to."""
-        return f"http://127.0.0.1:{self.port}/callback"
+        return self.callback or f"http://127.0.0.1:{self.port}/callback"
 
     @property
     def parts(self) -> list[object]:

@@ -6,12 +6,13 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
+from dataclasses import replace
 
 from ot.errors import CannotAsk, LoginFailed, LoginNeeded
 from ot.execution.caller import AskUser, Caller, Question
 from ot.execution.deadline import Deadline
 from ot.servers.auth.account import ServerAccount
-from ot.servers.auth.callback_answer import CallbackAnswer
+from ot.servers.auth.browser_return import BrowserReturn, Invitation, OpenReturn
 from ot.visible_text import quoted
 
 CALLBACK_SECONDS = 180.0
@@ -25,9 +26,17 @@ type _Once = tuple[str, str, str]
 class AskedLogins:
     """Repeats calls that met "login needed", once their user has logged in; no run asks twice for the same."""
 
-    def __init__(self, seconds: float = CALLBACK_SECONDS) -> None:
-        """Wait no longer than *seconds* for a person who agreed to log in."""
+    def __init__(
+        self, seconds: float = CALLBACK_SECONDS, open_return: OpenReturn | None = None, advice: str = ""
+    ) -> None:
+        """Wait no longer than *seconds* for a person who agreed to log in.
+
+        *open_return* leads browsers back where that is not a port of this machine; *advice* is given there in place
+        of the command.
+        """
         self._seconds = seconds
+        self._open_return = open_return or _to_this_machine
+        self._advice = advice
         self._made: defaultdict[str, int] = defaultdict(int)
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._asked: dict[_Once, None] = {}
@@ -54,7 +63,7 @@ class AskedLogins:
         except LoginNeeded as needed:
             # What may have taken effect is not done twice, whoever logs in.
             if not caller.ask or not caller.opens or needed.unknown:
-                raise
+                raise self._advised(needed) from None
             once = (run, account.key, needed.scope) if run else None
             with clock.pause() if clock else nullcontext():
                 await self._logged_in(account, needed, before, once, caller.ask)
@@ -68,7 +77,7 @@ class AskedLogins:
             if self._made[account.key] != before:
                 return
             if once and once in self._asked:
-                raise needed
+                raise self._advised(needed)
             if once:
                 self._remember(once)
             await self._login(account, needed, ask)
@@ -81,23 +90,30 @@ class AskedLogins:
 
     async def _login(self, account: ServerAccount, needed: LoginNeeded, ask: AskUser) -> None:
         from ot.servers.auth.login import login  # noqa: PLC0415 - imports the protocol's library
-        from ot.servers.auth.loopback import LoopbackCallback  # noqa: PLC0415 - as above
 
         refusals: list[str] = []
 
         async def show(url: str) -> None:
-            # A browser may be back before the client says that its user agreed.
-            callback.expect(CallbackAnswer.from_address(url).state)
-            if why := await _refused(ask, _question(account, needed, url)):
+            invitation = await back.invited(url)
+            if why := await _refused(ask, _question(account, needed, invitation)):
                 refusals.append(why)
                 raise CannotAsk(why)
 
-        callback = LoopbackCallback(account.port, self._seconds)
         try:
-            async with callback:
-                await login(account, show, callback.receive, scope=needed.scope)
+            async with self._open_return(account, self._seconds) as back:
+                await login(back.account, show, back.receive, scope=needed.scope)
         except (CannotAsk, LoginFailed, OSError) as error:
-            raise _again(needed, refusals[0] if refusals else str(error)) from None
+            why = refusals[0] if refusals else str(error)
+            raise self._advised(LoginNeeded(needed.server, why, needed.scope)) from None
+
+    def _advised(self, needed: LoginNeeded) -> LoginNeeded:
+        return replace(needed, advice=self._advice) if self._advice else needed
+
+
+def _to_this_machine(account: ServerAccount, seconds: float) -> BrowserReturn:
+    from ot.servers.auth.loopback import LoopbackCallback  # noqa: PLC0415 - few runs log in
+
+    return LoopbackCallback(account, seconds)
 
 
 async def _refused(ask: AskUser, question: Question) -> str:
@@ -109,11 +125,7 @@ async def _refused(ask: AskUser, question: Question) -> str:
     return "" if answer.action == "accept" else "the user did not agree to log in"
 
 
-def _again(needed: LoginNeeded, why: str) -> LoginNeeded:
-    return LoginNeeded(needed.server, why, needed.scope)
-
-
-def _question(account: ServerAccount, needed: LoginNeeded, url: str) -> Question:
+def _question(account: ServerAccount, needed: LoginNeeded, invitation: Invitation) -> Question:
     more = f", and to allow {quoted(needed.scope)}" if needed.scope else ""
-    message = f"The server {quoted(account.server)} asks you to log in{more}. Open the address, and agree there."
-    return Question(message, {}, "url", url=url)
+    message = f"The server {quoted(account.server)} asks you to log in{more}. {invitation.words}"
+    return Question(message, {}, "url", url=invitation.url)

@@ -6,6 +6,8 @@ import asyncio
 from contextlib import suppress
 from types import TracebackType
 
+from ot.servers.auth.account import ServerAccount
+from ot.servers.auth.browser_return import Invitation
 from ot.servers.auth.callback_answer import CallbackAnswer
 
 HOST = "127.0.0.1"
@@ -25,9 +27,9 @@ PAGE = (
 class LoopbackCallback:
     """Listens on 127.0.0.1 while it is entered; takes one answer for the state that is waited for."""
 
-    def __init__(self, port: int, seconds: float) -> None:
-        """Listen on *port*; wait for no longer than *seconds*."""
-        self._port = port
+    def __init__(self, account: ServerAccount, seconds: float) -> None:
+        """Listen on the port of *account*; wait for no longer than *seconds*."""
+        self.account = account
         self._seconds = seconds
         self._server: asyncio.Server | None = None
         self._state = ""
@@ -40,7 +42,7 @@ class LoopbackCallback:
             OSError: The port is taken.
         """
         self._answer = asyncio.get_running_loop().create_future()
-        self._server = await asyncio.start_server(self._visited, HOST, self._port, limit=MAX_LINE)
+        self._server = await asyncio.start_server(self._visited, HOST, self.account.port, limit=MAX_LINE)
         return self
 
     async def __aexit__(
@@ -52,6 +54,11 @@ class LoopbackCallback:
         if self._server:
             self._server.close()
             await self._server.wait_closed()
+
+    async def invited(self, address: str) -> Invitation:
+        """Take the answer to *address* from now on: a browser may be back before the client says that it left."""
+        self.expect(CallbackAnswer.from_address(address).state)
+        return Invitation(address)
 
     def expect(self, state: str) -> None:
         """Take the answer for *state* from now on, also before anybody waits for it."""

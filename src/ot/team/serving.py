@@ -108,7 +108,9 @@ class HttpService:
             self._readiness.stop("failed", str(error))
             logger.error("not ready: %s", error)
         await workspace.definitions_of(packs)  # a name that is none should end it now
-        server = build_server(self._parts.front, installed_version(), engine, drain=self._drain, packs=packs)
+        server = build_server(
+            self._parts.front, installed_version(), engine, drain=self._drain, packs=packs, shared=self._parts.shared
+        )
         workspace.definition_chars = await listed_chars(server)
         self._mcp = StreamableHttp(server, self._settings.body_bytes)
 

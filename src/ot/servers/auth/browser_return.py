@@ -1,0 +1,54 @@
+"""The seam of how a browser is led to an authorization server, and comes back with its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+from ot.servers.auth.account import ServerAccount
+from ot.servers.auth.callback_answer import CallbackAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """What a person is shown: the address to open, and what to do there."""
+
+    url: str
+    words: str = "Open the address, and agree there."
+
+
+class BrowserReturn(Protocol):
+    """The way of one login, while it is entered."""
+
+    @property
+    def account(self) -> ServerAccount:
+        """The account that logs in, with the address that the browser is sent back to."""
+        ...
+
+    async def __aenter__(self) -> Self:
+        """Begin."""
+        ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End: whoever still waits in a browser is told how."""
+        ...
+
+    async def invited(self, address: str) -> Invitation:
+        """Return how a person gets to *address*, whose answer is taken from now on."""
+        ...
+
+    async def receive(self, state: str) -> CallbackAnswer:
+        """Return the answer for *state*.
+
+        Raises:
+            TimeoutError: None came in time.
+        """
+        ...
+
+
+type OpenReturn = Callable[[ServerAccount, float], BrowserReturn]
+"""Opens the way of one login, which waits so many seconds for a person."""
