@@ -42,6 +42,11 @@ async def said(client: Any, command: str, **more: Any) -> str:
     return "\n".join(block.text for block in result.content)
 
 
+async def read(client: Any, resource: str) -> str:
+    """Return the text of a resource."""
+    return (await client.read_resource(resource))[0].text
+
+
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_client_is_answered_by_both_replicas_and_does_not_notice(team: WholeTeam, era: str) -> None:
     async with served(team) as balancer, team.client(team.tokens["ann"], era) as client:
@@ -49,7 +54,7 @@ async def test_a_client_is_answered_by_both_replicas_and_does_not_notice(team: W
         for n in range(8):
             assert str(2 * n) == await said(client, f"{n} + {n}")
         assert "ZeroDivisionError" in await said(client, "1 / 0")
-        assert "file.read" in (await client.read_resource("ot://tools"))[0].text
+        assert "file.read" in await read(client, "ot://tools")
         assert all(balancer.served.values()), balancer.served
 
 
@@ -68,7 +73,7 @@ async def test_a_stored_result_is_read_from_any_replica_by_its_owner_alone(team:
         handle = found[1]
         page = f"ot.result(handle={handle!r}, offset=499, limit=1)"
         assert f"498 {mark}" in await said(there, page)
-        assert f"499 {mark}" in (await there.read_resource(f"ot://result/{handle}"))[0].text
+        assert f"499 {mark}" in await read(there, f"ot://result/{handle}")
         for stranger in (bob, namesake):
             assert "not found" in (told := await said(stranger, page))
             assert mark not in told
