@@ -43,6 +43,8 @@ from ot.stats.rows import CLI
 logger = logging.getLogger(__name__)
 
 MAX_RESOURCE_BYTES = 4 << 20
+MOST_PARKED = 1000
+"""More than a server parks in all."""
 PAGE_BYTES = 2 << 20
 """Of a stored result that another OneTool reads."""
 ReadExtensions = Callable[[Loaded], Iterable[Extension]]
@@ -88,6 +90,8 @@ class Workspace:
         """Runs and calls that are under way, parked ones too."""
         self.most_ask_seconds = math.inf
         """The longest that any question waits, whatever the settings say: an edge knows how long a client stays."""
+        self.most_parked = MOST_PARKED
+        """How many runs of one caller may wait for an answer."""
         self.definition_chars = 0
         """The characters of our own tool list, once a server has told."""
         self._owns_host = False
@@ -205,10 +209,6 @@ class Workspace:
     def ask_seconds(self) -> float:
         """How long a question to the user waits for its answer."""
         return min(self.picture.loaded.config.policy.ask_seconds, self.most_ask_seconds)
-
-    def most_parked(self, caller: Caller) -> int | None:
-        """Return how many runs of *caller* may wait for an answer, where others share the server."""
-        return None if caller.connection else self.picture.loaded.config.http.quotas.parked
 
     def offer_roots(self, ask: AskRoots | None) -> None:
         """Take how the client can be asked for its roots, which proxied servers want to know."""

@@ -340,7 +340,7 @@ def _taken_up(workspace: Workspace, parked: ParkedRuns, work: Work, caller: Call
     async def start(ask: AskUser, tell: TellEvent) -> Reply:
         return await work(caller=who_answers(ctx, caller, ask), tell=tell)
 
-    return parked.start(start, caller.seat, workspace.ask_seconds, workspace.most_parked(caller))
+    return parked.start(start, caller.seat, workspace.ask_seconds, workspace.most_parked)
 
 
 async def _with_progress[T](ctx: Context, work: Callable[[TellEvent | None], Awaitable[T]]) -> T:

@@ -105,18 +105,18 @@ class ParkedRuns:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def start(self, start: StartRun, caller: str, seconds: float, most: int | None = None) -> ParkedRun:
+    def start(self, start: StartRun, caller: str, seconds: float, most: int = MOST) -> ParkedRun:
         """Start a run for *caller*, each of whose questions waits *seconds* before the run is given up.
 
-        Of one caller at most *most* wait at the same time.
+        *most* runs of this caller may wait at the same time.
         """
         return ParkedRun(start, caller, lambda run: self._park(run, seconds, most))
 
-    def _park(self, run: ParkedRun, seconds: float, most: int | None) -> str:
+    def _park(self, run: ParkedRun, seconds: float, most: int) -> str:
         if len(self._waiting) >= self._most:
             raise CannotAsk(f"{self._most} other runs are waiting for an answer already")
-        if most is not None and sum(one.caller == run.caller for one, _ in self._waiting.values()) >= most:
-            raise CannotAsk(f"{most} of your runs are waiting for an answer already")
+        if sum(other.caller == run.caller for other, _ in self._waiting.values()) >= most:
+            raise CannotAsk(f"{most} other runs of yours are waiting for an answer already (http.quotas.parked)")
         token = secrets.token_urlsafe(32)
         if self.replica:
             token = f"{self.replica}.{token}"

@@ -176,7 +176,7 @@ class ReplicaRuns:
             async def start(ask: AskUser, tell: TellEvent) -> Reply:
                 return await work(caller=answering(caller, modes, ask), tell=tell)
 
-            most = workspace.most_parked(caller)
+            most = workspace.most_parked
             run = self._here.parked.start(start, caller.seat, workspace.ask_seconds, most)
             return await self._here.turn(run, tell)
 

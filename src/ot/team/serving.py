@@ -126,6 +126,7 @@ class HttpService:
             self._readiness,
             web.open_connections,
             parts.challenge,
+            admission=parts.admission,
             routes=parts.routes,
         )
         if self._telemetry:
@@ -165,6 +166,7 @@ class HttpService:
     async def _drained(self) -> None:
         """Return when every open run is over: by itself, or because its time was."""
         self._readiness.stop("draining", ENDING)
+        await asyncio.sleep(self._settings.notice_seconds)
         seconds = self._drain.begin()
         logger.info("asked to end: open runs have %g s", seconds)
         await self._drain.all_over(seconds)
