@@ -13,12 +13,13 @@ from ot.config.trust import Trust
 from ot.errors import ConfigError
 from ot.host import Host
 from ot.server.mcp_server import Front
-from ot.servers.auth.shared_token_store import shared_token_stores
 from ot.state.always_allowed import AlwaysAllowed
-from ot.state.open_state import Shared, open_shared
+from ot.state.open_state import Shared, open_shared, redis_url
+from ot.team.admission import admitting
 from ot.team.auth.authenticators import open_authenticator
 from ot.team.auth.resource_metadata import challenge, metadata_answers
 from ot.team.auth.token_redaction import without_tokens
+from ot.team.http.app import as_it_is
 from ot.team.http.asgi import AsgiApp
 from ot.team.http.listen_address import ListenAddress
 from ot.team.http.loopback_token import LoopbackToken
@@ -28,6 +29,7 @@ from ot.team.logins.routes import LoginPages
 from ot.team.logins.team_logins import TeamLogins
 from ot.team.one_workspace import OneWorkspace
 from ot.team.people import TeamFront
+from ot.team.rate_window import RateWindow
 from ot.workspace import Workspace
 
 PUBLIC = "others can reach {host}, and no one would have to say who they are"
@@ -48,6 +50,8 @@ class TeamParts:
     """What the server is called where ``http.public_url`` does not say it."""
     shared: Shared | None = None
     """What replicas share; None where there is one user."""
+    admission: Callable[[AsgiApp], AsgiApp] = as_it_is
+    """What lets runs begin in turn."""
     login_pages: LoginPages | None = None
     """Where browsers of users who log in to proxied servers leave from and come back to."""
 
@@ -93,7 +97,9 @@ def open_parts(paths: Paths, address: ListenAddress, url: str, *, trust_project:
     authenticator = open_authenticator(operator.config.http, operator.secrets, url)
     if authenticator is None:
         return _of_one_user(paths, address, trust_project=trust_project)
-    return _of_a_team(paths, authenticator, open_shared(operator.config.state, operator.secrets), url)
+    shared = open_shared(operator.config.state, operator.secrets)
+    window = RateWindow(redis_url(operator.config.state, operator.secrets), operator.config.state.prefix)
+    return _of_a_team(paths, authenticator, shared, window, url)
 
 
 def _of_one_user(paths: Paths, address: ListenAddress, *, trust_project: bool) -> TeamParts:
@@ -109,11 +115,9 @@ def _of_one_user(paths: Paths, address: ListenAddress, *, trust_project: bool) -
     return TeamParts(OneWorkspace(workspace), token, settings, without_tokens(redact), workspace.aclose)
 
 
-def _of_a_team(paths: Paths, authenticator: Authenticator, shared: Shared, url: str) -> TeamParts:
+def _of_a_team(paths: Paths, authenticator: Authenticator, shared: Shared, window: RateWindow, url: str) -> TeamParts:
     host, state = Host(paths), shared.state
-    host.state = state
-    if state.replicas:
-        host.shared_logins = shared_token_stores(state, shared.keys)
+    host.share(shared)
     front = TeamFront(host, paths, AlwaysAllowed(state, shared.keys))
     logins = TeamLogins(state, shared.keys, front.settings.public_url)
     host.servers.logins = logins.asked
@@ -122,7 +126,7 @@ def _of_a_team(paths: Paths, authenticator: Authenticator, shared: Shared, url: 
         await front.aclose()
         await host.aclose()
         await state.aclose()
+        await window.aclose()
 
-    return TeamParts(
-        front, authenticator, front.settings, without_tokens(front.redact), close, url, shared, logins.pages
-    )
+    redact, admission = without_tokens(front.redact), admitting(front, window)
+    return TeamParts(front, authenticator, front.settings, redact, close, url, shared, admission, logins.pages)

@@ -78,6 +78,7 @@ class HttpService:
         workspace = self._workspace = parts.front.workspace
         self._settings: Http = parts.settings
         self._readiness = Readiness()
+        self._readiness.shared = parts.shared.state if parts.shared else None
         self._drain = Drain(lambda: workspace.picture.loaded.config.limits.drain_seconds)
         self._watchdog = Watchdog()
         self._telemetry: TeamTelemetry | None = None
@@ -125,6 +126,7 @@ class HttpService:
             self._readiness,
             web.open_connections,
             parts.challenge,
+            admission=parts.admission,
             routes=parts.routes,
         )
         if self._telemetry:
@@ -164,6 +166,7 @@ class HttpService:
     async def _drained(self) -> None:
         """Return when every open run is over: by itself, or because its time was."""
         self._readiness.stop("draining", ENDING)
+        await asyncio.sleep(self._settings.notice_seconds)
         seconds = self._drain.begin()
         logger.info("asked to end: open runs have %g s", seconds)
         await self._drain.all_over(seconds)
