@@ -16,7 +16,7 @@ from fastmcp import Context
 from ot.errors import InvalidArguments, ResultError, ResultTooLarge, ToolError, ToolFailed
 from ot.execution.caller import Caller
 from ot.execution.failure_form import failure_form
-from ot.registry.announced_tool import FORM, META, form_of
+from ot.registry.announced_tool import FORM, META, form_of, mapping_of
 from ot.registry.proxy_target import BLOCK
 from ot.registry.tool import Tool
 from ot.runtime.reply import BareReply, Reply
@@ -135,8 +135,12 @@ def _too_large_form(error: ResultTooLarge, workspace: Workspace, owner: str) -> 
 def named_blocks(blocks: Sequence[Mapping[str, Any]], value: Any) -> tuple[Mapping[str, Any], ...]:
     """Return *blocks* with the names that *value* has for them, each in its ``_meta``."""
     known = set(block_ids(value)) if blocks else set[str]()
-    named = ((block, block_id(block)) for block in blocks)
-    return tuple({**block, "_meta": {META: {BLOCK: id}}} if id in known else block for block, id in named)
+    ids = ((block, block_id(block)) for block in blocks)
+    return tuple(_named(block, id) if id in known else block for block, id in ids)
+
+
+def _named(block: Mapping[str, Any], id: str) -> dict[str, Any]:
+    return {**block, "_meta": {**mapping_of(block.get("_meta")), META: {BLOCK: id}}}
 
 
 class ProgressRelay:
