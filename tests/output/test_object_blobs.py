@@ -113,6 +113,19 @@ def test_what_was_put_there_by_others_is_not_a_result(settings: ObjectStorage) -
             store.page(handle, owner=ME)
 
 
+def test_a_result_whose_end_was_damaged_is_none(settings: ObjectStorage) -> None:
+    place = ObjectPlace(settings)
+    handle = store_of(blobs_in(place)).put(["some text"], tool="t", owner=ME).handle
+    key = folder_of(ME) + handle
+    whole, size = place.end(key, 1 << 20)
+    for damaged in (whole[:-1] + b"?", whole[1:], whole.replace(b'"handle"', b'"handl_"')):
+        place.delete(key)
+        place.put(key, damaged)
+        with pytest.raises(ResultNotFound):
+            store_of(blobs_in(place)).page(handle, owner=ME)
+    assert len(whole) == size
+
+
 def test_the_oldest_results_go_when_an_owner_has_too_much(settings: ObjectStorage) -> None:
     place = ObjectPlace(settings)
     mine, others = blobs_in(place, most=10_000), blobs_in(place, "another", most=10_000)
