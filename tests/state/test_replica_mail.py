@@ -102,6 +102,7 @@ async def test_work_goes_on_as_long_as_there_are_signs_and_silence_is_the_end(
 ) -> None:
     monkeypatch.setattr("ot.state.replica_mail.SIGN_SECONDS", 0.1)
     monkeypatch.setattr("ot.state.replica_mail.SILENCE_SECONDS", 1.0)
+    monkeypatch.setattr("ot.state.replica_mail.LOOK_SECONDS", 0.1)
     enough = asyncio.Event()
 
     async def work(what: str, body: Mapping[str, Any], tell: TellNews) -> Mapping[str, Any]:

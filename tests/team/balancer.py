@@ -8,6 +8,8 @@ import itertools
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
+from pace import PATIENCE
+
 LOOK_SECONDS = 0.1
 """How often a replica is asked whether it is ready."""
 HEAD = b"GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
@@ -67,13 +69,16 @@ class Balancer:
 
 
 @asynccontextmanager
-async def balancing(replicas: Sequence[int]) -> AsyncGenerator[Balancer]:
-    """Yield a balancer in front of *replicas*, on a port of its own."""
+async def balancing(replicas: Sequence[int], port: int = 0) -> AsyncGenerator[Balancer]:
+    """Yield a balancer in front of *replicas*, on *port* of loopback."""
     balancer = Balancer(replicas)
-    server = await asyncio.start_server(balancer.serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(balancer.serve, "127.0.0.1", port)
     balancer.port = server.sockets[0].getsockname()[1]
     looking = asyncio.ensure_future(balancer.look())
     try:
+        async with asyncio.timeout(PATIENCE):
+            while len(balancer.ready) < len(replicas):  # noqa: ASYNC110 - it looks in a loop of its own
+                await asyncio.sleep(LOOK_SECONDS)
         yield balancer
     finally:
         looking.cancel()

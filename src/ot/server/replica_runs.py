@@ -146,8 +146,9 @@ class ReplicaRuns:
             if isinstance(event, Progress):
                 news(_plain({"done": event.done, "total": event.total, "message": event.message}))
 
-        work = self._continued if kind == "answer" else self._run
-        return _to_wire(await self._here.drain.answer(partial(work, letter, tell)))
+        goes_on = kind == "answer"
+        work = partial(self._continued if goes_on else self._run, letter, tell)
+        return _to_wire(await self._here.drain.answer(work, goes_on=goes_on))
 
     async def _continued(self, letter: Mapping[str, Any], tell: TellEvent) -> ToolResult:
         try:
@@ -175,7 +176,8 @@ class ReplicaRuns:
             async def start(ask: AskUser, tell: TellEvent) -> Reply:
                 return await work(caller=answering(caller, modes, ask), tell=tell)
 
-            run = self._here.parked.start(start, caller.seat, workspace.ask_seconds)
+            most = workspace.most_parked
+            run = self._here.parked.start(start, caller.seat, workspace.ask_seconds, most)
             return await self._here.turn(run, tell)
 
 

@@ -22,6 +22,8 @@ SIGN_SECONDS = 2.0
 """How often whoever asked hears that the work goes on."""
 SILENCE_SECONDS = 8.0
 """After so long without a sign, the other replica counts as gone."""
+LOOK_SECONDS = 1.0
+"""How often whoever waits looks whether the other replica is alive: it may say nothing any more."""
 READ_SECONDS = 2.0
 RETRY_SECONDS = 0.3
 NEWS_PAUSE_SECONDS = 0.2
@@ -83,13 +85,27 @@ class ReplicaMail:
         self._asked[id] = asked
         try:
             await self._send(replica, {"id": id, "from": self._presence.me, "kind": "ask", "what": what, "body": body})
-            return await _answered(asked)
+            return await self._answered(replica, asked)
         except asyncio.CancelledError:
             with contextlib.suppress(StateUnavailable):
                 await asyncio.shield(self._send(replica, {"id": id, "kind": "cancel"}))
             raise
         finally:
             del self._asked[id]
+
+    async def _answered(self, replica: str, asked: _Asked) -> Mapping[str, Any]:
+        while not asked.answer.done():
+            await asyncio.wait((asked.answer,), timeout=LOOK_SECONDS)
+            if not asked.answer.done() and await self._is_gone(replica, asked):
+                raise ReplicaGone
+        return asked.answer.result()
+
+    async def _is_gone(self, replica: str, asked: _Asked) -> bool:
+        if time.monotonic() - asked.heard > SILENCE_SECONDS:
+            return True
+        with contextlib.suppress(StateUnavailable):  # then only silence tells
+            return not await self._presence.is_alive(replica)
+        return False
 
     async def aclose(self) -> None:
         """Read no more, and stop what others asked for."""
@@ -178,15 +194,6 @@ class ReplicaMail:
     async def _send(self, replica: str, letter: Mapping[str, Any]) -> None:
         sealed = self._keys.seal(_place(replica), json.dumps(letter).encode())
         await self._state.send(replica, sealed, MAIL_SECONDS)
-
-
-async def _answered(asked: _Asked) -> Mapping[str, Any]:
-    while not asked.answer.done():
-        left = asked.heard + SILENCE_SECONDS - time.monotonic()
-        if left <= 0:
-            raise ReplicaGone
-        await asyncio.wait((asked.answer,), timeout=left)
-    return asked.answer.result()
 
 
 class _Signs:

@@ -17,7 +17,7 @@ import uvicorn
 from ot.config.team_settings import Http
 from ot.errors import EngineUnavailable, OneToolError
 from ot.server.mcp_server import build_server, listed_chars
-from ot.server.parked_runs import ParkedRuns
+from ot.server.parked_runs import MOST, MOST_OF_TEAM, ParkedRuns
 from ot.server.serve import CUT_OFF_SECONDS, START_SECONDS, Drain, Watchdog, end_on_signal
 from ot.server.streamable_http import StreamableHttp
 from ot.team.http.app import MCP_PATH, Edge
@@ -80,10 +80,11 @@ class HttpService:
         workspace = self._workspace = parts.front.workspace
         self._settings: Http = parts.settings
         self._readiness = Readiness()
+        self._readiness.shared = parts.shared.state if parts.shared else None
         self._drain = Drain(lambda: workspace.picture.loaded.config.limits.drain_seconds)
         self._watchdog = Watchdog()
         self._telemetry: TeamTelemetry | None = None
-        self._parked = ParkedRuns()
+        self._parked = ParkedRuns(MOST_OF_TEAM if parts.shared else MOST)
 
     def watch(self) -> None:
         """Open what the settings say about traces, metrics and audit.

@@ -226,7 +226,7 @@ async def test_with_no_key_known_nothing_is_said_about_a_token_until_the_server_
             await checks.identify(forge.token())
         assert issuer.counts[METADATA] == asked, "it is left alone for a moment"
         issuer.outages.clear()
-        monkeypatch.setattr("ot.team.auth.issuer_keys.RETRY_SECONDS", 0.0)
+        monkeypatch.setattr("ot.team.auth.issuer_keys.FIRST_SECONDS", 0.0)
         assert await checks.identify(forge.token())
 
 
