@@ -25,6 +25,7 @@ from ot.runtime.run_events import Progress, RunEvent, TellEvent
 from ot.server.pack_tools import PackTools
 from ot.servers.call import block_id
 from ot.values.parts import NotSerializable, count_parts
+from ot.values.plain import where_quick
 from ot.workspace import Workspace
 from ot_sdk import tagged
 from ot_sdk.errors import NotPlain
@@ -64,7 +65,7 @@ async def formed_call(
     It says of which revision of *offered* it is, so that a changed pack is noticed over there.
     """
     try:
-        given = tagged.decode(dict(arguments))
+        given = await where_quick(arguments, lambda: tagged.decode(dict(arguments)))
     except ValueError as error:
         return _failed(InvalidArguments(tool.full_name, f"{tool.full_name}(): the arguments are malformed: {error}"))
     reply = await workspace.call(tool.pack, tool.name, given, caller, tell=tell, bare=True)
