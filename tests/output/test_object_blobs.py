@@ -173,9 +173,8 @@ def test_a_result_that_is_removed_while_it_is_read_is_said_to_be_gone(settings: 
     place = ObjectPlace(settings)
     blobs = blobs_in(place)
     handle = store_of(blobs).put(lines(200_000), tool="t", owner=ME).handle
-    content = store_of(blobs).open_content(handle, owner=ME)
-    place.delete(folder_of(ME) + handle)
-    with content, pytest.raises(FileNotFoundError):
+    with pytest.raises(ResultNotFound), store_of(blobs).open_content(handle, owner=ME) as content:
+        place.delete(folder_of(ME) + handle)
         content.read(1)
 
 

@@ -79,7 +79,7 @@ def _require_team() -> None:
     from ot.errors import MissingExtra
 
     try:
-        import_module("ot.team.team_parts")
+        import_module("ot.team.serving")
     except ModuleNotFoundError as error:
         if (error.name or "ot").partition(".")[0] == "ot":
             raise

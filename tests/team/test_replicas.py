@@ -1,0 +1,134 @@
+"""Two replicas in processes of their own behind one Redis: what happens when one of them goes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from fastmcp import Client
+from fastmcp.client.transports import StreamableHttpTransport
+
+from ot.team.auth.static_tokens import new_token, token_hash
+from pace import PATIENCE, patiently
+from state.redis_process import RedisProcess, running_redis
+from state.replicas import Person, text_of
+from team.http_server import HttpServer
+
+pytestmark = pytest.mark.anyio
+
+TOKENS = {name: new_token() for name in ("ann", "bob")}
+CONFIG = """
+engines: {{use: portable}}
+policy: {{ask: ["ot.version"]}}
+state: {{redis: "{redis}", prefix: "{prefix}", keys: ["a key of 32 characters, or of more than that"]}}
+http: {{tokens: {{ann: {{hash: "{ann}"}}, bob: {{hash: "{bob}", scopes: [run, admin]}}}}}}
+"""
+ASKS = "len(ot.version()) > 0"
+GONE = "the replica that held this run is gone"
+TOLD_SECONDS = 10.0
+"""How soon whoever asks must be told that a replica is gone: this is what was promised, on any machine."""
+
+
+@pytest.fixture(scope="module")
+def redis() -> Generator[RedisProcess]:
+    with running_redis() as process:
+        yield process
+
+
+def started(root: Path, redis: RedisProcess) -> HttpServer:
+    """Return one replica."""
+    root.mkdir()
+    hashes = {name: token_hash(token) for name, token in TOKENS.items()}
+    return HttpServer.start(root, CONFIG.format(redis=redis.url, prefix=root.parent, **hashes))
+
+
+@pytest.fixture
+def replicas(tmp_path: Path, redis: RedisProcess) -> Generator[tuple[HttpServer, HttpServer]]:
+    with started(tmp_path / "one", redis) as one, started(tmp_path / "other", redis) as other:
+        yield one, other
+
+
+@asynccontextmanager
+async def person(server: HttpServer, name: str = "ann") -> AsyncGenerator[Person]:
+    """Yield somebody who sends requests to *server*."""
+
+    async def never(*_: Any) -> Any:
+        raise AssertionError("these tests answer by hand")
+
+    transport = StreamableHttpTransport(server.url, headers={"Authorization": f"Bearer {TOKENS[name]}"})
+    async with Client(transport, elicitation_handler=never) as client, asyncio.timeout(3 * PATIENCE):
+        yield Person(client)
+
+
+async def test_a_question_and_a_session_are_found_on_the_other_replica(
+    replicas: tuple[HttpServer, HttpServer],
+) -> None:
+    one, other = replicas
+    async with person(one) as here, person(other) as there, person(other, "bob") as bob:
+        token = await here.asked(ASKS)
+        assert "no run waits for this answer" in text_of(await bob.answer(token, ASKS))
+        assert text_of(await there.answer(token, ASKS)) == "true"
+        await here.text("x = 41", "notes")
+        assert await there.text("x + 1", "notes") == "42"
+        assert "'x' is not defined" in await bob.text("x", "notes")
+        assert "status: ok" in (await bob.text("ot.health()")).partition("state:")[2]
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGKILL, id="killed"),
+        pytest.param(signal.SIGTERM, id="ended"),
+        pytest.param(signal.SIGSTOP, id="frozen", marks=pytest.mark.soak),
+    ],
+)
+async def test_the_end_of_a_replica_is_told_in_time(replicas: tuple[HttpServer, HttpServer], number: int) -> None:
+    one, other = replicas
+    async with person(one) as here, person(other) as there:
+        token = await here.asked(ASKS)
+        await here.text("x = 41", "notes")
+        os.kill(one.process.pid, number)
+        if number == signal.SIGTERM:
+            one.wait()
+        began = time.monotonic()
+        assert GONE in text_of(await there.answer(token, ASKS))
+        assert time.monotonic() - began < TOLD_SECONDS
+        lost = await there.text("x", "notes")
+        assert "SessionLost" in lost
+        assert "the replica that held it is gone" in lost
+        assert await there.text("y = 1; y", "notes") == "1"
+        if number == signal.SIGSTOP:
+            os.kill(one.process.pid, signal.SIGCONT)
+
+
+async def test_without_redis_a_replica_is_ready_says_so_and_recovers(tmp_path: Path) -> None:
+    with running_redis() as redis, started(tmp_path / "one", redis) as one:
+        async with person(one) as here, person(one, "bob") as bob:
+            redis.kill()
+            assert await here.text("1 + 1") == "2"
+            ready = readiness(one, lost=True)
+            assert ready["status"] == "ready"
+            assert "the shared state is unreachable since" in ready["shared_state"]
+            assert "unreachable since" in (await bob.text("ot.health()")).partition("state:")[2]
+            redis.start()
+            assert "shared_state" not in readiness(one, lost=False)
+            await here.text("x = 41", "notes")
+            assert await here.text("x + 1", "notes") == "42"
+
+
+def readiness(server: HttpServer, *, lost: bool) -> dict[str, Any]:
+    """Return what /readyz says once it has noticed."""
+    found: dict[str, Any] = {}
+    for _ in patiently():
+        found = httpx2.get(f"{server.origin}/readyz").json()
+        if ("shared_state" in found) is lost:
+            break
+    return found
