@@ -1,55 +1,48 @@
-"""A team's server in this process: the real front, host and MCP server, over ASGI without a socket."""
+"""A team's server in this process: the real front, host, queue and MCP server, over ASGI without a socket."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections import defaultdict
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fastmcp import Client, FastMCP
+from fastmcp import Client
 from fastmcp.client.client import CallToolResult
 from fastmcp.client.transports import StreamableHttpTransport
-from fastmcp.utilities.asgi_transport import run_asgi_lifespan
 from fastmcp.utilities.tests import ASGIServer
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ot.config.paths import Paths
 from ot.host import Host
 from ot.runtime.engines.engine import Engine
 from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.server.mcp_server import build_server
+from ot.server.streamable_http import StreamableHttp
+from ot.state.always_allowed import AlwaysAllowed
+from ot.state.memory_state import MemoryState
+from ot.state.state_keys import StateKeys
+from ot.team.admission import admitting
+from ot.team.http.asgi import AsgiApp, Message, Receive, Scope, Send, header
 from ot.team.identity import SCOPE_KEY, Identity
 from ot.team.people import TeamFront
+from ot.team.rate_window import RateWindow
+from team.http_server import ACCEPT, MODERN, call
 
 URL = "http://127.0.0.1/mcp"
-
-
-class PatternsOfTests:
-    """Keeps what is always allowed in a dictionary."""
-
-    def __init__(self) -> None:
-        self.kept: defaultdict[str, list[str]] = defaultdict(list)
-
-    async def patterns(self, principal: str) -> tuple[str, ...]:
-        return tuple(self.kept[principal])
-
-    async def add(self, principal: str, pattern: str) -> None:
-        self.kept[principal].append(pattern)
+BODY_BYTES = 4 << 20
 
 
 class KnownByName:
-    """Takes the name in a request's Authorization header for whoever sent it: ``ann``, or ``ann admin``."""
+    """Takes the name in a request's Authorization header for whoever sent it: ``ann``, or ``ann run admin``."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: AsgiApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = dict(scope.get("headers", ()))
-        name, *scopes = headers.get(b"authorization", b"").decode().removeprefix("Bearer ").split()
+        name, *scopes = (header(scope, b"authorization") or b"").decode().removeprefix("Bearer ").split()
         scope[SCOPE_KEY] = Identity(principal(name), name, frozenset(scopes or ["run"]))
         await self._app(scope, receive, send)
 
@@ -59,24 +52,95 @@ def principal(name: str) -> str:
     return f"token|{name}"
 
 
+@dataclass(frozen=True)
+class Answered:
+    """What came back for one raw request."""
+
+    status: int
+    headers: Mapping[bytes, bytes]
+    body: bytes
+
+    @property
+    def reply(self) -> dict[str, Any]:
+        """The JSON-RPC answer, which came as JSON or as the last event of a stream."""
+        text = self.body.decode()
+        return json.loads(text if text.startswith("{") else text[text.rindex("data:") + 5 :])
+
+    @property
+    def text(self) -> str:
+        """The text of a tool's answer."""
+        return "\n".join(block.get("text", "") for block in self.reply["result"]["content"])
+
+
 @dataclass
 class TeamBed:
     """The server, and how to reach it as anybody."""
 
     front: TeamFront
-    server: FastMCP
-    app: ASGIApp
+    app: AsgiApp
     home: Path
 
     def client(self, token: str, mode: str = "auto", **options: Any) -> Client[StreamableHttpTransport]:
         """Return a client of whoever *token* names, in the protocol's era *mode*."""
-        reached = ASGIServer(URL, self.app, "http")
-        return reached.client(auth=token, mode=mode, **options)
+        return ASGIServer(URL, self.app, "http").client(auth=token, mode=mode, **options)  # pyright: ignore[reportArgumentType] - ours are plain mappings
 
     async def run(self, token: str, command: str, session: str = "") -> str:
-        """Return the text of one run."""
-        async with self.client(token) as client:
-            return text_of(await run(client, command, session))
+        """Return the text of one run, without a client's own work."""
+        request = call(command)
+        request["params"]["arguments"] |= {"session": session} if session else {}
+        return (await self.post(token, request)).text
+
+    async def post(self, token: str, request: Mapping[str, Any]) -> Answered:
+        """Return what answers one raw request of the modern era."""
+        return await post(self.app, token, request)
+
+
+async def post(app: AsgiApp, token: str, request: Mapping[str, Any]) -> Answered:
+    """Send *request* to *app* as it comes from the wire, and return what it answers."""
+    waiting: list[Message] = [{"type": "http.request", "body": json.dumps(request).encode(), "more_body": False}]
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return waiting.pop() if waiting else await _nothing_more()
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await app(_scope(token, request), receive, send)
+    body = b"".join(message.get("body", b"") for message in sent[1:])
+    return Answered(sent[0]["status"], dict(sent[0]["headers"]), body)
+
+
+async def _nothing_more() -> Message:
+    await asyncio.get_running_loop().create_future()
+    raise AssertionError
+
+
+def _scope(token: str, request: Mapping[str, Any]) -> Scope:
+    named = {
+        "host": "127.0.0.1",
+        "content-type": "application/json",
+        "accept": ACCEPT,
+        "authorization": f"Bearer {token}",
+        "mcp-protocol-version": MODERN,
+        "mcp-method": request["method"],
+        "mcp-name": str(request["params"].get("name") or request["params"].get("uri") or ""),
+    }
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+        "path": "/mcp",
+        "raw_path": b"/mcp",
+        "root_path": "",
+        "query_string": b"",
+        "headers": [(name.encode(), value.encode()) for name, value in named.items() if value],
+        "server": ("127.0.0.1", 80),
+        "client": ("127.0.0.1", 0),
+        "state": {},
+    }
 
 
 async def run(client: Client[Any], command: str, session: str = "") -> CallToolResult:
@@ -92,7 +156,12 @@ def text_of(result: CallToolResult) -> str:
 
 @asynccontextmanager
 async def team(
-    directory: Path, config: Mapping[str, Any] | None = None, *, engine: Engine | None = None, **options: Any
+    directory: Path,
+    config: Mapping[str, Any] | None = None,
+    *,
+    engine: Engine | None = None,
+    window: RateWindow | None = None,
+    **options: Any,
 ) -> AsyncGenerator[TeamBed]:
     """Yield a team's server whose operator's configuration, in *directory*, is *config*."""
     home = directory / "operator"
@@ -100,12 +169,12 @@ async def team(
     (home / "onetool.yaml").write_text(json.dumps(config or {}), encoding="utf-8")
     paths = Paths(directory, None, home)
     host = Host(paths, engine=engine or PortableEngine())
-    front = TeamFront(host, paths, PatternsOfTests(), **options)
-    server = build_server(front, "0", "portable")
-    app = server.http_app(path="/mcp", stateless_http=True, json_response=True)
+    front = TeamFront(host, paths, AlwaysAllowed(MemoryState(), StateKeys.ephemeral()), **options)
+    mcp = StreamableHttp(build_server(front, "0", "portable"), BODY_BYTES)
+    admitted = admitting(front, window or RateWindow())(mcp)
     try:
-        async with run_asgi_lifespan(app):
-            yield TeamBed(front, server, KnownByName(app), home)
+        async with mcp.running():
+            yield TeamBed(front, KnownByName(admitted), home)
     finally:
         await front.aclose()
         await host.aclose()

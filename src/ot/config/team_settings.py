@@ -89,6 +89,11 @@ class Quotas(Settings):
     waiting: int = Field(default=32, ge=0, le=10_000, description="Runs that wait for their turn")
     runs_per_minute: int = Field(default=600, ge=1, le=1_000_000, description="Runs that begin within a minute")
     parked: int = Field(default=8, ge=0, le=1000, description="Runs that wait for an answer")
+    queue_seconds: Seconds = Field(default=30.0, description="How long a run waits for its turn")
+    without_redis: Literal["open", "closed"] = Field(
+        default="open",
+        description="While state.redis is unreachable, open: each replica counts by itself; closed: no run begins",
+    )
 
 
 class Http(Settings):
@@ -123,7 +128,9 @@ class SharedStore(Settings):
     )
     prefix: str = Field(default="onetool", description="What its keys begin with")
     keys: Texts = Field(
-        default=(), repr=False, description="Secrets that seal questions, the newest first: write ${NAME}"
+        default=(),
+        repr=False,
+        description="Secrets of 32 characters or more that seal what replicas share, the newest first: write ${NAME}",
     )
 
 

@@ -102,7 +102,7 @@ class RunConsent:
 
     async def _answered(self, tool: Tool, arguments: Mapping[str, Any], foreseen: CallForecast) -> _Said:
         if self._allowed and await self._allowed(tool.full_name):
-            return _Said(most=MAX_CALLS)
+            return _Said(most=MAX_CALLS, always=True)
         question = consent_question(
             tool, arguments, foreseen, calls=self._calls, always=self._always is not None, redact=self._redact
         )

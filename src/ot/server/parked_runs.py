@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 
 MOST = 32
 """Each parked run holds a process of the engine."""
+MOST_OF_TEAM = 256
+"""Where many share a server; how many of them one principal may have is a setting."""
 END_SECONDS = 2.0
 
 
@@ -103,13 +105,18 @@ class ParkedRuns:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def start(self, start: StartRun, caller: str, seconds: float) -> ParkedRun:
-        """Start a run for *caller*, each of whose questions waits *seconds* before the run is given up."""
-        return ParkedRun(start, caller, lambda run: self._park(run, seconds))
+    def start(self, start: StartRun, caller: str, seconds: float, most: int = MOST) -> ParkedRun:
+        """Start a run for *caller*, each of whose questions waits *seconds* before the run is given up.
 
-    def _park(self, run: ParkedRun, seconds: float) -> str:
+        *most* runs of this caller may wait at the same time.
+        """
+        return ParkedRun(start, caller, lambda run: self._park(run, seconds, most))
+
+    def _park(self, run: ParkedRun, seconds: float, most: int) -> str:
         if len(self._waiting) >= self._most:
             raise CannotAsk(f"{self._most} other runs are waiting for an answer already")
+        if sum(other.caller == run.caller for other, _ in self._waiting.values()) >= most:
+            raise CannotAsk(f"{most} other runs of yours are waiting for an answer already (http.quotas.parked)")
         token = secrets.token_urlsafe(32)
         if self.replica:
             token = f"{self.replica}.{token}"

@@ -50,7 +50,7 @@ def open_state(settings: SharedStore, secrets: Secrets) -> SharedState:
         return MemoryState()
     if not settings.keys:
         raise ConfigError(NO_KEYS, hint=NEW_KEY)
-    url = _filled(settings.redis, "state.redis", secrets)
+    url = redis_url(settings, secrets)
     try:
         from ot.state.redis_state import RedisState  # noqa: PLC0415 - a library that only replicas need
 
@@ -59,6 +59,15 @@ def open_state(settings: SharedStore, secrets: Secrets) -> SharedState:
         raise ConfigError("state.redis needs the extra 'team'", hint="install onetool-run[team]") from None
     except ValueError:
         raise ConfigError("state.redis is not an address", hint="redis://, rediss:// or unix://") from None
+
+
+def redis_url(settings: SharedStore, secrets: Secrets) -> str:
+    """Return the address of Redis with its secrets in place, or nothing where there is none.
+
+    Raises:
+        ConfigError: A secret is missing.
+    """
+    return _filled(settings.redis, "state.redis", secrets)
 
 
 def open_keys(settings: SharedStore, secrets: Secrets) -> StateKeys | None:

@@ -162,6 +162,7 @@ class TeamFront:
         )
         workspace.definition_chars = self.workspace.definition_chars
         workspace.most_ask_seconds = ASK_SECONDS
+        workspace.most_parked = self.settings.quotas.parked
         place = self._open[principal] = OpenWorkspace(workspace)
         return place
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from ot.config.team_settings import Http
 from ot.errors import EngineUnavailable, OneToolError
 from ot.server.mcp_server import build_server, listed_chars
+from ot.server.parked_runs import MOST, MOST_OF_TEAM, ParkedRuns
 from ot.server.serve import CUT_OFF_SECONDS, START_SECONDS, Drain, Watchdog, end_on_signal
 from ot.server.streamable_http import StreamableHttp
 from ot.team.http.app import MCP_PATH, Edge
@@ -23,6 +24,7 @@ from ot.team.http.open_requests import OpenRequests
 from ot.team.http.request_ids import RequestIds
 from ot.team.http.warm_up import warm_up
 from ot.team.http.web_server import LAST_SECONDS, WebServer
+from ot.team.people import TeamFront
 from ot.team.team_parts import TeamParts
 from ot.team.telemetry.open_telemetry import TeamTelemetry, open_telemetry
 from ot.version import installed_version
@@ -70,9 +72,11 @@ class HttpService:
         workspace = self._workspace = parts.front.workspace
         self._settings: Http = parts.settings
         self._readiness = Readiness()
+        self._readiness.shared = parts.shared.state if parts.shared else None
         self._drain = Drain(lambda: workspace.picture.loaded.config.limits.drain_seconds)
         self._watchdog = Watchdog()
         self._telemetry: TeamTelemetry | None = None
+        self._parked = ParkedRuns(MOST_OF_TEAM if parts.shared else MOST)
 
     def watch(self) -> None:
         """Open what the settings say about traces, metrics and audit.
@@ -84,6 +88,23 @@ class HttpService:
         self._telemetry = open_telemetry(loaded.config, loaded.secrets)
         self._workspace.watch(self._telemetry.watchers)
         self._telemetry.watch(host)
+        for name, text, read in self._figures():
+            self._telemetry.show(name, text, read)
+
+    def _figures(self) -> list[tuple[str, str, Callable[[], int]]]:
+        """Return what only the server over HTTP knows."""
+        parts, parked = self._parts, self._parked
+        figures: list[tuple[str, str, Callable[[], int]]] = [
+            ("runs_parked", "Runs that wait for an answer of their users", lambda: len(parked)),
+        ]
+        if (queue := parts.queue) is not None:
+            figures.append(("runs_waiting", "Runs that wait for their turn", lambda: queue.waiting))
+        if isinstance(front := parts.front, TeamFront):
+            figures.append(("workspaces_open", "Workspaces that are open", lambda: len(front)))
+        if parts.shared and (state := parts.shared.state).replicas:
+            up = "1 while what replicas share can be reached"
+            figures.append(("shared_state_up", up, lambda: int(not state.trouble)))
+        return figures
 
     async def open(self, packs: Sequence[str]) -> None:
         """Choose the engine and build the server; with *packs*, it offers nothing but their tools.
@@ -101,7 +122,13 @@ class HttpService:
             logger.error("not ready: %s", error)
         await workspace.definitions_of(packs)  # a name that is none should end it now
         server = build_server(
-            self._parts.front, installed_version(), engine, drain=self._drain, packs=packs, shared=self._parts.shared
+            self._parts.front,
+            installed_version(),
+            engine,
+            drain=self._drain,
+            packs=packs,
+            shared=self._parts.shared,
+            parked=self._parked,
         )
         workspace.definition_chars = await listed_chars(server)
         self._mcp = StreamableHttp(server, self._settings.body_bytes)
@@ -117,10 +144,12 @@ class HttpService:
             self._readiness,
             web.open_connections,
             parts.challenge,
+            admission=parts.admission,
             routes=parts.routes,
         )
         if self._telemetry:
             edge = replace(edge, naming=partial(RequestIds, note_status=self._telemetry.answered))
+            self._telemetry.show("http_connections", "Connections that are open", web.open_connections)
         requests = OpenRequests(edge.around(self._mcp), lambda: self._readiness.state == "draining")
         async with self._mcp.running():
             serving = asyncio.ensure_future(web.answer(requests, listening))

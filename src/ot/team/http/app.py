@@ -19,7 +19,8 @@ from ot.team.identity import Authenticator, TokenRefused
 MCP_PATH = "/mcp"
 
 
-def _as_it_is(app: AsgiApp) -> AsgiApp:
+def as_it_is(app: AsgiApp) -> AsgiApp:
+    """Return *app*: a layer that does nothing."""
     return app
 
 
@@ -34,7 +35,7 @@ class Edge:
     """How many are open."""
     challenge: Callable[[TokenRefused | None], str] = lambda refused: "Bearer"
     """Returns what a refusal for want of a good token says in WWW-Authenticate."""
-    admission: Callable[[AsgiApp], AsgiApp] = _as_it_is
+    admission: Callable[[AsgiApp], AsgiApp] = as_it_is
     """Wraps what answers /mcp, once it is known who asks: quotas and queues."""
     routes: Mapping[str, Route] = field(default_factory=dict[str, Route])
     """Further paths, which are answered without a token."""

@@ -1,0 +1,204 @@
+"""How many runs one principal may have: the rest wait or are told when to come again, and nobody else notices."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import statistics
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ot.config.team_settings import Quotas
+from ot.team.admission import Admission
+from ot.team.fair_queue import FairQueue
+from ot.team.http.asgi import AsgiApp, Receive, Scope, Send
+from ot.team.rate_window import RateWindow
+from pace import PATIENCE
+from servers.desk import until
+from state.redis_process import RedisProcess, running_redis
+from team.http_server import call
+from team.team_bed import KnownByName, TeamBed, post, team
+
+pytestmark = pytest.mark.anyio
+
+LIST = {"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {}}
+
+
+class HeldApp:
+    """An application whose answers wait until a test lets them go."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.begun = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.begun += 1
+        assert (await receive())["body"]
+        await self.go.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+
+def behind(app: AsgiApp, places: int = 100, window: RateWindow | None = None, **given: Any) -> AsgiApp:
+    quotas = Quotas.model_validate(given)
+    return KnownByName(
+        Admission(app, FairQueue(lambda: quotas, lambda: places), window or RateWindow(), lambda: quotas, 0.0)
+    )
+
+
+@contextlib.asynccontextmanager
+async def sent(*requests: Awaitable[Any]) -> AsyncGenerator[Sequence[asyncio.Future[Any]]]:
+    """Yield what is under way, and let nothing of it outlive the block."""
+    tasks = [asyncio.ensure_future(one) for one in requests]
+    try:
+        yield tasks
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_over_the_limit_is_429_with_retry_after_and_words_that_say_what_to_do() -> None:
+    app = HeldApp()
+    app.go.set()
+    door = behind(app, runs_per_minute=2)
+    assert [(await post(door, "ann", call("1"))).status for _ in range(2)] == [200, 200]
+    refused = await post(door, "ann", call("1", number=5))
+    assert refused.status == 429 and 1 <= int(refused.headers[b"retry-after"]) <= 60
+    assert refused.reply["id"] == 5
+    error = refused.reply["error"]
+    assert "2 runs within a minute" in error["message"] and "again in" in error["message"]
+    assert error["data"]["retry_after_seconds"] == int(refused.headers[b"retry-after"])
+    assert (await post(door, "bob", call("1"))).status == 200
+
+
+async def test_only_tool_calls_count() -> None:
+    app = HeldApp()
+    app.go.set()
+    door = behind(app, runs_per_minute=1)
+    assert [(await post(door, "ann", LIST)).status for _ in range(5)] == [200] * 5
+    assert (await post(door, "ann", call("1"))).status == 200
+    assert (await post(door, "ann", call("1"))).status == 429
+    assert (await post(door, "ann", LIST)).status == 200
+
+
+async def test_who_floods_waits_in_a_line_of_their_own_and_is_refused_when_it_is_full() -> None:
+    app = HeldApp()
+    door = behind(app, in_flight=2, waiting=3)
+    async with sent(*(post(door, "flood", call("1")) for _ in range(8))) as flood:
+        await until(lambda: sum(task.done() for task in flood) == 3)
+        assert {task.result().status for task in flood if task.done()} == {429}
+        assert app.begun == 2
+        async with sent(post(door, "ann", call("1"))):
+            await until(lambda: app.begun == 3)
+        app.go.set()
+        answers = await asyncio.wait_for(asyncio.gather(*flood), PATIENCE)
+        assert Counter(answer.status for answer in answers) == {200: 5, 429: 3}
+
+
+async def test_a_sender_who_leaves_while_waiting_is_not_served() -> None:
+    app = HeldApp()
+    quotas = Quotas(in_flight=1)
+    queue = FairQueue(lambda: quotas, lambda: 1)
+    door = KnownByName(Admission(app, queue, RateWindow(), lambda: quotas, 0.0))
+    async with sent(post(door, "ann", call("1")), post(door, "ann", call("2"))) as requests:
+        await until(lambda: queue.waiting == 1)
+        requests[1].cancel()
+        await until(lambda: queue.waiting == 0)
+        app.go.set()
+        assert (await requests[0]).status == 200
+    assert app.begun == 1 and queue.under_way == 0
+
+
+async def test_a_failed_answer_gives_its_place_back() -> None:
+    async def broken(scope: Scope, receive: Receive, send: Send) -> None:
+        raise RuntimeError("as a test wants it")
+
+    quotas = Quotas()
+    queue = FairQueue(lambda: quotas, lambda: 1)
+    door = KnownByName(Admission(broken, queue, RateWindow(), lambda: quotas, 0.0))
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="as a test wants it"):
+            await post(door, "ann", call("1"))
+    assert queue.under_way == 0
+
+
+# ---------------------------------------------------------------- what replicas count together
+
+
+async def test_replicas_count_together_and_each_by_itself_while_redis_is_away() -> None:
+    quotas = Quotas(runs_per_minute=3)
+    with running_redis() as redis:
+        one, other = RateWindow(redis.url, "test"), RateWindow(redis.url, "test")
+        assert [await window.seconds_to_wait("ann", quotas) for window in (one, other, one)] == [0, 0, 0]
+        assert await other.seconds_to_wait("ann", quotas) > 1
+        assert await other.seconds_to_wait("bob", quotas) == 0
+        _kill(redis)
+        # Open, as it is by default: each replica begins to count anew.
+        assert [await one.seconds_to_wait("ann", quotas) for _ in range(3)] == [0, 0, 0]
+        assert await one.seconds_to_wait("ann", quotas) > 1
+        await one.aclose()
+        await other.aclose()
+
+
+async def test_without_redis_nobody_is_let_in_where_the_quota_says_closed() -> None:
+    quotas = Quotas(without_redis="closed")
+    with running_redis() as redis:
+        window = RateWindow(redis.url, "test")
+        assert await window.seconds_to_wait("ann", quotas) == 0
+        _kill(redis)
+        assert await window.seconds_to_wait("ann", quotas) > 0
+        await window.aclose()
+
+
+def _kill(redis: RedisProcess) -> None:
+    redis.kill()
+
+
+# ---------------------------------------------------------------- a flood
+
+
+async def test_a_flood_of_one_principal_leaves_the_pace_of_another(tmp_path: Path) -> None:
+    # One that fits a gate; whoever is not slowed down makes it three to six times as slow.
+    await _flooded(tmp_path, runs=450, connections=150, beside=24, most=1.5)
+
+
+@pytest.mark.soak
+async def test_a_flood_of_ten_thousand_runs_leaves_the_pace_of_another(tmp_path: Path) -> None:
+    await _flooded(tmp_path, runs=10_000, connections=500, beside=200, most=1.5)
+
+
+async def _flooded(directory: Path, runs: int, connections: int, beside: int, most: float) -> None:
+    async with team(directory) as bed:
+        await _paced(bed, 5)
+        await bed.post("flood", call("1+1"))
+        before = await _paced(bed, beside // 2)
+        statuses: Counter[int] = Counter()
+        async with sent(*(_flood(bed, runs // connections, statuses) for _ in range(connections))) as flood:
+            during = await _paced(bed, beside, lambda: all(task.done() for task in flood))
+            await asyncio.wait_for(asyncio.gather(*flood), 10 * PATIENCE)
+        after = await _paced(bed, beside // 2)
+        assert statuses[200] > 40 and statuses[429] > runs // 2
+        alone = statistics.median([*before, *after])
+        assert statistics.median(during) <= most * alone, (alone, statistics.median(during), statuses)
+
+
+async def _flood(bed: TeamBed, count: int, statuses: Counter[int]) -> None:
+    for _ in range(count):
+        statuses[(await bed.post("flood", call("1+1"))).status] += 1
+
+
+async def _paced(bed: TeamBed, count: int, over: Callable[[], bool] = lambda: False) -> list[float]:
+    """Return how long runs took of somebody who sends one at a time, and not more than the quota."""
+    seconds: list[float] = []
+    while len(seconds) < count and not over():
+        begun = time.perf_counter()
+        assert (await bed.post("ann", call("1+1"))).status == 200
+        seconds.append(time.perf_counter() - begun)
+        await asyncio.sleep(0.1)
+    return seconds
