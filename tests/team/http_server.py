@@ -140,9 +140,9 @@ class HttpServer:
     def run(self, command: str, era: str = MODERN, token: str | None = None, **meta: Any) -> httpx2.Response:
         """Run *command*."""
         request = call(command, era, **meta)
-        # Without it, every call reads all certificates of the machine, which plain HTTP has no use for.
-        plain = {"verify": False, "timeout": PATIENCE}
-        return httpx2.post(self.url, json=request, headers=self.headers(era, token), **plain)
+        headers = self.headers(era, token)
+        # Else every call reads all certificates of the machine, for which plain HTTP has no use.
+        return httpx2.post(self.url, json=request, headers=headers, timeout=PATIENCE, verify=False)
 
     def client(self, era: str = MODERN, token: str | None = None) -> httpx2.AsyncClient:
         """Return a client whose requests show the token."""
