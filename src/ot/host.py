@@ -55,6 +55,8 @@ class Watchers:
     effects: EffectWatcher | None = None
     open_call_span: OpenCallSpan | None = None
     open_run_span: OpenRunSpan | None = None
+    note_stored: Callable[[int], None] | None = None
+    """Takes the bytes of each result that was stored, in any thread."""
 
 
 class Host:

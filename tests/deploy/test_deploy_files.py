@@ -16,7 +16,6 @@ from deploy.kubernetes_schemas import problems_of
 from ot.config.expand import names_in
 from ot.config.models import Config
 from ot.team.http.listen_address import ListenAddress
-from ot.team.telemetry.metrics_server import host_and_port
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 COMPOSE_SCHEMA = "check_jsonschema/builtin_schemas/vendor/compose-spec.json"
@@ -141,7 +140,7 @@ def test_ports_are_those_that_the_server_is_told() -> None:
     arguments: list[str] = container()["args"]
     assert arguments == compose()["services"]["onetool-1"]["command"]
     served = ListenAddress.read(arguments[arguments.index("--http") + 1]).port
-    measured = host_and_port(settings("kubernetes").telemetry.metrics)[1]
+    measured = ListenAddress.read(settings("kubernetes").telemetry.metrics).port
     named = {port["name"]: port["containerPort"] for port in container()["ports"]}
     assert named == {"http": served, "metrics": measured}
     assert of_kind("Service")["spec"]["ports"][0]["targetPort"] == "http"

@@ -122,13 +122,15 @@ def build_server(
     drain: Drain | None = None,
     packs: Sequence[str] = (),
     shared: Shared | None = None,
+    parked: ParkedRuns | None = None,
 ) -> FastMCP:
     """Return the MCP server whose one tool answers where *front* says, which runs programs in *engine*.
 
     The tools of *classic* are offered beside it, one by one; *drain* is asked before every run. With *packs*, their
     tools are all that is offered, for programs on other hosts. Replicas that have *shared* answer for each other.
+    *parked* keeps the runs that wait for an answer, for whoever counts them.
     """
-    parked = ParkedRuns(MOST_OF_TEAM if shared else MOST)
+    parked = ParkedRuns(MOST_OF_TEAM if shared else MOST) if parked is None else parked
     drain = drain or Drain()
     others = _other_replicas(shared, front, parked, drain) if shared and shared.state.replicas else None
     server = FastMCP(

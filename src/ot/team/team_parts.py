@@ -16,11 +16,12 @@ from ot.host import Host
 from ot.server.mcp_server import Front
 from ot.state.always_allowed import AlwaysAllowed
 from ot.state.open_state import Shared, open_shared, redis_url
-from ot.team.admission import admitting
+from ot.team.admission import admitting, open_queue
 from ot.team.auth.authenticators import open_authenticator
 from ot.team.auth.live_tokens import LiveTokens
 from ot.team.auth.resource_metadata import challenge, metadata_answers
 from ot.team.auth.token_redaction import without_tokens
+from ot.team.fair_queue import FairQueue
 from ot.team.http.app import as_it_is
 from ot.team.http.asgi import AsgiApp
 from ot.team.http.listen_address import ListenAddress
@@ -56,6 +57,8 @@ class TeamParts:
     """What lets runs begin in turn."""
     login_pages: LoginPages | None = None
     """Where browsers of users who log in to proxied servers leave from and come back to."""
+    queue: FairQueue | None = None
+    """Those that wait for their turn; None where there is one user."""
 
     def challenge(self, refusal: TokenRefused | None) -> str:
         """Return what tells a client how to get a token."""
@@ -131,5 +134,6 @@ def _of_a_team(paths: Paths, authenticator: Authenticator, shared: Shared, windo
         await state.aclose()
         await window.aclose()
 
-    redact, admission = without_tokens(front.redact), admitting(front, window)
-    return TeamParts(front, authenticator, front.settings, redact, close, url, shared, admission, logins.pages)
+    redact, queue = without_tokens(front.redact), open_queue(front)
+    admission = admitting(front, window, queue)
+    return TeamParts(front, authenticator, front.settings, redact, close, url, shared, admission, logins.pages, queue)
