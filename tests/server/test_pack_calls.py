@@ -29,8 +29,10 @@ WEATHER = '''
         return [f"rain in {city}"] * days
 
 
-    def key() -> dict:
+    def key(found: bool = True) -> dict:
         """Return what nobody should see."""
+        if not found:
+            raise LookupError("k3y-0f-the-h0st does not fit")
         return {"key": "k3y-0f-the-h0st", "data": b"k3y-0f-the-h0st"}
 
 
@@ -82,6 +84,7 @@ async def test_secrets_of_the_host_do_not_leave_it(tmp_path: Path) -> None:
         found = value_of(await desk.here.run("(weather.key()['key'], weather.key()['data'])[1].decode()"))
         assert "[secret:KEY]" == found
         assert "[secret:KEY]" in value_of(await desk.here.run("weather.key()"))
+        assert "LookupError: [secret:KEY] does not fit" in error_of(await desk.here.run("weather.key(found=False)"))
 
 
 async def test_a_tool_that_asks_first_over_there_asks_whoever_calls_it_here(tmp_path: Path) -> None:

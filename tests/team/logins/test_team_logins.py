@@ -121,8 +121,11 @@ async def test_who_was_sent_the_address_of_the_authorization_server_connects_not
         async with bed.waiting("mallory", ECHO) as (invited, running):
             async with bed.browser("mallory") as own, bed.browser("victim") as other:
                 left = await own.submit(invited.link, invited.code)
-                ended = await other.follow(left)
-                assert (ended.status_code, "Not your login" in ended.text) == (403, True)
+                answer = (await other.get(left.headers["location"])).headers["location"]
+                made_up = {"cookie": f"{left.headers['set-cookie'].partition('=')[0]}=made-up"}
+                for headers in ({}, made_up):
+                    ended = await other.get(answer, headers=headers)
+                    assert (ended.status_code, "Not your login" in ended.text) == (403, True)
             said, failed = await running
         assert failed
         assert "in time" in said
