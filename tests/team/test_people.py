@@ -103,7 +103,7 @@ async def test_a_run_that_waits_for_an_answer_keeps_its_workspace_open(tmp_path:
             return ElicitResult(action="accept", content={"decision": "allow"})
 
         async with bed.client("ann", elicitation_handler=person) as client:
-            running = asyncio.ensure_future(run(client, "fake.effect(name='x', path='/dev/null')"))
+            running = asyncio.ensure_future(run(client, "fake.effect(file='/dev/null', word='x')"))
             await until(asked.is_set)
             await until(lambda: bed.front._open[ANN].users == 0)  # pyright: ignore[reportPrivateUsage] - the request is over
             bed.front.close_idle(0)
@@ -116,7 +116,7 @@ async def test_a_run_that_waits_for_an_answer_keeps_its_workspace_open(tmp_path:
 
 async def test_what_one_principal_always_allows_holds_for_nobody_else_and_is_not_written(tmp_path: Path) -> None:
     config = {"servers": {"fake": fake()}, "policy": {"ask": ["fake.effect"]}}
-    program = "fake.effect(name='x', path='/dev/null')"
+    program = "fake.effect(file='/dev/null', word='x')"
     async with team(tmp_path, config) as bed:
         before = (bed.home / "onetool.yaml").read_text()
         asked: list[str] = []
@@ -188,7 +188,7 @@ async def test_others_handles_sessions_and_runs_are_not_found(tmp_path: Path) ->
         assert f"result '{handle}' not found" in await bed.run("bob", f"ot.result(handle={handle!r})")
         await bed.run("ann", "x = 1", session="work")
         assert "there is no session 'work'" in await bed.run("bob", "ot.session(name='work')")
-        request = call("fake.effect(name='x', path='/dev/null')")
+        request = call("fake.effect(file='/dev/null', word='x')")
         request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = {"elicitation": {"form": {}}}
         question = (await bed.post("ann", request)).reply["result"]
         answer = {"answer": {"action": "accept", "content": {"decision": "allow"}}}
