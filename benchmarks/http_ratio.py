@@ -48,7 +48,7 @@ class Server:
         self.name = name
         self._process = subprocess.Popen(
             [sys.executable, *command], cwd=home, env={**os.environ, "HOME": str(home)}, stdout=subprocess.PIPE,
-            stdin=subprocess.DEVNULL, stderr=None,
+            stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         self.port, token = self._where(command, home)
         self.request = request_bytes(era, token)
@@ -217,7 +217,9 @@ async def measure(servers: Sequence[Server], asked: argparse.Namespace) -> dict[
             f"per second at {CONNECTIONS}": ratio(many[base], many[server.name]),
         }
     found["server CPU ms per request, many"] = {
-        server.name: round((server.cpu_seconds() - cpu[server.name]) * 1000 / (sum(many[server.name]) * asked.seconds), 3)
+        server.name: round(
+            (server.cpu_seconds() - cpu[server.name]) * 1000 / (sum(many[server.name]) * asked.seconds), 3
+        )
         for server in servers
     }
     return found
@@ -263,9 +265,14 @@ def main() -> None:
         return
     for engine, figures in found.items():
         for name, figure in figures.items():
-            bar = BARS[engine][name != "ms at 1 connection"] if engine in BARS else ""
-            shown = f"{figure['ratio']:.2f} ({figure['ci90'][0]:.2f} to {figure['ci90'][1]:.2f}), bar {bar}" if engine in BARS else figure
-            print(f"{engine}: {name}: {shown}", *([f"[{figure['median']} to {figure['base']}]"] if engine in BARS else []))
+            print(f"{engine}: {name}: {shown(engine, name, figure) if engine in BARS else figure}")
+
+
+def shown(engine: str, name: str, figure: dict[str, Any]) -> str:
+    """Return a ratio with its interval, its bar, and the medians behind it."""
+    bar = BARS[engine][0 if name.startswith("ms") else 1]
+    low, high = figure["ci90"]
+    return f"{figure['ratio']:.2f} ({low:.2f} to {high:.2f}), bar {bar} [{figure['median']} to {figure['base']}]"
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ PLAYED = {
     "docs/reference/bench.md": "real_servers/test_bench_page.py",
     "docs/how-to/connect-a-client.md": "test_connect_page.py",
     "docs/how-to/openapi.md": "test_openapi_page.py",
+    "docs/how-to/packs-on-other-hosts.md": "test_packs_on_other_hosts_page.py",
     "docs/how-to/run-in-ci.md": "test_ci_page.py",
     "docs/how-to/test-a-pack.md": "test_pack_pages.py",
     "docs/how-to/use-from-agent-frameworks.md": "test_agent_frameworks_page.py",

@@ -387,7 +387,13 @@ def _store(loaded: Loaded, host: Host) -> ResultStore:
         return FileBlobs(directory, ttl=ttl, max_total_bytes=most, below=loaded.below, beside=beside)
 
     blobs = host.result_objects(output).blobs_of if output.store.url else in_files
-    return ResultStore(blobs, ttl=ttl, max_total_bytes=most, max_page_bytes=output.max_inline_size or 1 << 20)
+    return ResultStore(
+        blobs,
+        ttl=ttl,
+        max_total_bytes=most,
+        max_page_bytes=output.max_inline_size or 1 << 20,
+        note_bytes=host.watchers.note_stored,
+    )
 
 
 def _store_copy(store: ResultStore, file: BinaryIO, form: Form, *, tool: str, owner: str) -> str:

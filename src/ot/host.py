@@ -36,8 +36,12 @@ from ot.workers.pool import WorkerPool
 
 if TYPE_CHECKING:
     from ot.output.result_objects import ResultObjects
+    from ot.state.open_state import Shared
+    from ot.state.revisions import Revisions
     from ot.state.shared_state import SharedState
 
+CATALOGUE = "catalogue"
+"""The topic of packs, and of what servers offer: each replica that reads another revision reloads."""
 MODEL_QUESTIONS = 4
 """How many questions of tools a model is asked at the same time: a local one answers few at once."""
 
@@ -51,6 +55,8 @@ class Watchers:
     effects: EffectWatcher | None = None
     open_call_span: OpenCallSpan | None = None
     open_run_span: OpenRunSpan | None = None
+    note_stored: Callable[[int], None] | None = None
+    """Takes the bytes of each result that was stored, in any thread."""
 
 
 class Host:
@@ -67,15 +73,17 @@ class Host:
         self.workers = WorkerPool(paths.global_dir, paths.environ)
         self.model_places = asyncio.Semaphore(MODEL_QUESTIONS)
         self.roots = ClientRoots()
-        self.learners: dict[object, Callable[[ServerSpec, ServerDefinitions], None]] = {}
-        """Who is told, whenever a server has listed what it offers."""
+        self.learners: dict[object, Callable[[ServerSpec, ServerDefinitions], bool]] = {}
+        """Who is told, whenever a server has listed what it offers, and says whether that is new."""
         self.servers = ServerPool(self._learned, roots=self.roots)
         self.state: SharedState | None = None
         """What the replicas of a server share; None: this process is alone."""
+        self.revisions: Revisions | None = None
         self.shared_logins: OpenTokenStore[ServerAccount] | None = None
         """Where replicas of a server keep logins; None: on this machine."""
         self.catalogue_files = CatalogueFiles(directory)
         self.shapes = LearnedShapes(directory)
+        self._telling: asyncio.Future[None] | None = None
         self._engines = _Held[Engine]()
         self._recorders = _Held[Recorder]()
         self._objects: tuple[Output, ResultObjects] | None = None
@@ -125,8 +133,28 @@ class Host:
         self.servers.hold(holder, servers)
 
     def _learned(self, spec: ServerSpec, definitions: ServerDefinitions) -> None:
-        for learn in tuple(self.learners.values()):
-            learn(spec, definitions)
+        are_new = [learn(spec, definitions) for learn in tuple(self.learners.values())]
+        if any(are_new):
+            self.tell_replicas()
+
+    def share(self, shared: Shared) -> None:
+        """Use what other replicas use, too; workspaces that are open already take it up when they reload.
+
+        To be called in the event loop that the shared state is used in.
+        """
+        from ot.servers.auth.shared_token_store import shared_token_stores  # noqa: PLC0415 - for replicas alone
+        from ot.state.revisions import Revisions  # noqa: PLC0415 - as above
+
+        self.state = shared.state
+        if shared.state.replicas:
+            self.shared_logins = shared_token_stores(shared.state, shared.keys)
+            self.revisions = Revisions(shared.state, [CATALOGUE])
+            self.revisions.start()
+
+    def tell_replicas(self) -> None:
+        """Let the other replicas know that packs or what servers offer have changed."""
+        if self.revisions:
+            self._telling = asyncio.ensure_future(self.revisions.advance(CATALOGUE))
 
     async def release(self, holder: object) -> None:
         """Let go of everything that only *holder* needed."""
@@ -139,6 +167,8 @@ class Host:
 
     async def aclose(self) -> None:
         """End all workers and servers; engines and recorders end with those who hold them."""
+        if self.revisions:
+            await self.revisions.aclose()
         await self.servers.aclose()
         await self.workers.aclose()
         await self.renderer.aclose()

@@ -23,7 +23,7 @@ from ot.errors import OneToolError, ResultError
 from ot.execution.caller import Caller
 from ot.execution.consent import AllowAlways, AlwaysAllowed
 from ot.execution.tool_executor import CallObserver
-from ot.host import Host, Watchers
+from ot.host import CATALOGUE, Host, Watchers
 from ot.introspect.help import HelpPages
 from ot.registry.extension_source import Extension, extensions_of_project, extensions_of_user
 from ot.registry.tool_definitions import ToolDefinitions
@@ -95,6 +95,7 @@ class Workspace:
         self.definition_chars = 0
         """The characters of our own tool list, once a server has told."""
         self._owns_host = False
+        self._revision = host.revisions.number(CATALOGUE) if host.revisions else 0
         self._find_extensions = extensions or partial(_extensions, paths)
         self.pins = DefinitionPins(paths.global_dir / SERVERS)
         self._catalogue = ServerCatalogue(host.servers, host.catalogue_files, self.pins, host.shapes)
@@ -282,11 +283,16 @@ class Workspace:
     # ---------------------------------------------------------------- staying fresh
 
     async def reload(self) -> None:
-        """Build a new picture from what is on disk now and swap it in; runs under way keep theirs.
+        """Build a new picture from what is on disk now and swap it in, here and on the other replicas.
 
         Raises:
             ConfigError: It cannot be used; the old picture stays.
         """
+        await self._reload()
+        self.host.tell_replicas()
+
+    async def _reload(self) -> None:
+        """Build a new picture and swap it in; runs under way keep theirs."""
         loaded = await anyio.to_thread.run_sync(self._load)
         self.picture = self._picture(loaded)
         self._hold()
@@ -300,10 +306,10 @@ class Workspace:
 
         With a configuration that cannot be used, the old one stays; packs are as they are on disk all the same.
         """
-        if not self.picture.freshness.is_stale(names):
+        if not self.picture.freshness.is_stale(names) and not await self._is_behind():
             return
         try:
-            await self.reload()
+            await self._reload()
         except OneToolError as error:
             logger.warning("the changed configuration is not used: %s", error)
             self._notice = (
@@ -311,6 +317,15 @@ class Workspace:
             )
             self.picture = self._picture(_without_changed_project(self.picture.loaded))
             self._hold()
+
+    async def _is_behind(self) -> bool:
+        """Return whether another replica has changed something since; what it learned of servers is read here."""
+        revisions = self.host.revisions
+        if revisions is None or (number := revisions.number(CATALOGUE)) == self._revision:
+            return False
+        self._revision = number
+        await self._catalogue.read_again()
+        return True
 
     def changed_definitions(self) -> dict[str, list[Change]]:
         """Return what servers offer that is not as its user approved it, by server."""

@@ -255,7 +255,7 @@ LISTS = st.fixed_dictionaries({}, optional={name: st.lists(NAMED, max_size=2) fo
 def test_groups_are_as_if_their_patterns_stood_among_everyones(everyones: Any, one: Any, other: Any) -> None:
     """The same patterns decide, wherever they are written; those of groups that one is not in decide nothing."""
     tool = Tool("github", "delete_repo", source=PROXIED)
-    both = {name: [*everyones.get(name, []), *one.get(name, [])] for name in ("allow", "ask", "deny")}
+    both: Any = {name: [*everyones.get(name, []), *one.get(name, [])] for name in ("allow", "ask", "deny")}
     policy = ToolPolicy(**everyones, groups={"mine": one, "others": other})
     mine, alone = policy.verdict(tool, frozenset({"mine", "unknown"})), policy.verdict(tool)
     expected = ToolPolicy(**both).verdict(tool)

@@ -67,6 +67,16 @@ async def test_a_token_is_void_for_others_and_after_use() -> None:
     await runs.end(run)
 
 
+async def test_one_caller_leaves_room_for_others() -> None:
+    runs = ParkedRuns()
+    for _ in range(2):
+        await asyncio.wait_for(runs.start(asks, "ann", 60, most=2).turn(), PATIENCE)
+    with pytest.raises(CannotAsk, match="2 of your runs are waiting"):
+        await asyncio.wait_for(runs.start(asks, "ann", 60, most=2).turn(), PATIENCE)
+    assert await asyncio.wait_for(runs.start(asks, "bob", 60, most=2).turn(), PATIENCE) is ASKED
+    await runs.aclose()
+
+
 async def test_a_run_asks_again_under_another_token() -> None:
     async def twice(ask: AskUser, tell: TellEvent) -> Reply:
         return Reply(((await ask(ASKED)).action, (await ask(ASKED)).action))

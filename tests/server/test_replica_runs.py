@@ -149,3 +149,17 @@ async def test_a_reply_that_is_too_large_for_replicas_says_that_it_was(
         await here.text("x = 1", "notes")
         assert "ReplyTooLarge" in await there.text("'x' * 5000", "notes")
         assert await there.text("x", "notes") == "1"
+
+
+async def test_a_replica_that_drains_goes_on_with_what_had_begun_and_begins_nothing(
+    replicas: tuple[Replica, Replica],
+) -> None:
+    one, other = replicas
+    async with one.person() as here, other.person() as there:
+        await here.text("x = 1", "notes")
+        far, near = await here.asked(DELETE), await here.asked(DELETE)
+        one.drain.begin()
+        assert text_of(await there.answer(far, DELETE)) == "7"
+        assert text_of(await here.answer(near, DELETE)) == "7"
+        assert "ServerEnding" in await there.text("x", "notes")
+        assert await there.text("1 + 1") == "2"

@@ -1,4 +1,4 @@
-"""A headless browser that opens one local page and answers expressions, over its debugging pipe."""
+"""A headless browser that opens one page and answers expressions, over its debugging pipe."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Page:
         self._session = ""
         self.said: list[str] = []
 
-    def open(self, file: Path, *, dark: bool = False, width: int = 1200) -> None:
-        """Show *file* and wait until it has loaded."""
+    def open(self, place: Path | str, *, dark: bool = False, width: int = 1200) -> None:
+        """Show a file or an address and wait until it has loaded."""
         target = self._ask("Target.createTarget", {"url": "about:blank"})["targetId"]
         self._session = self._ask("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
@@ -41,7 +41,19 @@ class Page:
         self._ask("Emulation.setEmulatedMedia", {"features": theme})
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         self._ask("Emulation.setDeviceMetricsOverride", size)
-        self._ask("Page.navigate", {"url": file.absolute().as_uri()})
+        self._ask("Page.navigate", {"url": place if isinstance(place, str) else place.absolute().as_uri()})
+        self._until_loaded()
+
+    def follow(self, expression: str) -> None:
+        """Evaluate what leads to another page, and wait until that has loaded."""
+        self.value(expression)
+        self._until_loaded()
+
+    def set_cookie(self, name: str, value: str, url: str) -> None:
+        """Have a cookie from *url*."""
+        self._ask("Storage.setCookies", {"cookies": [{"name": name, "value": value, "url": url}]})
+
+    def _until_loaded(self) -> None:
         self._until(lambda message: message.get("method") == "Page.loadEventFired")
 
     def value(self, expression: str) -> Any:

@@ -66,6 +66,7 @@ class HttpServer:
     """Of /mcp."""
     token: str
     _errors: Any = field(repr=False)
+    _last_words: str = field(default="", repr=False)
 
     @classmethod
     def start(
@@ -76,12 +77,16 @@ class HttpServer:
         env: Mapping[str, str] | None = None,
         ready: bool = True,
         address: str = "0",
+        before: str = "",
     ) -> Self:
-        """Start a server with *config* below *root*, on a free port, and wait until it is ready."""
+        """Start a server with *config* below *root*, on a free port, and wait until it is ready.
+
+        *before* is Python that its process runs first, where a test is about another kind of machine.
+        """
         place = Place.make(root, config)
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
         process = warm_start.start(
-            [sys.executable, "-c", START, "serve", "--http", address, "--json", *arguments],
+            [sys.executable, "-c", f"{before}\n{START}", "serve", "--http", address, "--json", *arguments],
             cwd=place.cwd,
             env=place.environment() | dict(env or {}),
             stderr=errors.fileno(),
@@ -143,6 +148,8 @@ class HttpServer:
 
     def stderr_text(self) -> str:
         """Return what it has written there so far."""
+        if self._errors.closed:
+            return self._last_words
         self._errors.seek(0)
         return self._errors.read().decode()
 
@@ -168,6 +175,8 @@ class HttpServer:
         self.process.wait(PATIENCE)
         self.process.stdin.close()
         self.process.stdout.close()
+        self._last_words = self.stderr_text()
+        self._errors.close()
 
     def close(self) -> int:
         """Ask it to end, and return its exit code."""
@@ -178,7 +187,6 @@ class HttpServer:
             return -1
         finally:
             self.kill()
-            self._errors.close()
 
     def __enter__(self) -> Self:
         return self

@@ -11,7 +11,7 @@ from ot.cli.terminal.completion import complete_pack_list
 from ot.cli.terminal.options import TrustProject
 
 if TYPE_CHECKING:
-    from ot.team.http.serving import Listening
+    from ot.team.serving import Listening
 
 
 def serve(
@@ -59,7 +59,7 @@ async def _served(address: str, packs: Sequence[str], *, trust_project: bool, as
 
     _require_team()
     from ot.team.http.listen_address import ListenAddress, url_of
-    from ot.team.http.serving import serve_http
+    from ot.team.serving import serve_http
     from ot.team.team_parts import open_parts
 
     where, paths = ListenAddress.read(address), Paths.find()
@@ -79,7 +79,7 @@ def _require_team() -> None:
     from ot.errors import MissingExtra
 
     try:
-        import_module("ot.team.team_parts")
+        import_module("ot.team.serving")
     except ModuleNotFoundError as error:
         if (error.name or "ot").partition(".")[0] == "ot":
             raise

@@ -111,6 +111,13 @@ class Http(Settings):
     body_bytes: int = Field(default=4 << 20, ge=1 << 10, le=64 << 20, description="Size of a request's body")
     connections: int = Field(default=1000, ge=1, le=100_000, description="Connections at a time")
     request_seconds: Seconds = Field(default=15.0, description="How long a request may take to arrive")
+    notice_seconds: float = Field(
+        default=0.0,
+        ge=0,
+        le=300,
+        allow_inf_nan=False,
+        description="How long runs still begin after SIGTERM, while /readyz says no: for balancers to notice",
+    )
 
 
 class SharedStore(Settings):
@@ -121,7 +128,9 @@ class SharedStore(Settings):
     )
     prefix: str = Field(default="onetool", description="What its keys begin with")
     keys: Texts = Field(
-        default=(), repr=False, description="Secrets that seal questions, the newest first: write ${NAME}"
+        default=(),
+        repr=False,
+        description="Secrets of 32 characters or more that seal what replicas share, the newest first: write ${NAME}",
     )
 
 

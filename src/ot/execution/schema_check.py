@@ -15,6 +15,7 @@ import anyio.to_thread
 from ot.execution.annotation_check import require_fit
 from ot.execution.arguments import NotJsonValue, invalid, json_value
 from ot.execution.schema_errors import error_text
+from ot.registry.announced_tool import is_announced
 from ot.registry.proxy_target import PROXY, ProxyTarget
 from ot.registry.schema_types import DATA, as_schema, resolve, schemas
 from ot.registry.tool import Tool
@@ -77,7 +78,7 @@ class SchemaCheck:
                 _require_constants(tool, arguments, tool.input_schema)
             return arguments
         if tool.input_schema is None:
-            if ProxyTarget.of(tool.target).form:  # a pack of another OneTool, whose arguments cross as a pack's do
+            if is_announced(tool):
                 require_fit(tool, arguments)
             return arguments
         validators = await self._validators(tool, tool.input_schema)

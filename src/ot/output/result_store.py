@@ -37,8 +37,13 @@ class ResultStore:
         max_total_bytes: int,
         max_page_bytes: int,
         clock: Callable[[], float] = time.time,
+        note_bytes: Callable[[int], None] | None = None,
     ) -> None:
-        """Keep an owner's results in ``blobs_of(owner)``, within the size and for the time that each owner has."""
+        """Keep an owner's results in ``blobs_of(owner)``, within the size and for the time that each owner has.
+
+        *note_bytes* is told the size of each result that was stored, in any thread.
+        """
+        self._note_bytes = note_bytes
         self._blobs_of = blobs_of
         self._ttl = timedelta(seconds=ttl)
         self._max_total_bytes = max_total_bytes
@@ -56,7 +61,10 @@ class ResultStore:
             raise ValueError(f"the owner's name is longer than {MAX_OWNER_BYTES} bytes")
         for _ in range(_ATTEMPTS):
             with suppress(HandleTaken):
-                return self._put(secrets.token_urlsafe(16), chunks, tool, owner, form)
+                stored = self._put(secrets.token_urlsafe(16), chunks, tool, owner, form)
+                if self._note_bytes:
+                    self._note_bytes(stored.size_bytes)
+                return stored
         raise ResultError("the result could not be stored: no free handle was found; try again")
 
     def _put(self, handle: str, chunks: Iterable[bytes | str], tool: str, owner: str, form: Form) -> ResultMeta:
@@ -116,15 +124,17 @@ class ResultStore:
         with self._reading(handle, owner) as (meta, lines), plain_errors():
             return ResultValues(lines, meta.form).outline(path)
 
-    def open_content(self, handle: str, *, owner: str) -> BinaryIO:
-        """Return a result's whole content as a file, for the caller to read in blocks and to close.
+    @contextmanager
+    def open_content(self, handle: str, *, owner: str) -> Generator[BinaryIO]:
+        """Yield a result's whole content as a file, to be read in blocks.
 
         Raises:
-            ResultNotFound: This owner has no such result.
+            ResultNotFound: This owner has no such result, or no longer.
             ResultExpired: It is older than the TTL.
+            ResultError: It cannot be read.
         """
-        with self._found(handle, owner) as meta:
-            return self._content(meta)
+        with self._found(handle, owner) as meta, self._content(meta) as content:
+            yield content
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), UTC)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, cast, get_args
 
 from ot.registry.clean_text import clean_line
-from ot.registry.proxy_target import PROXY, ProxyTarget
+from ot.registry.proxy_target import BACKEND, ProxyTarget
 from ot.registry.tool import Parameter, ParameterKind, Tool
 from ot.registry.tool_definitions import possible_names
 
@@ -79,9 +79,14 @@ def announced_tool(definition: Mapping[str, Any]) -> AnnouncedTool | None:
     )
 
 
+def is_announced(tool: Tool) -> bool:
+    """Return whether *tool* is of another OneTool's pack, so that values cross as those of a pack do."""
+    return tool.backend == BACKEND and bool(ProxyTarget.of(tool.target).form)
+
+
 def has_docstring(tool: Tool) -> bool:
     """Return whether what is said of *tool* is a function's docstring: of a pack here, or of another OneTool's."""
-    return tool.source == "local" or (tool.source.startswith(PROXY) and bool(ProxyTarget.of(tool.target).form))
+    return tool.source == "local" or is_announced(tool)
 
 
 def revision_of(told: Iterable[tuple[str, Mapping[str, Any]]]) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 
 PROXY = "proxy:"
 """A proxied tool's source is this and the server's name."""
+BACKEND = "mcp_proxy"
+"""What carries out the calls of proxied tools; their targets are a ProxyTarget."""
 BLOCK = "block"
 """The key under which a program's value names a content block that is no text."""
 

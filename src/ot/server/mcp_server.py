@@ -49,7 +49,7 @@ from ot.server.elicitation import (
 )
 from ot.server.pack_calls import FormedReply, formed_call, wants_form, with_relay
 from ot.server.pack_tools import PackTools
-from ot.server.parked_runs import NotParked, ParkedRun, ParkedRuns
+from ot.server.parked_runs import MOST, MOST_OF_TEAM, NotParked, ParkedRun, ParkedRuns
 from ot.server.run_description import COMMAND, SESSION, run_description
 from ot.server.serve import Drain
 from ot.workspace import Workspace
@@ -122,13 +122,15 @@ def build_server(
     drain: Drain | None = None,
     packs: Sequence[str] = (),
     shared: Shared | None = None,
+    parked: ParkedRuns | None = None,
 ) -> FastMCP:
     """Return the MCP server whose one tool answers where *front* says, which runs programs in *engine*.
 
     The tools of *classic* are offered beside it, one by one; *drain* is asked before every run. With *packs*, their
     tools are all that is offered, for programs on other hosts. Replicas that have *shared* answer for each other.
+    *parked* keeps the runs that wait for an answer, for whoever counts them.
     """
-    parked = ParkedRuns()
+    parked = ParkedRuns(MOST_OF_TEAM if shared else MOST) if parked is None else parked
     drain = drain or Drain()
     others = _other_replicas(shared, front, parked, drain) if shared and shared.state.replicas else None
     server = FastMCP(
@@ -149,7 +151,8 @@ def build_server(
             return workspace.run(command, session=session, **asked)
 
         find = partial(others.elsewhere, command, session) if others else None
-        result = await drain.answer(lambda: _answer(front, parked, work, ctx, find))
+        goes_on = ctx.request_state is not None
+        result = await drain.answer(lambda: _answer(front, parked, work, ctx, find), goes_on=goes_on)
         await news.tell(ctx)
         return result
 
@@ -160,7 +163,8 @@ def build_server(
             return workspace.call(tool.pack, tool.name, arguments, **asked)
 
         find = partial(others.elsewhere, "", "") if others else None
-        return await drain.answer(lambda: _answer(front, parked, work, ctx, find))
+        goes_on = ctx.request_state is not None
+        return await drain.answer(lambda: _answer(front, parked, work, ctx, find), goes_on=goes_on)
 
     _add_stored_results(server, front)
     offered = PackTools(front.workspace, packs, call) if packs else None

@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 
 MOST = 32
 """Each parked run holds a process of the engine."""
+MOST_OF_TEAM = 256
+"""Where many share a server; how many of them one principal may have is a setting."""
 END_SECONDS = 2.0
 
 

@@ -35,7 +35,7 @@ GONE = (
     "ReplicaGone: the replica that held this run is gone, and the run with it. Calls of tools that it had made by then "
     "have taken effect. Run the program again"
 )
-SESSION_GONE = "the replica that held it is gone; its variables are lost, and the next run begins it anew"
+SESSION_GONE = "the replica that held it is gone"
 UNREACHABLE = "StateUnavailable: {what}, and nothing has run: {why}. Runs without a session work. Try again in a moment"
 ANSWER_UNREACHABLE = "the run that asked is held by another replica, which cannot be asked now"
 SESSION_UNREACHABLE = "session '{}' may be held by another replica, which cannot be asked now"
@@ -146,8 +146,9 @@ class ReplicaRuns:
             if isinstance(event, Progress):
                 news(_plain({"done": event.done, "total": event.total, "message": event.message}))
 
-        work = self._continued if kind == "answer" else self._run
-        return _to_wire(await self._here.drain.answer(partial(work, letter, tell)))
+        goes_on = kind == "answer"
+        work = partial(self._continued if goes_on else self._run, letter, tell)
+        return _to_wire(await self._here.drain.answer(work, goes_on=goes_on))
 
     async def _continued(self, letter: Mapping[str, Any], tell: TellEvent) -> ToolResult:
         try:
@@ -175,7 +176,8 @@ class ReplicaRuns:
             async def start(ask: AskUser, tell: TellEvent) -> Reply:
                 return await work(caller=answering(caller, modes, ask), tell=tell)
 
-            run = self._here.parked.start(start, caller.seat, workspace.ask_seconds)
+            most = workspace.most_parked
+            run = self._here.parked.start(start, caller.seat, workspace.ask_seconds, most)
             return await self._here.turn(run, tell)
 
 

@@ -129,12 +129,14 @@ class Drain:
                     await self._ended.wait()
         return not self._open
 
-    async def answer(self, run: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
-        """Return what *run* returns, or that the server is ending."""
+    async def answer(self, run: Callable[[], Awaitable[ToolResult]], *, goes_on: bool = False) -> ToolResult:
+        """Return what *run* returns, or that the server is ending; one that *goes_on* had begun before."""
         task = asyncio.current_task()
         assert task is not None
-        if self._begun:
+        if self._begun and not goes_on:
             return _ending(ENDING, begun=False)
+        if self._over:
+            return _ending(CUT_OFF.format(seconds=self._seconds()), begun=True)
         self._open.add(task)
         try:
             return await run()

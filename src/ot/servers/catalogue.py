@@ -8,6 +8,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 
+import anyio.to_thread
+
 from ot.execution.caller import Caller
 from ot.registry.tool_registry import Pack
 from ot.servers.catalogue_files import CatalogueFiles
@@ -87,19 +89,37 @@ class ServerCatalogue:
 
     # ---------------------------------------------------------------- finding out
 
-    def learned(self, spec: ServerSpec, definitions: ServerDefinitions) -> None:
-        """Take what a server says that it offers; one that is not configured any more is not listened to."""
+    def learned(self, spec: ServerSpec, definitions: ServerDefinitions) -> bool:
+        """Take what a server says that it offers, and return whether it is new.
+
+        One that is not configured any more is not listened to.
+        """
         if spec.key not in self._specs:
-            return
+            return False
         self._read(spec)
+        is_new = self._is_new(spec, definitions)
+        if is_new:
+            self._files.write(spec.identity, definitions)
+            self._show(spec, definitions)
+        return is_new
+
+    async def read_again(self) -> None:
+        """Take what another replica has learned of servers that are known here, from the files that it wrote."""
+        for spec in [spec for key, spec in self._specs.items() if key in self._known]:
+            found = await anyio.to_thread.run_sync(self._files.read, spec.identity)
+            if found and self._is_new(spec, found):
+                self._show(spec, found)
+
+    def _is_new(self, spec: ServerSpec, definitions: ServerDefinitions) -> bool:
         before = self._known.get(spec.key)
         # Nothing is copied: the event loop waits while a list of thousands of tools is compared.
-        if before is None or replace(before, listed_at=0.0) != replace(definitions, listed_at=0.0):
-            self._known[spec.key] = definitions
-            self.stale = True
-            self._files.write(spec.identity, definitions)
-            # At once: the call that is about to be made is held to it, and not only the next run.
-            self._pins.observe(spec.identity, spec.pack, within_limits(definitions)[0])
+        return before is None or replace(before, listed_at=0.0) != replace(definitions, listed_at=0.0)
+
+    def _show(self, spec: ServerSpec, definitions: ServerDefinitions) -> None:
+        self._known[spec.key] = definitions
+        self.stale = True
+        # At once: the call that is about to be made is held to it, and not only the next run.
+        self._pins.observe(spec.identity, spec.pack, within_limits(definitions)[0])
 
     def unknown(self) -> list[ServerSpec]:
         """Return the servers of which nothing is known."""

@@ -13,7 +13,7 @@ from typing import Any
 from ot.errors import ToolUnavailable
 from ot.registry.announced_tool import AnnouncedTool, announced_tool
 from ot.registry.clean_text import clean_text, identifier, unique_identifiers
-from ot.registry.proxy_target import PROXY, ProxyTarget, ServerIdentity
+from ot.registry.proxy_target import BACKEND, PROXY, ProxyTarget, ServerIdentity
 from ot.registry.schema_types import as_schema, parameters_of_schema, python_type
 from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_registry import Pack
@@ -23,7 +23,6 @@ from ot.servers.learned_shapes import LearnedShapes
 
 logger = logging.getLogger(__name__)
 
-BACKEND = "mcp_proxy"
 SOURCE = "proxy"
 MAX_DOC = 8000
 UNASKED = "its server has not been asked yet what it offers; it is asked when a program names the pack"

@@ -22,6 +22,8 @@ SIGN_SECONDS = 2.0
 """How often whoever asked hears that the work goes on."""
 SILENCE_SECONDS = 8.0
 """After so long without a sign, the other replica counts as gone."""
+LOOK_SECONDS = 1.0
+"""How often whoever waits looks whether the other replica is alive: it may say nothing any more."""
 READ_SECONDS = 2.0
 RETRY_SECONDS = 0.3
 NEWS_PAUSE_SECONDS = 0.2
@@ -77,19 +79,43 @@ class ReplicaMail:
             ReplicaGone: It does not answer.
             StateUnavailable: It cannot be asked.
         """
-        if not await self._presence.is_alive(replica):
-            raise ReplicaGone
         id, asked = secrets.token_hex(16), _Asked(asyncio.get_running_loop().create_future(), tell)
         self._asked[id] = asked
+        letter = {"id": id, "from": self._presence.me, "kind": "ask", "what": what, "body": body}
         try:
-            await self._send(replica, {"id": id, "from": self._presence.me, "kind": "ask", "what": what, "body": body})
-            return await _answered(asked)
-        except asyncio.CancelledError:
-            with contextlib.suppress(StateUnavailable):
-                await asyncio.shield(self._send(replica, {"id": id, "kind": "cancel"}))
+            alive, _ = await asyncio.gather(self._presence.is_alive(replica), self._post(replica, letter))
+            if not alive:
+                raise ReplicaGone
+            return await self._answered(replica, asked)
+        except (asyncio.CancelledError, ReplicaGone):
+            await asyncio.shield(self._take_back(replica, id))
             raise
         finally:
             del self._asked[id]
+
+    async def _post(self, replica: str, letter: Mapping[str, Any]) -> None:
+        # A replica that was frozen, and wakes up when we have given up, must not do it then: it needs the ticket.
+        await self._state.set(_ticket(letter["id"]), b"1", MAIL_SECONDS)
+        await self._send(replica, letter)
+
+    async def _take_back(self, replica: str, id: str) -> None:
+        with contextlib.suppress(StateUnavailable):
+            await self._state.delete(_ticket(id))
+            await self._send(replica, {"id": id, "kind": "cancel"})
+
+    async def _answered(self, replica: str, asked: _Asked) -> Mapping[str, Any]:
+        while not asked.answer.done():
+            await asyncio.wait((asked.answer,), timeout=LOOK_SECONDS)
+            if not asked.answer.done() and await self._is_gone(replica, asked):
+                raise ReplicaGone
+        return asked.answer.result()
+
+    async def _is_gone(self, replica: str, asked: _Asked) -> bool:
+        if time.monotonic() - asked.heard > SILENCE_SECONDS:
+            return True
+        with contextlib.suppress(StateUnavailable):  # then only silence tells
+            return not await self._presence.is_alive(replica)
+        return False
 
     async def aclose(self) -> None:
         """Read no more, and stop what others asked for."""
@@ -150,7 +176,9 @@ class ReplicaMail:
     # ---------------------------------------------------------------- doing what others ask for
 
     async def _handled(self, letter: Mapping[str, Any]) -> None:
-        """Do what was asked for, and answer; meanwhile give signs."""
+        """Do what was asked for, unless it was taken back, and answer; meanwhile give signs."""
+        if not await self._is_wanted(letter["id"]):
+            return
         signs = _Signs(lambda body: self._send(letter["from"], {"id": letter["id"], "kind": "sign", "body": body}))
         giving = asyncio.ensure_future(signs.give())
         try:
@@ -162,6 +190,12 @@ class ReplicaMail:
             giving.cancel()
             await asyncio.gather(giving, return_exceptions=True)
         await self._answer(letter["from"], {"id": letter["id"], "kind": "answer", "body": answer})
+
+    async def _is_wanted(self, id: str) -> bool:
+        try:
+            return await self._state.pop(_ticket(id)) is not None
+        except StateUnavailable:
+            return False  # whoever asked hears nothing, and is told that this replica is gone
 
     async def _answer(self, replica: str, letter: Mapping[str, Any]) -> None:
         """Send an answer; what keeps it from being sent may be over in a moment."""
@@ -178,15 +212,6 @@ class ReplicaMail:
     async def _send(self, replica: str, letter: Mapping[str, Any]) -> None:
         sealed = self._keys.seal(_place(replica), json.dumps(letter).encode())
         await self._state.send(replica, sealed, MAIL_SECONDS)
-
-
-async def _answered(asked: _Asked) -> Mapping[str, Any]:
-    while not asked.answer.done():
-        left = asked.heard + SILENCE_SECONDS - time.monotonic()
-        if left <= 0:
-            raise ReplicaGone
-        await asyncio.wait((asked.answer,), timeout=left)
-    return asked.answer.result()
 
 
 class _Signs:
@@ -213,6 +238,10 @@ class _Signs:
             with contextlib.suppress(StateUnavailable):
                 await self._send(news or {})
             await asyncio.sleep(NEWS_PAUSE_SECONDS)
+
+
+def _ticket(id: str) -> str:
+    return f"ticket:{id}"
 
 
 def _place(mailbox: str) -> str:

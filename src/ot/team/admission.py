@@ -101,16 +101,18 @@ class Admission:
         return False
 
 
-def admitting(front: TeamFront, window: RateWindow) -> Callable[[AsgiApp], AsgiApp]:
+def admitting(front: TeamFront, window: RateWindow, queue: FairQueue | None = None) -> Callable[[AsgiApp], AsgiApp]:
     """Return what puts an application behind the quotas of *front*'s configuration, whatever they are by then."""
 
-    def quotas() -> Quotas:
-        return front.settings.quotas
-
     def around(app: AsgiApp) -> AsgiApp:
-        return Admission(app, FairQueue(quotas, lambda: engine_places(front.workspace)), window, quotas)
+        return Admission(app, queue or open_queue(front), window, lambda: front.settings.quotas)
 
     return around
+
+
+def open_queue(front: TeamFront) -> FairQueue:
+    """Return the queue of whoever sends runs to *front*."""
+    return FairQueue(lambda: front.settings.quotas, lambda: engine_places(front.workspace))
 
 
 def engine_places(workspace: Workspace) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 from ot.config.load import load_config
@@ -13,19 +14,22 @@ from ot.config.trust import Trust
 from ot.errors import ConfigError
 from ot.host import Host
 from ot.server.mcp_server import Front
-from ot.servers.auth.shared_token_store import shared_token_stores
 from ot.state.always_allowed import AlwaysAllowed
 from ot.state.open_state import Shared, open_shared, redis_url
-from ot.team.admission import admitting
+from ot.team.admission import admitting, open_queue
 from ot.team.auth.authenticators import open_authenticator
+from ot.team.auth.live_tokens import LiveTokens
 from ot.team.auth.resource_metadata import challenge, metadata_answers
 from ot.team.auth.token_redaction import without_tokens
+from ot.team.fair_queue import FairQueue
 from ot.team.http.app import as_it_is
 from ot.team.http.asgi import AsgiApp
 from ot.team.http.listen_address import ListenAddress
 from ot.team.http.loopback_token import LoopbackToken
 from ot.team.http.routes import Route
 from ot.team.identity import Authenticator, TokenRefused
+from ot.team.logins.routes import LoginPages
+from ot.team.logins.team_logins import TeamLogins
 from ot.team.one_workspace import OneWorkspace
 from ot.team.people import TeamFront
 from ot.team.rate_window import RateWindow
@@ -51,6 +55,10 @@ class TeamParts:
     """What replicas share; None where there is one user."""
     admission: Callable[[AsgiApp], AsgiApp] = as_it_is
     """What lets runs begin in turn."""
+    login_pages: LoginPages | None = None
+    """Where browsers of users who log in to proxied servers leave from and come back to."""
+    queue: FairQueue | None = None
+    """Those that wait for their turn; None where there is one user."""
 
     def challenge(self, refusal: TokenRefused | None) -> str:
         """Return what tells a client how to get a token."""
@@ -60,7 +68,11 @@ class TeamParts:
     def routes(self) -> dict[str, Route]:
         """The paths that are answered without a token."""
         found = metadata_answers(self.settings, self.url)
-        return {path: Route(cast("AsgiApp", answer), ("GET",)) for path, answer in found.items()}
+        pages = self.login_pages.routes() if self.login_pages else {}
+        return {
+            **{path: Route(cast("AsgiApp", answer), ("GET",)) for path, answer in found.items()},
+            **{path: Route(app, methods) for path, (app, methods) in pages.items()},
+        }
 
     @property
     def token(self) -> LoopbackToken | None:
@@ -86,8 +98,9 @@ def open_parts(paths: Paths, address: ListenAddress, url: str, *, trust_project:
     Raises:
         ConfigError: The configuration cannot be used, or others could reach the server without saying who they are.
     """
-    operator = load_config(paths, Trust(paths.global_dir))
-    authenticator = open_authenticator(operator.config.http, operator.secrets, url)
+    load = partial(load_config, paths, Trust(paths.global_dir))
+    operator = load()
+    authenticator = open_authenticator(operator.config.http, operator.secrets, url, LiveTokens(operator, load))
     if authenticator is None:
         return _of_one_user(paths, address, trust_project=trust_project)
     shared = open_shared(operator.config.state, operator.secrets)
@@ -110,10 +123,10 @@ def _of_one_user(paths: Paths, address: ListenAddress, *, trust_project: bool) -
 
 def _of_a_team(paths: Paths, authenticator: Authenticator, shared: Shared, window: RateWindow, url: str) -> TeamParts:
     host, state = Host(paths), shared.state
-    host.state = state
-    if state.replicas:
-        host.shared_logins = shared_token_stores(state, shared.keys)
+    host.share(shared)
     front = TeamFront(host, paths, AlwaysAllowed(state, shared.keys))
+    logins = TeamLogins(state, shared.keys, front.settings.public_url)
+    host.servers.logins = logins.asked
 
     async def close() -> None:
         await front.aclose()
@@ -121,5 +134,6 @@ def _of_a_team(paths: Paths, authenticator: Authenticator, shared: Shared, windo
         await state.aclose()
         await window.aclose()
 
-    redact, admission = without_tokens(front.redact), admitting(front, window)
-    return TeamParts(front, authenticator, front.settings, redact, close, url, shared, admission)
+    redact, queue = without_tokens(front.redact), open_queue(front)
+    admission = admitting(front, window, queue)
+    return TeamParts(front, authenticator, front.settings, redact, close, url, shared, admission, logins.pages, queue)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from callers import ME
 from ot.execution.call_context import CallContext
 from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.runtime.run_events import Progress, RunEvent
+from ot.team.http.loopback_token import FILE
 from ot.workspace import Workspace
 from run_app import paths_in, running_app
 from team.http_server import CONFIG, HttpServer
@@ -141,16 +143,19 @@ def put_pack(user: Path, source: str) -> None:
     file.write_text(dedent(source), encoding="utf-8")
 
 
-def start_host(root: Path, source: str = SOURCE, config: str = THERE) -> HttpServer:
-    """Return a host that offers the pack, and nothing else."""
-    put_pack(root / "home" / ".onetool", source)
-    return HttpServer.start(root, config, "--packs", PACK)
+def start_host(root: Path, *, address: str = "0", token_of: HttpServer | None = None) -> HttpServer:
+    """Return a host that offers the pack, and nothing else; it knows the token of another, where that is given."""
+    user = root / "home" / ".onetool"
+    put_pack(user, SOURCE)
+    if token_of:
+        shutil.copy(token_of.place.home / ".onetool" / FILE, user / FILE)
+    return HttpServer.start(root, THERE, "--packs", PACK, address=address)
 
 
-def settings_for(*hosts: HttpServer, **more: Any) -> dict[str, Any]:
-    """Return the configuration with which the pack of *hosts* is used."""
-    headers = {"Authorization": f"Bearer {hosts[0].token}"}
-    where = {"url": hosts[0].url} if len(hosts) == 1 else {"urls": [host.url for host in hosts]}
+def settings_for(*urls: str, token: str = "", **more: Any) -> dict[str, Any]:
+    """Return the configuration with which the pack at *urls* is used."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    where = {"url": urls[0]} if len(urls) == 1 else {"urls": urls}
     return {"servers": {PACK: {**where, "headers": headers}}, "policy": {"allow": [f"{PACK}.*"]}, **more}
 
 
@@ -164,7 +169,7 @@ async def desk_of(
         async with running_app(directory, {PACK: SOURCE}, allowed) as app:
             yield Desk(app, lambda source: None)
         return
-    paths = paths_in(directory, settings_for(host, **allowed) if kind == "remote" else allowed)
+    paths = paths_in(directory, settings_for(host.url, token=host.token, **allowed) if kind == "remote" else allowed)
     user = host.place.home / ".onetool" if kind == "remote" else paths.global_dir
     put_pack(user, SOURCE)
     app = Workspace.alone(paths, engine=PortableEngine())

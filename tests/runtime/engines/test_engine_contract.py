@@ -20,6 +20,7 @@ from ot.config.models import Limits, Project
 from ot.errors import EngineCrashed, LimitExceeded, Overloaded, ProgramFailed, RunError, ToolFailed
 from ot.execution.backends.stub import StubBackend
 from ot.execution.tool_executor import ToolExecutor
+from ot.logs import current_run
 from ot.registry.tool_loader import tools_of_functions
 from ot.registry.tool_registry import Pack, ToolRegistry
 from ot.runtime.engines.engine import NO_VALUE, Engine, Outcome
@@ -57,13 +58,17 @@ class Bench:
 
     @property
     def functions(self) -> Functions:
-        return {"echo": self.echo, "slow": self.slow, "wait": self.wait, "fail": self.fail, "mark": self.mark}
+        names = ("echo", "slow", "wait", "fail", "mark", "whose")
+        return {name: getattr(self, name) for name in names}
 
     async def echo(self, value: Any = None) -> Any:
         return value
 
     async def mark(self) -> None:
         self.started.set()
+
+    async def whose(self) -> str:
+        return current_run.get()
 
     async def slow(self, value: Any = None) -> Any:
         await asyncio.sleep(0.1)
@@ -198,6 +203,18 @@ async def test_awaited_and_gathered_calls_are_values(bench: Bench) -> None:
     [first, a, b, *rest, t.echo(value=6)]
     """
     assert (await bench.run(code)).value == [1, 2, 3, 4, 5, 6]
+
+
+async def test_calls_are_made_in_the_context_of_their_own_run(bench: Bench) -> None:
+    async def run(name: str) -> Any:
+        current_run.set(name)
+        code = "import asyncio\n[t.whose(), *await asyncio.gather(t.whose(), t.whose())]"
+        return (await bench.run(code)).value
+
+    names = [f"run {number}" for number in range(4)]
+    one_by_one = [await asyncio.create_task(run(name)) for name in names]
+    at_once = await asyncio.gather(*map(run, names))
+    assert one_by_one == at_once == [[name] * 3 for name in names]
 
 
 async def test_ten_gathered_calls_are_under_way_at_once(bench: Bench) -> None:

@@ -12,9 +12,10 @@ import pytest
 
 from pace import patiently
 from servers.desk import free_port
-from team.http_server import CLASSIC, CONFIG, MODERN, HttpServer, call, reply_of
+from team.http_server import CLASSIC, MODERN, HttpServer, call, reply_of
 from team.otlp_receiver import OtlpReceiver
 
+CONFIG = "engines: {use: exact}\nlogs: {level: INFO}\n"
 PROGRAM = "file.write(path='{name}.txt', content='canary7f3a'); file.read(path='{name}.txt')"
 
 

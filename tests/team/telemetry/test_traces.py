@@ -7,7 +7,7 @@ import math
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ from ot.errors import UnknownTool
 from ot.execution.call_context import CallContext
 from ot.execution.caller import Caller
 from ot.logs import current_request
+from ot.runtime.engines.engine import Engine
+from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.server.mcp_server import OneUser, build_server
 from ot.team.telemetry import span_queue
@@ -64,19 +66,24 @@ async def traced(
     settings: Mapping[str, Any],
     config: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
+    engine: Engine | None = None,
 ) -> AsyncGenerator[tuple[Workspace, TeamTelemetry]]:
     """Yield a workspace whose runs are traced, and what traces them."""
     telemetry = open_telemetry(Config.model_validate({"telemetry": settings}), Secrets(), environ or {})
     try:
-        async with running_app(directory, {"web": PACK}, config, engine=PortableEngine()) as app:
+        async with running_app(directory, {"web": PACK}, config, engine=engine or PortableEngine()) as app:
             app.watch(telemetry.watchers)
             yield app, telemetry
     finally:
         await telemetry.aclose()
 
 
-async def test_a_run_and_its_calls_are_children_of_the_request(tmp_path: Path, collector: OtlpReceiver) -> None:
-    async with traced(tmp_path, {"traces": collector.url}) as (app, _):
+@pytest.mark.parametrize("engine", [PortableEngine, ExactEngine])
+async def test_a_run_and_its_calls_are_children_of_the_request(
+    tmp_path: Path, collector: OtlpReceiver, engine: Callable[[], Engine]
+) -> None:
+    async with traced(tmp_path, {"traces": collector.url}, engine=engine()) as (app, _):
+        await app.run("0")  # what comes later must not be taken for a part of it
         async with Client(build_server(OneUser(app), "1")) as client:
             await client.call_tool("run", {"command": f"web.search(query='{CANARY}')", "session": "s"})
         spans = await collector.names_came("tools/call run", "run program", "execute_tool web.search")
@@ -85,7 +92,7 @@ async def test_a_run_and_its_calls_are_children_of_the_request(tmp_path: Path, c
     assert (run.parent, call.parent) == (request.id, run.id)
     assert len({request.trace, run.trace, call.trace}) == 1
     assert (run.kind, call.kind) == (INTERNAL, INTERNAL)
-    assert run.attributes["onetool.engine"] == "portable"
+    assert run.attributes["onetool.engine"] == app.engine.name
     assert run.attributes["onetool.session"] is True
     assert run.attributes["onetool.calls"] == 1
     expected = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "web.search", "onetool.pack": "web"}

@@ -18,6 +18,7 @@ from ot.visible_text import quoted
 CALLBACK_SECONDS = 180.0
 """How long a person may take from agreeing to log in until the browser comes back."""
 MOST_REMEMBERED = 1000
+AGAIN = "run the program again, and log in when your client asks you to"
 
 type _Once = tuple[str, str, str]
 """The run, the account and the scope that were asked about."""
@@ -77,7 +78,7 @@ class AskedLogins:
             if self._made[account.key] != before:
                 return
             if once and once in self._asked:
-                raise self._advised(needed)
+                raise self._advised(needed, AGAIN)
             if once:
                 self._remember(once)
             await self._login(account, needed, ask)
@@ -104,10 +105,10 @@ class AskedLogins:
                 await login(back.account, show, back.receive, scope=needed.scope)
         except (CannotAsk, LoginFailed, OSError) as error:
             why = refusals[0] if refusals else str(error)
-            raise self._advised(LoginNeeded(needed.server, why, needed.scope)) from None
+            raise self._advised(LoginNeeded(needed.server, why, needed.scope), AGAIN) from None
 
-    def _advised(self, needed: LoginNeeded) -> LoginNeeded:
-        return replace(needed, advice=self._advice) if self._advice else needed
+    def _advised(self, needed: LoginNeeded, advice: str = "") -> LoginNeeded:
+        return replace(needed, advice=advice or self._advice) if self._advice else needed
 
 
 def _to_this_machine(account: ServerAccount, seconds: float) -> BrowserReturn:

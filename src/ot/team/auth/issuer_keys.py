@@ -23,6 +23,8 @@ FRESH_SECONDS = 300.0
 """Older keys are still used, and fetched again meanwhile."""
 RETRY_SECONDS = 5.0
 """The least time between two fetches: an unknown key id, which anybody can write, causes no more."""
+FIRST_SECONDS = 1.0
+"""The same while no key is known yet, and nobody can be let in."""
 KEPT_SECONDS = 24 * 3600.0
 """How long keys are used while they cannot be fetched: one that was withdrawn meanwhile is not good for ever."""
 MAX_KEYS = 100
@@ -86,7 +88,8 @@ class IssuerKeys:
             await asyncio.shield(self._fetching)
 
     def _begin(self) -> None:
-        if self._fetching is None and self._clock() - self._tried >= RETRY_SECONDS:
+        pause = RETRY_SECONDS if self._keys else FIRST_SECONDS
+        if self._fetching is None and self._clock() - self._tried >= pause:
             self._fetching = asyncio.create_task(self._fetch_now())
             self._fetching.add_done_callback(self._ended)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Literal
 
+from ot.state.shared_state import SharedState
 from ot.team.http.answers import send_failure, send_json
 from ot.team.http.asgi import AsgiApp, Receive, Scope, Send
 
@@ -21,6 +22,8 @@ class Readiness:
         self.why = "it is starting"
         self.engine = ""
         self.degraded = ""
+        self.shared: SharedState | None = None
+        """What replicas share: without it, a replica still answers most requests."""
 
     def ready(self, engine: str, degraded: str = "") -> None:
         """Take requests from now on; a server that is asked to end meanwhile stays what it is."""
@@ -35,6 +38,7 @@ class Readiness:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer /readyz."""
         found = {"status": self.state, "engine": self.engine, "why": self.why, "degraded": self.degraded}
+        found["shared_state"] = self.shared.trouble if self.shared else ""
         is_ready = self.state == "ready"
         told = {name: text for name, text in found.items() if text}
         await send_json(send, HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE, told)

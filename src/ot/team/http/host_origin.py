@@ -31,9 +31,10 @@ class HostOrigin:
     @classmethod
     def of(cls, app: AsgiApp, settings: Http) -> HostOrigin:
         """Return the layer that *settings* ask for: loopback names, and what the operator named."""
-        public = [settings.public_url] if settings.public_url else []
-        names = (urlsplit(url).hostname or "" for url in public)
-        return cls(app, [*LOOPBACK_NAMES, *names, *map(host_name, settings.hosts)], [*public, *settings.origins])
+        public = urlsplit(settings.public_url)
+        origin = [f"{public.scheme}://{public.netloc}"] if public.hostname else []
+        hosts = [*LOOPBACK_NAMES, public.hostname or "", *map(host_name, settings.hosts)]
+        return cls(app, filter(None, hosts), [*origin, *settings.origins])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or say which header is wrong."""

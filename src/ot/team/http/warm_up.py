@@ -2,37 +2,50 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
 import orjson
 
 from ot.team.http.asgi import AsgiApp, Headers, Message, Scope
 
-MODERN = "2026-07-28"
+MODERN, CLASSIC = "2026-07-28", "2025-11-25"
 META = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
     "io.modelcontextprotocol/clientCapabilities": {},
     "io.modelcontextprotocol/clientInfo": {"name": "onetool", "version": "1"},
 }
 JSON: Headers = [(b"content-type", b"application/json"), (b"accept", b"application/json, text/event-stream")]
+NO_TOOL: dict[str, Any] = {"name": "", "arguments": {}}
+"""A call that goes all the way to the tools, and finds none."""
 
 
 async def warm_up(mcp: AsgiApp) -> None:
-    """Let *mcp* list its tools once in each era: imports and compiled schemas stay."""
-    modern = [(b"mcp-protocol-version", MODERN.encode()), (b"mcp-method", b"tools/list")]
-    await _list_tools(mcp, {"_meta": META}, [*JSON, *modern])
-    await _list_tools(mcp, {}, JSON)
+    """Let *mcp* answer what clients of each era ask first: imports and compiled schemas stay."""
+    for method, params in (("tools/list", {}), ("tools/call", NO_TOOL)):
+        await _ask(mcp, method, {**params, "_meta": META}, MODERN)
+        await _ask(mcp, method, params, CLASSIC)
+        await _ask(mcp, method, {**params, "_meta": {"progressToken": 1}}, CLASSIC)
 
 
-async def _list_tools(mcp: AsgiApp, params: dict[str, object], headers: Headers) -> None:
-    body = orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params})
+async def _ask(mcp: AsgiApp, method: str, params: Mapping[str, Any], version: str) -> None:
+    body = orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+    is_answered = asyncio.Event()
 
     async def receive() -> Message:
-        return messages.pop() if messages else {"type": "http.disconnect"}
+        if messages:
+            return messages.pop()
+        await is_answered.wait()
+        return {"type": "http.disconnect"}
 
-    async def send(_message: Message) -> None:
-        return
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.body" and not message.get("more_body", False):
+            is_answered.set()
 
-    await mcp(_scope(headers), receive, send)
+    names = [(b"mcp-protocol-version", version.encode()), (b"mcp-method", method.encode()), (b"mcp-name", b"")]
+    await mcp(_scope([*JSON, *names]), receive, send)
 
 
 def _scope(headers: Headers) -> Scope:

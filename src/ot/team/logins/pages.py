@@ -21,6 +21,7 @@ p { margin: 0 0 1rem }
 p:last-child { margin-bottom: 0 }
 small { color: var(--soft); font-size: .875rem }
 .warn { border-left: 3px solid var(--warn); padding-left: .75rem }
+form { margin-bottom: 1.25rem }
 label { display: block; font-weight: 600; margin-bottom: .4rem }
 input, button { width: 100%; font: inherit; padding: .65rem .8rem; border-radius: 8px; border: 1px solid var(--line) }
 input { background: var(--page); color: var(--text); font: 1.2rem ui-monospace, monospace; letter-spacing: .15em;
@@ -58,12 +59,12 @@ def start_page(server: str, who: str, host: str, tries_left: int | None = None) 
     wrong = f'<p class="warn">That is not the code. {_tries(tries_left)}</p>' if tries_left is not None else ""
     return page(
         f"Log in to {server}",
-        f"<p>OneTool will use the account that you log in with, at <b>{escape(host)}</b>, for <b>{escape(who)}</b>.</p>",
+        f"<p>You will log in at <b>{escape(host)}</b>. OneTool then uses that account for <b>{escape(who)}</b>.</p>",
         wrong,
         '<form method="post"><label for="code">Code from your own client</label>'
         '<input id="code" name="code" required autofocus maxlength="9" autocomplete="off" spellcheck="false">'
         "<button>Go on to log in</button></form>",
-        '<p></p><p class="warn"><small>Did somebody else send you this address or a code? Close this page: they would '
+        '<p class="warn"><small>Did somebody else send you this address or a code? Close this page: they would '
         "get to use your account.</small></p>",
     )
 

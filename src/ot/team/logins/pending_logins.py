@@ -17,8 +17,8 @@ LIFE_SECONDS = 600.0
 """How long a link is good, and how long the way through the browser may take."""
 TRIES = 3
 """Codes that may be typed before the link is worth nothing."""
-OUTCOME_SECONDS = 15.0
-"""How long a page waits to say how the login ended."""
+OUTCOME_SECONDS = 5.0
+"""How long a page waits to say how the login ended; it cannot know before the client says that its user agreed."""
 ALPHABET = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
 """No characters that look alike."""
 CODE_LENGTH = 6

@@ -34,6 +34,7 @@ class RunMetrics:
         self._call_seconds = _seconds("onetool_call_seconds", "Duration of calls", "pack", self.registry)
         self._in_flight = Gauge("onetool_runs_in_flight", "Runs that have begun and not ended", registry=self.registry)
         self._refused = Counter("onetool_refused_requests", "Refused HTTP requests", ["status"], registry=self.registry)
+        self._stored = Counter("onetool_stored_bytes", "Bytes of stored results", registry=self.registry)
         built = Gauge("onetool_build_info", "The version that runs", ["version"], registry=self.registry)
         built.labels(version).set(1)
         self._packs: set[str] = set()
@@ -61,6 +62,10 @@ class RunMetrics:
         """Count an HTTP request that was refused."""
         if status in REFUSALS:
             self._refused.labels(str(status)).inc()
+
+    def stored(self, size: int) -> None:
+        """Count a result that was stored."""
+        self._stored.inc(size)
 
     def _pack(self, call: CallRecord) -> str:
         pack = call.tool.partition(".")[0] if call.source else UNKNOWN

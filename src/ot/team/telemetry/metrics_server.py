@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 from threading import Thread
 from wsgiref.simple_server import WSGIServer
@@ -11,10 +10,9 @@ import anyio.to_thread
 from prometheus_client import CollectorRegistry, start_http_server
 
 from ot.errors import ConfigError
+from ot.team.http.listen_address import ListenAddress
 
 logger = logging.getLogger(__name__)
-
-LOOPBACK = "127.0.0.1"
 
 
 class MetricsServer:
@@ -32,14 +30,16 @@ class MetricsServer:
         Raises:
             ConfigError: It is malformed, or in use.
         """
-        host, port = host_and_port(address)
         try:
-            server, thread = start_http_server(port, host, registry)
+            where = ListenAddress.read(address)
+            server, thread = start_http_server(where.port, where.host, registry)
+        except ConfigError as error:
+            raise ConfigError(f"telemetry.metrics: {error.message}", hint=error.hint) from None
         except OSError as error:
             why = error.strerror or str(error)
-            raise ConfigError(f"telemetry.metrics: {address!r} cannot be served: {why}") from None
+            raise ConfigError(f"telemetry.metrics: '{address}' cannot be served: {why}") from None
         found = cls(server, thread)
-        logger.info("metrics are at http://%s:%d/metrics", host, found.port)
+        logger.info("metrics are at http://%s:%d/metrics", where.host, found.port)
         return found
 
     @property
@@ -52,25 +52,3 @@ class MetricsServer:
         await anyio.to_thread.run_sync(self._server.shutdown)
         self._server.server_close()
         await anyio.to_thread.run_sync(self._thread.join)
-
-
-def host_and_port(address: str) -> tuple[str, int]:
-    """Return the parts of ``HOST:PORT``, ``[IPv6]:PORT`` or ``PORT``, which means the loopback.
-
-    Raises:
-        ConfigError: It is none of them.
-    """
-    host, _, port = address.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]") or LOOPBACK
-    if not port.isdecimal() or int(port) > 65535 or not _is_host(host):
-        hint = "write HOST:PORT, such as 127.0.0.1:9464"
-        raise ConfigError(f"telemetry.metrics: {address!r} is malformed", hint=hint)
-    return host, int(port)
-
-
-def _is_host(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return host.replace("-", "").replace(".", "").isalnum()
-    return True

@@ -143,7 +143,8 @@ def _watchers(
     if metrics:
         opens.append(metrics.run_began)
     observers = (metrics,) if metrics else ()
-    return Watchers(observers, observers, audit, open_call, _together(opens) if opens else None)
+    stored = metrics.stored if metrics else None
+    return Watchers(observers, observers, audit, open_call, _together(opens) if opens else None, stored)
 
 
 def _together(opens: list[OpenRunSpan]) -> OpenRunSpan:

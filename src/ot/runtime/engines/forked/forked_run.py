@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import contextvars
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -70,6 +71,8 @@ class ForkedRun:
         self.deadline = deadline
         self.printed = PrintCapture(limits.print_bytes, reach.note_print)
         self._read_notice = partial(read_notice, most_parts=limits.value_parts)
+        # The child was started, and is listened to, in the context of whichever run came first.
+        self._context = contextvars.copy_context()
         self._ended: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._calls: set[asyncio.Task[None]] = set()
         self._waiting: deque[tuple[int, bytes]] = deque()
@@ -164,7 +167,7 @@ class ForkedRun:
                 asyncio.get_running_loop().call_soon(self._answer_some)
                 return
             self._left_of_turn -= 1
-            task = eager_task(self._answer(*self._waiting.popleft()))
+            task = eager_task(self._answer(*self._waiting.popleft()), self._context.copy())
             if not task.done():
                 self._calls.add(task)
                 task.add_done_callback(self._calls.discard)

@@ -6,37 +6,31 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import override
-
-import uvicorn
 
 from ot.config.team_settings import Http
 from ot.errors import EngineUnavailable, OneToolError
 from ot.server.mcp_server import build_server, listed_chars
+from ot.server.parked_runs import MOST, MOST_OF_TEAM, ParkedRuns
 from ot.server.serve import CUT_OFF_SECONDS, START_SECONDS, Drain, Watchdog, end_on_signal
 from ot.server.streamable_http import StreamableHttp
 from ot.team.http.app import MCP_PATH, Edge
-from ot.team.http.asgi import AsgiApp
-from ot.team.http.guarded_protocol import GuardedProtocol
 from ot.team.http.health import Readiness
 from ot.team.http.listen_address import url_of
 from ot.team.http.open_requests import OpenRequests
 from ot.team.http.request_ids import RequestIds
 from ot.team.http.warm_up import warm_up
+from ot.team.http.web_server import LAST_SECONDS, WebServer
+from ot.team.people import TeamFront
 from ot.team.team_parts import TeamParts
 from ot.team.telemetry.open_telemetry import TeamTelemetry, open_telemetry
 from ot.version import installed_version
 
 logger = logging.getLogger(__name__)
 
-IDLE_SECONDS = 75
-"""How long a connection waits for its next request: longer than balancers keep theirs."""
-LAST_SECONDS = 1
-"""What is still open when everything has been answered, such as a stream of news, is cut off after this."""
 ENDING = "it was asked to end"
 
 
@@ -78,9 +72,11 @@ class HttpService:
         workspace = self._workspace = parts.front.workspace
         self._settings: Http = parts.settings
         self._readiness = Readiness()
+        self._readiness.shared = parts.shared.state if parts.shared else None
         self._drain = Drain(lambda: workspace.picture.loaded.config.limits.drain_seconds)
         self._watchdog = Watchdog()
         self._telemetry: TeamTelemetry | None = None
+        self._parked = ParkedRuns(MOST_OF_TEAM if parts.shared else MOST)
 
     def watch(self) -> None:
         """Open what the settings say about traces, metrics and audit.
@@ -92,6 +88,23 @@ class HttpService:
         self._telemetry = open_telemetry(loaded.config, loaded.secrets)
         self._workspace.watch(self._telemetry.watchers)
         self._telemetry.watch(host)
+        for name, text, read in self._figures():
+            self._telemetry.show(name, text, read)
+
+    def _figures(self) -> list[tuple[str, str, Callable[[], int]]]:
+        """Return what only the server over HTTP knows."""
+        parts, parked = self._parts, self._parked
+        figures: list[tuple[str, str, Callable[[], int]]] = [
+            ("runs_parked", "Runs that wait for an answer of their users", lambda: len(parked)),
+        ]
+        if (queue := parts.queue) is not None:
+            figures.append(("runs_waiting", "Runs that wait for their turn", lambda: queue.waiting))
+        if isinstance(front := parts.front, TeamFront):
+            figures.append(("workspaces_open", "Workspaces that are open", lambda: len(front)))
+        if parts.shared and (state := parts.shared.state).replicas:
+            up = "1 while what replicas share can be reached"
+            figures.append(("shared_state_up", up, lambda: int(not state.trouble)))
+        return figures
 
     async def open(self, packs: Sequence[str]) -> None:
         """Choose the engine and build the server; with *packs*, it offers nothing but their tools.
@@ -109,7 +122,13 @@ class HttpService:
             logger.error("not ready: %s", error)
         await workspace.definitions_of(packs)  # a name that is none should end it now
         server = build_server(
-            self._parts.front, installed_version(), engine, drain=self._drain, packs=packs, shared=self._parts.shared
+            self._parts.front,
+            installed_version(),
+            engine,
+            drain=self._drain,
+            packs=packs,
+            shared=self._parts.shared,
+            parked=self._parked,
         )
         workspace.definition_chars = await listed_chars(server)
         self._mcp = StreamableHttp(server, self._settings.body_bytes)
@@ -117,7 +136,7 @@ class HttpService:
     async def serve(self, listening: socket.socket) -> None:
         """Answer until a signal asks for the end, and every open request has its answer."""
         stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        web = _WebServer(self._settings)
+        web = WebServer(self._settings)
         parts = self._parts
         edge = Edge(
             self._settings,
@@ -130,6 +149,7 @@ class HttpService:
         )
         if self._telemetry:
             edge = replace(edge, naming=partial(RequestIds, note_status=self._telemetry.answered))
+            self._telemetry.show("http_connections", "Connections that are open", web.open_connections)
         requests = OpenRequests(edge.around(self._mcp), lambda: self._readiness.state == "draining")
         async with self._mcp.running():
             serving = asyncio.ensure_future(web.answer(requests, listening))
@@ -165,6 +185,7 @@ class HttpService:
     async def _drained(self) -> None:
         """Return when every open run is over: by itself, or because its time was."""
         self._readiness.stop("draining", ENDING)
+        await asyncio.sleep(self._settings.notice_seconds)
         seconds = self._drain.begin()
         logger.info("asked to end: open runs have %g s", seconds)
         await self._drain.all_over(seconds)
@@ -182,42 +203,3 @@ class HttpService:
         if self._telemetry:
             await self._telemetry.aclose()
         self._watchdog.release()
-
-
-class _WebServer(uvicorn.Server):
-    """uvicorn with connections of our own kind, which leaves signals to us."""
-
-    def __init__(self, settings: Http) -> None:
-        limits = {"seconds": settings.request_seconds, "most": settings.connections}
-        config = uvicorn.Config(
-            _nothing,
-            http=partial(GuardedProtocol, **limits),  # pyright: ignore[reportArgumentType] - it is only ever called
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            timeout_keep_alive=IDLE_SECONDS,
-            timeout_graceful_shutdown=LAST_SECONDS,
-        )
-        super().__init__(config)
-
-    async def answer(self, app: AsgiApp, listening: socket.socket) -> None:
-        """Answer connections to *listening* until it should exit."""
-        self.config.app = app  # pyright: ignore[reportAttributeAccessIssue] - ours are plain mappings
-        await self.serve(sockets=[listening])
-
-    def open_connections(self) -> int:
-        """Return how many there are."""
-        return len(self.server_state.connections)
-
-    @contextlib.contextmanager
-    @override
-    def capture_signals(self) -> Generator[None]:
-        """Capture none."""
-        yield
-
-
-async def _nothing(*_: object) -> None:
-    raise NotImplementedError

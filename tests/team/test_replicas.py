@@ -1,0 +1,146 @@
+"""Two replicas in processes of their own behind one Redis: what happens when one of them goes."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncGenerator, Generator
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from fastmcp import Client
+from fastmcp.client.transports import StreamableHttpTransport
+
+from ot.team.auth.static_tokens import new_token, token_hash
+from pace import PATIENCE, patiently
+from state.redis_process import RedisProcess, running_redis
+from state.replicas import Person, text_of
+from team.http_server import HttpServer
+
+pytestmark = pytest.mark.anyio
+
+TOKENS = {name: new_token() for name in ("ann", "bob")}
+CONFIG = """
+engines: {{use: portable}}
+policy: {{ask: ["ot.version"]}}
+state: {{redis: "{redis}", prefix: "{prefix}", keys: ["a key of 32 characters, or of more than that"]}}
+http: {{tokens: {{ann: {{hash: "{ann}"}}, bob: {{hash: "{bob}", scopes: [run, admin]}}}}}}
+"""
+ASKS = "len(ot.version()) > 0"
+GONE = "the replica that held this run is gone"
+TOLD_SECONDS = 10.0
+"""How soon whoever asks must be told that a replica is gone: this is what was promised, on any machine."""
+
+
+@pytest.fixture(scope="module")
+def redis() -> Generator[RedisProcess]:
+    with running_redis() as process:
+        yield process
+
+
+def started(root: Path, redis: RedisProcess) -> HttpServer:
+    """Return one replica, which may not be ready yet."""
+    root.mkdir()
+    hashes = {name: token_hash(token) for name, token in TOKENS.items()}
+    return HttpServer.start(root, CONFIG.format(redis=redis.url, prefix=root.parent, **hashes), ready=False)
+
+
+@pytest.fixture(scope="module")
+def replicas(tmp_path_factory: pytest.TempPathFactory, redis: RedisProcess) -> Generator[list[HttpServer]]:
+    root = tmp_path_factory.mktemp("replicas")
+    with ExitStack() as stack:
+        servers = [stack.enter_context(started(root / str(n), redis)) for n in range(3)]
+        for server in servers:
+            server.wait_until_ready()
+        yield servers
+
+
+@asynccontextmanager
+async def person(server: HttpServer, name: str = "ann") -> AsyncGenerator[Person]:
+    """Yield somebody who sends requests to *server*."""
+
+    async def never(*_: Any) -> Any:
+        raise AssertionError("these tests answer by hand")
+
+    transport = StreamableHttpTransport(server.url, headers={"Authorization": f"Bearer {TOKENS[name]}"})
+    async with Client(transport, elicitation_handler=never) as client, asyncio.timeout(3 * PATIENCE):
+        yield Person(client)
+
+
+async def test_a_question_and_a_session_are_found_on_the_other_replica(replicas: list[HttpServer]) -> None:
+    one, other, _ = replicas
+    async with person(one) as here, person(other) as there, person(other, "bob") as bob:
+        token = await here.asked(ASKS)
+        assert "no run waits for this answer" in text_of(await bob.answer(token, ASKS))
+        assert text_of(await there.answer(token, ASKS)) == "true"
+        await here.text("x = 41", "notes")
+        assert await there.text("x + 1", "notes") == "42"
+        assert "'x' is not defined" in await bob.text("x", "notes")
+        assert "status: ok" in (await bob.text("ot.health()")).partition("state:")[2]
+
+
+async def test_the_end_of_a_replica_is_told_in_time(replicas: list[HttpServer]) -> None:
+    killed, ended, left = replicas
+    for session, one, other, number in (
+        ("killed", killed, ended, signal.SIGKILL),
+        ("ended", ended, left, signal.SIGTERM),
+    ):
+        async with person(one) as here, person(other) as there:
+            token = await here.asked(ASKS)
+            await here.text("x = 41", session)
+            one.signal(number)
+            if number == signal.SIGTERM:
+                await asyncio.to_thread(one.wait)
+            began = time.monotonic()
+            assert GONE in text_of(await there.answer(token, ASKS))
+            assert time.monotonic() - began < TOLD_SECONDS
+            lost = await there.text("x", session)
+            assert "SessionLost" in lost
+            assert "the replica that held it is gone" in lost
+            assert await there.text("y = 1; y", session) == "1"
+
+
+@pytest.mark.soak
+async def test_a_replica_that_is_frozen_is_gone_and_does_nothing_late(tmp_path: Path, redis: RedisProcess) -> None:
+    with started(tmp_path / "one", redis) as one, started(tmp_path / "other", redis) as other:
+        one.wait_until_ready()
+        other.wait_until_ready()
+        async with person(one) as here, person(other) as there:
+            token = await here.asked(ASKS)
+            one.signal(signal.SIGSTOP)
+            began = time.monotonic()
+            assert GONE in text_of(await there.answer(token, ASKS))
+            assert time.monotonic() - began < TOLD_SECONDS
+            one.signal(signal.SIGCONT)
+            # It did not take the answer that was given up: the question is still there.
+            assert text_of(await here.answer(token, ASKS)) == "true"
+
+
+async def test_without_redis_a_replica_is_ready_says_so_and_recovers(tmp_path: Path) -> None:
+    with running_redis() as redis, started(tmp_path / "one", redis) as one:
+        one.wait_until_ready()
+        async with person(one) as here, person(one, "bob") as bob:
+            redis.kill()
+            assert await here.text("1 + 1") == "2"
+            ready = readiness(one, lost=True)
+            assert ready["status"] == "ready"
+            assert "the shared state is unreachable since" in ready["shared_state"]
+            assert "unreachable since" in (await bob.text("ot.health()")).partition("state:")[2]
+            redis.start()
+            assert "shared_state" not in readiness(one, lost=False)
+            await here.text("x = 41", "notes")
+            assert await here.text("x + 1", "notes") == "42"
+
+
+def readiness(server: HttpServer, *, lost: bool) -> dict[str, Any]:
+    """Return what /readyz says once it has noticed."""
+    found: dict[str, Any] = {}
+    for _ in patiently():
+        found = httpx2.get(f"{server.origin}/readyz").json()
+        if ("shared_state" in found) is lost:
+            break
+    return found

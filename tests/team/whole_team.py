@@ -1,0 +1,120 @@
+"""A whole team's server on loopback: two replicas, Redis, an object store, an authorization server and a balancer."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncGenerator, Generator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from fastmcp import Client
+from fastmcp.client.transports import StreamableHttpTransport
+
+from oauth.authorization_server import LoopbackAuthorizationServer
+from oauth.signing_keys import SigningKeys
+from ot.team.auth.static_tokens import new_token, token_hash
+from output.s3_process import KEY, SECRET, S3Process, running_s3
+from pace import PATIENCE
+from servers.desk import free_port
+from state.redis_process import RedisProcess, running_redis
+from team.auth.forged_tokens import forge_of
+from team.balancer import Balancer, balancing
+from team.http_server import ACCEPT, MODERN, HttpServer
+
+CONFIG = """
+engines: {{use: portable}}
+limits: {{drain_seconds: 10}}
+policy: {{ask: ["ot.version"]}}
+output: {{max_inline_size: 2000, store: {{url: "s3://results/{prefix}", endpoint: "{s3}", region: eu-test-1,
+  access_key_id: {key}, secret_access_key: {secret}}}}}
+state: {{redis: "{redis}", prefix: "{prefix}", keys: ["{state_key}"]}}
+http:
+  public_url: "{public}"
+  workspaces: {{each: "{people}"}}
+  tokens: {{ann: {{hash: "{ann}"}}, bob: {{hash: "{bob}", scopes: [run, admin]}}}}
+  oauth: {{issuer: "{issuer}"}}
+  notice_seconds: 0.5
+"""
+
+
+@dataclass
+class WholeTeam:
+    """Everything that runs, and how to reach it as anybody."""
+
+    redis: RedisProcess
+    s3: S3Process
+    issuer: LoopbackAuthorizationServer
+    root: Path
+    port: int
+    tokens: dict[str, str]
+    replicas: list[HttpServer]
+
+    @property
+    def public(self) -> str:
+        """The address that clients use."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def start_replica(self, name: str, address: str = "0") -> HttpServer:
+        """Start one more replica, or one again."""
+        root = self.root / name
+        root.mkdir(exist_ok=True)
+        values = {name: token_hash(token) for name, token in self.tokens.items()}
+        config = CONFIG.format(
+            prefix=self.root.name, s3=self.s3.endpoint, key=KEY, secret=SECRET, redis=self.redis.url,
+            state_key=self.tokens["ann"], public=self.public, people=self.root / "people", issuer=self.issuer.origin,
+            **values,
+        )  # fmt: skip
+        return HttpServer.start(root, config, address=address)
+
+    @asynccontextmanager
+    async def balancing(self) -> AsyncGenerator[Balancer]:
+        """Yield the balancer, once both replicas are ready."""
+        async with balancing([replica.port for replica in self.replicas], self.port) as balancer:
+            yield balancer
+
+    def login(self, name: str) -> str:
+        """Return an access token of *name*, as the authorization server issues it."""
+        return forge_of(self.issuer).token(sub=name, aud=f"{self.public}/mcp")
+
+    def client(self, token: str, era: str = "auto", url: str = "", **options: Any) -> Client[StreamableHttpTransport]:
+        """Return a client whose every request is a connection of its own, so that any replica may answer it."""
+        headers = {"Authorization": f"Bearer {token}", "Connection": "close"}
+        transport = StreamableHttpTransport(url or f"{self.public}/mcp", headers=headers)
+        return Client(transport, mode=era, **options)  # pyright: ignore[reportArgumentType] - one of ConnectMode's values
+
+    def raw(self, token: str) -> httpx2.AsyncClient:
+        """Return a client for raw requests, each on a connection of its own."""
+        headers = {"authorization": f"Bearer {token}", "accept": ACCEPT, "connection": "close"}
+        headers |= {"mcp-protocol-version": MODERN, "mcp-method": "tools/call", "mcp-name": "run"}
+        return httpx2.AsyncClient(base_url=self.public, headers=headers, timeout=PATIENCE)
+
+
+@contextmanager
+def whole_team(root: Path, redis_in: str = "", redis_at: str = "") -> Generator[WholeTeam]:
+    """Yield two replicas and everything that they need; Redis may be in a network namespace, at an address."""
+    with ExitStack() as stack:
+        redis = stack.enter_context(running_redis(tcp=bool(redis_at), within=redis_in, host=redis_at or "127.0.0.1"))
+        s3 = stack.enter_context(running_s3())
+        issuer = stack.enter_context(LoopbackAuthorizationServer())
+        issuer.issuing.signing = SigningKeys()
+        (root / "people").mkdir()
+        tokens = {name: new_token() for name in ("ann", "bob")}
+        team = WholeTeam(redis, s3, issuer, root, free_port(), tokens, [])
+        for name in ("one", "other"):
+            team.replicas.append(team.start_replica(name))
+            stack.callback(lambda name=name: _close(team, name))
+        yield team
+
+
+def _close(team: WholeTeam, name: str) -> None:
+    for replica in team.replicas:
+        if replica.place.cwd.parent.name == name:
+            replica.close()
+
+
+def canary() -> str:
+    """Return a text that nobody else has."""
+    return f"canary-{secrets.token_hex(8)}"
