@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from ot.config.team_settings import Quotas
-from ot.team.fair_queue import FairQueue, Refused
+from ot.team.fair_queue import FairQueue, NoTurn
 from servers.desk import until
 
 pytestmark = pytest.mark.anyio
@@ -54,7 +54,7 @@ async def test_a_full_line_refuses_and_says_what_to_do() -> None:
     assert queue.try_enter("ann")
     waits = asyncio.ensure_future(queue.enter("ann"))
     await until(lambda: queue.waiting == 1)
-    with pytest.raises(Refused, match=r"1 of your runs are waiting .*Send it again"):
+    with pytest.raises(NoTurn, match=r"1 of your runs are waiting .*Send it again"):
         await queue.enter("ann")
     queue.leave("ann")
     await waits
@@ -63,7 +63,7 @@ async def test_a_full_line_refuses_and_says_what_to_do() -> None:
 async def test_a_run_that_waits_too_long_is_refused_and_takes_no_place() -> None:
     queue = queue_of(places=1, queue_seconds=0.01)
     assert queue.try_enter("ann")
-    with pytest.raises(Refused, match="was not begun"):
+    with pytest.raises(NoTurn, match="was not begun"):
         await queue.enter("bob")
     queue.leave("ann")
     assert (queue.under_way, queue.waiting) == (0, 0)

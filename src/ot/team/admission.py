@@ -11,7 +11,7 @@ from typing import Any, cast
 import orjson
 
 from ot.config.team_settings import Quotas
-from ot.team.fair_queue import FairQueue, Refused
+from ot.team.fair_queue import FairQueue, NoTurn
 from ot.team.http.answers import failure, send_json
 from ot.team.http.asgi import REQUEST_ID, AsgiApp, Message, Receive, Scope, Send
 from ot.team.identity import SCOPE_KEY, Identity
@@ -64,7 +64,7 @@ class Admission:
         try:
             if not await self._entered(principal, request):
                 return
-        except Refused as refused:
+        except NoTurn as refused:
             request.close()
             await asyncio.sleep(self._refusal_seconds)
             await _refuse(scope, send, request, refused)
@@ -79,11 +79,11 @@ class Admission:
         """Return when it is the request's turn, or that its sender has left.
 
         Raises:
-            Refused: It is never going to be.
+            NoTurn: It is never going to be.
         """
         quotas = self._quotas()
         if seconds := await self._window.seconds_to_wait(principal, quotas):
-            raise Refused(TOO_MANY.format(most=quotas.runs_per_minute, seconds=math.ceil(seconds)), seconds)
+            raise NoTurn(TOO_MANY.format(most=quotas.runs_per_minute, seconds=math.ceil(seconds)), seconds)
         if self._queue.try_enter(principal):
             return True
         entering = asyncio.ensure_future(self._queue.enter(principal))
@@ -187,7 +187,7 @@ class BufferedRequest:
         return await self._receive()
 
 
-async def _refuse(scope: Scope, send: Send, request: BufferedRequest, refused: Refused) -> None:
+async def _refuse(scope: Scope, send: Send, request: BufferedRequest, refused: NoTurn) -> None:
     seconds = max(1, math.ceil(refused.seconds))
     body = failure(str(refused), HTTPStatus.TOO_MANY_REQUESTS, scope.get(REQUEST_ID, ""))
     body["id"] = request.id

@@ -15,7 +15,7 @@ MOST_LINES = 1000
 """Above this, those of principals who have nothing under way are forgotten."""
 
 
-class Refused(Exception):
+class NoTurn(Exception):
     """A run is not admitted; the text says why and what to do, for whoever sent it."""
 
     def __init__(self, why: str, seconds: float) -> None:
@@ -69,11 +69,11 @@ class FairQueue:
         """Return when a run of *principal* may begin; whoever got here must leave.
 
         Raises:
-            Refused: Too many of them wait already, or it has waited too long.
+            NoTurn: Too many of them wait already, or it has waited too long.
         """
         line, quotas = self._line(principal), self._quotas()
         if len(line.waiting) >= quotas.waiting:
-            raise Refused(FULL.format(most=quotas.waiting), 1.0)
+            raise NoTurn(FULL.format(most=quotas.waiting), 1.0)
         turn = asyncio.get_running_loop().create_future()
         line.waiting.append(turn)
         self._order.setdefault(principal)
@@ -83,7 +83,7 @@ class FairQueue:
                 await turn
         except TimeoutError:
             self._give_up(principal, turn)
-            raise Refused(TOO_LONG.format(seconds=quotas.queue_seconds), quotas.queue_seconds) from None
+            raise NoTurn(TOO_LONG.format(seconds=quotas.queue_seconds), quotas.queue_seconds) from None
         except BaseException:
             self._give_up(principal, turn)
             raise
