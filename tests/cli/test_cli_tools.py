@@ -166,7 +166,7 @@ def test_a_tool_is_shown_with_the_pattern_that_decides_over_it(onetool: OneTool,
     assert "Policy: ask (policy.ask: 'file.w*')" in out
     assert "Source: local" in out
     assert "Returns (" in out
-    assert "Policy: allow (it does not say that it is destructive)" in onetool("show", "file.read()").out
+    assert "Policy: allow (it says that it is read-only)" in onetool("show", "file.read()").out
 
 
 def test_a_pack_and_an_alias_can_be_shown(onetool: OneTool, started: Path) -> None:

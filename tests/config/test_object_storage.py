@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from desk import Desk
 
+from ot.config.load import load_config
 from ot.errors import ConfigError
 
 STORE = """
@@ -28,6 +29,14 @@ def test_credentials_come_from_secrets_and_from_the_environment_and_are_redacted
         "[secret:S3_KEY] [secret:S3_SECRET]"
     )
     assert "of the bucket" not in repr(loaded)
+
+
+def test_a_user_of_a_team_puts_no_secret_of_their_own_there(desk: Desk) -> None:
+    desk.write_user(STORE)
+    desk.write_user("S3_KEY: the operator's\nS3_SECRET: the operator's\n", "secrets.yaml")
+    own = desk.write_user("S3_KEY: somebody else's\n", "own.yaml")
+    store = load_config(desk.paths, desk.trust, own_secrets=own).config.output.store
+    assert store.access_key_id == "the operator's"
 
 
 def test_a_missing_secret_is_named(desk: Desk) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import subprocess
 import sys
@@ -113,6 +114,19 @@ def test_what_was_put_there_by_others_is_not_a_result(settings: ObjectStorage) -
             store.page(handle, owner=ME)
 
 
+def test_a_result_whose_end_was_damaged_is_none(settings: ObjectStorage) -> None:
+    place = ObjectPlace(settings)
+    handle = store_of(blobs_in(place)).put(["some text"], tool="t", owner=ME).handle
+    key = folder_of(ME) + handle
+    whole, size = place.end(key, 1 << 20)
+    for damaged in (whole[:-1] + b"?", whole[1:], whole.replace(b'"handle"', b'"handl_"')):
+        place.delete(key)
+        place.put(key, damaged)
+        with pytest.raises(ResultNotFound):
+            store_of(blobs_in(place)).page(handle, owner=ME)
+    assert len(whole) == size
+
+
 def test_the_oldest_results_go_when_an_owner_has_too_much(settings: ObjectStorage) -> None:
     place = ObjectPlace(settings)
     mine, others = blobs_in(place, most=10_000), blobs_in(place, "another", most=10_000)
@@ -173,10 +187,28 @@ def test_a_result_that_is_removed_while_it_is_read_is_said_to_be_gone(settings: 
     place = ObjectPlace(settings)
     blobs = blobs_in(place)
     handle = store_of(blobs).put(lines(200_000), tool="t", owner=ME).handle
-    content = store_of(blobs).open_content(handle, owner=ME)
-    place.delete(folder_of(ME) + handle)
-    with content, pytest.raises(FileNotFoundError):
+    with pytest.raises(ResultNotFound), store_of(blobs).open_content(handle, owner=ME) as content:
+        place.delete(folder_of(ME) + handle)
         content.read(1)
+
+
+def test_what_a_killed_server_left_in_a_directory_goes_after_an_hour(tmp_path: Path) -> None:
+    script = (
+        "import os, signal, sys, obstore\n"
+        "from obstore.store import LocalStore\n"
+        "def parts():\n"
+        "    yield bytes(6 << 20)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"obstore.put(LocalStore(sys.argv[1]), {folder_of(ME) + 'h' * 22!r}, parts())\n"
+    )
+    subprocess.run([sys.executable, "-c", script, tmp_path], timeout=60, check=False)
+    (left,) = [path for path in tmp_path.rglob("*") if path.is_file()]
+    objects = ResultObjects(Output(store=ObjectStorage(url=f"file://{tmp_path}")))
+    objects.sweep()
+    assert left.exists()  # it may be another server's, which is still writing
+    os.utime(left, (0, 0))
+    objects.sweep()
+    assert not left.exists()
 
 
 def test_a_result_larger_than_all_may_be_leaves_nothing(settings: ObjectStorage) -> None:

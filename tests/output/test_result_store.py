@@ -100,7 +100,7 @@ def test_another_owner_s_handle_reads_like_an_unknown_one(desk: Desk) -> None:
     unknown = "u" * 22
     texts: list[str] = []
     for handle in (theirs, unknown):
-        for read in (desk.page, lambda handle: desk.store.open_content(handle, owner=ME)):
+        for read in (desk.page, lambda handle: read_all(desk, handle)):
             with pytest.raises(ResultNotFound) as caught:
                 read(handle)
             texts.append(str(caught.value).replace(handle, "HANDLE"))

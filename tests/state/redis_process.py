@@ -29,11 +29,14 @@ class RedisProcess:
     directory: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="redis")))
     port: int = 0
     process: subprocess.Popen[str] | None = None
+    host: str = "127.0.0.1"
+    within: str = ""
+    """The network namespace that it runs in."""
 
     @property
     def url(self) -> str:
         """The address for clients."""
-        return f"redis://127.0.0.1:{self.port}/0" if self.tcp else f"unix://{self.directory}/redis.sock?db=0"
+        return f"redis://{self.host}:{self.port}/0" if self.tcp else f"unix://{self.directory}/redis.sock?db=0"
 
     @property
     def limits_url(self) -> str:
@@ -45,8 +48,11 @@ class RedisProcess:
         require_programs("redis-server")
         if self.tcp and not self.port:
             self.port = _free_port()
-        where = ["--port", str(self.port), "--bind", "127.0.0.1"] if self.tcp else ["--port", "0"]
-        command = ["redis-server", *where, "--save", "", "--appendonly", "no", "--dir", str(self.directory)]
+        where = (
+            ["--port", str(self.port), "--bind", self.host, "--protected-mode", "no"] if self.tcp else ["--port", "0"]
+        )
+        inside = ["ip", "netns", "exec", self.within] if self.within else []
+        command = [*inside, "redis-server", *where, "--save", "", "--appendonly", "no", "--dir", str(self.directory)]
         if not self.tcp:
             command += ["--unixsocket", str(self.directory / "redis.sock")]
         self.process = subprocess.Popen([*command, *self.options], stdout=subprocess.PIPE, text=True)
@@ -87,9 +93,11 @@ class RedisProcess:
 
 
 @contextmanager
-def running_redis(*options: str, tcp: bool = False) -> Generator[RedisProcess]:
-    """Yield a Redis that ends with the block."""
-    redis = RedisProcess(options, tcp)
+def running_redis(
+    *options: str, tcp: bool = False, host: str = "127.0.0.1", within: str = ""
+) -> Generator[RedisProcess]:
+    """Yield a Redis that ends with the block; *within* a network namespace, *host* is its address there."""
+    redis = RedisProcess(options, tcp, host=host, within=within)
     try:
         yield redis.start()
     finally:

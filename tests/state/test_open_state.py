@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import yaml
 
 from ot.config.secrets import Secrets
 from ot.config.team_settings import SharedStore
 from ot.errors import ConfigError
 from ot.state.memory_state import MemoryState
-from ot.state.open_state import open_keys, open_state
+from ot.state.open_state import open_keys, open_shared, open_state
 from ot.state.redis_state import RedisState
 from ot.state.state_keys import NotSealed, StateKeys
 from state.redis_process import running_redis
@@ -54,6 +56,15 @@ async def test_the_password_in_the_address_comes_from_the_secrets() -> None:
         await state.set("a", b"1")
         assert await state.get("a") == b"1"
         await state.aclose()
+
+
+def test_the_settings_that_the_page_shows_can_be_used() -> None:
+    page = (Path(__file__).parents[2] / "docs/how-to/replicas.md").read_text(encoding="utf-8")
+    shown = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
+    secrets = Secrets({"REDIS_PASSWORD": "open-sesame", "STATE_KEY": KEY})
+    shared = open_shared(SharedStore(**shown["state"]), secrets)
+    assert shared.state.replicas
+    assert shared.keys.derived("a") == StateKeys([KEY]).derived("a")
 
 
 def test_the_newest_key_seals_and_older_ones_still_open() -> None:

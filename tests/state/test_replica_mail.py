@@ -154,10 +154,37 @@ async def test_a_letter_that_others_wrote_or_send_again_is_not_read(redis: Redis
             StateKeys.ephemeral().seal(place, letter("key")),
             KEYS.seal("mail/x", letter("moved")),
         ]
-        for sealed in (*forged, ours, ours, KEYS.seal(place, letter("the end"))):
+        for by in ("plain", "key", "moved", "us", "the end"):
+            await one.state.set(f"ticket:{by}", b"1", 60)
+        await one.state.send(one.me, KEYS.seal(place, letter("without a ticket")), 60)
+        for sealed in (*forged, ours):
+            await one.state.send(one.me, sealed, 60)
+        await until(lambda: done == ["us"])
+        await one.state.set("ticket:us", b"1", 60)
+        for sealed in (ours, KEYS.seal(place, letter("the end"))):
             await one.state.send(one.me, sealed, 60)
         await until(lambda: "the end" in done)
     assert done == ["us", "the end"]
+
+
+async def test_what_was_given_up_is_not_done_by_a_replica_that_wakes_up_later(
+    redis: RedisProcess, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ot.state.replica_mail.SILENCE_SECONDS", 0.3)
+    monkeypatch.setattr("ot.state.replica_mail.LOOK_SECONDS", 0.1)
+    done: list[str] = []
+
+    async def work(what: str, body: Mapping[str, Any], tell: TellNews) -> Mapping[str, Any]:
+        done.append(what)
+        return {}
+
+    async with post(redis, prefix) as one, post(redis, prefix, work) as other:
+        await other.mail.aclose()
+        with pytest.raises(ReplicaGone):
+            await one.mail.ask(other.me, "late", {})
+        await other.mail.start()
+        assert await one.mail.ask(other.me, "in time", {}) == {}
+    assert done == ["in time"]
 
 
 async def found_again(by: Post, whom: Post) -> None:

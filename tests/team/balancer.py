@@ -44,7 +44,7 @@ class Balancer:
             await self._passed(reader, writer)
         finally:
             self._open.discard(task)
-            writer.close()
+            await _closed(writer)
 
     async def _passed(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for _ in self._replicas:
@@ -58,7 +58,10 @@ class Balancer:
                 self.ready.discard(port)
                 continue
             self.served[port] += 1
-            await asyncio.gather(_copy(reader, upstream[1]), _copy(upstream[0], writer))
+            try:
+                await asyncio.gather(_copy(reader, upstream[1]), _copy(upstream[0], writer))
+            finally:
+                await _closed(upstream[1])
             return
 
     async def aclose(self) -> None:
@@ -82,18 +85,20 @@ async def balancing(replicas: Sequence[int], port: int = 0) -> AsyncGenerator[Ba
         yield balancer
     finally:
         looking.cancel()
+        await asyncio.wait((looking,))
         server.close()
         await balancer.aclose()
 
 
 async def _is_ready(port: int) -> bool:
-    with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
+    with contextlib.suppress(OSError, TimeoutError):
         async with asyncio.timeout(2):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(HEAD)
-            line = await reader.readline()
-            writer.close()
-            return b" 200 " in line
+            try:
+                writer.write(HEAD)
+                return b" 200 " in await reader.readline()
+            finally:
+                await _closed(writer)
     return False
 
 
@@ -102,7 +107,10 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         while chunk := await reader.read(1 << 16):
             writer.write(chunk)
             await writer.drain()
-        if writer.can_write_eof():
-            writer.write_eof()
-            return
+        writer.write_eof()
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
     writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()

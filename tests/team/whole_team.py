@@ -57,7 +57,7 @@ class WholeTeam:
         """The address that clients use."""
         return f"http://127.0.0.1:{self.port}"
 
-    def start_replica(self, name: str) -> HttpServer:
+    def start_replica(self, name: str, address: str = "0") -> HttpServer:
         """Start one more replica, or one again."""
         root = self.root / name
         root.mkdir(exist_ok=True)
@@ -67,7 +67,7 @@ class WholeTeam:
             state_key=self.tokens["ann"], public=self.public, people=self.root / "people", issuer=self.issuer.origin,
             **values,
         )  # fmt: skip
-        return HttpServer.start(root, config)
+        return HttpServer.start(root, config, address=address)
 
     @asynccontextmanager
     async def balancing(self) -> AsyncGenerator[Balancer]:
@@ -93,10 +93,10 @@ class WholeTeam:
 
 
 @contextmanager
-def whole_team(root: Path) -> Generator[WholeTeam]:
-    """Yield two replicas and everything that they need."""
+def whole_team(root: Path, redis_in: str = "", redis_at: str = "") -> Generator[WholeTeam]:
+    """Yield two replicas and everything that they need; Redis may be in a network namespace, at an address."""
     with ExitStack() as stack:
-        redis = stack.enter_context(running_redis())
+        redis = stack.enter_context(running_redis(tcp=bool(redis_at), within=redis_in, host=redis_at or "127.0.0.1"))
         s3 = stack.enter_context(running_s3())
         issuer = stack.enter_context(LoopbackAuthorizationServer())
         issuer.issuing.signing = SigningKeys()

@@ -70,7 +70,9 @@ def server_rows(loaded: Loaded, paths: Paths) -> list[dict[str, Any]]:
             "name": name,
             "pack": server.pack or pack_name(name),
             "transport": "openapi" if server.openapi else "http" if server.url else "stdio",
-            "endpoint": loaded.secrets.redact(server.url or " ".join([server.command, *server.args])),
+            "endpoint": loaded.secrets.redact(
+                " ".join(server.urls) or server.url or " ".join([server.command, *server.args])
+            ),
             "from": "project" if name in loaded.servers_of_project else "user",
             "enabled": server.enabled,
             "tools": count(name),

@@ -77,7 +77,7 @@ def _explain(name: str, entry: Mapping[str, Any], file: str) -> None:
 
     echo("This is shown once: keep it where the client reads its secrets.", err=True)
     if file:
-        echo(f"Its hash is in {file}. Servers that run already know it after their next start.", err=True)
+        echo(f"Its hash is in {file}. A server that has http settings already knows it from now on.", err=True)
         return
     echo("For ~/.onetool/onetool.yaml of the server, which needs its hash alone:", err=True)
     for line in block("http", {"tokens": {name: dict(entry)}}):

@@ -52,7 +52,9 @@ def filled_in(text: str, key: str, lookup: Lookup) -> str:
     return REFERENCE.sub(value, text)
 
 
-def expand(layer: Node, *, attrs: Lookup, tools: Lookup, advice: str) -> tuple[Node, frozenset[str]]:
+def expand(
+    layer: Node, *, attrs: Lookup, tools: Lookup, credentials: Lookup, advice: str
+) -> tuple[Node, frozenset[str]]:
     """Return *layer* with references replaced in attributes, packs' settings and credentials, and the names used.
 
     Raises:
@@ -65,7 +67,7 @@ def expand(layer: Node, *, attrs: Lookup, tools: Lookup, advice: str) -> tuple[N
         layer = layer.put(("tools",), packs.mapped(lambda name, node: work.node(node, f"tools.{name}", tools)))
     for path in CREDENTIALS:
         if text := layer.get(*path):
-            layer = layer.put(path, work.node(text, ".".join(path), tools))
+            layer = layer.put(path, work.node(text, ".".join(path), credentials))
     refuse(work.problems)
     return layer, frozenset(work.names)
 

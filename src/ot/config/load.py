@@ -130,7 +130,12 @@ def _user_part(paths: Paths, given: Mapping[str, Any] | None, own: Mapping[str, 
     secrets = {**found, **own}
     advice = f"add it to {secrets_file}, or give a default as in ${{NAME:-text}}"
     node, names = expand(
-        layer.node, attrs=secrets.get, tools=lambda name: secrets.get(name) or paths.environ.get(name), advice=advice
+        layer.node,
+        attrs=secrets.get,
+        tools=lambda name: secrets.get(name) or paths.environ.get(name),
+        # Of what all share, such as the store of results: nobody puts a secret of their own there.
+        credentials=lambda name: found.get(name) or paths.environ.get(name),
+        advice=advice,
     )
     open_files = [file for file in layer.files if _anyone_writes(file)]
     warnings += tuple(f"{file} can be written by every user: run chmod o-w on it" for file in open_files)
@@ -144,7 +149,7 @@ def _project_part(snapshot: Snapshot, base: Config) -> _Part:
     secrets, warnings = _secrets_of(snapshot, secrets_file)
     advice = f"a project takes secrets from its own {secrets_file} alone; a default is given as in ${{NAME:-text}}"
     # The environment holds the user's secrets, and only the user's own configuration may hand those out.
-    node, names = expand(layer.node, attrs=secrets.get, tools=secrets.get, advice=advice)
+    node, names = expand(layer.node, attrs=secrets.get, tools=secrets.get, credentials=secrets.get, advice=advice)
     return _Part(node, secrets, names, _files_of(layer, secrets_file, secrets), warnings, secrets_file)
 
 

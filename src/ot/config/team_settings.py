@@ -128,7 +128,9 @@ class SharedStore(Settings):
     )
     prefix: str = Field(default="onetool", description="What its keys begin with")
     keys: Texts = Field(
-        default=(), repr=False, description="Secrets that seal questions, the newest first: write ${NAME}"
+        default=(),
+        repr=False,
+        description="Secrets of 32 characters or more that seal what replicas share, the newest first: write ${NAME}",
     )
 
 

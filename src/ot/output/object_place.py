@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import logging
 import re
+import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,7 @@ class ObjectPlace:
         Raises:
             ConfigError: The settings do not fit together.
         """
+        self._directory = _directory(settings)
         try:
             self._store = _opened(settings, settings.seconds * REQUEST_SHARE)
         except (BaseError, OSError, ValueError) as error:
@@ -106,13 +108,27 @@ class ObjectPlace:
         with told():
             obstore.delete(self._store, key)
 
+    def remove_unfinished(self, seconds: float) -> None:
+        """Remove what killed servers left in a directory that long ago; in a bucket, its own rules do it."""
+        if self._directory is None:
+            return
+        before = time.time() - seconds
+        for file in self._directory.glob("v1/*/*#*"):
+            with suppress(FileNotFoundError):
+                if file.stat().st_mtime < before:
+                    file.unlink()
+
+
+def _directory(settings: ObjectStorage) -> Path | None:
+    url = urlsplit(settings.url)
+    return Path(unquote(url.path)) if url.scheme == "file" else None
+
 
 def _opened(settings: ObjectStorage, seconds: float) -> LocalStore | S3Store:
-    url = urlsplit(settings.url)
-    if url.scheme == "file":
-        directory = Path(unquote(url.path))
+    if directory := _directory(settings):
         make_private(directory)
         return LocalStore(directory, automatic_cleanup=False)
+    url = urlsplit(settings.url)
     given = {
         "endpoint": settings.endpoint,
         "region": settings.region,

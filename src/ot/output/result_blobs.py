@@ -1,4 +1,4 @@
-"""The seam for where results are stored, files now, an object store later; and the data about each."""
+"""The seam for where results are stored, files or an object store; and the data about each."""
 
 from __future__ import annotations
 
@@ -87,9 +87,9 @@ class ResultBlobs(Protocol):
         ...
 
     def open(self, meta: ResultMeta) -> BinaryIO:
-        """Return the content as a seekable file to close; it stays complete even if the result is removed meanwhile.
+        """Return the content as a seekable file to close; it raises as *meta* does.
 
-        It raises as *meta* does.
+        If the result is removed meanwhile, it stays complete, or reading raises FileNotFoundError.
         """
         ...
 

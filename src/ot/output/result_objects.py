@@ -56,6 +56,7 @@ class ResultObjects:
             for entry in map(ListedObject.listed, islice(self._place.listed(FOLDER), SWEEP_MOST)):
                 if is_over(entry, self._clock(), ttl):
                     removed(self._place, entry)
+            self._place.remove_unfinished(SWEEP_SECONDS)
         except OSError as error:
             LOG.warning("expired results could not be looked for: %s", error.strerror)
 

@@ -124,15 +124,17 @@ class ResultStore:
         with self._reading(handle, owner) as (meta, lines), plain_errors():
             return ResultValues(lines, meta.form).outline(path)
 
-    def open_content(self, handle: str, *, owner: str) -> BinaryIO:
-        """Return a result's whole content as a file, for the caller to read in blocks and to close.
+    @contextmanager
+    def open_content(self, handle: str, *, owner: str) -> Generator[BinaryIO]:
+        """Yield a result's whole content as a file, to be read in blocks.
 
         Raises:
-            ResultNotFound: This owner has no such result.
+            ResultNotFound: This owner has no such result, or no longer.
             ResultExpired: It is older than the TTL.
+            ResultError: It cannot be read.
         """
-        with self._found(handle, owner) as meta:
-            return self._content(meta)
+        with self._found(handle, owner) as meta, self._content(meta) as content:
+            yield content
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), UTC)

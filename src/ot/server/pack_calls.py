@@ -13,18 +13,19 @@ import anyio.to_thread
 import orjson
 from fastmcp import Context
 
-from ot.errors import InvalidArguments, ResultError, ResultTooLarge, ToolError, ToolFailed
+from ot.errors import InvalidArguments, OneToolError, ResultError, ResultTooLarge, ToolFailed
 from ot.execution.caller import Caller
 from ot.execution.failure_form import failure_form
-from ot.registry.announced_tool import FORM, META, form_of
+from ot.registry.announced_tool import FORM, META, form_of, mapping_of
 from ot.registry.proxy_target import BLOCK
 from ot.registry.tool import Tool
 from ot.runtime.reply import BareReply, Reply
-from ot.runtime.reply_blocks import block_ids
+from ot.runtime.reply_blocks import block_ids, redacted
 from ot.runtime.run_events import Progress, RunEvent, TellEvent
 from ot.server.pack_tools import PackTools
 from ot.servers.call import block_id
 from ot.values.parts import NotSerializable, count_parts
+from ot.values.plain import where_quick
 from ot.workspace import Workspace
 from ot_sdk import tagged
 from ot_sdk.errors import NotPlain
@@ -64,29 +65,32 @@ async def formed_call(
     It says of which revision of *offered* it is, so that a changed pack is noticed over there.
     """
     try:
-        given = tagged.decode(dict(arguments))
+        given = await where_quick(arguments, lambda: tagged.decode(dict(arguments)))
     except ValueError as error:
         return _failed(InvalidArguments(tool.full_name, f"{tool.full_name}(): the arguments are malformed: {error}"))
     reply = await workspace.call(tool.pack, tool.name, given, caller, tell=tell, bare=True)
     assert isinstance(reply, BareReply)
     told = {"printed": reply.printed} if reply.printed else {}
-    try:
-        if reply.failure:
-            raise reply.failure
-        form = await _value_form(reply.value, tool, workspace, caller.principal)
-    except ResultTooLarge as error:
-        form = await anyio.to_thread.run_sync(_too_large_form, error, workspace, caller.principal)
-    except ToolError as error:
-        form = {"failure": failure_form(error)}
-    except Exception as error:  # noqa: BLE001 - limits of the run are no errors of a tool
-        form = {"failure": failure_form(ToolFailed(tool.full_name, type(error).__name__, str(error)))}
+    form = await _form(reply, tool, workspace, caller.principal)
     meta = {**reply.meta, "form": FORM, "revision": offered.revision(workspace.picture.registry)}
     blocks = named_blocks(reply.blocks, reply.value)
     return FormedReply((), "failure" in form, meta, blocks, form={**form, **told})
 
 
-def _failed(error: ToolError) -> FormedReply:
+def _failed(error: OneToolError) -> FormedReply:
     return FormedReply((), True, {"form": FORM}, form={"failure": failure_form(error)})
+
+
+async def _form(reply: BareReply, tool: Tool, workspace: Workspace, owner: str) -> dict[str, Any]:
+    """Return a value, where it is stored, or the failure, without the secrets of this host."""
+    try:
+        if reply.failure:
+            raise reply.failure
+        return await _value_form(reply.value, tool, workspace, owner)
+    except ResultTooLarge as error:
+        return await anyio.to_thread.run_sync(_too_large_form, error, workspace, owner)
+    except OneToolError as error:
+        return {"failure": redacted(failure_form(error), workspace.picture.loaded.secrets.redact)}
 
 
 async def _value_form(value: Any, tool: Tool, workspace: Workspace, owner: str) -> dict[str, Any]:
@@ -135,8 +139,12 @@ def _too_large_form(error: ResultTooLarge, workspace: Workspace, owner: str) -> 
 def named_blocks(blocks: Sequence[Mapping[str, Any]], value: Any) -> tuple[Mapping[str, Any], ...]:
     """Return *blocks* with the names that *value* has for them, each in its ``_meta``."""
     known = set(block_ids(value)) if blocks else set[str]()
-    named = ((block, block_id(block)) for block in blocks)
-    return tuple({**block, "_meta": {META: {BLOCK: id}}} if id in known else block for block, id in named)
+    ids = ((block, block_id(block)) for block in blocks)
+    return tuple(_named(block, id) if id in known else block for block, id in ids)
+
+
+def _named(block: Mapping[str, Any], id: str) -> dict[str, Any]:
+    return {**block, "_meta": {**mapping_of(block.get("_meta")), META: {BLOCK: id}}}
 
 
 class ProgressRelay:

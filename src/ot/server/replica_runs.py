@@ -35,7 +35,7 @@ GONE = (
     "ReplicaGone: the replica that held this run is gone, and the run with it. Calls of tools that it had made by then "
     "have taken effect. Run the program again"
 )
-SESSION_GONE = "the replica that held it is gone; its variables are lost, and the next run begins it anew"
+SESSION_GONE = "the replica that held it is gone"
 UNREACHABLE = "StateUnavailable: {what}, and nothing has run: {why}. Runs without a session work. Try again in a moment"
 ANSWER_UNREACHABLE = "the run that asked is held by another replica, which cannot be asked now"
 SESSION_UNREACHABLE = "session '{}' may be held by another replica, which cannot be asked now"

@@ -18,6 +18,7 @@ from ot.registry.tool import Tool
 from ot.servers.call_trace import CallTrace, current_trace
 from ot.servers.pack_replies import REQUEST_META, PackReply, ending, progress_of
 from ot.values.parts import Unread
+from ot.values.plain import where_quick
 from ot_sdk import tagged
 from ot_sdk.errors import NotPlain
 
@@ -35,15 +36,11 @@ class ServerCall:
     """Asks for what a target names: a tool, or one of the methods that every server may have."""
 
     def __init__(self, tool: Tool, target: ProxyTarget, arguments: Mapping[str, Any], context: CallContext) -> None:
-        """Call *target* with *arguments* for *tool*.
-
-        Raises:
-            InvalidArguments: They cannot be sent.
-        """
+        """Call *target* with *arguments* for *tool*."""
         self._of = tool
         self._full_name = tool.full_name
         self._target = target
-        self._arguments = _encoded(tool, arguments) if target.form else target.sent(arguments)
+        self._arguments = target.sent(arguments)
         self._context = context
         self._trace: CallTrace | None = None
 
@@ -80,8 +77,10 @@ class ServerCall:
     async def _tool(self, client: Client[Any]) -> dict[str, Any] | PackReply:
         from ot.servers.questions import call_in_rounds  # noqa: PLC0415 - imports the protocol's library
 
-        meta = REQUEST_META if self._target.form else None
-        result = await call_in_rounds(client.session, self._target.tool, self._arguments, self._progress, meta)
+        meta, arguments = None, self._arguments
+        if self._target.form:
+            meta, arguments = REQUEST_META, await where_quick(arguments, lambda: _encoded(self._of, self._arguments))
+        result = await call_in_rounds(client.session, self._target.tool, arguments, self._progress, meta)
         # As it came: what it is made of is nobody's business but the program's.
         structured = {} if result.structured_content is None else {"structuredContent": result.structured_content}
         answer = wire_form(result, exclude={"structured_content"}) | structured

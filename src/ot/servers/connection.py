@@ -19,6 +19,7 @@ from ot.servers.call_trace import CallTrace
 from ot.servers.definitions import ServerDefinitions
 from ot.servers.failure_words import failure_words, pause_asked_for
 from ot.servers.failures import Lost, call_failure, start_failure
+from ot.servers.hosts import on_a_host
 from ot.servers.messages import StrayOutput
 from ot.servers.place import ClientRoots
 from ot.servers.session import LiveSession
@@ -387,13 +388,14 @@ async def probe(spec: ServerSpec) -> ServerDefinitions:
     """
     if spec.problem:
         raise ServerUnavailable(spec.name, spec.problem)
-    connection = ServerConnection(spec, lambda spec, definitions: None, Backoff(), ClientRoots())
+    hosts = [ServerConnection(host, lambda spec, definitions: None, Backoff(), ClientRoots()) for host in spec.hosts]
     try:
-        return await connection.listed()
+        return await on_a_host(hosts, lambda connection, _: connection.listed())
     except (LoginNeeded, AuthServerDown):
         raise
     except ServerUnavailable as error:
         # Nothing is tried again, so that is not said either.
         raise ServerUnavailable(spec.name, error.why) from None
     finally:
-        await connection.end()
+        for connection in hosts:
+            await connection.end()

@@ -4,20 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from ot.errors import ServerUnavailable
 from ot.servers.spec import ServerSpec
 
-if TYPE_CHECKING:
-    from ot.servers.connection import ServerConnection
-
 REST_SECONDS = 1.0
 """How long the others come first after a host has not taken a call; one that cannot be connected backs off itself."""
 
 
-async def on_a_host[T](hosts: Sequence[ServerConnection], work: Callable[[ServerConnection, bool], Awaitable[T]]) -> T:
+class ServerHost(Protocol):
+    """The connection to one host."""
+
+    spec: ServerSpec
+    in_flight: int
+    """Calls that are on it or wait for it."""
+
+    @property
+    def rests(self) -> bool:
+        """Whether it failed a moment ago, or asked to be left alone."""
+        ...
+
+    def rest(self, seconds: float) -> None:
+        """Let others be asked first for *seconds*."""
+        ...
+
+
+async def on_a_host[H: ServerHost, T](hosts: Sequence[H], work: Callable[[H, bool], Awaitable[T]]) -> T:
     """Return what *work* returns on the first of *hosts* that takes it; it is told whether there is another.
 
     The one with the fewest calls is first, those last that failed a moment ago.

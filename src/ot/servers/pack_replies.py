@@ -72,14 +72,22 @@ class PackReply:
         Raises:
             ServerUnavailable: It is not all there.
         """
-        if not self._stored:
+        if not self._stored or "failure" in self._held:
             return
-        size, handle = self._stored.get("bytes"), self._stored.get("handle")
+        size = self._stored.get("bytes")
         if not isinstance(size, int) or not 0 <= size <= MAX_STORED_BYTES:
             raise self._unreadable("its size is malformed")
-        file = self._copied = cast("BinaryIO", tempfile.SpooledTemporaryFile(HELD_BYTES))  # noqa: SIM115 - closed by whoever reads it
+        file = cast("BinaryIO", tempfile.SpooledTemporaryFile(HELD_BYTES))  # noqa: SIM115 - closed by whoever reads it
+        try:
+            await self._copy(client, file, size)
+        except BaseException:
+            file.close()
+            raise
+        self._copied = file
+
+    async def _copy(self, client: Client[Any], file: BinaryIO, size: int) -> None:
         while (start := file.tell()) < size:
-            page = await _page(client, f"ot://result/{handle}/{start}")
+            page = await _page(client, f"ot://result/{self._stored.get('handle')}/{start}")
             if not page or start + len(page) > size:
                 raise self._unreadable("it is not as large as it was said to be")
             file.write(page)
@@ -122,7 +130,10 @@ class PackReply:
 
 
 def _named_block(block: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    return {key: value for key, value in block.items() if key != "_meta"}, str(told_in(block).get(BLOCK, ""))
+    """Return a block as it was, and the name that the value has for it."""
+    meta = {key: value for key, value in mapping_of(block.get("_meta")).items() if key != META}
+    plain = {key: value for key, value in block.items() if key != "_meta"}
+    return plain | ({"_meta": meta} if meta else {}), str(told_in(block).get(BLOCK, ""))
 
 
 async def _page(client: Client[Any], uri: str) -> bytes:

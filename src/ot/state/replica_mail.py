@@ -79,19 +79,29 @@ class ReplicaMail:
             ReplicaGone: It does not answer.
             StateUnavailable: It cannot be asked.
         """
-        if not await self._presence.is_alive(replica):
-            raise ReplicaGone
         id, asked = secrets.token_hex(16), _Asked(asyncio.get_running_loop().create_future(), tell)
         self._asked[id] = asked
+        letter = {"id": id, "from": self._presence.me, "kind": "ask", "what": what, "body": body}
         try:
-            await self._send(replica, {"id": id, "from": self._presence.me, "kind": "ask", "what": what, "body": body})
+            alive, _ = await asyncio.gather(self._presence.is_alive(replica), self._post(replica, letter))
+            if not alive:
+                raise ReplicaGone
             return await self._answered(replica, asked)
-        except asyncio.CancelledError:
-            with contextlib.suppress(StateUnavailable):
-                await asyncio.shield(self._send(replica, {"id": id, "kind": "cancel"}))
+        except (asyncio.CancelledError, ReplicaGone):
+            await asyncio.shield(self._take_back(replica, id))
             raise
         finally:
             del self._asked[id]
+
+    async def _post(self, replica: str, letter: Mapping[str, Any]) -> None:
+        # A replica that was frozen, and wakes up when we have given up, must not do it then: it needs the ticket.
+        await self._state.set(_ticket(letter["id"]), b"1", MAIL_SECONDS)
+        await self._send(replica, letter)
+
+    async def _take_back(self, replica: str, id: str) -> None:
+        with contextlib.suppress(StateUnavailable):
+            await self._state.delete(_ticket(id))
+            await self._send(replica, {"id": id, "kind": "cancel"})
 
     async def _answered(self, replica: str, asked: _Asked) -> Mapping[str, Any]:
         while not asked.answer.done():
@@ -166,7 +176,9 @@ class ReplicaMail:
     # ---------------------------------------------------------------- doing what others ask for
 
     async def _handled(self, letter: Mapping[str, Any]) -> None:
-        """Do what was asked for, and answer; meanwhile give signs."""
+        """Do what was asked for, unless it was taken back, and answer; meanwhile give signs."""
+        if not await self._is_wanted(letter["id"]):
+            return
         signs = _Signs(lambda body: self._send(letter["from"], {"id": letter["id"], "kind": "sign", "body": body}))
         giving = asyncio.ensure_future(signs.give())
         try:
@@ -178,6 +190,12 @@ class ReplicaMail:
             giving.cancel()
             await asyncio.gather(giving, return_exceptions=True)
         await self._answer(letter["from"], {"id": letter["id"], "kind": "answer", "body": answer})
+
+    async def _is_wanted(self, id: str) -> bool:
+        try:
+            return await self._state.pop(_ticket(id)) is not None
+        except StateUnavailable:
+            return False  # whoever asked hears nothing, and is told that this replica is gone
 
     async def _answer(self, replica: str, letter: Mapping[str, Any]) -> None:
         """Send an answer; what keeps it from being sent may be over in a moment."""
@@ -220,6 +238,10 @@ class _Signs:
             with contextlib.suppress(StateUnavailable):
                 await self._send(news or {})
             await asyncio.sleep(NEWS_PAUSE_SECONDS)
+
+
+def _ticket(id: str) -> str:
+    return f"ticket:{id}"
 
 
 def _place(mailbox: str) -> str:

@@ -6,13 +6,10 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import override
-
-import uvicorn
 
 from ot.config.team_settings import Http
 from ot.errors import EngineUnavailable, OneToolError
@@ -21,13 +18,12 @@ from ot.server.parked_runs import MOST, MOST_OF_TEAM, ParkedRuns
 from ot.server.serve import CUT_OFF_SECONDS, START_SECONDS, Drain, Watchdog, end_on_signal
 from ot.server.streamable_http import StreamableHttp
 from ot.team.http.app import MCP_PATH, Edge
-from ot.team.http.asgi import AsgiApp
-from ot.team.http.guarded_protocol import GuardedProtocol
 from ot.team.http.health import Readiness
 from ot.team.http.listen_address import url_of
 from ot.team.http.open_requests import OpenRequests
 from ot.team.http.request_ids import RequestIds
 from ot.team.http.warm_up import warm_up
+from ot.team.http.web_server import LAST_SECONDS, WebServer
 from ot.team.people import TeamFront
 from ot.team.team_parts import TeamParts
 from ot.team.telemetry.open_telemetry import TeamTelemetry, open_telemetry
@@ -35,10 +31,6 @@ from ot.version import installed_version
 
 logger = logging.getLogger(__name__)
 
-IDLE_SECONDS = 75
-"""How long a connection waits for its next request: longer than balancers keep theirs."""
-LAST_SECONDS = 1
-"""What is still open when everything has been answered, such as a stream of news, is cut off after this."""
 ENDING = "it was asked to end"
 
 
@@ -144,7 +136,7 @@ class HttpService:
     async def serve(self, listening: socket.socket) -> None:
         """Answer until a signal asks for the end, and every open request has its answer."""
         stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        web = _WebServer(self._settings)
+        web = WebServer(self._settings)
         parts = self._parts
         edge = Edge(
             self._settings,
@@ -211,42 +203,3 @@ class HttpService:
         if self._telemetry:
             await self._telemetry.aclose()
         self._watchdog.release()
-
-
-class _WebServer(uvicorn.Server):
-    """uvicorn with connections of our own kind, which leaves signals to us."""
-
-    def __init__(self, settings: Http) -> None:
-        limits = {"seconds": settings.request_seconds, "most": settings.connections}
-        config = uvicorn.Config(
-            _nothing,
-            http=partial(GuardedProtocol, **limits),  # pyright: ignore[reportArgumentType] - it is only ever called
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            timeout_keep_alive=IDLE_SECONDS,
-            timeout_graceful_shutdown=LAST_SECONDS,
-        )
-        super().__init__(config)
-
-    async def answer(self, app: AsgiApp, listening: socket.socket) -> None:
-        """Answer connections to *listening* until it should exit."""
-        self.config.app = app  # pyright: ignore[reportAttributeAccessIssue] - ours are plain mappings
-        await self.serve(sockets=[listening])
-
-    def open_connections(self) -> int:
-        """Return how many there are."""
-        return len(self.server_state.connections)
-
-    @contextlib.contextmanager
-    @override
-    def capture_signals(self) -> Generator[None]:
-        """Capture none."""
-        yield
-
-
-async def _nothing(*_: object) -> None:
-    raise NotImplementedError

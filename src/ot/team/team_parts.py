@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 from ot.config.load import load_config
@@ -17,6 +18,7 @@ from ot.state.always_allowed import AlwaysAllowed
 from ot.state.open_state import Shared, open_shared, redis_url
 from ot.team.admission import admitting, open_queue
 from ot.team.auth.authenticators import open_authenticator
+from ot.team.auth.live_tokens import LiveTokens
 from ot.team.auth.resource_metadata import challenge, metadata_answers
 from ot.team.auth.token_redaction import without_tokens
 from ot.team.fair_queue import FairQueue
@@ -96,8 +98,9 @@ def open_parts(paths: Paths, address: ListenAddress, url: str, *, trust_project:
     Raises:
         ConfigError: The configuration cannot be used, or others could reach the server without saying who they are.
     """
-    operator = load_config(paths, Trust(paths.global_dir))
-    authenticator = open_authenticator(operator.config.http, operator.secrets, url)
+    load = partial(load_config, paths, Trust(paths.global_dir))
+    operator = load()
+    authenticator = open_authenticator(operator.config.http, operator.secrets, url, LiveTokens(operator, load))
     if authenticator is None:
         return _of_one_user(paths, address, trust_project=trust_project)
     shared = open_shared(operator.config.state, operator.secrets)

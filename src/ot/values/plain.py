@@ -126,7 +126,7 @@ async def plain_data(value: Any, *, where: str, max_bytes: int, max_parts: int =
         NotPlainData: As ``plain_copy``.
     """
     copy = _Copy(where, max_bytes, max_parts)
-    copied = await _where_quick(value, partial(copy.of, value))
+    copied = await where_quick(value, partial(copy.of, value))
     return copied, len(value) if type(value) is str else copy.chars
 
 
@@ -149,7 +149,7 @@ async def plain_arguments(
         given = [copied(value, number) for number, value in enumerate(args, 1)]
         return given, {key: copied(value, f"'{key[:50]}'") for key, value in kwargs.items()}
 
-    return await _where_quick([*args, *kwargs.values()], copies)
+    return await where_quick([*args, *kwargs.values()], copies)
 
 
 def _require_text(tool: str, name: str) -> None:
@@ -158,7 +158,7 @@ def _require_text(tool: str, name: str) -> None:
         raise NotPlainData(f"{tool}() argument {name[:50]!a}", "the name is not text: it holds half a character")
 
 
-async def _where_quick[T](value: Any, work: Callable[[], T]) -> T:
+async def where_quick[T](value: Any, work: Callable[[], T]) -> T:
     """Return what *work* makes of *value*: here when there is little to do, in a thread when there is much."""
     try:
         count_parts(value, QUICK_NODES)

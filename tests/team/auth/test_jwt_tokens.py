@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from joserfc.jwk import RSAKey
+from joserfc.jws import validate_compact
 
 from oauth.authorization_server import METADATA, LoopbackAuthorizationServer
 from oauth.signing_keys import rsa_key
@@ -24,6 +25,7 @@ from ot.team.auth.claimed_identity import principal_of
 from ot.team.auth.issuer_documents import fetch_json, metadata_urls, open_client
 from ot.team.auth.issuer_keys import FRESH_SECONDS, KEPT_SECONDS, RETRY_SECONDS, IssuerKeys
 from ot.team.auth.jwt_tokens import JwtTokens
+from ot.team.auth.kept_answers import KeptAnswers, digest_of
 from ot.team.auth.static_tokens import StaticTokens
 from ot.team.identity import Authenticator, Identity, TokenRefused, TokensUncheckable
 from pace import PATIENCE
@@ -305,6 +307,54 @@ async def test_one_who_gives_up_does_not_end_the_fetch_for_the_others(forge: For
     await asyncio.wait((first,))
     release.set()
     assert (await second).kid == "first"
+
+
+async def test_what_was_good_is_not_good_past_its_expiry_or_without_its_key(forge: Forge):
+    now, clock = time.time(), Wound()
+
+    async def fetch() -> dict[str, object]:
+        return {**forge.keys.published()}
+
+    oauth = AccessTokens(issuer=forge.issuer)
+    checks = JwtTokens(oauth, OURS, IssuerKeys(fetch, clock=clock), clock=lambda: now)
+    short, long = forge.token(exp=int(now) + 5), forge.token()
+    for _ in range(2):
+        assert await checks.identify(short) and await checks.identify(long)
+    now += 5 + LEEWAY + 1
+    with pytest.raises(TokenRefused, match="expired"):
+        await checks.identify(short)
+    assert await checks.identify(long)
+    forge.keys.keys[:] = [forge.keys.add("second")]
+    clock.now = FRESH_SECONDS + 1
+    assert await checks.identify(long), "the new keys are fetched meanwhile"
+    assert await checks.identify(forge.token()), "and are there now"
+    with pytest.raises(TokenRefused, match="unknown key"):
+        await checks.identify(long)
+
+
+async def test_a_good_token_that_comes_again_is_checked_once(forge: Forge, monkeypatch: pytest.MonkeyPatch):
+    async def fetch() -> dict[str, object]:
+        return {**forge.keys.published()}
+
+    checked: list[object] = []
+
+    def counted(signed: Any, *given: Any, **more: Any) -> bool:
+        checked.append(signed)
+        return validate_compact(signed, *given, **more)
+
+    monkeypatch.setattr("ot.team.auth.jwt_tokens.validate_compact", counted)
+    checks = JwtTokens(AccessTokens(issuer=forge.issuer), OURS, IssuerKeys(fetch))
+    token = forge.token()
+    assert {(await checks.identify(token)).name for _ in range(20)} == {"ann"}
+    assert len(checked) == 1
+
+
+def test_no_more_answers_are_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ot.team.auth.kept_answers.MAX_KEPT", 3)
+    kept = KeptAnswers[int](lambda: 0.0)
+    for number in range(10):
+        kept.put(digest_of(str(number)), number, 1.0)
+    assert (len(kept), kept.get(digest_of("9")), kept.get(digest_of("0"))) == (3, 9, None)
 
 
 # ---------------------------------------------------------------- what the authorization server publishes

@@ -11,8 +11,10 @@ from oauth.authorization_server import LoopbackAuthorizationServer
 from oauth.browserless_user import query_of
 from oauth.resource_server import LoopbackResourceServer
 from ot.state.memory_state import MemoryState
+from ot.state.redis_state import RedisState
 from ot.state.shared_state import SharedState
 from ot.team.logins import pending_logins
+from state.redis_process import running_redis
 from team.logins.login_bed import PUBLIC, Invited, LoginBed, login_bed
 
 pytestmark = pytest.mark.anyio
@@ -119,8 +121,11 @@ async def test_who_was_sent_the_address_of_the_authorization_server_connects_not
         async with bed.waiting("mallory", ECHO) as (invited, running):
             async with bed.browser("mallory") as own, bed.browser("victim") as other:
                 left = await own.submit(invited.link, invited.code)
-                ended = await other.follow(left)
-                assert (ended.status_code, "Not your login" in ended.text) == (403, True)
+                answer = (await other.get(left.headers["location"])).headers["location"]
+                made_up = {"cookie": f"{left.headers['set-cookie'].partition('=')[0]}=made-up"}
+                for headers in ({}, made_up):
+                    ended = await other.get(answer, headers=headers)
+                    assert (ended.status_code, "Not your login" in ended.text) == (403, True)
             said, failed = await running
         assert failed
         assert "in time" in said
@@ -220,3 +225,23 @@ async def test_a_client_that_cannot_be_asked_is_told_what_would(
     assert "use a client that can show you an address to open" in said
     assert "onetool auth login" not in said
     assert issuer.counts["registrations"] == 0
+
+
+async def test_without_what_replicas_share_pages_say_so_and_the_run_is_told(
+    tmp_path: Path, resource: LoopbackResourceServer
+) -> None:
+    with running_redis() as process:
+        here, there = (RedisState(process.url, answer_seconds=0.3) for _ in range(2))
+        async with (
+            login_bed(tmp_path, resource, here, there) as bed,
+            bed.waiting("ann", ECHO) as (invited, running),
+            bed.browser() as browser,
+        ):
+            process.kill()
+            page = await browser.get(invited.link)
+            assert (page.status_code, "Try again in a minute" in page.text) == (503, True)
+            said, failed = await running
+            assert failed
+            assert "what the replicas of this server share cannot be reached" in said
+        for state in (here, there):
+            await state.aclose()

@@ -19,8 +19,12 @@ MAX_TOKEN = 16 << 10
 NO_EXTRA = "http.oauth needs further packages: install onetool-run[team]"
 
 
-def open_authenticator(http: Http, secrets: Secrets, address: str = "") -> Authenticator | None:
+def open_authenticator(
+    http: Http, secrets: Secrets, address: str = "", named: Authenticator | None = None
+) -> Authenticator | None:
     """Return what checks tokens, or nothing where nobody is configured; *address* stands in for ``public_url``.
+
+    Tokens of ours are checked by *named*, or else by what *http* says of them.
 
     Raises:
         ConfigError: The settings cannot be used.
@@ -28,15 +32,15 @@ def open_authenticator(http: Http, secrets: Secrets, address: str = "") -> Authe
     if not http.tokens and http.oauth is None:
         return None
     others = _open_oauth(http, http.oauth, secrets, address) if http.oauth else None
-    return TokenChecks(StaticTokens(http.tokens), others)
+    return TokenChecks(named or StaticTokens(http.tokens), others)
 
 
 class TokenChecks:
     """Asks whoever a token is of, and nobody else."""
 
-    def __init__(self, static: StaticTokens, others: Authenticator | None = None) -> None:
-        """Know the tokens of *static*, and leave the *others* to an authorization server."""
-        self._static = static
+    def __init__(self, named: Authenticator, others: Authenticator | None = None) -> None:
+        """Have tokens of ours checked by *named*, and the *others* with an authorization server."""
+        self._named = named
         self._others = others
 
     async def identify(self, token: str) -> Identity:
@@ -44,7 +48,7 @@ class TokenChecks:
         if not token or len(token) > MAX_TOKEN or not token.isascii() or not token.isprintable():
             raise TokenRefused("the token is malformed")
         if is_static(token) or self._others is None:
-            return await self._static.identify(token)
+            return await self._named.identify(token)
         return await self._others.identify(token)
 
     async def aclose(self) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -16,6 +14,7 @@ import httpx2
 from ot.config.team_settings import AccessTokens, Introspection
 from ot.team.auth.claimed_identity import identity_of, is_for
 from ot.team.auth.issuer_documents import fetch_json
+from ot.team.auth.kept_answers import KeptAnswers, digest_of
 from ot.team.identity import Identity, TokenRefused, TokensUncheckable
 
 logger = logging.getLogger(__name__)
@@ -23,7 +22,6 @@ logger = logging.getLogger(__name__)
 GOOD_SECONDS = 30.0
 """How long an answer is used: a token that is revoked works no longer than this."""
 BAD_SECONDS = 5.0
-MAX_KEPT = 10_000
 AT_ONCE = 16
 """Questions at a time: a flood of invented tokens must not become a flood at the authorization server."""
 
@@ -50,7 +48,7 @@ class IntrospectedTokens:
         self._auth = httpx2.BasicAuth(quote(endpoint.client_id, safe=""), quote(endpoint.client_secret, safe=""))
         self._client = client
         self._clock = clock
-        self._kept: OrderedDict[bytes, tuple[float, _Answer]] = OrderedDict()
+        self._kept = KeptAnswers[_Answer](clock)
         self._asking: dict[bytes, asyncio.Task[_Answer]] = {}
         self._turn = asyncio.Semaphore(AT_ONCE)
 
@@ -61,10 +59,8 @@ class IntrospectedTokens:
             TokenRefused: It is not active, or not for this server.
             TokensUncheckable: The authorization server does not answer.
         """
-        digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
-        until, answer = self._kept.get(digest, (0.0, None))
-        if answer is None or until <= self._clock():
-            answer = await asyncio.shield(self._asked(digest, token))
+        digest = digest_of(token)
+        answer = self._kept.get(digest) or await asyncio.shield(self._asked(digest, token))
         if isinstance(answer, TokenRefused):
             raise TokenRefused(str(answer), answer.error)
         return answer
@@ -98,10 +94,7 @@ class IntrospectedTokens:
                 logger.warning("a token could not be checked: %s", error)
                 raise
         answer, until = self._judged(told)
-        self._kept[digest] = until, answer
-        self._kept.move_to_end(digest)
-        while len(self._kept) > MAX_KEPT:
-            self._kept.popitem(last=False)
+        self._kept.put(digest, answer, until)
         return answer
 
     def _judged(self, told: Mapping[str, Any]) -> tuple[_Answer, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 from joserfc.errors import ExpiredTokenError, InvalidClaimError, JoseError, MissingClaimError
@@ -13,7 +14,8 @@ from joserfc.jwt import JWTClaimsRegistry
 
 from ot.config.team_settings import AccessTokens
 from ot.team.auth.claimed_identity import identity_of, is_for
-from ot.team.auth.issuer_keys import IssuerKeys
+from ot.team.auth.issuer_keys import IssuerKeys, PublicKey
+from ot.team.auth.kept_answers import KeptAnswers, digest_of
 from ot.team.identity import Identity, TokenRefused
 
 ALGORITHMS = (
@@ -22,12 +24,24 @@ ALGORITHMS = (
 """Signatures by a private key alone: no ``none``, and no HMAC, for which a public key would do as the secret."""
 TYPES = frozenset({"", "jwt", "at+jwt", "application/at+jwt"})
 MALFORMED = "the token is malformed"
+KEPT_SECONDS = 60.0
+"""How long a token that was good is not checked again, unless its key changes or it expires."""
 
 
 class _Registry(JWSRegistry):
     """Reads headers that also hold what is ignored here: keys and certificates that a token brings along."""
 
     max_header_length = 8 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """A token that was good, and the key that said so."""
+
+    kid: str | None
+    algorithm: str
+    key: PublicKey
+    identity: Identity
 
 
 class JwtTokens:
@@ -40,6 +54,8 @@ class JwtTokens:
         self._oauth = oauth
         self._audience = audience
         self._keys = keys
+        self._clock = clock
+        self._kept = KeptAnswers[_Checked](clock)
         self._registry = _Registry(algorithms=ALGORITHMS, strict_check_header=False)
         self._claims = JWTClaimsRegistry(
             now=lambda: int(clock()),
@@ -57,20 +73,32 @@ class JwtTokens:
             TokenRefused: It is not good, or not for this server.
             TokensUncheckable: The key that it names cannot be fetched now.
         """
+        digest = digest_of(token)
+        known = self._kept.get(digest)
+        # A key that was withdrawn since then, or fetched again, vouches for nothing.
+        if known and await self._keys.find(known.kid, known.algorithm) is known.key:
+            return known.identity
         signed = self._extracted(token)
         header = signed.headers()
         key = await self._keys.find(header.get("kid"), header["alg"])
+        self._require_signature(signed, key)
+        claims = self._checked(_claims(signed.payload))
+        identity = identity_of(claims, self._oauth)
+        until = min(self._clock() + KEPT_SECONDS, claims["exp"] + self._oauth.leeway_seconds)
+        self._kept.put(digest, _Checked(header.get("kid"), header["alg"], key, identity), until)
+        return identity
+
+    async def aclose(self) -> None:
+        """End a fetch of keys."""
+        await self._keys.aclose()
+
+    def _require_signature(self, signed: CompactSignature, key: PublicKey) -> None:
         try:
             good = validate_compact(signed, key, registry=self._registry)
         except (JoseError, ValueError) as error:
             raise TokenRefused("the token's signature cannot be checked") from error
         if not good:
             raise TokenRefused("the token's signature is wrong")
-        return identity_of(self._checked(_claims(signed.payload)), self._oauth)
-
-    async def aclose(self) -> None:
-        """End a fetch of keys."""
-        await self._keys.aclose()
 
     def _extracted(self, token: str) -> CompactSignature:
         """Return the parts of *token* once its header is one that is understood, before any key is sought."""

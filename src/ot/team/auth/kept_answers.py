@@ -1,0 +1,38 @@
+"""KeptAnswers: what was found out about tokens, for a moment; the tokens themselves are not kept."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable
+
+MAX_KEPT = 10_000
+
+
+class KeptAnswers[T]:
+    """Answers by token, each until a time of its own; the oldest go first when there are too many."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """Keep none yet, and go by the *clock*."""
+        self._clock = clock
+        self._kept: OrderedDict[bytes, tuple[float, T]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, digest: bytes) -> T | None:
+        """Return what is known of the token with this *digest*, if it still holds."""
+        until, answer = self._kept.get(digest, (0.0, None))
+        return answer if until > self._clock() else None
+
+    def put(self, digest: bytes, answer: T, until: float) -> None:
+        """Keep *answer* until then."""
+        self._kept[digest] = until, answer
+        self._kept.move_to_end(digest)
+        while len(self._kept) > MAX_KEPT:
+            self._kept.popitem(last=False)
+
+
+def digest_of(token: str) -> bytes:
+    """Return what stands for *token*."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,60 @@
+"""The web server: uvicorn, with connections of our own kind."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Generator
+from functools import partial
+from typing import override
+
+import uvicorn
+
+from ot.config.team_settings import Http
+from ot.team.http.asgi import AsgiApp
+from ot.team.http.guarded_protocol import GuardedProtocol
+
+IDLE_SECONDS = 75
+"""How long a connection waits for its next request: longer than balancers keep theirs."""
+LAST_SECONDS = 1
+"""What is still open when everything has been answered, such as a stream of news, is cut off after this."""
+
+
+class WebServer(uvicorn.Server):
+    """uvicorn with bounds on requests that are not whole yet, which leaves signals to us."""
+
+    def __init__(self, settings: Http) -> None:
+        """Keep to *settings*."""
+        limits = {"seconds": settings.request_seconds, "most": settings.connections}
+        config = uvicorn.Config(
+            _nothing,
+            http=partial(GuardedProtocol, **limits),  # pyright: ignore[reportArgumentType] - it is only ever called
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=IDLE_SECONDS,
+            timeout_graceful_shutdown=LAST_SECONDS,
+        )
+        super().__init__(config)
+
+    async def answer(self, app: AsgiApp, listening: socket.socket) -> None:
+        """Answer connections to *listening* until it should exit."""
+        self.config.app = app  # pyright: ignore[reportAttributeAccessIssue] - ours are plain mappings
+        await self.serve(sockets=[listening])
+
+    def open_connections(self) -> int:
+        """Return how many there are."""
+        return len(self.server_state.connections)
+
+    @contextlib.contextmanager
+    @override
+    def capture_signals(self) -> Generator[None]:
+        """Capture none."""
+        yield
+
+
+async def _nothing(*_: object) -> None:
+    raise NotImplementedError
