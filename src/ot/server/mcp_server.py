@@ -169,6 +169,7 @@ def build_server(
     _add_stored_results(server, front)
     offered = PackTools(front.workspace, packs, call) if packs else None
     if offered:
+        _add_result_pages(server, front)
         server.instructions = offered.instructions
         server.add_provider(offered)
         return server
@@ -206,6 +207,10 @@ def _add_stored_results(server: FastMCP, front: Front) -> None:
         async with front.receive(get_context()) as (workspace, caller):
             read = partial(workspace.stored_text, handle, caller.principal)
             return await anyio.to_thread.run_sync(_or_error, read)
+
+
+def _add_result_pages(server: FastMCP, front: Front) -> None:
+    """Let another OneTool read a stored result in pages, whatever its size."""
 
     @server.resource("ot://result/{handle}/{start}", description="The bytes of a stored result from there on")
     async def result_bytes(handle: str, start: int) -> bytes:  # pyright: ignore[reportUnusedFunction] - registered
