@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache, partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -39,6 +41,9 @@ class RunMetrics:
         built = Gauge("onetool_build_info", "The version that runs", ["version"], registry=self.registry)
         built.labels(version).set(1)
         self._packs: set[str] = set()
+        # To find the children by their labels takes longer than to count.
+        self._of_run = cache(partial(_counted, self._runs, self._run_seconds))
+        self._of_call = cache(partial(_counted, self._calls, self._call_seconds))
         self.registry.register(_Live(figures))
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self.registry)
@@ -50,14 +55,11 @@ class RunMetrics:
 
     def run_finished(self, run: RunRow) -> None:
         """Count a run that has ended; errors of runs are a short list of ours."""
-        self._runs.labels(run.engine, run.error_type or "ok").inc()
-        self._run_seconds.labels(run.engine).observe(run.duration_ms / 1000)
+        self._of_run(run.engine, run.error_type or "ok").add(run.duration_ms / 1000)
 
     def finished(self, call: CallRecord) -> None:
         """Count a call that has ended."""
-        pack = self._pack(call)
-        self._calls.labels(pack, "error" if call.error else "ok").inc()
-        self._call_seconds.labels(pack).observe(call.seconds)
+        self._of_call(self._pack(call), "error" if call.error else "ok").add(call.seconds)
 
     def answered(self, status: int) -> None:
         """Count an HTTP request that was refused."""
@@ -76,6 +78,22 @@ class RunMetrics:
             return OTHER
         self._packs.add(pack)
         return pack
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """The number and the durations of what has the same labels."""
+
+    number: Counter
+    seconds: Histogram
+
+    def add(self, seconds: float) -> None:
+        self.number.inc()
+        self.seconds.observe(seconds)
+
+
+def _counted(number: Counter, seconds: Histogram, of: str, outcome: str) -> _Counted:
+    return _Counted(number.labels(of, outcome), seconds.labels(of))
 
 
 def _seconds(name: str, text: str, label: str, registry: CollectorRegistry) -> Histogram:
