@@ -169,6 +169,20 @@ def test_a_tool_is_shown_with_the_pattern_that_decides_over_it(onetool: OneTool,
     assert "Policy: allow (it says that it is read-only)" in onetool("show", "file.read()").out
 
 
+def test_what_differs_for_members_of_groups_is_shown_and_checked(onetool: OneTool) -> None:
+    onetool.user.mkdir(exist_ok=True)
+    groups = {"staff": {"allow": ["file.write"]}, "interns": {"deny": ["file.*"]}, "others": {"ask": ["guide.*"]}}
+    settings = {"policy": {"ask": ["file.w*"], "groups": groups}}
+    (onetool.user / "onetool.yaml").write_text(json.dumps(settings))
+    out = onetool("show", "file.write").out
+    assert "Policy: ask (policy.ask: 'file.w*')\nFor members of staff: allow\n" in out
+    assert "others" not in out
+    assert json.loads(onetool("show", "file.read", "--json").out)["policy"]["groups"] == {"interns": "deny"}
+    checked = json.loads(onetool("check", "--json").out)["policy"]
+    assert checked["groups"]["interns"] == {"allow": [], "ask": [], "deny": ["file.*"]}
+    assert "  ask: file.w*\n  members of staff: allow: file.write\n" in onetool("check").out
+
+
 def test_a_pack_and_an_alias_can_be_shown(onetool: OneTool, started: Path) -> None:
     assert "- weather.forecast(city: str) -> str: Tell tomorrow's weather." in onetool("show", "weather").out
     assert json.loads(onetool("show", "weather", "--json").out)["tool_count"] == 1

@@ -46,8 +46,12 @@ def test_every_line_of_the_template_taken_in_loads_and_changes_nothing(desk: Des
 def test_the_template_tells_editors_its_schema_and_shows_every_fixed_key() -> None:
     text = template()
     assert text.startswith("# yaml-language-server: $schema=./onetool.schema.json\n")
-    missing = [key.name for key in KEYS if "<name>" not in key.path and f"{key.path[-1]}:" not in text]
-    assert missing == []
+    # A section that is not there by default has no keys to show, but an example.
+    apart = [key for key in KEYS if key.possible_section and not key.section and "<name>" not in key.path]
+    below = [key for key in KEYS for above in apart if key != above and key.path[: len(above.path)] == above.path]
+    fixed = [key for key in KEYS if "<name>" not in key.path and key not in below]
+    assert [key.name for key in fixed if f"{key.path[-1]}:" not in text] == []
+    assert apart and all(key.field.examples for key in apart if key not in below)
 
 
 def test_the_template_explains_every_key_in_the_line_above_it() -> None:

@@ -126,13 +126,17 @@ def test_the_balancer_knows_all_replicas_and_asks_whether_they_are_ready() -> No
     assert seconds > settings("compose").limits.run_seconds
 
 
+def seconds_to_end(config: Config) -> float:
+    """Return how long a replica may take from the signal to its end."""
+    return config.http.notice_seconds + config.limits.drain_seconds + PAUSE_TO_END
+
+
 def test_replicas_have_the_time_to_end_their_runs() -> None:
     for one in ("onetool-1", "onetool-2"):
         (grace,) = map(int, SECONDS.findall(compose()["services"][one]["stop_grace_period"]))
-        assert grace >= settings("compose").limits.drain_seconds + PAUSE_TO_END
-    pause = container()["lifecycle"]["preStop"]["sleep"]["seconds"]
-    needed = pause + settings("kubernetes").limits.drain_seconds + PAUSE_TO_END
-    assert pod()["terminationGracePeriodSeconds"] >= needed
+        assert grace >= seconds_to_end(settings("compose"))
+    assert pod()["terminationGracePeriodSeconds"] >= seconds_to_end(settings("kubernetes"))
+    assert settings("kubernetes").http.notice_seconds > container()["readinessProbe"]["periodSeconds"]
     assert settings("kubernetes").limits.drain_seconds >= settings("kubernetes").limits.run_seconds
 
 

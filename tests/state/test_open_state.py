@@ -13,7 +13,7 @@ from ot.config.secrets import Secrets
 from ot.config.team_settings import SharedStore
 from ot.errors import ConfigError
 from ot.state.memory_state import MemoryState
-from ot.state.open_state import open_keys, open_shared, open_state
+from ot.state.open_state import open_keys, open_shared, open_state, redis_url
 from ot.state.redis_state import RedisState
 from ot.state.state_keys import NotSealed, StateKeys
 from state.redis_process import running_redis
@@ -65,6 +65,11 @@ def test_the_settings_that_the_page_shows_can_be_used() -> None:
     shared = open_shared(SharedStore(**shown["state"]), secrets)
     assert shared.state.replicas
     assert shared.keys.derived("a") == StateKeys([KEY]).derived("a")
+
+
+def test_the_address_of_valkey_may_say_so() -> None:
+    given = {"valkey://a:1/0": "redis://a:1/0", "valkeys://a": "rediss://a", "unix:///a?db=0": "unix:///a?db=0", "": ""}
+    assert {url: redis_url(SharedStore(redis=url), Secrets()) for url in given} == given
 
 
 def test_the_newest_key_seals_and_older_ones_still_open() -> None:

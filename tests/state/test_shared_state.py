@@ -12,7 +12,7 @@ import pytest
 from ot.state.memory_state import MemoryState
 from ot.state.redis_state import RedisState
 from ot.state.shared_state import SharedState, StateUnavailable
-from state.redis_process import RedisProcess
+from state.redis_process import RedisProcess, running_redis
 
 pytestmark = pytest.mark.anyio
 
@@ -172,6 +172,23 @@ async def test_memory_is_bounded_and_expired_values_make_room() -> None:
     await asyncio.sleep(0.02)
     await state.set("c", b"1")
     assert await state.get("b") == b"1"
+
+
+async def test_a_user_of_redis_who_may_use_our_keys_alone_is_enough() -> None:
+    rules = "on >a-password ~onetool:* +@read +@write +@connection +@scripting"
+    with running_redis("--user", "onetool", *rules.split(), tcp=True) as locked:
+        url = locked.url.replace("//", "//onetool:a-password@")
+        state, other = RedisState(url), RedisState(url, "another")
+        async with state.lock("a", 10):
+            assert await state.add("a", b"1", 10)
+            assert await state.count("n") == 1
+        await state.send("box", b"1", 10)
+        assert await state.receive("box", 1) == b"1"
+        assert await state.pop("a") == b"1"
+        with pytest.raises(StateUnavailable, match="no permissions"):
+            await other.get("a")
+        await state.aclose()
+        await other.aclose()
 
 
 async def test_prefixes_keep_deployments_apart(redis: RedisProcess) -> None:

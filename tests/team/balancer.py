@@ -58,9 +58,12 @@ class Balancer:
                 self.ready.discard(port)
                 continue
             self.served[port] += 1
+            asking = asyncio.ensure_future(_copy(reader, upstream[1]))
             try:
-                await asyncio.gather(_copy(reader, upstream[1]), _copy(upstream[0], writer))
+                await _copy(upstream[0], writer)  # a replica that is gone ends the client's connection, too
             finally:
+                asking.cancel()
+                await asyncio.wait((asking,))
                 await _closed(upstream[1])
             return
 

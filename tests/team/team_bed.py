@@ -78,6 +78,8 @@ class TeamBed:
 
     front: TeamFront
     app: AsgiApp
+    mcp: AsgiApp
+    """Behind all layers."""
     home: Path
 
     def client(self, token: str, mode: str = "auto", **options: Any) -> Client[StreamableHttpTransport]:
@@ -174,7 +176,7 @@ async def team(
     admitted = admitting(front, window or RateWindow())(mcp)
     try:
         async with mcp.running():
-            yield TeamBed(front, KnownByName(admitted), home)
+            yield TeamBed(front, KnownByName(admitted), mcp, home)
     finally:
         await front.aclose()
         await host.aclose()

@@ -34,6 +34,7 @@ state: {{redis: "{redis}", prefix: "{prefix}", keys: ["{state_key}"]}}
 http:
   public_url: "{public}"
   workspaces: {{each: "{people}"}}
+  quotas: {{in_flight: 1000, waiting: 10000, runs_per_minute: 1000000}}
   tokens: {{ann: {{hash: "{ann}"}}, bob: {{hash: "{bob}", scopes: [run, admin]}}}}
   oauth: {{issuer: "{issuer}"}}
   notice_seconds: 0.5

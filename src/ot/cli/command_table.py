@@ -22,7 +22,7 @@ COMMANDS = {
         (
             "serve",
             "serve:serve",
-            "Serve MCP on standard input and output, for a client to start.",
+            "Serve MCP on standard input and output, or over HTTP.",
             "claude mcp add onetool -- onetool serve",
         ),
     ),

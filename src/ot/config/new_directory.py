@@ -59,6 +59,9 @@ def _write_new(path: Path, text: str) -> None:
 def template() -> str:
     """Return the file's text; it is made from the models, and loads as it is."""
     keys = [key for key in all_keys() if key.path != ("version",) and "<name>" not in key.path]
+    # What is below a section that is not there by default would show no default.
+    apart = {key.path for key in keys if key.possible_section and not key.section}
+    keys = [key for key in keys if not any(key.path[:depth] in apart for depth in range(1, len(key.path)))]
     return HEAD + "".join(f"{line}\n" for key in keys for line in _lines(key))
 
 

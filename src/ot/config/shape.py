@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
@@ -35,6 +36,11 @@ class SettingKey:
         return _model(self.field.annotation)
 
     @property
+    def possible_section(self) -> type[BaseModel] | None:
+        """The same where there may be none."""
+        return _model(_if_given(self.field.annotation))
+
+    @property
     def default(self) -> Any:
         """The value of a key that is not given."""
         return self.field.get_default(call_default_factory=True)
@@ -49,21 +55,29 @@ def all_keys(model: type[BaseModel] = Config, above: tuple[str, ...] = ()) -> It
             yield from all_keys(section, key.path)
         elif entry := _model(_entry_type(field.annotation)):
             yield from all_keys(entry, (*key.path, "<name>"))
+        elif part := key.possible_section:
+            yield from all_keys(part, key.path)
 
 
 def names_at(path: tuple[str | int, ...]) -> tuple[str, ...]:
     """Return the keys that may stand below *path*, or none where any name may."""
     kind: Any = Config
     for step in path:
+        kind = _if_given(kind)
         model = _model(kind)
         field = model.model_fields.get(str(step)) if model else None
         kind = _entry_type(kind) if model is None else field.annotation if field else None
-    model = _model(kind)
+    model = _model(_if_given(kind))
     return tuple(model.model_fields) if model else ()
 
 
 def _entry_type(kind: Any) -> Any:
     return get_args(kind)[1] if get_origin(kind) is Mapping else None
+
+
+def _if_given(kind: Any) -> Any:
+    """Return X of ``X | None``."""
+    return get_args(kind)[0] if get_origin(kind) is UnionType and get_args(kind)[1:] == (NoneType,) else kind
 
 
 def _model(kind: Any) -> type[BaseModel] | None:

@@ -105,7 +105,11 @@ class Http(Settings):
     tokens: Mapping[TokenName, StaticToken] = Field(
         default_factory=dict, description="Who is known by a token, by name"
     )
-    oauth: AccessTokens | None = Field(default=None, description="Whose access tokens are accepted")
+    oauth: AccessTokens | None = Field(
+        default=None,
+        description="Whose access tokens are accepted",
+        examples=[{"issuer": "https://login.example.com"}],
+    )
     workspaces: People = Field(default_factory=People, description="Where everyone's programs work")
     quotas: Quotas = Field(default_factory=Quotas, description="How much one principal may use")
     body_bytes: int = Field(default=4 << 20, ge=1 << 10, le=64 << 20, description="Size of a request's body")

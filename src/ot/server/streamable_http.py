@@ -14,9 +14,10 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
+from ot.server.single_exchange import SingleCall
+
 VERSION = b"mcp-protocol-version"
 HANDSHAKE = frozenset(version.encode() for version in HANDSHAKE_PROTOCOL_VERSIONS)
-PROGRESS = b'"progressToken"'
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -27,44 +28,46 @@ Send = Callable[[Message], Awaitable[None]]
 class StreamableHttp:
     """An ASGI application that answers the requests of both eras, each on its own.
 
-    A stream of events is opened for those who may need one: a client of the handshake era that asks for progress, and
-    any client of the modern era, for which the library opens it only when there is something to tell. For the others
-    a stream would be half of what the whole request costs.
+    For a client of the modern era the library opens a stream of events only when there is something to tell; for one
+    of the handshake era it always does, and that is half of what a call costs. So a call of such a client that does
+    not ask for progress is answered here.
     """
 
     def __init__(self, server: FastMCP, body_bytes: int) -> None:
         """Answer for *server* requests of at most *body_bytes*."""
-        protocol = server._mcp_server  # pyright: ignore[reportPrivateUsage] - FastMCP's own application admits 4 MiB only
+        self._protocol = server._mcp_server  # pyright: ignore[reportPrivateUsage] - FastMCP's own application admits 4 MiB only
         # Else all tools are listed before each call, for parameters that schemas want in headers: ours want none.
-        protocol.get_tool_input_schema = _no_parameters_in_headers
-        both: dict[str, Any] = {"stateless": True, "max_request_body_size": body_bytes}
-        self._plain = StreamableHTTPSessionManager(protocol, json_response=True, **both)
-        self._streaming = StreamableHTTPSessionManager(protocol, json_response=False, **both)
+        self._protocol.get_tool_input_schema = _no_parameters_in_headers
+        self._manager = StreamableHTTPSessionManager(self._protocol, stateless=True, max_request_body_size=body_bytes)
+        self._state: Any = None
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """Answer while the block lasts."""
-        async with self._plain.run(), self._streaming.run():
+        async with self._protocol.lifespan(self._protocol) as self._state, self._manager.run():
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        request = Request(scope)
         token = set_transport("streamable-http")
         try:
-            with set_http_request(Request(scope)):
-                await self._answered(scope, receive, send)
+            with set_http_request(request):
+                await self._answer(request, scope, receive, send)
         finally:
             reset_transport(token)
 
-    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer(self, request: Request, scope: Scope, receive: Receive, send: Send) -> None:
         if not _is_handshake(scope):
-            await self._streaming.handle_request(scope, receive, send)
+            await self._manager.handle_request(scope, receive, send)
             return
         body = await _body(receive)
-        if PROGRESS in body:
-            await self._streaming.handle_request(scope, _replaying(body, receive), send)
+        if call := SingleCall.read(request, body):
+            answer = await _while_wanted(call.answered(self._protocol, self._state, request), receive)
+            if answer is not None:
+                await _send_json(send, answer)
         else:
-            await _while_wanted(self._plain.handle_request, scope, _replaying(body, receive), receive, send)
+            await self._manager.handle_request(scope, _replaying(body, receive), send)
 
 
 def _no_parameters_in_headers(_tool: str) -> None:
@@ -96,33 +99,32 @@ def _replaying(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-async def _while_wanted(
-    app: Callable[[Scope, Receive, Send], Awaitable[None]], scope: Scope, body: Receive, receive: Receive, send: Send
-) -> None:
-    """Let *app* answer, and cancel it when whoever asked has gone: it does not look itself."""
-    answering = asyncio.current_task()
-    assert answering is not None
-    is_answered = is_left = False
+async def _while_wanted[T](work: Awaitable[T], receive: Receive) -> T | None:
+    """Return what *work* comes to; it is cancelled, and nothing returned, when whoever asked has gone."""
+    working = asyncio.current_task()
+    assert working is not None
+    is_left = False
 
     async def watch() -> None:
         nonlocal is_left
         while (await receive())["type"] != "http.disconnect":
             pass
-        if not is_answered:
-            is_left = True
-            answering.cancel()
-
-    async def send_last(message: Message) -> None:
-        nonlocal is_answered
-        is_answered = message["type"] == "http.response.body" and not message.get("more_body", False)
-        await send(message)
+        is_left = True
+        working.cancel()
 
     watching = asyncio.ensure_future(watch())
     try:
-        await app(scope, body, send_last)
+        return await work
     except asyncio.CancelledError:
         if not is_left:
             raise
-        answering.uncancel()
+        working.uncancel()
+        return None
     finally:
         watching.cancel()
+
+
+async def _send_json(send: Send, body: bytes) -> None:
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ot.state.state_keys import StateKeys
 
 NEW_KEY = 'make one with: python -c "import secrets; print(secrets.token_hex(32))"'
+SAME_PROTOCOL = {"valkey": "redis", "valkeys": "rediss"}
 NO_KEYS = "state.redis needs state.keys: without a secret of your own, whoever can write to Redis could give consent"
 
 
@@ -67,7 +68,8 @@ def redis_url(settings: SharedStore, secrets: Secrets) -> str:
     Raises:
         ConfigError: A secret is missing.
     """
-    return _filled(settings.redis, "state.redis", secrets)
+    scheme, colon, rest = _filled(settings.redis, "state.redis", secrets).partition(":")
+    return SAME_PROTOCOL.get(scheme, scheme) + colon + rest
 
 
 def open_keys(settings: SharedStore, secrets: Secrets) -> StateKeys | None:

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import logging
 import time
+from collections.abc import Callable
 
 from limits import RateLimitItemPerMinute
 from limits.aio.storage import MemoryStorage, RedisStorage
@@ -28,14 +29,19 @@ MOST_REFUSED = 10_000
 class RateWindow:
     """A moving window; without its store it counts for this replica alone, or lets nobody in, as the quota says."""
 
-    def __init__(self, redis_url: str = "", prefix: str = "onetool") -> None:
+    def __init__(
+        self, redis_url: str = "", prefix: str = "onetool", is_lost: Callable[[], bool] = lambda: False
+    ) -> None:
         """Count in memory, or in the Redis at *redis_url* under keys that begin with *prefix*.
+
+        Nothing is asked of a Redis that *is_lost*: others look whether it is back, and no run waits for it.
 
         Raises:
             ValueError: It is not an address.
         """
         self._here = MovingWindowRateLimiter(MemoryStorage())
         self._everywhere = MovingWindowRateLimiter(_redis(redis_url, prefix)) if redis_url else None
+        self._is_lost = is_lost
         self._away_until = 0.0
         self._refused: dict[str, float] = {}
 
@@ -45,7 +51,7 @@ class RateWindow:
         if (until := self._refused.get(key, 0.0)) > time.time():
             return until - time.time()
         item = RateLimitItemPerMinute(quotas.runs_per_minute, namespace=NAMESPACE)
-        if self._everywhere and time.monotonic() >= self._away_until:
+        if self._everywhere and time.monotonic() >= self._away_until and not self._is_lost():
             try:
                 async with asyncio.timeout(ANSWER_SECONDS):
                     return await self._counted(self._everywhere, item, key)

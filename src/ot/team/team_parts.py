@@ -104,7 +104,8 @@ def open_parts(paths: Paths, address: ListenAddress, url: str, *, trust_project:
     if authenticator is None:
         return _of_one_user(paths, address, trust_project=trust_project)
     shared = open_shared(operator.config.state, operator.secrets)
-    window = RateWindow(redis_url(operator.config.state, operator.secrets), operator.config.state.prefix)
+    address_of_redis, prefix = redis_url(operator.config.state, operator.secrets), operator.config.state.prefix
+    window = RateWindow(address_of_redis, prefix, lambda: bool(shared.state.trouble))
     return _of_a_team(paths, authenticator, shared, window, url)
 
 

@@ -179,6 +179,9 @@ ATTACKS: dict[str, Callable[[Forge], str]] = {
     "an extension that must be understood": lambda forge: forge.raw(
         '{"alg": "RS256", "kid": "first", "crit": ["exp"], "exp": 1}', json.dumps(forge.claims())
     ),
+    "a usual parameter that must be understood": lambda forge: forge.raw(
+        '{"alg": "RS256", "kid": "first", "crit": ["kid"]}', json.dumps(forge.claims())
+    ),
     "a payload that is not encoded": lambda forge: forge.raw(
         '{"alg": "RS256", "kid": "first", "crit": ["b64"], "b64": false}', json.dumps(forge.claims())
     ),
@@ -199,6 +202,7 @@ ATTACKS: dict[str, Callable[[Forge], str]] = {
     "with padding": lambda forge: forge.token() + "==",
     "with a space": lambda forge: forge.token().replace(".", ". ", 1),
     "with a line break": lambda forge: forge.token() + "\n",
+    "of 20,000 letters": lambda forge: forge.token(pad="x" * 20_000),
     "of one megabyte": lambda forge: forge.token(pad="x" * (1 << 20)),
     "a header of lists in lists": lambda forge: f"{_b64(b'[' * 5000)}.{_b64(b'{}')}.AAAA",
     "a header that is a text": lambda forge: f"{_b64(json.dumps('alg').encode())}.{_b64(b'{}')}.AAAA",

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import unquote
 
 import anyio
 import httpx2
@@ -176,13 +177,12 @@ async def test_whatever_is_sent_is_refused_and_nothing_else_happens(text: str):
         await checks.identify(text)
 
 
-IDS = st.text(alphabet="ab|%7C25\\/ ", max_size=6)
+IDS = st.lists(st.sampled_from(["a", "|", "%", "%7C", "%25", "7C", "\\", "/", " "]), max_size=6).map("".join)
 
 
-@given(IDS, IDS, IDS, IDS)
-def test_no_two_identities_are_one_principal(issuer: str, subject: str, other_issuer: str, other_subject: str):
-    same = principal_of(issuer, subject) == principal_of(other_issuer, other_subject)
-    assert same == ((issuer, subject) == (other_issuer, other_subject))
+@given(IDS, IDS)
+def test_issuer_and_subject_can_be_read_from_a_principal_so_no_two_pairs_are_one(issuer: str, subject: str):
+    assert [unquote(part) for part in principal_of(issuer, subject).split("|")] == [issuer, subject]
 
 
 def test_a_subject_cannot_pass_for_a_named_token():
@@ -315,21 +315,22 @@ async def test_what_was_good_is_not_good_past_its_expiry_or_without_its_key(forg
     async def fetch() -> dict[str, object]:
         return {**forge.keys.published()}
 
-    oauth = AccessTokens(issuer=forge.issuer)
+    oauth = AccessTokens(issuer=forge.issuer, leeway_seconds=10)
     checks = JwtTokens(oauth, OURS, IssuerKeys(fetch, clock=clock), clock=lambda: now)
     short, long = forge.token(exp=int(now) + 5), forge.token()
     for _ in range(2):
         assert await checks.identify(short) and await checks.identify(long)
-    now += 5 + LEEWAY + 1
+    now += 5 + 10 + 1
     with pytest.raises(TokenRefused, match="expired"):
         await checks.identify(short)
     assert await checks.identify(long)
-    forge.keys.keys[:] = [forge.keys.add("second")]
+    other = RSAKey.import_key({**rsa_key("thief").as_dict(private=True), "kid": "first"})
+    forge.keys.keys[:] = [other, forge.keys.add("second")]
     clock.now = FRESH_SECONDS + 1
     assert await checks.identify(long), "the new keys are fetched meanwhile"
     assert await checks.identify(forge.token()), "and are there now"
-    with pytest.raises(TokenRefused, match="unknown key"):
-        await checks.identify(long)
+    with pytest.raises(TokenRefused, match="signature is wrong"):
+        await checks.identify(long)  # its key's name is another key's now
 
 
 async def test_a_good_token_that_comes_again_is_checked_once(forge: Forge, monkeypatch: pytest.MonkeyPatch):

@@ -234,3 +234,24 @@ def test_a_replica_that_fell_back_is_ready_and_says_so(tmp_path: Path) -> None:
 
 def _readiness(server: HttpServer) -> dict[str, Any]:
     return httpx2.get(f"{server.origin}/readyz").json()
+
+
+@pytest.mark.parametrize("command", ["1 + 1", "1 / 0", "'é' * 3", "print('said')\n{'a': [1, None]}"])
+def test_a_call_that_wants_progress_and_one_that_does_not_get_the_same_answer(server: HttpServer, command: str) -> None:
+    plain, streamed = server.run(command, CLASSIC), server.run(command, CLASSIC, progressToken=7)
+    assert ["application/json", "text/event-stream"] == [
+        answer.headers["content-type"].partition(";")[0] for answer in (plain, streamed)
+    ]
+    for answer in (first := reply_of(plain), second := reply_of(streamed)):
+        answer["result"].pop("_meta")
+    assert first == second
+
+
+@pytest.mark.parametrize("params", [{"name": "burn"}, {"name": 7}, {"name": "run", "arguments": {}}, {}])
+def test_a_call_that_fails_gets_the_same_error_either_way(server: HttpServer, params: dict[str, Any]) -> None:
+    answers: list[dict[str, Any]] = []
+    for meta in ({}, {"_meta": {"progressToken": 7}}):
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {**params, **meta}}
+        answers.append(reply_of(httpx2.post(server.url, json=message, headers=server.headers(CLASSIC))))
+        answers[-1].get("result", {}).pop("_meta", None)
+    assert answers[0] == answers[1]

@@ -9,6 +9,8 @@ from ipaddress import ip_address
 from ot.errors import ConfigError
 
 LOOPBACK = "127.0.0.1"
+WAITING = 2048
+"""Connections that may wait to be accepted."""
 FORM = "write PORT, HOST:PORT or [IPV6]:PORT, such as 8000 or 0.0.0.0:8000"
 
 
@@ -49,6 +51,8 @@ class ListenAddress:
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind(where)
+            # From now on clients wait instead of being refused, while the rest of the server starts.
+            listening.listen(WAITING)
         except OSError as error:
             listening.close()
             why = f"cannot listen on {self.host}:{self.port}: {error.strerror}"

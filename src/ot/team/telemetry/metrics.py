@@ -19,7 +19,8 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120,
 MAX_PACKS = 200
 UNKNOWN, OTHER = "(unknown)", "(other)"
 """Stand for packs that do not exist, and for those beyond the first 200."""
-REFUSALS = frozenset({400, 401, 403, 404, 405, 408, 411, 413, 415, 421, 429, 431, 500, 503})
+REFUSED = 400
+"""The first status that says so."""
 
 
 class RunMetrics:
@@ -60,7 +61,7 @@ class RunMetrics:
 
     def answered(self, status: int) -> None:
         """Count an HTTP request that was refused."""
-        if status in REFUSALS:
+        if status >= REFUSED:
             self._refused.labels(str(status)).inc()
 
     def stored(self, size: int) -> None:
