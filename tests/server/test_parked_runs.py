@@ -71,7 +71,7 @@ async def test_one_caller_leaves_room_for_others() -> None:
     runs = ParkedRuns()
     for _ in range(2):
         await asyncio.wait_for(runs.start(asks, "ann", 60, most=2).turn(), PATIENCE)
-    with pytest.raises(CannotAsk, match="2 of your runs are waiting"):
+    with pytest.raises(CannotAsk, match="2 other runs of yours are waiting"):
         await asyncio.wait_for(runs.start(asks, "ann", 60, most=2).turn(), PATIENCE)
     assert await asyncio.wait_for(runs.start(asks, "bob", 60, most=2).turn(), PATIENCE) is ASKED
     await runs.aclose()
