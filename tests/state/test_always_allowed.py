@@ -11,6 +11,7 @@ from ot.state.always_allowed import AlwaysAllowed
 from ot.state.memory_state import MemoryState
 from ot.state.redis_state import RedisState
 from ot.state.state_keys import StateKeys
+from pace import PATIENCE
 from state.redis_process import RedisProcess
 
 pytestmark = pytest.mark.anyio
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_what_is_said_on_one_replica_holds_on_the_other(redis: RedisProcess) -> None:
     prefix, keys = token_hex(8), StateKeys.ephemeral()
-    states = [RedisState(redis.url, prefix) for _ in range(2)]
+    states = [RedisState(redis.url, prefix, answer_seconds=PATIENCE) for _ in range(2)]
     one, other = (AlwaysAllowed(state, keys) for state in states)
     await asyncio.gather(one.add("ann", "mail.send"), other.add("ann", "file.write"), one.add("ann", "mail.send"))
     assert sorted(await AlwaysAllowed(states[1], keys).patterns("ann")) == ["file.write", "mail.send"]

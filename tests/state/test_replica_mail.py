@@ -48,7 +48,7 @@ async def echo(what: str, body: Mapping[str, Any], tell: TellNews) -> Mapping[st
 @asynccontextmanager
 async def post(redis: RedisProcess, prefix: str, handle: HandleRequest = echo) -> AsyncGenerator[Post]:
     """Yield a replica that answers with *handle*."""
-    state = RedisState(redis.url, prefix)
+    state = RedisState(redis.url, prefix, answer_seconds=PATIENCE)
     presence = Presence(state)
     mail = ReplicaMail(state, KEYS, presence, handle)
     await mail.start()

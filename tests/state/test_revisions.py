@@ -32,7 +32,7 @@ TOOLS = "ot.tools(pattern='till.', info='list')"
 @asynccontextmanager
 async def replica(directory: Path, redis: RedisProcess, server: str) -> AsyncGenerator[Workspace]:
     """Yield a workspace of one replica; the operator's directory is the same for all of them."""
-    state = RedisState(redis.url, str(directory))
+    state = RedisState(redis.url, str(directory), answer_seconds=PATIENCE)
     workspace = Workspace.alone(
         paths_in(directory, CONFIG | {"servers": {"till": {"url": server}}}), engine=PortableEngine()
     )

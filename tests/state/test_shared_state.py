@@ -12,6 +12,7 @@ import pytest
 from ot.state.memory_state import MemoryState
 from ot.state.redis_state import RedisState
 from ot.state.shared_state import SharedState, StateUnavailable
+from pace import PATIENCE
 from state.redis_process import RedisProcess, running_redis
 
 pytestmark = pytest.mark.anyio
@@ -24,7 +25,7 @@ async def state(request: pytest.FixtureRequest) -> AsyncIterator[SharedState]:
         state: SharedState = MemoryState()
     else:
         process: RedisProcess = request.getfixturevalue("redis")
-        state = RedisState(process.url, token_hex(8))
+        state = RedisState(process.url, token_hex(8), answer_seconds=PATIENCE)
     yield state
     await state.aclose()
 

@@ -99,6 +99,18 @@ class Crowd:
         self.look(person, answered.body.decode(), command)
         return answered.text
 
+    async def refused(self, person: Person, command: str) -> str:
+        """Return why *command* failed.
+
+        Raises:
+            AssertionError: It did not.
+        """
+        answered = await self.bed.post(person.name, call(command))
+        self.runs += 1
+        self.look(person, answered.body.decode(), command)
+        assert answered.reply["result"]["isError"], f"{command}: {answered.text}"
+        return answered.text
+
     def look(self, person: Person, text: str, where: str) -> None:
         """Take note of every canary in *text*.
 
@@ -184,7 +196,7 @@ class Crowd:
         other = directory_name(principal(self.other(person).name))
         secrets = [f"{home}/secrets.yaml", f"{home}/{PEOPLE}/{other}/secrets.yaml"]
         path = self.chance.choice([*secrets, f"{home}/stats/stats.db", "/proc/self/environ"])
-        assert "rror" in await self.ask(person, f"file.read(path={path!r})")
+        await self.refused(person, f"file.read(path={path!r})")
 
     async def look_around(self, person: Person) -> None:
         asked = [
@@ -201,9 +213,10 @@ class Crowd:
     async def change_what_is_shared(self, person: Person) -> None:
         path = str(self.bed.home.parent / "library" / "book.txt")
         assert "for all" in await self.ask(person, f"file.read(path={path!r})")
-        assert "rror" in await self.ask(person, f"file.write(path={path!r}, content='mine')")
+        await self.refused(person, f"file.write(path={path!r}, content='mine')")
         tried = self.chance.choice(["ot.reload()", "ot.notify(topic='notes', message='x')"])
-        assert "administrators" in await self.ask(person, tried)
+        text = await self.refused(person, tried)
+        assert "administrators" in text, text
 
     async def fail_loudly(self, person: Person) -> None:
         text = await self.ask(person, f"raise ValueError({person.canary!r})")

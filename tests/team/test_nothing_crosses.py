@@ -24,6 +24,7 @@ async def test_two_thousand_mixed_runs_of_twenty_people_cross_nowhere(tmp_path: 
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", range(3))
 async def test_twenty_thousand_mixed_runs_of_twenty_people_cross_nowhere(tmp_path: Path, seed: int) -> None:
     async with crowd(tmp_path, seed) as found:

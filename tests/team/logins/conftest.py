@@ -11,6 +11,7 @@ from oauth.conftest import issuer, no_keyring, resource
 from ot.state.memory_state import MemoryState
 from ot.state.redis_state import RedisState
 from ot.state.shared_state import SharedState
+from pace import PATIENCE
 from state.conftest import redis
 from state.redis_process import RedisProcess
 
@@ -26,7 +27,10 @@ async def states(request: pytest.FixtureRequest) -> AsyncGenerator[tuple[SharedS
         return
     process: RedisProcess = request.getfixturevalue("redis")
     prefix = secrets.token_hex(8)
-    both = RedisState(process.url, prefix), RedisState(process.url, prefix)
+    both = (
+        RedisState(process.url, prefix, answer_seconds=PATIENCE),
+        RedisState(process.url, prefix, answer_seconds=PATIENCE),
+    )
     yield both
     for state in both:
         await state.aclose()
