@@ -48,7 +48,7 @@ MODEL_QUESTIONS = 4
 
 @dataclass(frozen=True, slots=True)
 class Watchers:
-    """Who is told of the runs and calls of all workspaces, beside the statistics of each."""
+    """Observers of the runs and calls of all workspaces, in addition to each one's statistics."""
 
     calls: Sequence[CallObserver] = ()
     runs: Sequence[RunObserver] = ()

@@ -215,7 +215,7 @@ class Workspace:
         self.host.roots.offer(str(self.paths.cwd), ask)
 
     def watch(self, watchers: Watchers) -> None:
-        """Let *watchers* be told of the runs and calls on this host from now on."""
+        """Report the runs and calls on this host to *watchers* from now on."""
         self.host.watchers = watchers
         self.picture = replace(self._picture(self.picture.loaded), freshness=self.picture.freshness)
 

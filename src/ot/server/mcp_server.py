@@ -99,14 +99,15 @@ class Front(Protocol):
 class OneUser:
     """Answers everything from one workspace, for the user of this process."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        """Answer from *workspace*."""
+    def __init__(self, workspace: Workspace, connection: str = CONNECTION) -> None:
+        """Answer from *workspace*; an empty *connection* means that requests share none."""
         self.workspace = workspace
+        self._connection = connection
 
     @contextlib.asynccontextmanager
     async def receive(self, ctx: Context) -> AsyncGenerator[tuple[Workspace, Caller]]:
         """Yield the one workspace."""
-        yield self.workspace, Caller(os_user(), CONNECTION, client_name(ctx))
+        yield self.workspace, Caller(os_user(), self._connection, client_name(ctx))
 
     @contextlib.asynccontextmanager
     async def entered(self, principal: str) -> AsyncGenerator[Workspace]:

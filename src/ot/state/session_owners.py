@@ -10,7 +10,7 @@ from ot.state.shared_state import SharedState
 from ot.state.state_keys import NotSealed, StateKeys
 
 LONGER_SECONDS = 2 * 3600.0
-"""Beyond the time that a session may be idle: a run may take long, and one that ended is told of by its replica."""
+"""In addition to a session's idle time: a run may take long, and its replica reports a session that has ended."""
 
 MOST_REMEMBERED = 10_000
 """Sessions that are claimed again when the shared state has forgotten everything."""

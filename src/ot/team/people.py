@@ -25,13 +25,14 @@ from ot.execution.caller import Caller
 from ot.host import Host
 from ot.server.mcp_server import client_name
 from ot.team.identity import SCOPE_KEY, Identity
-from ot.team.one_workspace import ASK_SECONDS
 from ot.team.own_permissions import OwnPermissions, PermissionBook
 from ot.team.workspaces import WorkspaceDirectories
 from ot.workspace import Workspace
 
 logger = logging.getLogger(__name__)
 
+ASK_SECONDS = 120.0
+"""The most that a question waits over HTTP: a parked run holds a process of the engine, and balancers lose patience."""
 LOOK_SECONDS = 15.0
 """How often unused workspaces are looked for."""
 FULL = "this server has no room for another user now: all of its workspaces are in use. Try again in a minute"

@@ -120,7 +120,7 @@ class HttpService:
             engine = workspace.engine.name
             self._readiness.stop("failed", str(error))
             logger.error("not ready: %s", error)
-        await workspace.definitions_of(packs)  # a name that is none should end it now
+        await workspace.definitions_of(packs)  # an unknown pack ends the start, not a later call
         server = build_server(
             self._parts.front,
             installed_version(),

@@ -13,7 +13,7 @@ from ot.config.team_settings import Http
 from ot.config.trust import Trust
 from ot.errors import ConfigError
 from ot.host import Host
-from ot.server.mcp_server import Front
+from ot.server.mcp_server import Front, OneUser
 from ot.state.always_allowed import AlwaysAllowed
 from ot.state.open_state import Shared, open_shared, redis_url
 from ot.team.admission import admitting, open_queue
@@ -30,8 +30,7 @@ from ot.team.http.routes import Route
 from ot.team.identity import Authenticator, TokenRefused
 from ot.team.logins.routes import LoginPages
 from ot.team.logins.team_logins import TeamLogins
-from ot.team.one_workspace import OneWorkspace
-from ot.team.people import TeamFront
+from ot.team.people import ASK_SECONDS, TeamFront
 from ot.team.rate_window import RateWindow
 from ot.workspace import Workspace
 
@@ -114,12 +113,13 @@ def _of_one_user(paths: Paths, address: ListenAddress, *, trust_project: bool) -
         raise ConfigError(PUBLIC.format(host=address.host), hint=PUBLIC_HINT)
     token = LoopbackToken.of(paths.global_dir)
     workspace = Workspace.alone(paths, trust_project=trust_project)
+    workspace.most_ask_seconds = ASK_SECONDS
 
     def redact(text: str) -> str:
         return workspace.picture.loaded.secrets.redact(text)  # asked anew: a reload may bring new secrets
 
     settings = workspace.picture.loaded.config.http
-    return TeamParts(OneWorkspace(workspace), token, settings, without_tokens(redact), workspace.aclose)
+    return TeamParts(OneUser(workspace, connection=""), token, settings, without_tokens(redact), workspace.aclose)
 
 
 def _of_a_team(paths: Paths, authenticator: Authenticator, shared: Shared, window: RateWindow, url: str) -> TeamParts:

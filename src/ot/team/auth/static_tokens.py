@@ -30,7 +30,7 @@ def token_hash(token: str) -> str:
 
 
 def is_static(token: str) -> bool:
-    """Return whether *token* claims to be one of ours: no authorization server is told of it."""
+    """Return whether *token* claims to be one of ours; those are never sent to an authorization server."""
     return token.startswith(PREFIX)
 
 
