@@ -38,6 +38,7 @@ from ot.host import Host
 from ot.introspect.ot_pack import OtPack, View
 from ot.introspect.statistics import Statistics
 from ot.introspect.stored_results import read_result
+from ot.ledger.sqlite_ledger import SqliteLedger
 from ot.output.file_blobs import FileBlobs
 from ot.output.finish import Finish
 from ot.output.result_blobs import Form
@@ -103,7 +104,9 @@ class Parts:
     """Packs whose functions live in this process, by pack and name."""
 
 
-def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Recorder) -> Picture:
+def build(
+    parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Recorder, ledger: SqliteLedger
+) -> Picture:
     """Return what *loaded* and the packs that were *found* come to."""
     host = parts.host
     loaded = _with_replaced_packs(loaded, found)
@@ -121,7 +124,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     redact = loaded.secrets.redact
     projects = ProjectProxy(config.projects, redact)
     snippets = Snippets(config.snippets, host.renderer)
-    view = _view(parts, loaded, store, servers, snippets, recorder)
+    view = replace(_view(parts, loaded, store, servers, snippets, recorder), effects=partial(_effects, ledger))
     ot_pack = OtPack(view)
     own = {"ot": ot_pack.functions(), project_proxy.PACK: projects.functions}
     live = {**parts.functions, **own}
@@ -147,12 +150,19 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
             "worker": WorkerBackend(host.workers, workers, partial(_store_file, store)),
             "mcp_proxy": McpProxyBackend(host.servers, servers, host.shapes.learn_from),
         },
-        policy=ToolPolicy(allow=said.allow, ask=said.ask, deny=said.deny, exact_names=said.exact_names),
+        policy=ToolPolicy(
+            allow=said.allow,
+            ask=said.ask,
+            deny=said.deny,
+            exact_names=said.exact_names,
+            read_only=said.read_only,
+        ),
         require_approved=parts.pins.require_approved if said.changed_definitions == "block" else None,
         as_approved=parts.pins.as_approved,
         call_seconds=config.limits.call_seconds,
         observers=(*parts.observers, recorder),
         border=Border(config.limits, finish.keep),
+        ledger=ledger,
     )
     runner = Runner(
         executor=executor,
@@ -280,6 +290,12 @@ async def _session(sessions: Sessions, loaded: Loaded, store: ResultStore, name:
 
     handle = await anyio.to_thread.run_sync(keep)
     return {"handle": handle, "saved": list(found.plain), "left_out": list(found.left_out)}
+
+
+async def _effects(ledger: SqliteLedger, run: str) -> list[dict[str, Any]]:
+    principal = current_tool_context().caller.principal
+    found = await (ledger.of_run(principal, run) if run else ledger.unknown(principal))
+    return [entry.as_row() for entry in found]
 
 
 def _statistics(loaded: Loaded, recorder: Recorder) -> Statistics:

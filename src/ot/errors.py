@@ -231,6 +231,13 @@ class CannotAsk(ToolError):
     why: str
 
 
+@error("the call was not made: it could not be written to the ledger first ({why})")
+class LedgerUnavailable(ToolError):
+    """A call that may have an effect is sent only when that is written down."""
+
+    why: str
+
+
 @error(
     "the server '{server}' is not available: {why}",
     retry_seconds="; it is tried again in {retry_seconds:.1f} s",

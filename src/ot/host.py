@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 import anyio.to_thread
 
 from ot.config.load import Loaded
+from ot.config.models import LedgerSettings
 from ot.config.paths import Paths
 from ot.config.secrets import IssuedSecrets
+from ot.ledger.ledger_file import LedgerFile
+from ot.ledger.sqlite_ledger import SqliteLedger
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
 from ot.runtime.engines.forked.analysis_packages import AnalysisPackages
@@ -50,6 +53,7 @@ class Host:
         self.shapes = LearnedShapes(directory)
         self._engines = _Held[Engine]()
         self._recorders = _Held[Recorder]()
+        self._ledgers = _Held[SqliteLedger]()
 
     def engine(self, holder: object, loaded: Loaded) -> Engine:
         """Return the engine of these settings; one that is not contained is shared with no other workspace."""
@@ -72,6 +76,15 @@ class Host:
         recorder.move(place)
         return recorder
 
+    def ledger(self, holder: object, settings: LedgerSettings) -> SqliteLedger:
+        """Return the ledger of this user: there is one, whose file is made with the first entry."""
+        file = self._paths.global_dir / "ledger" / "ledger.db"
+
+        def make() -> SqliteLedger:
+            return SqliteLedger(LedgerFile(file, power=settings.durability == "power", days=settings.days))
+
+        return self._ledgers.hold(holder, settings, make)
+
     def hold(self, holder: object, workers: Iterable[str], servers: Iterable[str]) -> None:
         """Note which workers and servers *holder* needs, by key; those that nobody needs any more are let go."""
         self.workers.hold(holder, workers)
@@ -89,6 +102,8 @@ class Host:
             await engine.aclose()
         for recorder in self._recorders.drop(holder):
             await anyio.to_thread.run_sync(recorder.close)
+        for ledger in self._ledgers.drop(holder):
+            await anyio.to_thread.run_sync(ledger.close)
 
     async def aclose(self) -> None:
         """End all workers and servers; engines and recorders end with those who hold them."""

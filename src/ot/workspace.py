@@ -279,7 +279,8 @@ class Workspace:
         return load_config(self.paths, trust, trust_project=self._trust_project, given=self._config)
 
     def _picture(self, loaded: Loaded) -> Picture:
-        return build(self._parts, loaded, list(self._find_extensions(loaded)), self._recorder_for(loaded))
+        ledger = self.host.ledger(self, loaded.config.ledger)
+        return build(self._parts, loaded, list(self._find_extensions(loaded)), self._recorder_for(loaded), ledger)
 
     @property
     def recorder(self) -> Recorder:

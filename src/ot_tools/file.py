@@ -7,6 +7,7 @@ pack = "file"
 
 __all__ = ["copy", "delete", "glob", "info", "list", "make_directory", "move", "read", "search", "write"]
 __ot_destructive__ = ["delete", "move"]
+__ot_read_only__ = ["glob", "info", "list", "read", "search"]
 
 from builtins import list as List  # this module's own list() takes the name
 from collections.abc import Generator, Iterator

@@ -169,6 +169,11 @@ class Policy(Settings):
     deny: ToolPatterns = Field(
         default=(), description="Patterns of tools that no program may call", examples=[["vault.*"]]
     )
+    read_only: ToolPatterns = Field(
+        default=(),
+        description="Patterns of tools that are known to change nothing: the ledger leaves them out",
+        examples=[["github.get_*"]],
+    )
     exact_names: bool = Field(
         default=False, description="Whether tools marked as destructive accept only full parameter names"
     )
@@ -462,6 +467,16 @@ class Stats(Settings):
     )
 
 
+class LedgerSettings(Settings):
+    """What is written down about calls that may have changed something."""
+
+    durability: Literal["process", "power"] = Field(
+        default="process",
+        description="What an entry survives before its call is sent: process: a crash or kill; power: a loss of power",
+    )
+    days: int = Field(default=30, ge=1, le=3650, description="How long entries are kept")
+
+
 class Topic(Settings):
     """Where messages of some topics go."""
 
@@ -539,6 +554,9 @@ class Config(Settings):
         description="Address of a bundled pack's documentation, as help shows it; empty shows none",
     )
     stats: Stats = Field(default_factory=Stats, description="Statistics of runs and tool calls")
+    ledger: LedgerSettings = Field(
+        default_factory=LedgerSettings, description="The record of calls that may have changed something"
+    )
     logs: Logs = Field(default_factory=Logs, description="The server's log")
     http: Http = Field(default_factory=Http, description="The server over HTTP: who may use it, and how much")
     state: SharedStore = Field(default_factory=SharedStore, description="What replicas of a server share")

@@ -36,6 +36,7 @@ USERS_ALONE = (
     ("chat",),
     ("engines",),
     ("http",),
+    ("ledger",),
     ("state",),
     ("telemetry",),
     ("workers",),

@@ -87,6 +87,20 @@ class RunConsent:
                 self._said[name] = await self._answered(tool, arguments, foreseen)
         self._said[name].spend(tool)
 
+    async def require_again(self, tool: Tool, arguments: Mapping[str, Any], why: str) -> None:
+        """Return when the user allows this one call, told *why* it is doubtful; a yes holds for no other.
+
+        Raises:
+            NotApproved: The user does not, or cannot be asked.
+        """
+        alone = CallForecast(alone=True)
+        question = consent_question(tool, arguments, alone, calls=1, always=False, redact=self._redact, why=why)
+        try:
+            answer = await self.ask(question)
+        except CannotAsk as error:
+            raise NotApproved(tool.full_name, f"{why}; {error}. Find out whether it did before you call it") from None
+        (await self._understood(tool, answer, 1)).spend(tool)
+
     async def _answered(self, tool: Tool, arguments: Mapping[str, Any], foreseen: CallForecast) -> _Said:
         question = consent_question(
             tool, arguments, foreseen, calls=self._calls, always=self._always is not None, redact=self._redact
@@ -141,11 +155,14 @@ def consent_question(
     calls: int,
     always: bool,
     redact: Callable[[str], str],
+    why: str = "",
 ) -> Question:
-    """Return what is asked: which tool, with what, from which line, how often, and what can be answered."""
+    """Return what is asked: which tool, with what, from which line, how often, *why*, and what can be answered."""
     who = "A model" if foreseen.alone else "A program"
     called = f"{who} wants to call {printable(brief_text(tool.full_name, 2 * MAX_NAME))}{_kind(tool)}."
     lines = [called, f"Arguments: {arguments_text(tool, arguments, redact)}"]
+    if why:
+        lines.append(f"Mind that {why}.")
     if foreseen.line:
         lines.append(f"Line {foreseen.line}: {printable(brief_text(foreseen.text, MAX_LINE, redact))}")
     if foreseen.alone:

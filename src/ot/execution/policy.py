@@ -46,11 +46,16 @@ class ToolPolicy:
         ask: Sequence[str] = (),
         deny: Sequence[str] = (),
         exact_names: bool = False,
+        read_only: Sequence[str] = (),
     ) -> None:
-        """Go by patterns of ``pack.tool``; *exact_names* demands full parameter names of destructive tools."""
+        """Go by patterns of ``pack.tool``; *exact_names* demands full parameter names of destructive tools.
+
+        Tools of *read_only* are known to change nothing, whatever they say of themselves.
+        """
         named: tuple[tuple[Action, Sequence[str]], ...] = (("deny", deny), ("ask", ask), ("allow", allow))
         self._verdicts = tuple(PolicyVerdict(action, pattern) for action, patterns in named for pattern in patterns)
         self._exact_names = exact_names
+        self._read_only = tuple(read_only)
         self._by_name = lru_cache(maxsize=MAX_NAMES)(self._of_patterns)
 
     def verdict(self, tool: Tool) -> PolicyVerdict:
@@ -66,6 +71,10 @@ class ToolPolicy:
     def wants_exact_names(self, tool: Tool) -> bool:
         """Return whether a call of *tool* must write its parameters' names out."""
         return self._exact_names and tool.destructive
+
+    def is_read_only(self, name: str) -> bool:
+        """Return whether the user says that the tool changes nothing."""
+        return any(fnmatchcase(name, pattern) for pattern in self._read_only)
 
 
 def _own_word(tool: Tool) -> PolicyVerdict:

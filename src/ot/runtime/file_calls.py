@@ -23,7 +23,16 @@ def _tool(name: str, step: str, parameters: str = "", *, destructive: bool = Fal
     declared = [
         Parameter(text.rstrip("?"), "keyword", default="..." if "?" in text else None) for text in parameters.split()
     ]
-    return Tool("file", name, tuple(declared), target=f"{MODULE}:{step}", destructive=destructive, decorated=True)
+    reads = True if name in ("info", "list", "read") else None
+    return Tool(
+        "file",
+        name,
+        tuple(declared),
+        target=f"{MODULE}:{step}",
+        destructive=destructive,
+        read_only=reads,
+        decorated=True,
+    )
 
 
 STEPS: Mapping[str, Tool] = {

@@ -30,6 +30,7 @@ from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.reply_blocks import ReplyBlocks
 from ot.runtime.returned_values import ReturnedValues
 from ot.runtime.run_budget import RunBudget
+from ot.runtime.run_effects import RunEffects
 from ot.runtime.run_events import CallEnded, CallStarted, Printed, Progress, TellEvent
 from ot.runtime.tolerances import arguments_in_dict
 from ot.values.plain import plain_arguments
@@ -66,6 +67,7 @@ class PackProxy:
         self._ids = itertools.count(1)
         self.blocks = ReplyBlocks()
         self.returned = ReturnedValues()
+        self.effects = RunEffects()
         self.calls = self.tool_chars = self.ot_chars = 0
         self.failed: ToolError | None = None
         """How the latest call failed that did, whether or not the program caught it."""
@@ -202,6 +204,7 @@ class PackProxy:
             line=line,
             foresee=self._foresee,
             open_llm=self._budget.open_llm or no_model,
+            noted=self.effects.note,
         )
 
     def _foresee(self, tool: str, line: int | None) -> CallForecast:

@@ -61,7 +61,7 @@ class _Trail:
     """How far one run has come, for the reply to tell."""
 
     caller: Caller
-    run_id: str = field(default_factory=lambda: secrets.token_hex(4))
+    run_id: str = field(default_factory=lambda: secrets.token_hex(8))
     tell: TellEvent | None = None
     session: str = ""
     format: str | None = None
@@ -361,6 +361,7 @@ class Runner:
         text = await anyio.to_thread.run_sync(explain, abandon_on_cancel=True) if looks else explain()
         text = text if isinstance(error, ProgramFailed) or not instead else f"{text}\n{instead}"
         text = text if len(text) <= MAX_ERROR_TEXT else text[:MAX_ERROR_TEXT] + "… [cut]"
+        text = "\n".join(filter(None, (text, _effects_text(error, trail))))
         sanitize = self._must_sanitize(trail) or bool(trail.program and trail.program.asks_to_sanitize)
         asked = Asked(sanitize=sanitize, tools=tuple(trail.tools), owner=trail.caller.principal)
         printed = error.printed if isinstance(error, RunError) else ""
@@ -384,3 +385,10 @@ class Runner:
         meta: dict[str, Any] = {"engine": self.engine.name, "run": trail.run_id}
         meta["ms"] = round((time.monotonic() - trail.started) * 1000, 1)
         return meta | ({"error": error} if error else {}) | ({"tolerated": rows} if (rows := trail.tolerated) else {})
+
+
+def _effects_text(error: OneToolError, trail: _Trail) -> str:
+    """Return what the run did before it ended, if the line of its failure does not tell that already."""
+    if trail.packs is None or (isinstance(error, ProgramFailed) and not trail.packs.effects.unknown):
+        return ""
+    return trail.packs.effects.text(trail.run_id)
