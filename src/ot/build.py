@@ -39,6 +39,7 @@ from ot.host import Host
 from ot.introspect.ot_pack import OtPack, View
 from ot.introspect.statistics import Statistics
 from ot.introspect.stored_results import read_result
+from ot.ledger.sqlite_ledger import SqliteLedger
 from ot.output.file_blobs import FileBlobs
 from ot.output.finish import Finish
 from ot.output.result_blobs import Form, ResultBlobs
@@ -107,7 +108,9 @@ class Parts:
     """Packs whose functions live in this process, by pack and name."""
 
 
-def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Recorder) -> Picture:
+def build(
+    parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Recorder, ledger: SqliteLedger
+) -> Picture:
     """Return what *loaded* and the packs that were *found* come to."""
     host = parts.host
     loaded = _with_replaced_packs(loaded, found)
@@ -131,7 +134,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     redact = loaded.secrets.redact
     projects = ProjectProxy(config.projects, redact)
     snippets = Snippets(config.snippets, host.renderer)
-    view = _view(parts, loaded, store, workers, servers, snippets, recorder)
+    view = replace(_view(parts, loaded, store, workers, servers, snippets, recorder), effects=partial(_effects, ledger))
     ot_pack = OtPack(view)
     own = {"ot": ot_pack.functions(), project_proxy.PACK: projects.functions}
     live = {**parts.functions, **own}
@@ -161,6 +164,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
             **pattern_lists(said),
             exact_names=said.exact_names,
             groups={name: pattern_lists(group) for name, group in said.groups.items()},
+            read_only=said.read_only,
         ),
         require_approved=parts.pins.require_approved if said.changed_definitions == "block" else None,
         as_approved=parts.pins.as_approved,
@@ -169,6 +173,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         border=Border(config.limits, finish.keep),
         audit=host.watchers.effects,
         open_span=host.watchers.open_call_span,
+        ledger=ledger,
     )
     runner = Runner(
         executor=executor,
@@ -300,6 +305,12 @@ async def _session(sessions: Sessions, loaded: Loaded, store: ResultStore, name:
 
     handle = await anyio.to_thread.run_sync(keep)
     return {"handle": handle, "saved": list(found.plain), "left_out": list(found.left_out)}
+
+
+async def _effects(ledger: SqliteLedger, run: str) -> list[dict[str, Any]]:
+    principal = current_tool_context().caller.principal
+    found = await (ledger.of_run(principal, run) if run else ledger.unknown(principal))
+    return [entry.as_row() for entry in found]
 
 
 def _statistics(loaded: Loaded, recorder: Recorder) -> Statistics:

@@ -233,6 +233,13 @@ class CannotAsk(ToolError):
     why: str
 
 
+@error("the call was not made: it could not be written to the ledger first ({why})")
+class LedgerUnavailable(ToolError):
+    """A call that may have an effect is sent only when that is written down."""
+
+    why: str
+
+
 @error(
     "the server '{server}' is not available: {why}",
     retry_seconds="; it is tried again in {retry_seconds:.1f} s",
@@ -356,6 +363,17 @@ class LimitExceeded(RunError):
 
     limit: str
     message: str
+
+
+class RunFenced(RunError):
+    """Another start of a run in the background has taken the place of this one, which must do nothing more."""
+
+
+@error("{most} of your runs in the background have not ended: wait for some, or cancel them (background.most_open)")
+class TooManyRuns(ToolError):
+    """A principal has as many runs in the background as it may have."""
+
+    most: int
 
 
 class EngineCrashed(RunError):

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 
 from ot.config.load import Loaded
-from ot.config.models import Output
+from ot.config.models import LedgerSettings, Output
 from ot.config.paths import Paths
 from ot.config.secrets import IssuedSecrets
 from ot.errors import ConfigError
 from ot.execution.ledger import EffectWatcher
 from ot.execution.tool_executor import CallObserver, OpenCallSpan
+from ot.ledger.ledger_file import LedgerFile
+from ot.ledger.sqlite_ledger import SqliteLedger
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
 from ot.runtime.engines.forked.analysis_packages import AnalysisPackages
@@ -87,6 +89,7 @@ class Host:
         self._engines = _Held[Engine]()
         self._recorders = _Held[Recorder]()
         self._objects: tuple[Output, ResultObjects] | None = None
+        self._ledgers = _Held[SqliteLedger]()
 
     def engine(self, holder: object, loaded: Loaded) -> Engine:
         """Return the engine of these settings; one that is not contained is shared with no other workspace."""
@@ -127,6 +130,15 @@ class Host:
             self._objects = output, _opened(output)
         return self._objects[1]
 
+    def ledger(self, holder: object, settings: LedgerSettings) -> SqliteLedger:
+        """Return the ledger of this user: there is one, whose file is made with the first entry."""
+        file = self._paths.global_dir / "ledger" / "ledger.db"
+
+        def make() -> SqliteLedger:
+            return SqliteLedger(LedgerFile(file, power=settings.durability == "power", days=settings.days))
+
+        return self._ledgers.hold(holder, (settings.durability, settings.days), make)
+
     def hold(self, holder: object, workers: Iterable[str], servers: Iterable[str]) -> None:
         """Note which workers and servers *holder* needs, by key; those that nobody needs any more are let go."""
         self.workers.hold(holder, workers)
@@ -164,6 +176,8 @@ class Host:
             await engine.aclose()
         for recorder in self._recorders.drop(holder):
             await anyio.to_thread.run_sync(recorder.close)
+        for ledger in self._ledgers.drop(holder):
+            await anyio.to_thread.run_sync(ledger.close)
 
     async def aclose(self) -> None:
         """End all workers and servers; engines and recorders end with those who hold them."""

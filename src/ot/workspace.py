@@ -31,6 +31,7 @@ from ot.registry.tool_registry import Pack
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
 from ot.runtime.reply import Reply
+from ot.runtime.run_budget import RunStart
 from ot.runtime.run_events import TellEvent
 from ot.runtime.sessions import Sessions
 from ot.servers.catalogue import ServerCatalogue
@@ -146,8 +147,12 @@ class Workspace:
         tell: TellEvent | None = None,
         session: str = "",
         format: str | None = None,
+        background: RunStart | None = None,
     ) -> Reply:
-        """Answer a command of *caller*, or of this process's user; the first answer also says what was left out."""
+        """Answer a command of *caller*, or of this process's user; the first answer also says what was left out.
+
+        *background* is the start that this is of a run in the background.
+        """
         caller = caller or self.own_caller
         with self._in_use():
             await self._refresh()
@@ -156,7 +161,9 @@ class Workspace:
             await self._know_servers(reading.names, caller)
             if caller.client != CLI and self.definition_chars:
                 self.recorder.connected(caller, partial(flat_chars, self.picture.registry), self.definition_chars)
-            reply = await self.picture.runner.run(reading, caller, tell=tell, session=session, format=format)
+            reply = await self.picture.runner.run(
+                reading, caller, tell=tell, session=session, format=format, background=background
+            )
         if not self.owner.is_user:
             return reply  # what is left out, and which engine there is, concerns the operator
         self.ask_servers_later()
@@ -344,7 +351,8 @@ class Workspace:
         return load_config(self.paths, trust, trust_project=self._trust_project, given=self._config, own_secrets=own)
 
     def _picture(self, loaded: Loaded) -> Picture:
-        return build(self._parts, loaded, list(self._find_extensions(loaded)), self._recorder_for(loaded))
+        ledger = self.host.ledger(self, loaded.config.ledger)
+        return build(self._parts, loaded, list(self._find_extensions(loaded)), self._recorder_for(loaded), ledger)
 
     @property
     def recorder(self) -> Recorder:

@@ -417,10 +417,10 @@ class Written(NoLedger):
         self.lines: list[tuple[str, str, int]] = []
         self._backend = backend
 
-    async def sent(self, effect: Effect) -> None:
+    async def send(self, effect: Effect, *, again: bool = False) -> None:
         self.lines.append(("sent", effect.tool.full_name, len(self._backend.calls)))
 
-    async def ended(self, effect: Effect, how: str) -> None:
+    def ended(self, effect: Effect, how: str) -> None:
         self.lines.append((how, effect.tool.full_name, len(self._backend.calls)))
 
 

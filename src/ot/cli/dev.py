@@ -6,9 +6,11 @@ A call goes through the server's own door, and everything is shown as it happens
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import re
+import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -174,6 +176,9 @@ class _OfAuthor:
     async def require(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> str:
         return "consent" if tool.pack == self.pack else await self.rest.require(tool, arguments, context)
 
+    async def require_again(self, tool: Tool, arguments: Mapping[str, Any], why: str) -> None:
+        await self.rest.require_again(tool, arguments, why)
+
 
 async def _carry_out(app: Workspace, call: DevCall, as_json: bool) -> bool:
     """Show what the call prints, tells and returns, and return whether it returned."""
@@ -222,13 +227,14 @@ async def _value(app: Workspace, call: DevCall, redact: Callable[[str], str]) ->
             _say(redact(_progress(details)))
 
     async def call_back(pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        return (await executor.call(pack, name, args, kwargs, context))[0]
+        return (await executor.call(pack, name, args, kwargs, replace(context, call_id=next(ids))))[0]
 
+    ids = itertools.count(2)
     clock = Deadline.after(seconds)
     rest = RunConsent(TerminalQuestion(app.ask_seconds), clock, redact=redact)
     caller = replace(app.own_caller, ask=rest.ask, opens=somebody_is_there())
     context = CallContext(
-        caller, "dev", 1, clock.at, told=told, call=call_back, clock=clock,
+        caller, secrets.token_hex(8), 1, clock.at, told=told, call=call_back, clock=clock,
         consent=_OfAuthor(call.pack, rest), open_llm=app.picture.runner.models(),
     )  # fmt: skip
     return (await executor.call(call.pack, call.name, call.args, call.kwargs, context))[0]

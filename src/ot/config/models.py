@@ -180,6 +180,11 @@ class Policy(Settings):
     deny: ToolPatterns = Field(
         default=(), description="Patterns of tools that no program may call", examples=[["vault.*"]]
     )
+    read_only: ToolPatterns = Field(
+        default=(),
+        description="Patterns of tools that are known to change nothing: the ledger leaves them out",
+        examples=[["github.get_*"]],
+    )
     exact_names: bool = Field(
         default=False, description="Whether tools marked as destructive accept only full parameter names"
     )
@@ -506,6 +511,25 @@ class Stats(Settings):
     )
 
 
+class LedgerSettings(Settings):
+    """What is written down about calls that may have changed something."""
+
+    durability: Literal["process", "power"] = Field(
+        default="process",
+        description="What an entry survives before its call is sent: process: a crash or kill; power: a loss of power",
+    )
+    days: int = Field(default=30, ge=1, le=3650, description="How long entries are kept")
+
+
+class Background(Settings):
+    """Runs that outlive the call that asked for them."""
+
+    run_seconds: Seconds = Field(default=3600.0, description="How long a run in the background may take")
+    at_once: int = Field(default=4, ge=1, le=1000, description="How many of them a process carries out at once")
+    most_open: int = Field(default=100, ge=1, le=100_000, description="How many a user may have that have not ended")
+    ask_seconds: Seconds = Field(default=86_400.0, description="How long a question of such a run waits")
+
+
 class Topic(Settings):
     """Where messages of some topics go."""
 
@@ -583,6 +607,10 @@ class Config(Settings):
         description="Address of a bundled pack's documentation, as help shows it; empty shows none",
     )
     stats: Stats = Field(default_factory=Stats, description="Statistics of runs and tool calls")
+    ledger: LedgerSettings = Field(
+        default_factory=LedgerSettings, description="The record of calls that may have changed something"
+    )
+    background: Background = Field(default_factory=Background, description="Runs that outlive the call")
     logs: Logs = Field(default_factory=Logs, description="The server's log")
     http: Http = Field(default_factory=Http, description="The server over HTTP: who may use it, and how much")
     state: SharedStore = Field(default_factory=SharedStore, description="What replicas of a server share")

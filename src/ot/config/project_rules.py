@@ -33,9 +33,11 @@ CEILINGS = (
 
 MAY_TIGHTEN = ("ask_seconds", "changed_definitions", "deny")
 USERS_ALONE = (
+    ("background",),
     ("chat",),
     ("engines",),
     ("http",),
+    ("ledger",),
     ("state",),
     ("telemetry",),
     ("workers",),

@@ -29,6 +29,10 @@ class Approval(Protocol):
         """Return, when the user allows the call, how: "consent" or "always"; raise NotApproved."""
         ...
 
+    async def require_again(self, tool: Tool, arguments: Mapping[str, Any], why: str) -> None:
+        """Return when the user allows this one call, told *why* it is doubtful; raise NotApproved."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class CallForecast:
@@ -65,3 +69,9 @@ class CallContext:
     line: int | None = None
     foresee: Foresee | None = None
     open_llm: OpenModel = no_model
+    noted: Callable[[Any, Any], None] | None = None
+    """Takes the effect of a call that may have changed something, and how it ended."""
+    start: int = 0
+    """The number of the run's start, of a run in the background."""
+    key: str = ""
+    """What names this call and no other, for tools that can tell the same one twice; empty: it changes nothing."""

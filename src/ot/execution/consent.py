@@ -100,6 +100,20 @@ class RunConsent:
         said.spend(tool)
         return "always" if said.always else "consent"
 
+    async def require_again(self, tool: Tool, arguments: Mapping[str, Any], why: str) -> None:
+        """Return when the user allows this one call, told *why* it is doubtful; a yes holds for no other.
+
+        Raises:
+            NotApproved: The user does not, or cannot be asked.
+        """
+        alone = CallForecast(alone=True)
+        question = consent_question(tool, arguments, alone, calls=1, always=False, redact=self._redact, why=why)
+        try:
+            answer = await self.ask(question)
+        except CannotAsk as error:
+            raise NotApproved(tool.full_name, f"{why}; {error}. Find out whether it did before you call it") from None
+        (await self._understood(tool, answer, 1)).spend(tool)
+
     async def _answered(self, tool: Tool, arguments: Mapping[str, Any], foreseen: CallForecast) -> _Said:
         if self._allowed and await self._allowed(tool.full_name):
             return _Said(most=MAX_CALLS, always=True)
@@ -161,11 +175,14 @@ def consent_question(
     calls: int,
     always: bool,
     redact: Callable[[str], str],
+    why: str = "",
 ) -> Question:
-    """Return what is asked: which tool, with what, from which line, how often, and what can be answered."""
+    """Return what is asked: which tool, with what, from which line, how often, *why*, and what can be answered."""
     who = "A model" if foreseen.alone else "A program"
     called = f"{who} wants to call {printable(brief_text(tool.full_name, 2 * MAX_NAME))}{_kind(tool)}."
     lines = [called, f"Arguments: {arguments_text(tool, arguments, redact)}"]
+    if why:
+        lines.append(f"Mind that {why}.")
     if foreseen.line:
         lines.append(f"Line {foreseen.line}: {printable(brief_text(foreseen.text, MAX_LINE, redact))}")
     if foreseen.alone:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from ot.execution.caller import Caller
 from ot.registry.tool import Tool
+
+type HowEnded = Literal["done", "failed", "unknown"]
+"""The tool did it; it said that it did not, or was never reached; nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,30 +23,58 @@ class Effect:
     line: int | None
     tool: Tool
     """With no hint that is laxer than those its user approved."""
-    arguments: Mapping[str, Any]
+    arguments: Mapping[str, Any] = field(repr=False)
     allowed: str = ""
     """What allowed it: a pattern of the policy, somebody's consent, or the tool's own word."""
+    start: int = 0
+    """The number of the run's start, of a run in the background."""
+
+    @property
+    def key(self) -> str:
+        """What names this call and no other: a tool that is handed it twice can tell that it is the same call."""
+        return f"{self.run_id}-{self.start}-{self.call_id}" if self.start else f"{self.run_id}-{self.call_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownEffect:
+    """The same call, made before, of which nobody knows whether it had its effect."""
+
+    run_id: str
+    line: int | None
+    at: float
+    """When it was sent, in seconds since 1970."""
 
 
 class Ledger(Protocol):
     """Writes down what is sent and how it ended, so that "did it happen?" has an answer."""
 
-    async def sent(self, effect: Effect) -> None:
-        """Return when it is written down that this call is about to be sent."""
+    async def send(self, effect: Effect, *, again: bool = False) -> UnknownEffect | None:
+        """Return when it is written down that this call is about to be sent.
+
+        Unless it is to be sent *again* all the same, the same call of this principal whose effect is unknown is
+        returned instead, and nothing is written.
+
+        Raises:
+            LedgerUnavailable: It cannot be written down, so it must not be sent.
+            RunFenced: Another start has taken the place of the one that makes the call.
+        """
         ...
 
-    async def ended(self, effect: Effect, how: Literal["done", "failed", "unknown"]) -> None:
-        """Write down that the tool did it, that it said it did not, or that nobody knows."""
+    def ended(self, effect: Effect, how: HowEnded, value: Any = None) -> None:
+        """Write down how it ended, soon; what is not written down by a crash stays unknown.
+
+        Of a run in the background, *value* is what the call returned.
+        """
         ...
 
 
 class NoLedger:
     """Writes nothing down."""
 
-    async def sent(self, effect: Effect) -> None:
+    async def send(self, effect: Effect, *, again: bool = False) -> UnknownEffect | None:
         """Forget it."""
 
-    async def ended(self, effect: Effect, how: Literal["done", "failed", "unknown"]) -> None:
+    def ended(self, effect: Effect, how: HowEnded, value: Any = None) -> None:
         """Forget it."""
 
 
@@ -54,6 +85,6 @@ class EffectWatcher(Protocol):
         """Take note that the call is about to be sent; a ToolError keeps it from being sent."""
         ...
 
-    def ended(self, effect: Effect, how: Literal["done", "failed", "unknown"]) -> None:
+    def ended(self, effect: Effect, how: HowEnded) -> None:
         """Take note of how it ended; must be quick and must not raise."""
         ...

@@ -59,15 +59,18 @@ class ToolPolicy:
         deny: Sequence[str] = (),
         exact_names: bool = False,
         groups: Mapping[str, PatternLists] = NO_GROUPS,
+        read_only: Sequence[str] = (),
     ) -> None:
         """Go by patterns of ``pack.tool``; *exact_names* demands full parameter names of destructive tools.
 
-        The patterns of *groups* count for their members, beside those of everyone.
+        The patterns of *groups* count for their members, beside those of everyone. Tools of *read_only* are known to
+        change nothing, whatever they say of themselves.
         """
         self._everyones = tuple(_verdicts({"allow": allow, "ask": ask, "deny": deny}))
         self._of_groups = {name: tuple(_verdicts(lists, name)) for name, lists in groups.items()}
         self._known = frozenset(groups)
         self._exact_names = exact_names
+        self._read_only = tuple(read_only)
         self._by_name = lru_cache(maxsize=MAX_NAMES)(self._of_patterns)
 
     def verdict(self, tool: Tool, groups: frozenset[str] = NOBODYS) -> PolicyVerdict:
@@ -84,6 +87,10 @@ class ToolPolicy:
     def wants_exact_names(self, tool: Tool) -> bool:
         """Return whether a call of *tool* must write its parameters' names out."""
         return self._exact_names and tool.destructive
+
+    def is_read_only(self, name: str) -> bool:
+        """Return whether the user says that the tool changes nothing."""
+        return any(fnmatchcase(name, pattern) for pattern in self._read_only)
 
 
 def _verdicts(lists: PatternLists, group: str = "") -> Iterable[PolicyVerdict]:

@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import anyio
 
-from ot.errors import NotApproved, ToolDenied, ToolError, ToolFailed, ToolTimeout
+from ot.errors import NotApproved, ServerUnavailable, ToolDenied, ToolError, ToolFailed, ToolTimeout
 from ot.execution.arguments import bind_arguments
 from ot.execution.backends.backend import Backend, CallContext
 from ot.execution.border import Border
@@ -20,7 +20,7 @@ from ot.execution.caller import Caller
 from ot.execution.consent import how_to_allow
 from ot.execution.deadline import Deadline
 from ot.execution.eager_task import eager_task
-from ot.execution.ledger import Effect, EffectWatcher, Ledger, NoLedger
+from ot.execution.ledger import Effect, EffectWatcher, HowEnded, Ledger, NoLedger, UnknownEffect
 from ot.execution.policy import NOBODYS, PolicyVerdict, ToolPolicy, why
 from ot.execution.schema_check import SchemaCheck
 from ot.log_span import cut_arguments, cut_result, log_span
@@ -33,6 +33,7 @@ SLOW_SECONDS = 1.0
 CANCEL_GRACE_SECONDS = 0.25
 """How long a cancelled call may take to end before it is left behind."""
 MAX_MESSAGE = 2000
+FIND_OUT = "Nobody is there to be asked: find out whether it did before you call it again"
 OT_DEFAULTS: Mapping[str, Mapping[str, Any]] = {"ot.result": {"offset": 1, "limit": 100}}
 """What a call of the ``ot`` pack is logged with even where the program left it out."""
 
@@ -203,27 +204,56 @@ class ToolExecutor:
         return f"{how} of {context.caller.principal}"
 
     async def _noted(self, tool: Tool, arguments: dict[str, Any], context: CallContext, agreed: str) -> Any:
-        """Return the tool's value, with the call written down before it is sent, and how it ended."""
-        held, allowed = tool, agreed
-        if self._audit:
-            held = self._as_approved(tool)
-            allowed = agreed or why(self.verdict(tool, context.caller.groups), held)
-        effect = Effect(context.caller, context.run_id, context.call_id, context.line, held, arguments, allowed)
-        how: Literal["done", "failed", "unknown"] = "unknown"
-        if self._audit:
-            await self._audit.sending(effect)
-        await self._ledger.sent(effect)
+        """Return the tool's value; a call that may change something is written down before it is sent, and its end."""
+        changes = not self.changes_nothing(tool)
+        if not changes and self._audit is None:
+            return await self._carry_out(tool, arguments, context)
+        held = self._as_approved(tool)
+        allowed = (agreed or why(self.verdict(tool, context.caller.groups), held)) if self._audit else ""
+        effect = Effect(
+            context.caller, context.run_id, context.call_id, context.line, held, arguments, allowed, context.start
+        )
+        how: HowEnded = "failed"  # nothing is sent yet
+        value: Any = None
         try:
+            if self._audit:
+                await self._audit.sending(effect)
+            if changes:
+                await self._written_down(effect, context)
+                context = replace(context, key=effect.key)
+            how = "unknown"
             value = await self._carry_out(tool, arguments, context)
             how = "done"
             return value
-        except ToolFailed:
-            how = "failed"
+        except ToolError as failure:
+            how = "failed" if how == "failed" or _surely_failed(failure) else "unknown"
             raise
         finally:
-            await self._ledger.ended(effect, how)
+            if changes:
+                self._ledger.ended(effect, how, value if effect.start else None)
+                if context.noted:
+                    context.noted(effect, how)
             if self._audit:
                 self._audit.ended(effect, how)
+
+    async def _written_down(self, effect: Effect, context: CallContext) -> None:
+        """Return when the call may be sent: the same one must not have been sent before with nobody knowing its end."""
+        earlier = await self._ledger.send(effect)
+        if earlier is None:
+            return
+        held = effect.tool
+        if held.destructive or held.read_only is False:
+            if context.consent is None:
+                raise NotApproved(effect.tool.full_name, f"{sent_before(earlier)}. {FIND_OUT}")
+            await context.consent.require_again(held, effect.arguments, sent_before(earlier))
+        elif context.told:
+            name = effect.tool.full_name
+            context.told("print", name, {"text": f"note: {name} is called again: {sent_before(earlier)}\n"})
+        await self._ledger.send(effect, again=True)
+
+    def changes_nothing(self, tool: Tool) -> bool:
+        """Return whether a call of *tool* needs no entry in the ledger."""
+        return tool.pack == "ot" or bool(self._as_approved(tool).read_only) or self._policy.is_read_only(tool.full_name)
 
     async def _carry_out(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         clock = context.clock or Deadline(context.deadline)
@@ -263,6 +293,20 @@ class ToolExecutor:
             _log_call(record, message, arguments, value)
         for observer in self._observers:
             observer.finished(record)
+
+
+def _surely_failed(failure: ToolError) -> bool:
+    """Return whether the tool said that it failed, or was surely never reached."""
+    if isinstance(failure, ServerUnavailable):
+        return not failure.unknown
+    return isinstance(failure, ToolFailed)
+
+
+def sent_before(earlier: UnknownEffect) -> str:
+    """Return what is known of the same call, made before."""
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(earlier.at))
+    where = f" (run {earlier.run_id}" + (f", line {earlier.line})" if earlier.line else ")")
+    return f"the same call was sent at {when}{where}, and whether it took effect is unknown"
 
 
 def _asked_seconds(context: CallContext) -> float:

@@ -35,6 +35,10 @@ MOST_TOOLS = 10
 """Of those that are looked at for what a program cannot do by itself."""
 
 
+async def _no_effects(run: str) -> Any:
+    return []
+
+
 @dataclass(frozen=True)
 class View:
     """What the ``ot`` pack may see of the house: one picture, read only, and the wish to reload."""
@@ -55,6 +59,8 @@ class View:
     logins: Callable[[], Mapping[str, LoginState]] = dict[str, LoginState]
     """How the logins at servers are; it may block."""
     changed: Callable[[], Mapping[str, Sequence[Change]]] = dict[str, Sequence[Change]]
+    effects: Callable[[str], Awaitable[Any]] = _no_effects
+    """Reads the ledger: the calls of a run, or those whose effect is unknown."""
     project_dir: Path | None = None
     """The project's directory, in which no link is followed."""
     state: SharedState | None = None
@@ -74,7 +80,7 @@ class OtPack:
         """Return the pack's tools by name."""
         names = (
             "tools", "packs", "aliases", "snippets", "help", "result",
-            "show", "config", "health", "stats", "notify", "session", "reload", "version",
+            "show", "config", "health", "stats", "notify", "session", "effects", "reload", "version",
         )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
@@ -324,6 +330,20 @@ class OtPack:
             ot.session(name="work", action="save")
         """
         return await self._view.session(name, action)
+
+    async def effects(self, *, run: str = "") -> Any:
+        """Tell what the calls of a run changed: each is done, failed, unknown, or sent while it is under way.
+
+        Args:
+            run: The run's id, as its reply names it; empty for the latest calls whose effect is unknown.
+
+        Returns:
+            One entry a call that may have changed something; calls that only read are left out.
+
+        Example:
+            ot.effects()
+        """
+        return await self._view.effects(run)
 
     async def reload(self) -> str:
         """Read the configuration again; calls under way keep the old one.

@@ -30,6 +30,7 @@ from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.reply_blocks import ReplyBlocks
 from ot.runtime.returned_values import ReturnedValues
 from ot.runtime.run_budget import RunBudget
+from ot.runtime.run_effects import RunEffects
 from ot.runtime.run_events import CallEnded, CallStarted, Printed, Progress, TellEvent
 from ot.runtime.tolerances import arguments_in_dict
 from ot.values.plain import plain_arguments
@@ -51,21 +52,24 @@ class PackProxy:
         *,
         caller: Caller,
         run_id: str,
+        start: int = 0,
         tell: TellEvent | None = None,
     ) -> None:
-        """Call through *executor*, on *budget*."""
+        """Call through *executor*, on *budget*; a run in the background has the number of its *start*."""
         self._executor = executor
         self._projects = projects
         self._budget = budget
         self._limits = limits
         self._caller = replace(caller, ask=budget.consent.ask) if budget.consent else caller
         self._run_id = run_id
+        self._start = start
         self._tell = tell
         self.printed = PrintCapture(limits.print_bytes)
         self._in_flight = asyncio.Semaphore(limits.calls_in_flight)
         self._ids = itertools.count(1)
         self.blocks = ReplyBlocks()
         self.returned = ReturnedValues()
+        self.effects = RunEffects()
         self.calls = self.tool_chars = self.ot_chars = 0
         self.failed: ToolError | None = None
         """How the latest call failed that did, whether or not the program caught it."""
@@ -202,6 +206,8 @@ class PackProxy:
             line=line,
             foresee=self._foresee,
             open_llm=self._budget.open_llm or no_model,
+            noted=self.effects.note,
+            start=self._start,
         )
 
     def _foresee(self, tool: str, line: int | None) -> CallForecast:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
+from typing import NamedTuple
 
 from ot.config.models import Limits
 from ot.errors import LimitExceeded
@@ -13,13 +14,24 @@ from ot.execution.language_model import OpenModel
 MAX_DEPTH = 4
 
 
+class RunStart(NamedTuple):
+    """One start of a run in the background: its run, its number, and the time that it has."""
+
+    run_id: str
+    number: int
+    seconds: float
+
+
 class RunBudget:
     """What is left of a run."""
 
-    def __init__(self, limits: Limits, outer: RunBudget | None = None) -> None:
-        """Start the clock, or share the clock and the calls of the run that this one is started in."""
+    def __init__(self, limits: Limits, outer: RunBudget | None = None, seconds: float | None = None) -> None:
+        """Start the clock, or share the clock and the calls of the run that this one is started in.
+
+        A run in the background has *seconds*.
+        """
         self.depth = outer.depth + 1 if outer else 1
-        self.deadline = outer.deadline if outer else Deadline.after(limits.run_seconds)
+        self.deadline = outer.deadline if outer else Deadline.after(seconds or limits.run_seconds)
         self.consent: RunConsent | None = outer.consent if outer else None
         """What the user of the outermost run has said: a run inside it has nobody else to ask."""
         self.open_llm: OpenModel | None = outer.open_llm if outer else None

@@ -36,7 +36,7 @@ from ot.runtime.program import Program, Reading, parse_program
 from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.reply import BareReply, Reply
 from ot.runtime.reply_blocks import ReplyBlocks, redacted
-from ot.runtime.run_budget import MAX_DEPTH, RunBudget, current_budget
+from ot.runtime.run_budget import MAX_DEPTH, RunBudget, RunStart, current_budget
 from ot.runtime.run_events import TellEvent, telling
 from ot.runtime.sessions import Sessions
 from ot.runtime.snippets import Snippets
@@ -61,7 +61,10 @@ class _Trail:
     """How far one run has come, for the reply to tell."""
 
     caller: Caller
-    run_id: str = field(default_factory=lambda: secrets.token_hex(4))
+    run_id: str = field(default_factory=lambda: secrets.token_hex(8))
+    start: int = 0
+    seconds: float | None = None
+    """How long a run in the background may take."""
     tell: TellEvent | None = None
     session: str = ""
     format: str | None = None
@@ -174,14 +177,18 @@ class Runner:
         tell: TellEvent | None = None,
         session: str = "",
         format: str | None = None,
+        background: RunStart | None = None,
     ) -> Reply:
         """Return the reply to a command; a failure is a reply too, never an exception.
 
         Runs that name the same *session* share their variables; *format* is for a program that asks for none.
+        *background* is the start that this is of a run in the background.
         """
         trail = _Trail(
             caller, tell=tell, session=session, format=format, started=reading.started, program=reading.program
         )
+        if background:
+            trail.run_id, trail.start, trail.seconds = background
         return await self._recorded(trail, reading.chars, lambda budget: self._outcome(reading, trail, budget))
 
     async def call(
@@ -209,7 +216,7 @@ class Runner:
 
     async def _recorded(self, trail: _Trail, chars_in: int, work: Callable[[RunBudget], Awaitable[Outcome]]) -> Reply:
         """Return the reply to what *work* comes to, on a budget of its own, and tell observers of it."""
-        budget = RunBudget(self._limits, current_budget.get())
+        budget = RunBudget(self._limits, current_budget.get(), trail.seconds)
         budget.consent = budget.consent or self._consent(trail.asking, budget.deadline)
         budget.open_llm = budget.open_llm or self.models()
         token, logged = current_budget.set(budget), current_run.set(trail.run_id)
@@ -296,6 +303,7 @@ class Runner:
             self._limits,
             caller=trail.caller,
             run_id=trail.run_id,
+            start=trail.start,
             tell=trail.tell,
         )
 
@@ -391,6 +399,7 @@ class Runner:
         text = await anyio.to_thread.run_sync(explain, abandon_on_cancel=True) if looks else explain()
         text = text if isinstance(error, ProgramFailed) or not instead else f"{text}\n{instead}"
         text = text if len(text) <= MAX_ERROR_TEXT else text[:MAX_ERROR_TEXT] + "… [cut]"
+        text = "\n".join(filter(None, (text, _effects_text(error, trail))))
         sanitize = self._must_sanitize(trail) or bool(trail.program and trail.program.asks_to_sanitize)
         asked = Asked(sanitize=sanitize, tools=tuple(trail.tools), owner=trail.caller.principal)
         printed = error.printed if isinstance(error, RunError) else ""
@@ -416,3 +425,10 @@ class Runner:
             meta["request"] = request
         meta["ms"] = round((time.monotonic() - trail.started) * 1000, 1)
         return meta | ({"error": error} if error else {}) | ({"tolerated": rows} if (rows := trail.tolerated) else {})
+
+
+def _effects_text(error: OneToolError, trail: _Trail) -> str:
+    """Return what the run did before it ended, if the line of its failure does not tell that already."""
+    if trail.packs is None or (isinstance(error, ProgramFailed) and not trail.packs.effects.unknown):
+        return ""
+    return trail.packs.effects.text(trail.run_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 import shutil
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -124,7 +125,7 @@ class Desk:
     async def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """Return what a tool of the pack returns, through the door."""
         await self.app.definitions_of([PACK])
-        context = CallContext(ME, "run", 1, math.inf)
+        context = CallContext(ME, secrets.token_hex(8), 1, math.inf)
         value, _ = await self.app.picture.runner.executor.call(PACK, name, args, kwargs, context)
         return value
 

@@ -1,0 +1,69 @@
+"""BackgroundRun: a run that outlives the call that asked for it, and what is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Self
+
+type RunState = Literal["waiting", "running", "asks", "done", "failed", "stopped", "cancelled"]
+"""``failed``: the program's own failure; ``stopped``: it was not brought to its end, and its report says how far."""
+type EndState = Literal["done", "failed", "stopped", "cancelled"]
+ENDED: frozenset[RunState] = frozenset(("done", "failed", "stopped", "cancelled"))
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundRun:
+    """What was asked for, and by whom; it never changes."""
+
+    id: str
+    principal: str
+    command: str = field(repr=False)
+    created: float
+    name: str = ""
+    client: str = ""
+    groups: Sequence[str] = ()
+    admin: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def of_json(cls, found: Mapping[str, Any]) -> Self:
+        """Return what ``as_json`` was made of; what a later release added is ignored."""
+        return cls(**{name: found[name] for name in cls.__slots__ if name in found})
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """How a run ended: what it said, and the stored result in which a stopped one left what it had."""
+
+    state: EndState
+    at: float
+    texts: Sequence[str] = ()
+    error: str = ""
+    handle: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def of_json(cls, found: Mapping[str, Any]) -> Self:
+        """Return what ``as_json`` was made of."""
+        return cls(**{name: found[name] for name in cls.__slots__ if name in found})
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatus:
+    """What is known of a background run now."""
+
+    run: BackgroundRun
+    state: RunState
+    starts: int = 0
+    question: Mapping[str, Any] | None = None
+    """What it asks its user, with its number under ``number``; nothing unless its state is ``asks``."""
+    cancelled: bool = False
+    """Whether somebody wants it to end."""
+    end: RunEnd | None = None

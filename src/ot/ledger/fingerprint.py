@@ -1,0 +1,29 @@
+"""Fingerprints: whether two calls have the same arguments, without keeping the arguments."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from ot_sdk import tagged
+from ot_sdk.errors import NotPlain
+
+SIZE = 16
+
+
+def fingerprint(tool: str, arguments: Mapping[str, Any], key: bytes) -> str:
+    """Return what *tool* with these *arguments* is known by; without *key* nobody can guess arguments from it."""
+    hashed = hashlib.blake2b(tool.encode(errors="surrogatepass") + b"\0", digest_size=SIZE, key=key)
+    hashed.update(_canonical(arguments))
+    return hashed.hexdigest()
+
+
+def _canonical(arguments: Mapping[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(tagged.encode(dict(arguments)), option=orjson.OPT_SORT_KEYS)
+    except (NotPlain, TypeError, ValueError):
+        # What has no such form is compared by its text: equal texts are the same call, which errs on the safe side.
+        return repr(sorted(arguments.items(), key=lambda item: item[0])).encode(errors="surrogatepass")

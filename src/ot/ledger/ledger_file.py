@@ -1,0 +1,310 @@
+"""LedgerFile: the ledger's SQLite file, which several servers of one user write at the same time."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from ot.errors import RunFenced, TooManyRuns
+from ot.execution.ledger import Effect, HowEnded, UnknownEffect
+from ot.files.no_links import NO_LINK, make_private
+from ot.ledger.background_run import BackgroundRun, RunEnd, RunStatus
+from ot.ledger.entries import LedgerEntry, kept_value, read_value
+from ot.ledger.fingerprint import fingerprint
+from ot.ledger.run_book import LEASE_SECONDS, Beat, Start
+from ot.ledger.writer_locks import WriterLocks
+
+VERSION = 1
+BUSY_SECONDS = 5.0
+SAME_CALL_SECONDS = 24 * 3600.0
+"""How long the same call is remembered whose effect is unknown."""
+DAY = 86_400.0
+CLEAN_SECONDS = 3600.0
+
+TABLES = """
+CREATE TABLE ledger_key (key BLOB NOT NULL);
+CREATE TABLE effects (principal TEXT NOT NULL, run TEXT NOT NULL, call INTEGER NOT NULL, tool TEXT NOT NULL,
+    line INTEGER, fingerprint TEXT NOT NULL, state TEXT NOT NULL, at REAL NOT NULL, ended REAL, writer TEXT NOT NULL,
+    start INTEGER NOT NULL DEFAULT 0, value TEXT, PRIMARY KEY (run, start, call)) WITHOUT ROWID;
+CREATE INDEX effects_open ON effects (principal, fingerprint) WHERE state IN ('sent', 'unknown');
+CREATE INDEX effects_by_time ON effects (at);
+CREATE TABLE runs (id TEXT PRIMARY KEY, principal TEXT NOT NULL, run TEXT NOT NULL, state TEXT NOT NULL,
+    starts INTEGER NOT NULL DEFAULT 0, beat REAL NOT NULL DEFAULT 0, writer TEXT NOT NULL DEFAULT '', question TEXT,
+    answer TEXT, cancelled INTEGER NOT NULL DEFAULT 0, ending TEXT, created REAL NOT NULL) WITHOUT ROWID;
+CREATE INDEX runs_by_time ON runs (principal, created);
+"""
+"""An index of what is open alone: of what has ended, which is nearly all, nobody asks by fingerprint."""
+
+
+class LedgerFile:
+    """Reads and writes the file; every method blocks and is called on one thread."""
+
+    def __init__(
+        self, path: Path, *, power: bool = False, days: int = 30, clock: Callable[[], float] = time.time
+    ) -> None:
+        """Use *path*, made at the first write; with *power*, what is written survives a loss of power."""
+        self._path = path
+        self._power = power
+        self._days = days
+        self._clock = clock
+        self._locks = WriterLocks(path.parent / "writers")
+        self._connection: sqlite3.Connection | None = None
+        self._key = b""
+        self._clean_at = 0.0
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._opened().execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Keep what was written since ``begin``."""
+        self._opened().execute("COMMIT")
+
+    def roll_back(self) -> None:
+        """Forget what was written since ``begin``."""
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+
+    def send(self, effect: Effect, again: bool) -> UnknownEffect | None:
+        """Write *effect* as sent, or return the same call whose effect is unknown."""
+        connection, now = self._opened(), self._clock()
+        principal = effect.caller.principal
+        found = fingerprint(effect.tool.full_name, effect.arguments, self._key)
+        if not again and (earlier := self._unknown(principal, found, now)):
+            return earlier
+        if effect.start and not self._goes_on(effect.run_id, effect.start):
+            raise RunFenced("the run was started again elsewhere, or has ended")
+        row = (principal, effect.run_id, effect.call_id, effect.tool.full_name, effect.line, found, now)
+        connection.execute(
+            "INSERT INTO effects (principal, run, call, tool, line, fingerprint, at, state, writer, start)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, 'sent', ?, ?)",
+            (*row, self._locks.own, effect.start),
+        )
+        return None
+
+    def _goes_on(self, run: str, start: int) -> bool:
+        """Return whether *start* is the latest of a run that has not ended."""
+        found = self._opened().execute("SELECT starts, ending FROM runs WHERE id = ?", (run,)).fetchone()
+        return found == (start, None)
+
+    def ended(self, effect: Effect, how: HowEnded, value: Any) -> None:
+        """Write how *effect* ended."""
+        self._opened().execute(
+            "UPDATE effects SET state = ?, ended = ?, value = ? WHERE run = ? AND start = ? AND call = ?",
+            (how, self._clock(), kept_value(value), effect.run_id, effect.start, effect.call_id),
+        )
+
+    def _unknown(self, principal: str, found: str, now: float) -> UnknownEffect | None:
+        rows = self._opened().execute(
+            "SELECT run, line, at, state, writer FROM effects"
+            " WHERE principal = ? AND fingerprint = ? AND state IN ('sent', 'unknown') AND at > ? ORDER BY at DESC",
+            (principal, found, now - SAME_CALL_SECONDS),
+        )
+        for run, line, at, state, writer in rows.fetchall():
+            if state == "unknown" or not self._locks.is_alive(writer):
+                return UnknownEffect(run, line, at)
+        return None
+
+    def of_run(self, principal: str, run: str) -> list[LedgerEntry]:
+        """Return the calls of one run, as they were made."""
+        return list(self._entries("principal = ? AND run = ? ORDER BY at, call", (principal, run)))
+
+    def unknown(self, principal: str, most: int) -> list[LedgerEntry]:
+        """Return the latest calls whose effect is unknown."""
+        chosen = "principal = ? AND state IN ('sent', 'unknown') ORDER BY at DESC LIMIT ?"
+        return [entry for entry in self._entries(chosen, (principal, most)) if entry.state == "unknown"]
+
+    def _entries(self, chosen: str, values: tuple[Any, ...]) -> Iterator[LedgerEntry]:
+        if self._connection is None and not self._path.exists():
+            return
+        columns = "run, call, tool, line, state, at, ended, start, value, writer"
+        alive: dict[str, bool] = {}
+        for *row, value, writer in self._opened().execute(f"SELECT {columns} FROM effects WHERE {chosen}", values):
+            entry = LedgerEntry(*row, value=read_value(value))
+            if entry.state == "sent" and not alive.setdefault(writer, self._locks.is_alive(writer)):
+                entry = replace(entry, state="unknown")
+            yield entry
+
+    # ---------------------------------------------------------------- runs in the background
+
+    def add(self, run: BackgroundRun, most_open: int) -> None:
+        """Keep a new run."""
+        open_runs = "SELECT count(*) FROM runs WHERE principal = ? AND ending IS NULL"
+        (found,) = self._opened().execute(open_runs, (run.principal,)).fetchone()
+        if found >= most_open:
+            raise TooManyRuns(most_open)
+        self._opened().execute(
+            "INSERT INTO runs (id, principal, run, state, created) VALUES (?, ?, ?, 'waiting', ?)",
+            (run.id, run.principal, _json(run.as_json()), run.created),
+        )
+
+    def begin_run(self, id: str) -> Start | None:
+        """Return the next start of a run."""
+        row = self._row("SELECT run, starts, ending, cancelled, beat, writer FROM runs WHERE id = ?", (id,))
+        if row is None:
+            return None
+        run, ending = BackgroundRun.of_json(orjson.loads(row["run"])), row["ending"]
+        if ending is not None:
+            return Start(run, 0, end=RunEnd.of_json(orjson.loads(ending)))
+        recent = row["beat"] > self._clock() - LEASE_SECONDS
+        if row["starts"] and recent and row["writer"] != self._locks.own and self._locks.is_alive(row["writer"]):
+            return Start(run, 0, alive=True)
+        self._opened().execute(
+            "UPDATE runs SET starts = starts + 1, state = 'running', beat = ?, writer = ?, question = NULL,"
+            " answer = NULL WHERE id = ?",
+            (self._clock(), self._locks.own, id),
+        )
+        effects = self.of_run(run.principal, id)
+        return Start(run, row["starts"] + 1, cancelled=bool(row["cancelled"]), effects=effects)
+
+    def beat(self, id: str, start: int) -> Beat:
+        """Show that *start* is alive."""
+        if not self._goes_on(id, start):
+            return Beat(fenced=True)
+        self._opened().execute("UPDATE runs SET beat = ? WHERE id = ?", (self._clock(), id))
+        row = self._row("SELECT cancelled, answer FROM runs WHERE id = ?", (id,))
+        assert row is not None
+        return Beat(cancelled=bool(row["cancelled"]), answer=row["answer"] and orjson.loads(row["answer"]))
+
+    def ask(self, id: str, start: int, question: Mapping[str, Any] | None) -> None:
+        """Have the run ask, or go on."""
+        if not self._goes_on(id, start):
+            raise RunFenced("the run was started again elsewhere, or has ended")
+        state, text = ("asks", _json(question)) if question else ("running", None)
+        self._opened().execute("UPDATE runs SET state = ?, question = ?, answer = NULL WHERE id = ?", (state, text, id))
+
+    def answer(self, principal: str, id: str, number: int, answer: Mapping[str, Any]) -> bool:
+        """Answer a question."""
+        chosen = "SELECT question FROM runs WHERE id = ? AND principal = ? AND state = 'asks' AND answer IS NULL"
+        row = self._row(chosen, (id, principal))
+        if row is None or orjson.loads(row["question"]).get("number") != number:
+            return False
+        self._opened().execute("UPDATE runs SET answer = ? WHERE id = ?", (_json(answer), id))
+        return True
+
+    def end_run(self, id: str, start: int, end: RunEnd) -> bool:
+        """Write how a run ended."""
+        if not self._goes_on(id, start):
+            return False
+        self._opened().execute(
+            "UPDATE runs SET state = ?, ending = ?, question = NULL, answer = NULL WHERE id = ?",
+            (end.state, _json(end.as_json()), id),
+        )
+        return True
+
+    def cancel(self, principal: str, id: str) -> RunStatus | None:
+        """Want a run to end."""
+        mine = (id, principal)
+        self._opened().execute("UPDATE runs SET cancelled = 1 WHERE id = ? AND principal = ? AND ending IS NULL", mine)
+        end = RunEnd("cancelled", self._clock(), ("it was cancelled before it began",))
+        self._opened().execute(
+            "UPDATE runs SET state = 'cancelled', ending = ? WHERE id = ? AND principal = ? AND state = 'waiting'",
+            (_json(end.as_json()), *mine),
+        )
+        return self.status(principal, id)
+
+    def status(self, principal: str, id: str) -> RunStatus | None:
+        """Return what is known of a run."""
+        return next(self._statuses("id = ? AND principal = ?", (id, principal)), None)
+
+    def runs(self, principal: str, most: int) -> list[RunStatus]:
+        """Return the latest runs."""
+        return list(self._statuses("principal = ? ORDER BY created DESC LIMIT ?", (principal, most)))
+
+    def left_behind(self) -> list[str]:
+        """Return the open runs that nobody alive carries out."""
+        if self._connection is None and not self._path.exists():
+            return []
+        rows = self._opened().execute("SELECT id, writer FROM runs WHERE ending IS NULL").fetchall()
+        return [id for id, writer in rows if writer != self._locks.own and not self._locks.is_alive(writer)]
+
+    def _statuses(self, chosen: str, values: tuple[Any, ...]) -> Iterator[RunStatus]:
+        if self._connection is None and not self._path.exists():
+            return
+        columns = "run, state, starts, question, cancelled, ending"
+        for row in self._opened().execute(f"SELECT {columns} FROM runs WHERE {chosen}", values).fetchall():
+            run, state, starts, question, cancelled, ending = row
+            yield RunStatus(
+                BackgroundRun.of_json(orjson.loads(run)),
+                state,
+                starts,
+                question and orjson.loads(question),
+                bool(cancelled),
+                RunEnd.of_json(orjson.loads(ending)) if ending else None,
+            )
+
+    def _row(self, chosen: str, values: tuple[Any, ...]) -> dict[str, Any] | None:
+        cursor = self._opened().execute(chosen, values)
+        row = cursor.fetchone()
+        return dict(zip((column[0] for column in cursor.description), row, strict=True)) if row else None
+
+    def clean(self) -> None:
+        """Remove what is older than it is to be kept, now and then."""
+        if self._days and self._clock() >= self._clean_at:
+            self._clean_at = self._clock() + CLEAN_SECONDS
+            before = self._clock() - self._days * DAY
+            self._opened().execute("DELETE FROM effects WHERE at < ?", (before,))
+            self._opened().execute("DELETE FROM runs WHERE created < ? AND ending IS NOT NULL", (before,))
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = _open(self._path, power=self._power)
+            self._locks.hold()
+            (self._key,) = self._connection.execute("SELECT key FROM ledger_key").fetchone()
+        return self._connection
+
+    def close(self) -> None:
+        """Let go of the file."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                connection.close()
+        self._locks.release()
+
+
+PRAGMAS: Mapping[bool, Literal["FULL", "NORMAL"]] = {True: "FULL", False: "NORMAL"}
+"""How hard SQLite tries: a crash of the process loses nothing either way, a loss of power does with NORMAL."""
+
+
+def _open(path: Path, *, power: bool) -> sqlite3.Connection:
+    make_private(path.parent)
+    # SQLite gives its side files the mode of the file itself.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK, 0o600))
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {PRAGMAS[power]}")
+        connection.execute("PRAGMA trusted_schema = OFF")
+        _make_tables(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    if found > VERSION:
+        connection.execute("ROLLBACK")
+        raise sqlite3.DatabaseError(f"its version {found} needs a newer release")
+    if found == 0:
+        for statement in TABLES.split(";"):
+            connection.execute(statement)
+        connection.execute("INSERT INTO ledger_key VALUES (?)", (secrets.token_bytes(32),))
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute("COMMIT")
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()

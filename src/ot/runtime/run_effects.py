@@ -1,0 +1,46 @@
+"""RunEffects: what the calls of one run have done, have not done, and what nobody knows, for its reply."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ot.execution.ledger import Effect, HowEnded
+
+WORDS: dict[HowEnded, str] = {
+    "done": "took effect",
+    "unknown": "may or may not have taken effect: find out before you repeat it",
+    "failed": "failed or was not sent",
+}
+"""In the order in which they are told."""
+MAX_LINES = 20
+
+
+class RunEffects:
+    """Counts the calls that may have changed something, by tool, line and end."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._counted: Counter[tuple[HowEnded, str, int | None]] = Counter()
+
+    def note(self, effect: Effect, how: HowEnded) -> None:
+        """Take note of a call that has ended."""
+        self._counted[how, effect.tool.full_name, effect.line] += 1
+
+    @property
+    def unknown(self) -> bool:
+        """Whether nobody knows of some call whether it took effect."""
+        return any(how == "unknown" for how, _, _ in self._counted)
+
+    def text(self, run_id: str) -> str:
+        """Return what a run that did not come to its end has done; nothing when it did nothing."""
+        if not any(how != "failed" for how, _, _ in self._counted):
+            return ""
+        lines = [
+            f"- {tool}{f', line {line}' if line else ''}{f', {count} times' if count > 1 else ''}: {WORDS[how]}"
+            for how in WORDS
+            for (ended, tool, line), count in self._counted.items()
+            if ended == how
+        ]
+        hidden = len(lines) - MAX_LINES
+        more = [f"- and {hidden} more"] if hidden > 0 else []
+        return "\n".join([f"What this run did before it ended (run {run_id}):", *lines[:MAX_LINES], *more])
