@@ -46,7 +46,7 @@ async def report_on(run: BackgroundRun, why: str, entries: Sequence[LedgerEntry]
     }
     handle, kept = await _kept(place, stored, run.principal)
     lines = [f"The run was not brought to its end: {why}.", *_told(sent), *_told_rest(rest), kept]
-    return RunReport(("\n".join(lines),), handle)
+    return RunReport(tuple(lines), handle)
 
 
 async def _program(place: RunPlace, command: str) -> Program | None:

@@ -134,6 +134,6 @@ def _details(status: RunStatus) -> dict[str, Any]:
         details["question"] = status.question["message"]
         details["answer_with"] = f"onetool runs answer {status.run.id}"
     if end := status.end:
-        details["text"] = "\n".join(text.removesuffix("\n") for text in end.texts)
+        details["texts"] = list(end.texts)
         details |= {name: said for name, said in (("error", end.error), ("handle", end.handle)) if said}
     return details

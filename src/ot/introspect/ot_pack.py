@@ -372,8 +372,8 @@ class OtPack:
             wait: How many seconds to wait for its end, at most 20.
 
         Returns:
-            id, name, state, created; of one that ended also text, and handle if ``ot.result`` has more. A stopped
-            one was not brought to its end: its text says what is done, unknown and not started.
+            id, name, state, created; of one that ended also texts, and handle if ``ot.result`` has more. A stopped
+            one was not brought to its end: its texts say what is done, unknown and not started.
 
         Example:
             ot.run_state(id="...", wait=20)
