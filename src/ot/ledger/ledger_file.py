@@ -34,7 +34,7 @@ TABLES = """
 CREATE TABLE ledger_key (key BLOB NOT NULL);
 CREATE TABLE effects (principal TEXT NOT NULL, run TEXT NOT NULL, call INTEGER NOT NULL, tool TEXT NOT NULL,
     line INTEGER, fingerprint TEXT NOT NULL, state TEXT NOT NULL, at REAL NOT NULL, ended REAL, writer TEXT NOT NULL,
-    start INTEGER NOT NULL DEFAULT 0, value TEXT, PRIMARY KEY (run, start, call)) WITHOUT ROWID;
+    start INTEGER NOT NULL DEFAULT 0, value TEXT, given_key TEXT NOT NULL DEFAULT '', PRIMARY KEY (run, start, call)) WITHOUT ROWID;
 CREATE INDEX effects_open ON effects (principal, fingerprint) WHERE state IN ('sent', 'unknown');
 CREATE INDEX effects_by_time ON effects (at);
 CREATE TABLE runs (id TEXT PRIMARY KEY, principal TEXT NOT NULL, run TEXT NOT NULL, state TEXT NOT NULL,
@@ -84,10 +84,19 @@ class LedgerFile:
             return earlier
         if effect.start and not self._goes_on(effect.run_id, effect.start):
             raise RunFenced("the run was started again elsewhere, or has ended")
-        row = (principal, effect.run_id, effect.call_id, effect.tool.full_name, effect.line, found, now)
+        row = (
+            principal,
+            effect.run_id,
+            effect.call_id,
+            effect.tool.full_name,
+            effect.line,
+            found,
+            effect.given_key,
+            now,
+        )
         connection.execute(
-            "INSERT INTO effects (principal, run, call, tool, line, fingerprint, at, state, writer, start)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, 'sent', ?, ?)",
+            "INSERT INTO effects (principal, run, call, tool, line, fingerprint, given_key, at, state, writer, start)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'sent', ?, ?)",
             (*row, self._locks.own, effect.start),
         )
         return None
@@ -127,10 +136,10 @@ class LedgerFile:
     def _entries(self, chosen: str, values: tuple[Any, ...]) -> Iterator[LedgerEntry]:
         if self._connection is None and not self._path.exists():
             return
-        columns = "run, call, tool, line, state, at, ended, start, value, writer"
+        columns = "run, call, tool, line, state, at, ended, start, value, given_key, writer"
         alive: dict[str, bool] = {}
-        for *row, value, writer in self._opened().execute(f"SELECT {columns} FROM effects WHERE {chosen}", values):
-            entry = LedgerEntry(*row, value=read_value(value))
+        for *row, value, key, writer in self._opened().execute(f"SELECT {columns} FROM effects WHERE {chosen}", values):
+            entry = LedgerEntry(*row, value=read_value(value), given_key=key)
             if entry.state == "sent" and not alive.setdefault(writer, self._locks.is_alive(writer)):
                 entry = replace(entry, state="unknown")
             yield entry
