@@ -16,7 +16,7 @@ from ot.config.secrets import IssuedSecrets
 from ot.errors import ConfigError
 from ot.execution.ledger import EffectWatcher
 from ot.execution.tool_executor import CallObserver, OpenCallSpan
-from ot.ledger.ledger_file import LedgerFile
+from ot.ledger.ledger_file import LEDGER, LedgerFile
 from ot.ledger.sqlite_ledger import SqliteLedger
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
@@ -132,7 +132,7 @@ class Host:
 
     def ledger(self, holder: object, settings: LedgerSettings) -> SqliteLedger:
         """Return the ledger of this user: there is one, whose file is made with the first entry."""
-        file = self._paths.global_dir / "ledger" / "ledger.db"
+        file = self._paths.global_dir / LEDGER
 
         def make() -> SqliteLedger:
             return SqliteLedger(LedgerFile(file, power=settings.durability == "power", days=settings.days))

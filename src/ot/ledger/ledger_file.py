@@ -23,6 +23,8 @@ from ot.ledger.fingerprint import fingerprint
 from ot.ledger.run_book import LEASE_SECONDS, Beat, Start
 from ot.ledger.writer_locks import WriterLocks
 
+LEDGER = Path("ledger") / "ledger.db"
+"""Where it is in the user's own directory."""
 VERSION = 1
 BUSY_SECONDS = 5.0
 SAME_CALL_SECONDS = 24 * 3600.0
@@ -34,7 +36,8 @@ TABLES = """
 CREATE TABLE ledger_key (key BLOB NOT NULL);
 CREATE TABLE effects (principal TEXT NOT NULL, run TEXT NOT NULL, call INTEGER NOT NULL, tool TEXT NOT NULL,
     line INTEGER, fingerprint TEXT NOT NULL, state TEXT NOT NULL, at REAL NOT NULL, ended REAL, writer TEXT NOT NULL,
-    start INTEGER NOT NULL DEFAULT 0, value TEXT, given_key TEXT NOT NULL DEFAULT '', PRIMARY KEY (run, start, call)) WITHOUT ROWID;
+    start INTEGER NOT NULL DEFAULT 0, value TEXT, given_key TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (run, start, call)) WITHOUT ROWID;
 CREATE INDEX effects_open ON effects (principal, fingerprint) WHERE state IN ('sent', 'unknown');
 CREATE INDEX effects_by_time ON effects (at);
 CREATE TABLE runs (id TEXT PRIMARY KEY, principal TEXT NOT NULL, run TEXT NOT NULL, state TEXT NOT NULL,
@@ -84,20 +87,11 @@ class LedgerFile:
             return earlier
         if effect.start and not self._goes_on(effect.run_id, effect.start):
             raise RunFenced("the run was started again elsewhere, or has ended")
-        row = (
-            principal,
-            effect.run_id,
-            effect.call_id,
-            effect.tool.full_name,
-            effect.line,
-            found,
-            effect.given_key,
-            now,
-        )
+        row = (principal, effect.run_id, effect.call_id, effect.tool.full_name, effect.line, found, now)
         connection.execute(
-            "INSERT INTO effects (principal, run, call, tool, line, fingerprint, given_key, at, state, writer, start)"
+            "INSERT INTO effects (principal, run, call, tool, line, fingerprint, at, given_key, state, writer, start)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'sent', ?, ?)",
-            (*row, self._locks.own, effect.start),
+            (*row, effect.given_key, self._locks.own, effect.start),
         )
         return None
 
