@@ -174,6 +174,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         audit=host.watchers.effects,
         open_span=host.watchers.open_call_span,
         ledger=ledger,
+        refuse_unrecorded=config.ledger.unavailable == "refuse",
     )
     runner = Runner(
         executor=executor,
@@ -369,7 +370,7 @@ def _contexts(
 
     def context(pack: str, call: CallContext) -> ToolContext:
         log, settings = logging.getLogger(f"ot_tools.{pack}"), config.tools.get(pack, {})
-        return ToolContext(guard, paths.cwd, settings, log, registry, config, call.open_llm, call.caller)
+        return ToolContext(guard, paths.cwd, settings, log, registry, config, call.open_llm, call.caller, call.key)
 
     return context
 

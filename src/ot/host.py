@@ -17,7 +17,7 @@ from ot.errors import ConfigError
 from ot.execution.ledger import EffectWatcher
 from ot.execution.tool_executor import CallObserver, OpenCallSpan
 from ot.ledger.kept_ledger import KeptLedger
-from ot.ledger.ledger_file import LedgerFile
+from ot.ledger.ledger_file import LEDGER, LedgerFile
 from ot.ledger.sqlite_ledger import SqliteLedger
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
@@ -141,7 +141,7 @@ class Host:
         def make() -> KeptLedger:
             if shared:
                 return _redis_ledger(shared, settings)
-            file = self._paths.global_dir / "ledger" / "ledger.db"
+            file = self._paths.global_dir / LEDGER
             return SqliteLedger(LedgerFile(file, power=settings.durability == "power", days=settings.days))
 
         kept = (settings.days, settings.replicas) if shared else (settings.days, settings.durability)

@@ -25,6 +25,8 @@ from ot.ledger.fingerprint import fingerprint
 from ot.ledger.run_book import FENCED, LEASE_SECONDS, SAME_CALL_SECONDS, Beat, Start
 from ot.ledger.writer_locks import WriterLocks
 
+LEDGER = Path("ledger") / "ledger.db"
+"""Where it is in the user's own directory."""
 VERSION = 1
 BUSY_SECONDS = 5.0
 DAY = 86_400.0
@@ -34,7 +36,8 @@ TABLES = """
 CREATE TABLE ledger_key (key BLOB NOT NULL);
 CREATE TABLE effects (principal TEXT NOT NULL, run TEXT NOT NULL, call INTEGER NOT NULL, tool TEXT NOT NULL,
     line INTEGER, fingerprint TEXT NOT NULL, state TEXT NOT NULL, at REAL NOT NULL, ended REAL, writer TEXT NOT NULL,
-    start INTEGER NOT NULL DEFAULT 0, value TEXT, PRIMARY KEY (run, start, call)) WITHOUT ROWID;
+    start INTEGER NOT NULL DEFAULT 0, value TEXT, given_key TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (run, start, call)) WITHOUT ROWID;
 CREATE INDEX effects_open ON effects (principal, fingerprint) WHERE state IN ('sent', 'unknown');
 CREATE INDEX effects_by_time ON effects (at);
 CREATE TABLE runs (id TEXT PRIMARY KEY, principal TEXT NOT NULL, run TEXT NOT NULL, state TEXT NOT NULL,
@@ -87,9 +90,9 @@ class LedgerFile:
             return earlier
         row = (principal, effect.run_id, effect.call_id, effect.tool.full_name, effect.line, found, now)
         connection.execute(
-            "INSERT INTO effects (principal, run, call, tool, line, fingerprint, at, state, writer, start)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, 'sent', ?, ?)",
-            (*row, self._locks.own, effect.start),
+            "INSERT INTO effects (principal, run, call, tool, line, fingerprint, at, given_key, state, writer, start)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'sent', ?, ?)",
+            (*row, effect.given_key, self._locks.own, effect.start),
         )
         return None
 
@@ -129,10 +132,10 @@ class LedgerFile:
     def _entries(self, chosen: str, values: tuple[Any, ...]) -> Iterator[LedgerEntry]:
         if self._connection is None and not self._path.exists():
             return
-        columns = "run, call, tool, line, state, at, ended, start, value, writer"
+        columns = "run, call, tool, line, state, at, ended, start, value, given_key, writer"
         is_alive = cache(self._locks.is_alive)
-        for *row, value, writer in self._opened().execute(f"SELECT {columns} FROM effects WHERE {chosen}", values):
-            entry = LedgerEntry(*row, value=read_value(value))
+        for *row, value, key, writer in self._opened().execute(f"SELECT {columns} FROM effects WHERE {chosen}", values):
+            entry = LedgerEntry(*row, value=read_value(value), given_key=key)
             if entry.state == "sent" and not is_alive(writer):
                 entry = replace(entry, state="unknown")
             yield entry
