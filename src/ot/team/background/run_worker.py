@@ -1,0 +1,107 @@
+"""RunWorker: carries out the runs that are on a team's docket, several at once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+
+from docket import CurrentExecution, Worker
+from docket.execution import Execution
+
+from ot.errors import LedgerUnavailable
+from ot.ledger.run_book import LEASE_SECONDS, RunBook
+from ot.state.shared_state import SharedState, StateUnavailable
+from ot.team.background.docket_queue import DocketQueue
+from ot.team.background.run_docket import TASK, RunDocket
+
+logger = logging.getLogger(__name__)
+
+type CarryOut = Callable[[str], Awaitable[object]]
+LOOK_KEY = "background:look"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPace:
+    """How quickly a worker notices things."""
+
+    redelivery_seconds: float = 1.5 * LEASE_SECONDS
+    """How long a worker may be silent before the docket gives its runs to another: longer than the book's lease."""
+    look_seconds: float = LEASE_SECONDS
+    """How often one of the workers looks into the book for runs that are not on the docket."""
+    poll_seconds: float = 0.25
+    reconnect_seconds: float = 1.0
+
+
+class RunWorker:
+    """Takes run ids off the docket; whether and how a run goes on is for the book to say."""
+
+    def __init__(
+        self, docket: RunDocket, queue: DocketQueue, book: RunBook, state: SharedState, pace: WorkerPace | None = None
+    ) -> None:
+        """Work on *docket*, and put on *queue* the runs of *book* that nobody carries out."""
+        self._docket = docket
+        self._queue = queue
+        self._book = book
+        self._state = state
+        self._pace = pace or WorkerPace()
+        self.running = 0
+        """How many runs it carries out now."""
+
+    async def work(self, carry_out: CarryOut, at_once: int) -> None:
+        """Carry out at most *at_once* runs at the same time, until cancelled.
+
+        Cancelled once, it takes no more and returns when those under way have ended; cancelled again, it leaves them
+        to other workers.
+        """
+
+        async def task(execution: Execution = CurrentExecution()) -> None:  # noqa: B008 - how the library wants it
+            await self._one(carry_out, execution.key)
+
+        self._docket.register(task, names=[TASK])
+        pace = self._pace
+        async with self._docket:
+            looking = asyncio.ensure_future(self._look())
+            worker = Worker(
+                self._docket,
+                name=f"{socket.gethostname()}#{os.getpid()}",
+                concurrency=at_once,
+                redelivery_timeout=timedelta(seconds=pace.redelivery_seconds),
+                reconnection_delay=timedelta(seconds=pace.reconnect_seconds),
+                minimum_check_interval=timedelta(seconds=pace.poll_seconds),
+                schedule_automatic_tasks=False,
+                fallback_task=_dropped,
+            )
+            try:
+                async with worker:
+                    await worker.run_forever()
+            finally:
+                looking.cancel()
+                await asyncio.gather(looking, return_exceptions=True)
+
+    async def _one(self, carry_out: CarryOut, id: str) -> None:
+        self.running += 1
+        try:
+            await carry_out(id)
+        except LedgerUnavailable as error:
+            logger.warning("run %s goes on, or is reported, once the ledger is there again: %s", id, error)
+        finally:
+            self.running -= 1
+
+    async def _look(self) -> None:
+        """Put runs on the docket that are in the book alone: whoever added them died, or the docket was lost."""
+        while True:
+            await asyncio.sleep(self._pace.look_seconds)
+            with suppress(LedgerUnavailable, StateUnavailable):
+                # One of all workers looks.
+                if await self._state.add(LOOK_KEY, b"1", 0.9 * self._pace.look_seconds):
+                    await asyncio.gather(*map(self._queue.put, await self._book.left_behind()))
+
+
+async def _dropped() -> None:
+    """Carry out nothing, for a message that is not a run id."""
