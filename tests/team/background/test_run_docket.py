@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from docket import Docket, Worker
@@ -23,7 +24,6 @@ from ot.team.background.run_docket import TASK, RunDocket
 from ot.team.background.run_worker import RunWorker, WorkerPace
 from pace import PATIENCE
 from state.redis_process import RedisProcess
-from team.background.open_runs import OpenRuns
 
 pytestmark = pytest.mark.anyio
 
@@ -50,7 +50,7 @@ class Bench:
     url: str
     prefix: str = field(default_factory=lambda: f"t{secrets.token_hex(4)}")
     carried: asyncio.Queue[str] = field(default_factory=asyncio.Queue[str])
-    runs: OpenRuns = field(default_factory=OpenRuns)
+    in_the_book: list[str] = field(default_factory=list[str])
 
     def __post_init__(self) -> None:
         self.queue = DocketQueue(self.url, self.prefix)
@@ -59,7 +59,7 @@ class Bench:
     async def working(self) -> AsyncGenerator[None]:
         """Have a worker work in the block."""
         docket = RunDocket(self.url, self.prefix)
-        worker = RunWorker(docket, self.queue, self.runs, MemoryState(), PACE)
+        worker = RunWorker(docket, self.queue, self._left_behind, MemoryState(), PACE)
         working = asyncio.ensure_future(worker.work(self.carried.put, 4))
         try:
             yield
@@ -67,6 +67,9 @@ class Bench:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
             await self.queue.aclose()
+
+    async def _left_behind(self) -> list[str]:
+        return self.in_the_book
 
     async def next(self) -> str:
         """Return the run that was carried out next."""
@@ -77,8 +80,12 @@ class Bench:
         """Write a message to the stream, as whoever may write to Redis can."""
         good = {"key": b"forged", "function": TASK.encode(), "args": pickle.dumps(()), "kwargs": pickle.dumps({})}
         good |= {"attempt": b"1", "generation": b"0", "when": datetime.now(UTC).isoformat().encode()}
-        async with Redis.from_url(self.url) as client:
-            await client.xadd(f"{self.prefix}:docket:stream", {**good, **fields})  # pyright: ignore[reportArgumentType]
+        async with self.client() as client:
+            await client.xadd(f"{self.prefix}:docket:stream", {**good, **fields})
+
+    def client(self) -> Any:
+        """Return a client of the same Redis, which may do everything."""
+        return cast("Any", Redis).from_url(self.url)
 
 
 @pytest.fixture
@@ -89,7 +96,7 @@ def bench(redis: RedisProcess) -> Bench:
 
 async def test_a_run_id_is_all_that_a_message_on_the_docket_carries(bench: Bench) -> None:
     await bench.queue.put("f00d")
-    async with Redis.from_url(bench.url) as client:
+    async with bench.client() as client:
         ((_, message),) = await client.xrange(f"{bench.prefix}:docket:stream")
     assert message.pop(b"key") == b"f00d"
     assert pickle.loads(message.pop(b"args")) == ()
@@ -126,7 +133,7 @@ async def test_the_library_itself_would_load_such_a_pickle(bench: Bench, tmp_pat
 
 async def test_a_strike_that_somebody_wrote_is_never_loaded_and_strikes_nothing(bench: Bench, tmp_path: Path) -> None:
     strike = Strike(TASK, None, Operator.EQUAL, None).as_message()
-    async with Redis.from_url(bench.url) as client:
+    async with bench.client() as client:
         await client.xadd(f"{bench.prefix}:docket:strikes", {**strike, b"value": pickle.dumps(Bomb(tmp_path / "mark"))})
         await client.xadd(f"{bench.prefix}:docket:strikes", strike)
     async with bench.working():
@@ -157,20 +164,20 @@ async def test_a_malformed_message_is_dropped_and_the_worker_goes_on(bench: Benc
         await bench.queue.put("ours")
         while (found := await bench.next()) != "ours":
             assert found == "forged"
-        async with Redis.from_url(bench.url) as client, asyncio.timeout(PATIENCE):
+        async with bench.client() as client, asyncio.timeout(PATIENCE):
             while await client.xlen(f"{bench.prefix}:docket:stream"):  # noqa: ASYNC110 - Redis tells nobody
                 await asyncio.sleep(0.02)
 
 
 async def test_an_empty_message_is_dropped_as_well(bench: Bench) -> None:
     async with bench.working():
-        async with Redis.from_url(bench.url) as client:
+        async with bench.client() as client:
             await client.xadd(f"{bench.prefix}:docket:stream", {"nothing": "at all"})
         await bench.queue.put("ours")
         assert await bench.next() == "ours"
 
 
 async def test_a_run_that_is_in_the_book_alone_is_found_by_a_worker(bench: Bench) -> None:
-    bench.runs.waiting.append("alone")
+    bench.in_the_book.append("alone")
     async with bench.working():
         assert await bench.next() == "alone"

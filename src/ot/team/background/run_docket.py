@@ -48,6 +48,13 @@ class RunDocket(Docket):
             _check_answers(client)
         return self
 
+    async def waiting(self) -> int:
+        """Return how many runs no worker has taken yet."""
+        async with self.redis() as client:
+            there: int = await client.xlen(self.stream_key)
+            taken: Any = await client.xpending(self.stream_key, self.worker_group_name) if there else None
+        return there - taken["pending"] if taken else 0
+
 
 def _check_answers(client: Any) -> None:
     """Have every message that *client* reads from a stream replaced by a plain one, before anything looks at it."""

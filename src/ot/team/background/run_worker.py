@@ -6,16 +6,17 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Self
 
 from docket import CurrentExecution, Worker
 from docket.execution import Execution
+from redis.exceptions import RedisError
 
 from ot.errors import LedgerUnavailable
-from ot.ledger.run_book import LEASE_SECONDS, RunBook
 from ot.state.shared_state import SharedState, StateUnavailable
 from ot.team.background.docket_queue import DocketQueue
 from ot.team.background.run_docket import TASK, RunDocket
@@ -23,6 +24,7 @@ from ot.team.background.run_docket import TASK, RunDocket
 logger = logging.getLogger(__name__)
 
 type CarryOut = Callable[[str], Awaitable[object]]
+type LeftBehind = Callable[[], Awaitable[Sequence[str]]]
 LOOK_KEY = "background:look"
 
 
@@ -30,28 +32,41 @@ LOOK_KEY = "background:look"
 class WorkerPace:
     """How quickly a worker notices things."""
 
-    redelivery_seconds: float = 1.5 * LEASE_SECONDS
+    redelivery_seconds: float
     """How long a worker may be silent before the docket gives its runs to another: longer than the book's lease."""
-    look_seconds: float = LEASE_SECONDS
+    look_seconds: float
     """How often one of the workers looks into the book for runs that are not on the docket."""
     poll_seconds: float = 0.25
     reconnect_seconds: float = 1.0
+
+    @classmethod
+    def of_lease(cls, seconds: float) -> Self:
+        """Return the pace that goes with the lease of the book."""
+        return cls(redelivery_seconds=1.25 * seconds, look_seconds=seconds)
 
 
 class RunWorker:
     """Takes run ids off the docket; whether and how a run goes on is for the book to say."""
 
     def __init__(
-        self, docket: RunDocket, queue: DocketQueue, book: RunBook, state: SharedState, pace: WorkerPace | None = None
+        self,
+        docket: RunDocket,
+        queue: DocketQueue,
+        left_behind: LeftBehind,
+        state: SharedState,
+        pace: WorkerPace,
     ) -> None:
-        """Work on *docket*, and put on *queue* the runs of *book* that nobody carries out."""
+        """Work on *docket*, and put the runs on *queue* that are *left_behind*."""
         self._docket = docket
         self._queue = queue
-        self._book = book
+        self._left_behind = left_behind
         self._state = state
-        self._pace = pace or WorkerPace()
+        self._pace = pace
+        self.name = f"{socket.gethostname()}#{os.getpid()}"
         self.running = 0
         """How many runs it carries out now."""
+        self.waiting = 0
+        """How many runs no worker had taken when it looked last."""
 
     async def work(self, carry_out: CarryOut, at_once: int) -> None:
         """Carry out at most *at_once* runs at the same time, until cancelled.
@@ -69,7 +84,7 @@ class RunWorker:
             looking = asyncio.ensure_future(self._look())
             worker = Worker(
                 self._docket,
-                name=f"{socket.gethostname()}#{os.getpid()}",
+                name=self.name,
                 concurrency=at_once,
                 redelivery_timeout=timedelta(seconds=pace.redelivery_seconds),
                 reconnection_delay=timedelta(seconds=pace.reconnect_seconds),
@@ -97,10 +112,11 @@ class RunWorker:
         """Put runs on the docket that are in the book alone: whoever added them died, or the docket was lost."""
         while True:
             await asyncio.sleep(self._pace.look_seconds)
-            with suppress(LedgerUnavailable, StateUnavailable):
+            with suppress(LedgerUnavailable, StateUnavailable, RedisError, OSError):
                 # One of all workers looks.
                 if await self._state.add(LOOK_KEY, b"1", 0.9 * self._pace.look_seconds):
-                    await asyncio.gather(*map(self._queue.put, await self._book.left_behind()))
+                    await asyncio.gather(*map(self._queue.put, await self._left_behind()))
+                self.waiting = await self._docket.waiting()
 
 
 async def _dropped() -> None:
