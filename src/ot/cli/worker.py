@@ -18,7 +18,7 @@ def worker(
     as_json: Annotated[
         bool,
         typer.Option(
-            "--json", help="Write the log on standard error as JSON, and print what it does once it is ready."
+            "--json", help="Write the log on standard error as JSON; once it is ready, print what it does."
         ),
     ] = False,
 ) -> None:
