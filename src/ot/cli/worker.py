@@ -17,9 +17,7 @@ def worker(
     ] = "",
     as_json: Annotated[
         bool,
-        typer.Option(
-            "--json", help="Write the log on standard error as JSON; once it is ready, print what it does."
-        ),
+        typer.Option("--json", help="Write the log on standard error as JSON; once it is ready, print what it does."),
     ] = False,
 ) -> None:
     """Carry out the background runs of a team's server: start it with the configuration of `onetool serve --http`."""

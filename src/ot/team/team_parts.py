@@ -13,7 +13,7 @@ from ot.config.team_settings import Http
 from ot.config.trust import Trust
 from ot.errors import ConfigError
 from ot.server.mcp_server import Front, OneUser
-from ot.state.open_state import Shared, open_shared, redis_url
+from ot.state.open_state import Shared, redis_url
 from ot.team.admission import admitting, open_queue
 from ot.team.auth.authenticators import open_authenticator
 from ot.team.auth.live_tokens import LiveTokens
@@ -100,10 +100,10 @@ def open_parts(paths: Paths, address: ListenAddress, url: str, *, trust_project:
     authenticator = open_authenticator(operator.config.http, operator.secrets, url, LiveTokens(operator, load))
     if authenticator is None:
         return _of_one_user(paths, address, trust_project=trust_project)
-    shared = open_shared(operator.config.state, operator.secrets)
+    team = TeamHost.open(paths, operator)
     address_of_redis, prefix = redis_url(operator.config.state, operator.secrets), operator.config.state.prefix
-    window = RateWindow(address_of_redis, prefix, lambda: bool(shared.state.trouble))
-    return _of_a_team(paths, authenticator, shared, window, url)
+    window = RateWindow(address_of_redis, prefix, lambda: bool(team.shared.state.trouble))
+    return _of_a_team(team, authenticator, window, url)
 
 
 def _of_one_user(paths: Paths, address: ListenAddress, *, trust_project: bool) -> TeamParts:
@@ -121,8 +121,7 @@ def _of_one_user(paths: Paths, address: ListenAddress, *, trust_project: bool) -
     return TeamParts(OneUser(workspace, connection=""), token, settings, without_tokens(redact), workspace.aclose)
 
 
-def _of_a_team(paths: Paths, authenticator: Authenticator, shared: Shared, window: RateWindow, url: str) -> TeamParts:
-    team = TeamHost.open(paths, shared)
+def _of_a_team(team: TeamHost, authenticator: Authenticator, window: RateWindow, url: str) -> TeamParts:
     front, pages = team.front, team.logins.pages
 
     async def close() -> None:
@@ -131,4 +130,4 @@ def _of_a_team(paths: Paths, authenticator: Authenticator, shared: Shared, windo
 
     redact, queue = without_tokens(front.redact), open_queue(front)
     admission = admitting(front, window, queue)
-    return TeamParts(front, authenticator, front.settings, redact, close, url, shared, admission, pages, queue)
+    return TeamParts(front, authenticator, front.settings, redact, close, url, team.shared, admission, pages, queue)

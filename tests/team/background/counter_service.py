@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-KEY = "onetool/idempotency-key"
 START_SECONDS = 30.0
 
 
@@ -91,7 +90,7 @@ def _serve(file: Path, port: int, slowest: float) -> None:
     writing = os.open(file, os.O_WRONLY | os.O_APPEND)
     random.seed(port)
 
-    @server.tool(annotations=ToolAnnotations(readOnlyHint=False, destructiveHint=False))
+    @server.tool(annotations=ToolAnnotations(read_only_hint=False, destructive_hint=False))
     async def add(run: str, call: int) -> int:
         """Count one write."""
         await asyncio.sleep(random.uniform(0, slowest))
@@ -99,7 +98,7 @@ def _serve(file: Path, port: int, slowest: float) -> None:
         await asyncio.sleep(random.uniform(0, slowest))
         return call
 
-    @server.tool(annotations=ToolAnnotations(readOnlyHint=True))
+    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
     async def look(run: str) -> str:
         """Change nothing."""
         await asyncio.sleep(random.uniform(0, slowest))

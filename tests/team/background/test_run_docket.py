@@ -95,7 +95,7 @@ def bench(redis: RedisProcess) -> Bench:
 
 
 async def test_a_run_id_is_all_that_a_message_on_the_docket_carries(bench: Bench) -> None:
-    await bench.queue.put("f00d")
+    await bench.queue.submit("f00d")
     async with bench.client() as client:
         ((_, message),) = await client.xrange(f"{bench.prefix}:docket:stream")
     assert message.pop(b"key") == b"f00d"
@@ -114,7 +114,7 @@ async def test_a_pickle_that_somebody_else_put_on_the_docket_is_never_loaded(ben
         await bench.add(args=bomb, function=b"trace")
         # One that names a run is as good as ours: the book knows no such run, or whether it may start.
         assert [await bench.next(), await bench.next()] == ["forged", "forged"]
-        await bench.queue.put("ours")
+        await bench.queue.submit("ours")
         assert await bench.next() == "ours"
     assert not (tmp_path / "mark").exists()
 
@@ -137,7 +137,7 @@ async def test_a_strike_that_somebody_wrote_is_never_loaded_and_strikes_nothing(
         await client.xadd(f"{bench.prefix}:docket:strikes", {**strike, b"value": pickle.dumps(Bomb(tmp_path / "mark"))})
         await client.xadd(f"{bench.prefix}:docket:strikes", strike)
     async with bench.working():
-        await bench.queue.put("ours")
+        await bench.queue.submit("ours")
         assert await bench.next() == "ours"
     assert not (tmp_path / "mark").exists()
 
@@ -161,7 +161,7 @@ async def test_a_strike_that_somebody_wrote_is_never_loaded_and_strikes_nothing(
 async def test_a_malformed_message_is_dropped_and_the_worker_goes_on(bench: Bench, fields: dict[str, bytes]) -> None:
     async with bench.working():
         await bench.add(**fields)
-        await bench.queue.put("ours")
+        await bench.queue.submit("ours")
         while (found := await bench.next()) != "ours":
             assert found == "forged"
         async with bench.client() as client, asyncio.timeout(PATIENCE):
@@ -173,7 +173,7 @@ async def test_an_empty_message_is_dropped_as_well(bench: Bench) -> None:
     async with bench.working():
         async with bench.client() as client:
             await client.xadd(f"{bench.prefix}:docket:stream", {"nothing": "at all"})
-        await bench.queue.put("ours")
+        await bench.queue.submit("ours")
         assert await bench.next() == "ours"
 
 

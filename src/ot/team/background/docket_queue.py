@@ -28,7 +28,7 @@ class DocketQueue:
         self._opening = asyncio.Lock()
         self._places = asyncio.Semaphore(AT_ONCE)
 
-    async def put(self, id: str) -> None:
+    async def submit(self, id: str) -> None:
         """Have the run *id* of the book carried out; one that is on the docket already stays what it is."""
         try:
             async with self._places, asyncio.timeout(ANSWER_SECONDS):

@@ -115,7 +115,7 @@ class RunWorker:
             with suppress(LedgerUnavailable, StateUnavailable, RedisError, OSError):
                 # One of all workers looks.
                 if await self._state.add(LOOK_KEY, b"1", 0.9 * self._pace.look_seconds):
-                    await asyncio.gather(*map(self._queue.put, await self._left_behind()))
+                    await asyncio.gather(*map(self._queue.submit, await self._left_behind()))
                 self.waiting = await self._docket.waiting()
 
 

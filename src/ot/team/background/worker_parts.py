@@ -10,9 +10,8 @@ from ot.config.load import Loaded, load_config
 from ot.config.paths import Paths
 from ot.config.trust import Trust
 from ot.errors import ConfigError
-from ot.state.open_state import open_shared, redis_url
+from ot.state.open_state import redis_url
 from ot.team.auth.token_redaction import without_tokens
-from ot.team.background.docket_queue import DocketQueue
 from ot.team.background.run_docket import RunDocket
 from ot.team.background.run_worker import RunWorker, WorkerPace
 from ot.team.team_host import TeamHost
@@ -29,15 +28,12 @@ class WorkerParts:
 
     team: TeamHost
     book: RunLedger
-    queue: DocketQueue
     worker: RunWorker
-    lease_seconds: float
     redact: Callable[[str], str]
     """Takes every secret out of a line of the log."""
 
     async def aclose(self) -> None:
         """Let go of everything."""
-        await self.queue.aclose()
         await self.team.aclose()
 
 
@@ -49,13 +45,13 @@ def open_worker(paths: Paths) -> WorkerParts:
     """
     operator = load_config(paths, Trust(paths.global_dir))
     _require_team(operator)
-    state, lease = operator.config.state, operator.config.background.lease_seconds
-    team = TeamHost.open(paths, open_shared(state, operator.secrets))
-    url = redis_url(state, operator.secrets)
-    book = team.host.run_book()
-    queue, docket = DocketQueue(url, state.prefix), RunDocket(url, state.prefix)
-    worker = RunWorker(docket, queue, book.left_behind, team.shared.state, WorkerPace.of_lease(lease))
-    return WorkerParts(team, book, queue, worker, lease, without_tokens(team.front.redact))
+    config, team = operator.config, TeamHost.open(paths, operator)
+    assert team.queue is not None, "state.redis is set"
+    book = team.host.ledger(team.front.workspace, config.ledger)
+    docket = RunDocket(redis_url(config.state, operator.secrets), config.state.prefix)
+    pace = WorkerPace.of_lease(config.background.lease_seconds)
+    worker = RunWorker(docket, team.queue, book.left_behind, team.shared.state, pace)
+    return WorkerParts(team, book, worker, without_tokens(team.front.redact))
 
 
 def _require_team(operator: Loaded) -> None:
