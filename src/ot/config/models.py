@@ -528,9 +528,6 @@ class Background(Settings):
     at_once: int = Field(default=4, ge=1, le=1000, description="How many of them a process carries out at once")
     most_open: int = Field(default=100, ge=1, le=100_000, description="How many a user may have that have not ended")
     ask_seconds: Seconds = Field(default=86_400.0, description="How long a question of such a run waits")
-    lease_seconds: float = Field(
-        default=10.0, ge=1, le=600, description="How long a team's worker may be silent before another takes its runs"
-    )
 
 
 class Topic(Settings):

@@ -40,6 +40,7 @@ class WorkerProcess:
             env=place.environment(),
             stderr=errors.fileno(),
             memory_bytes=None,
+            also=warm_start.TEAM,
         )
         worker = cls(process, place, errors)
         if ready:

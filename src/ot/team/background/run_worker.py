@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Self
 
 from docket import CurrentExecution, Worker
 from docket.execution import Execution
@@ -32,17 +31,12 @@ LOOK_KEY = "background:look"
 class WorkerPace:
     """How quickly a worker notices things."""
 
-    redelivery_seconds: float
-    """How long a worker may be silent before the docket gives its runs to another: longer than the book's lease."""
-    look_seconds: float
+    redelivery_seconds: float = 5.0
+    """How long a worker may be silent before the docket gives its runs to another; the book decides who goes on."""
+    look_seconds: float = 10.0
     """How often one of the workers looks into the book for runs that are not on the docket."""
     poll_seconds: float = 0.25
     reconnect_seconds: float = 1.0
-
-    @classmethod
-    def of_lease(cls, seconds: float) -> Self:
-        """Return the pace that goes with the lease of the book."""
-        return cls(redelivery_seconds=1.25 * seconds, look_seconds=seconds)
 
 
 class RunWorker:
@@ -54,14 +48,14 @@ class RunWorker:
         queue: DocketQueue,
         left_behind: LeftBehind,
         state: SharedState,
-        pace: WorkerPace,
+        pace: WorkerPace | None = None,
     ) -> None:
         """Work on *docket*, and put the runs on *queue* that are *left_behind*."""
         self._docket = docket
         self._queue = queue
         self._left_behind = left_behind
         self._state = state
-        self._pace = pace
+        self._pace = pace or WorkerPace()
         self.name = f"{socket.gethostname()}#{os.getpid()}"
         self.running = 0
         """How many runs it carries out now."""

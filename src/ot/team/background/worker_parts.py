@@ -13,7 +13,7 @@ from ot.errors import ConfigError
 from ot.state.open_state import redis_url
 from ot.team.auth.token_redaction import without_tokens
 from ot.team.background.run_docket import RunDocket
-from ot.team.background.run_worker import RunWorker, WorkerPace
+from ot.team.background.run_worker import RunWorker
 from ot.team.team_host import TeamHost
 
 NO_REDIS = "a worker takes background runs from Redis, and state.redis names none"
@@ -49,8 +49,7 @@ def open_worker(paths: Paths) -> WorkerParts:
     assert team.queue is not None, "state.redis is set"
     book = team.host.ledger(team.front.workspace, config.ledger)
     docket = RunDocket(redis_url(config.state, operator.secrets), config.state.prefix)
-    pace = WorkerPace.of_lease(config.background.lease_seconds)
-    worker = RunWorker(docket, team.queue, book.left_behind, team.shared.state, pace)
+    worker = RunWorker(docket, team.queue, book.left_behind, team.shared.state)
     return WorkerParts(team, book, worker, without_tokens(team.front.redact))
 
 
