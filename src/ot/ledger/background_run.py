@@ -54,7 +54,8 @@ class RunEnd:
     @classmethod
     def of_json(cls, found: Mapping[str, Any]) -> Self:
         """Return what ``as_json`` was made of."""
-        return cls(**{name: found[name] for name in cls.__slots__ if name in found})
+        texts = tuple(found.get("texts", ()))
+        return cls(**{name: found[name] for name in cls.__slots__ if name in found} | {"texts": texts})
 
 
 @dataclass(frozen=True, slots=True)
