@@ -158,6 +158,10 @@ class SqliteLedger:
         self._file.commit()
         return answers
 
+    async def aclose(self) -> None:
+        """Let go of the file, in a thread."""
+        await asyncio.to_thread(self.close)
+
     def close(self) -> None:
         """Write what is there and let go of the file."""
         if self._thread.ident is not None:

@@ -21,7 +21,7 @@ from ot.ledger.background_run import BackgroundRun, RunStatus
 from ot.team.background.docket_queue import DocketQueue
 from state.redis_process import RedisProcess
 from team.background.counter_service import CounterService, program
-from team.background.team_book import TeamBook, open_book
+from team.background.team_book import TeamBook
 from team.background.worker_process import WorkerProcess
 
 ANN = "token|ann"
@@ -157,7 +157,7 @@ def _check_report(status: RunStatus, done: int, unknown: int) -> None:
 async def worker_bed(root: Path, redis: RedisProcess, workers: int = 2, **options: Any) -> AsyncGenerator[WorkerBed]:
     """Yield *workers* that carry out runs, and end everything."""
     counter = CounterService.start(root)
-    book = open_book(root, redis.url, KEY)
+    book = TeamBook(redis.url, "onetool", KEY)
     bed = WorkerBed(root, redis, counter, book, DocketQueue(redis.url, "onetool"), **options)
     try:
         await asyncio.gather(*(asyncio.to_thread(bed.start_worker) for _ in range(workers)))
