@@ -36,6 +36,7 @@ from ot.execution.tool_executor import CallObserver, ToolExecutor
 from ot.files.path_guard import PathGuard
 from ot.files.protected_paths import LockedPath
 from ot.host import Host
+from ot.introspect.background_runs import RunActions
 from ot.introspect.ot_pack import OtPack, View
 from ot.introspect.statistics import Statistics
 from ot.introspect.stored_results import read_result
@@ -97,6 +98,7 @@ class Parts:
     catalogue: ServerCatalogue
     pins: DefinitionPins
     reload: Callable[[], Awaitable[None]]
+    runs: Callable[[], RunActions]
     allow_always: AllowAlways | None = None
     always_allowed: AlwaysAllowed | None = None
     owner: Owner = field(default_factory=Owner)
@@ -288,6 +290,7 @@ def _view(
         session=partial(_session, parts.sessions, loaded, store),
         changed=parts.catalogue.changed,
         statistics=_statistics(loaded, recorder),
+        runs=parts.runs,
         project_dir=paths.project_dir,
         state=host.state,
     )

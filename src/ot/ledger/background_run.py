@@ -24,6 +24,8 @@ class BackgroundRun:
     client: str = ""
     groups: Sequence[str] = ()
     admin: bool = False
+    directory: str = ""
+    """Where one user's server works that carries it out; what others left behind is for their own directory."""
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -52,7 +54,8 @@ class RunEnd:
     @classmethod
     def of_json(cls, found: Mapping[str, Any]) -> Self:
         """Return what ``as_json`` was made of."""
-        return cls(**{name: found[name] for name in cls.__slots__ if name in found})
+        texts = tuple(found.get("texts", ()))
+        return cls(**{name: found[name] for name in cls.__slots__ if name in found} | {"texts": texts})
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,8 @@ CREATE INDEX effects_open ON effects (principal, fingerprint) WHERE state IN ('s
 CREATE INDEX effects_by_time ON effects (at);
 CREATE TABLE runs (id TEXT PRIMARY KEY, principal TEXT NOT NULL, run TEXT NOT NULL, state TEXT NOT NULL,
     starts INTEGER NOT NULL DEFAULT 0, beat REAL NOT NULL DEFAULT 0, writer TEXT NOT NULL DEFAULT '', question TEXT,
-    answer TEXT, cancelled INTEGER NOT NULL DEFAULT 0, ending TEXT, created REAL NOT NULL) WITHOUT ROWID;
+    answer TEXT, cancelled INTEGER NOT NULL DEFAULT 0, ending TEXT, created REAL NOT NULL,
+    packs TEXT) WITHOUT ROWID;
 CREATE INDEX runs_by_time ON runs (principal, created);
 """
 """An index of what is open alone: of what has ended, which is nearly all, nobody asks by fingerprint."""
@@ -144,8 +145,8 @@ class LedgerFile:
         if found >= most_open:
             raise TooManyRuns(most_open)
         self._opened().execute(
-            "INSERT INTO runs (id, principal, run, state, created) VALUES (?, ?, ?, 'waiting', ?)",
-            (run.id, run.principal, _json(run.as_json()), run.created),
+            "INSERT INTO runs (id, principal, run, state, created, writer) VALUES (?, ?, ?, 'waiting', ?, ?)",
+            (run.id, run.principal, _json(run.as_json()), run.created, self._locks.own),
         )
 
     def begin_run(self, id: str) -> Start | None:
@@ -166,6 +167,14 @@ class LedgerFile:
         )
         effects = self.of_run(run.principal, id)
         return Start(run, row["starts"] + 1, cancelled=bool(row["cancelled"]), effects=effects)
+
+    def use_packs(self, id: str, start: int, packs: Mapping[str, str]) -> Mapping[str, str]:
+        """Note the packs of a run, or return those noted first."""
+        if not self._goes_on(id, start):
+            raise RunFenced("the run was started again elsewhere, or has ended")
+        self._opened().execute("UPDATE runs SET packs = ? WHERE id = ? AND packs IS NULL", (_json(dict(packs)), id))
+        (noted,) = self._opened().execute("SELECT packs FROM runs WHERE id = ?", (id,)).fetchone()
+        return orjson.loads(noted)
 
     def beat(self, id: str, start: int) -> Beat:
         """Show that *start* is alive."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ot.errors import OneToolError, ProgramFailed
 from ot.execution.ledger import Effect, HowEnded
 
 WORDS: dict[HowEnded, str] = {
@@ -30,6 +31,12 @@ class RunEffects:
     def unknown(self) -> bool:
         """Whether nobody knows of some call whether it took effect."""
         return any(how == "unknown" for how, _, _ in self._counted)
+
+    def beside(self, error: OneToolError, run_id: str) -> str:
+        """Return what the run did before *error*, if the line of its failure does not tell that already."""
+        if isinstance(error, ProgramFailed) and not self.unknown:
+            return ""
+        return self.text(run_id)
 
     def text(self, run_id: str) -> str:
         """Return what a run that did not come to its end has done; nothing when it did nothing."""

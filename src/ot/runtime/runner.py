@@ -293,7 +293,18 @@ class Runner:
             return await self._sessions.run(
                 trail.caller.seat, trail.session, program, packs, self._limits, budget.deadline
             )
+        if trail.seconds is not None:
+            return await self._in_background(program, packs, trail.seconds, budget.deadline)
         return await self.engine.run(program, packs, self._limits, budget.deadline)
+
+    async def _in_background(self, program: Program, packs: PackProxy, seconds: float, deadline: Deadline) -> Outcome:
+        try:
+            limits = self._limits.model_copy(update={"run_seconds": seconds})
+            return await self.engine.run(program, packs, limits, deadline)
+        except LimitExceeded as error:
+            if error.limit == "run_seconds":
+                error.section = "background"
+            raise
 
     def _reach(self, trail: _Trail, budget: RunBudget) -> PackProxy:
         return PackProxy(
@@ -399,7 +410,8 @@ class Runner:
         text = await anyio.to_thread.run_sync(explain, abandon_on_cancel=True) if looks else explain()
         text = text if isinstance(error, ProgramFailed) or not instead else f"{text}\n{instead}"
         text = text if len(text) <= MAX_ERROR_TEXT else text[:MAX_ERROR_TEXT] + "… [cut]"
-        text = "\n".join(filter(None, (text, _effects_text(error, trail))))
+        done = trail.packs.effects.beside(error, trail.run_id) if trail.packs else ""
+        text = f"{text}\n{done}" if done else text
         sanitize = self._must_sanitize(trail) or bool(trail.program and trail.program.asks_to_sanitize)
         asked = Asked(sanitize=sanitize, tools=tuple(trail.tools), owner=trail.caller.principal)
         printed = error.printed if isinstance(error, RunError) else ""
@@ -425,10 +437,3 @@ class Runner:
             meta["request"] = request
         meta["ms"] = round((time.monotonic() - trail.started) * 1000, 1)
         return meta | ({"error": error} if error else {}) | ({"tolerated": rows} if (rows := trail.tolerated) else {})
-
-
-def _effects_text(error: OneToolError, trail: _Trail) -> str:
-    """Return what the run did before it ended, if the line of its failure does not tell that already."""
-    if trail.packs is None or (isinstance(error, ProgramFailed) and not trail.packs.effects.unknown):
-        return ""
-    return trail.packs.effects.text(trail.run_id)

@@ -113,6 +113,7 @@ def _of_one_user(paths: Paths, address: ListenAddress, *, trust_project: bool) -
         raise ConfigError(PUBLIC.format(host=address.host), hint=PUBLIC_HINT)
     token = LoopbackToken.of(paths.global_dir)
     workspace = Workspace.alone(paths, trust_project=trust_project)
+    workspace.goes_on = True
     workspace.most_ask_seconds = ASK_SECONDS
 
     def redact(text: str) -> str:
