@@ -269,7 +269,7 @@ def test_what_an_earlier_start_got_through_is_known_to_the_start_that_fences_it(
         file = Path(directory) / "ledger" / "ledger.db"
         pair = [SqliteLedger(LedgerFile(file, clock=lambda: clock[0])) for _ in range(2)]
         try:
-            asyncio.run(asyncio.wait_for(race(*pair, clock), 60))
+            asyncio.run(asyncio.wait_for(race(pair[0], pair[1], clock), 60))
         finally:
             for ledger in pair:
                 ledger.close()

@@ -51,6 +51,7 @@ from ot.server.pack_calls import FormedReply, formed_call, wants_form, with_rela
 from ot.server.pack_tools import PackTools
 from ot.server.parked_runs import MOST, MOST_OF_TEAM, NotParked, ParkedRun, ParkedRuns
 from ot.server.run_description import COMMAND, SESSION, run_description
+from ot.server.run_tasks import RunTasks
 from ot.server.serve import Drain
 from ot.workspace import Workspace
 
@@ -185,6 +186,7 @@ def build_server(
     )
     news = _PackNews(front.workspace, engine, one_tool)
     server.add_tool(one_tool)
+    server.add_extension(RunTasks(front, drain))
 
     for one in classic_tools(classic, call) if classic else ():
         server.add_tool(one)
