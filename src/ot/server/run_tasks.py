@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastmcp import Context
 from fastmcp.exceptions import ToolError
@@ -24,12 +24,10 @@ from ot.execution.caller import Caller
 from ot.ledger.background_run import RunStatus
 from ot.registry.announced_tool import told_in
 from ot.server.elicitation import is_modern, modes_of
+from ot.server.front import Front
 from ot.server.serve import Drain
 from ot.server.task_wire import TaskAnswers, TaskForm, TaskParams, WireTask, question_key
 from ot.workspace import Workspace
-
-if TYPE_CHECKING:
-    from ot.server.mcp_server import Front
 
 MODERN = frozenset(MODERN_PROTOCOL_VERSIONS)
 RUN = "run"

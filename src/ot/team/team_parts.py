@@ -13,7 +13,8 @@ from ot.config.team_settings import Http
 from ot.config.trust import Trust
 from ot.errors import ConfigError
 from ot.host import Host
-from ot.server.mcp_server import Front, OneUser
+from ot.server.front import Front
+from ot.server.mcp_server import OneUser
 from ot.state.always_allowed import AlwaysAllowed
 from ot.state.open_state import Shared, open_shared, redis_url
 from ot.team.admission import admitting, open_queue
