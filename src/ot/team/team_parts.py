@@ -12,7 +12,8 @@ from ot.config.paths import Paths
 from ot.config.team_settings import Http
 from ot.config.trust import Trust
 from ot.errors import ConfigError
-from ot.server.mcp_server import Front, OneUser
+from ot.server.front import Front
+from ot.server.mcp_server import OneUser
 from ot.state.open_state import Shared, redis_url
 from ot.team.admission import admitting, open_queue
 from ot.team.auth.authenticators import open_authenticator
