@@ -36,6 +36,7 @@ from ot.execution.tool_executor import CallObserver, ToolExecutor
 from ot.files.path_guard import PathGuard
 from ot.files.protected_paths import LockedPath
 from ot.host import Host
+from ot.introspect.background_runs import RunActions
 from ot.introspect.ot_pack import OtPack, View
 from ot.introspect.statistics import Statistics
 from ot.introspect.stored_results import read_result
@@ -97,6 +98,7 @@ class Parts:
     catalogue: ServerCatalogue
     pins: DefinitionPins
     reload: Callable[[], Awaitable[None]]
+    runs: Callable[[], RunActions]
     allow_always: AllowAlways | None = None
     always_allowed: AlwaysAllowed | None = None
     owner: Owner = field(default_factory=Owner)
@@ -172,6 +174,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         audit=host.watchers.effects,
         open_span=host.watchers.open_call_span,
         ledger=ledger,
+        refuse_unrecorded=config.ledger.unavailable == "refuse",
     )
     runner = Runner(
         executor=executor,
@@ -286,6 +289,7 @@ def _view(
         session=partial(_session, parts.sessions, loaded, store),
         changed=parts.catalogue.changed,
         statistics=_statistics(loaded, recorder),
+        runs=parts.runs,
         project_dir=paths.project_dir,
         state=host.state,
     )
@@ -366,7 +370,7 @@ def _contexts(
 
     def context(pack: str, call: CallContext) -> ToolContext:
         log, settings = logging.getLogger(f"ot_tools.{pack}"), config.tools.get(pack, {})
-        return ToolContext(guard, paths.cwd, settings, log, registry, config, call.open_llm, call.caller)
+        return ToolContext(guard, paths.cwd, settings, log, registry, config, call.open_llm, call.caller, call.key)
 
     return context
 

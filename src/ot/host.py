@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from ot.errors import ConfigError
 from ot.execution.ledger import EffectWatcher
 from ot.execution.tool_executor import CallObserver, OpenCallSpan
 from ot.ledger.kept_ledger import KeptLedger
-from ot.ledger.ledger_file import LedgerFile
+from ot.ledger.ledger_file import LEDGER, LedgerFile
 from ot.ledger.sqlite_ledger import SqliteLedger
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
@@ -84,6 +84,8 @@ class Host:
         self.revisions: Revisions | None = None
         self.shared_logins: OpenTokenStore[ServerAccount] | None = None
         """Where replicas of a server keep logins; None: on this machine."""
+        self.submit_run: Callable[[str], Awaitable[None]] | None = None
+        """Hands background runs to a team's queue; None: a workspace that goes on carries them out itself."""
         self.catalogue_files = CatalogueFiles(directory)
         self.shapes = LearnedShapes(directory)
         self._telling: asyncio.Future[None] | None = None
@@ -139,7 +141,7 @@ class Host:
         def make() -> KeptLedger:
             if shared:
                 return _redis_ledger(shared, settings)
-            file = self._paths.global_dir / "ledger" / "ledger.db"
+            file = self._paths.global_dir / LEDGER
             return SqliteLedger(LedgerFile(file, power=settings.durability == "power", days=settings.days))
 
         kept = (settings.days, settings.replicas) if shared else (settings.days, settings.durability)

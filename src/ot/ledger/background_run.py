@@ -24,6 +24,8 @@ class BackgroundRun:
     client: str = ""
     groups: Sequence[str] = ()
     admin: bool = False
+    directory: str = ""
+    """Where one user's server works that carries it out; what others left behind is for their own directory."""
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain data."""

@@ -25,6 +25,8 @@ from ot.ledger.fingerprint import fingerprint
 from ot.ledger.run_book import FENCED, LEASE_SECONDS, SAME_CALL_SECONDS, Beat, Start
 from ot.ledger.writer_locks import WriterLocks
 
+LEDGER = Path("ledger") / "ledger.db"
+"""Where it is in the user's own directory."""
 VERSION = 1
 BUSY_SECONDS = 5.0
 DAY = 86_400.0
@@ -34,12 +36,14 @@ TABLES = """
 CREATE TABLE ledger_key (key BLOB NOT NULL);
 CREATE TABLE effects (principal TEXT NOT NULL, run TEXT NOT NULL, call INTEGER NOT NULL, tool TEXT NOT NULL,
     line INTEGER, fingerprint TEXT NOT NULL, state TEXT NOT NULL, at REAL NOT NULL, ended REAL, writer TEXT NOT NULL,
-    start INTEGER NOT NULL DEFAULT 0, value TEXT, PRIMARY KEY (run, start, call)) WITHOUT ROWID;
+    start INTEGER NOT NULL DEFAULT 0, value TEXT, given_key TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (run, start, call)) WITHOUT ROWID;
 CREATE INDEX effects_open ON effects (principal, fingerprint) WHERE state IN ('sent', 'unknown');
 CREATE INDEX effects_by_time ON effects (at);
 CREATE TABLE runs (id TEXT PRIMARY KEY, principal TEXT NOT NULL, run TEXT NOT NULL, state TEXT NOT NULL,
     starts INTEGER NOT NULL DEFAULT 0, beat REAL NOT NULL DEFAULT 0, writer TEXT NOT NULL DEFAULT '', question TEXT,
-    answer TEXT, cancelled INTEGER NOT NULL DEFAULT 0, ending TEXT, created REAL NOT NULL) WITHOUT ROWID;
+    answer TEXT, cancelled INTEGER NOT NULL DEFAULT 0, ending TEXT, created REAL NOT NULL,
+    packs TEXT) WITHOUT ROWID;
 CREATE INDEX runs_by_time ON runs (principal, created);
 """
 """An index of what is open alone: of what has ended, which is nearly all, nobody asks by fingerprint."""
@@ -86,9 +90,9 @@ class LedgerFile:
             return earlier
         row = (principal, effect.run_id, effect.call_id, effect.tool.full_name, effect.line, found, now)
         connection.execute(
-            "INSERT INTO effects (principal, run, call, tool, line, fingerprint, at, state, writer, start)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, 'sent', ?, ?)",
-            (*row, self._locks.own, effect.start),
+            "INSERT INTO effects (principal, run, call, tool, line, fingerprint, at, given_key, state, writer, start)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'sent', ?, ?)",
+            (*row, effect.given_key, self._locks.own, effect.start),
         )
         return None
 
@@ -128,10 +132,10 @@ class LedgerFile:
     def _entries(self, chosen: str, values: tuple[Any, ...]) -> Iterator[LedgerEntry]:
         if self._connection is None and not self._path.exists():
             return
-        columns = "run, call, tool, line, state, at, ended, start, value, writer"
+        columns = "run, call, tool, line, state, at, ended, start, value, given_key, writer"
         is_alive = cache(self._locks.is_alive)
-        for *row, value, writer in self._opened().execute(f"SELECT {columns} FROM effects WHERE {chosen}", values):
-            entry = LedgerEntry(*row, value=read_value(value))
+        for *row, value, key, writer in self._opened().execute(f"SELECT {columns} FROM effects WHERE {chosen}", values):
+            entry = LedgerEntry(*row, value=read_value(value), given_key=key)
             if entry.state == "sent" and not is_alive(writer):
                 entry = replace(entry, state="unknown")
             yield entry
@@ -145,8 +149,8 @@ class LedgerFile:
         if found >= most_open:
             raise TooManyRuns(most_open)
         self._opened().execute(
-            "INSERT INTO runs (id, principal, run, state, created) VALUES (?, ?, ?, 'waiting', ?)",
-            (run.id, run.principal, _json(run.as_json()), run.created),
+            "INSERT INTO runs (id, principal, run, state, created, writer) VALUES (?, ?, ?, 'waiting', ?, ?)",
+            (run.id, run.principal, _json(run.as_json()), run.created, self._locks.own),
         )
 
     def begin_run(self, id: str) -> Start | None:
@@ -167,6 +171,14 @@ class LedgerFile:
         )
         effects = self.of_run(run.principal, id)
         return Start(run, row["starts"] + 1, cancelled=bool(row["cancelled"]), effects=effects)
+
+    def use_packs(self, id: str, start: int, packs: Mapping[str, str]) -> Mapping[str, str]:
+        """Note the packs of a run, or return those noted first."""
+        if not self._goes_on(id, start):
+            raise RunFenced("the run was started again elsewhere, or has ended")
+        self._opened().execute("UPDATE runs SET packs = ? WHERE id = ? AND packs IS NULL", (_json(dict(packs)), id))
+        (noted,) = self._opened().execute("SELECT packs FROM runs WHERE id = ?", (id,)).fetchone()
+        return orjson.loads(noted)
 
     def beat(self, id: str, start: int) -> Beat:
         """Show that *start* is alive."""

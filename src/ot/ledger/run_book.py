@@ -59,6 +59,14 @@ class RunBook(Protocol):
         """Return the next start of a run, or nothing for an unknown one; earlier starts are fenced from now on."""
         ...
 
+    async def use_packs(self, id: str, start: int, packs: Mapping[str, str]) -> Mapping[str, str]:
+        """Note what tells the packs of the run from others of their names; return what was noted first.
+
+        Raises:
+            RunFenced: Another start has taken the place of this one.
+        """
+        ...
+
     async def beat(self, id: str, start: int) -> Beat:
         """Show that this start is alive, and learn what is wanted of it."""
         ...
