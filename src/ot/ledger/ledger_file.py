@@ -57,7 +57,7 @@ class LedgerFile:
     ) -> None:
         """Use *path*, made at the first write; with *power*, what is written survives a loss of power."""
         self._path = path
-        self._power = power
+        self.power = power
         self._days = days
         self._clock = clock
         self._locks = WriterLocks(path.parent / "writers")
@@ -279,7 +279,7 @@ class LedgerFile:
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._connection = _open(self._path, power=self._power)
+            self._connection = _open(self._path, power=self.power)
             self._locks.hold()
             (self._key,) = self._connection.execute("SELECT key FROM ledger_key").fetchone()
         return self._connection
