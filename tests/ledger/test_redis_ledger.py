@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -142,12 +143,13 @@ async def test_the_same_call_is_noticed_after_the_keys_were_changed(bed: RedisBe
     assert await stranger.send(effect("r3")) is None, "without the old key nobody can tell what the call was"
 
 
-ACL = "--user onetool on >secret ~onetool:* +@read +@write +@connection +@scripting"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "replicas.md"
+ACL = re.findall(r"^ACL SETUSER (onetool .*)$", PAGE.read_text(), re.MULTILINE)
 
 
 async def test_the_user_of_redis_that_the_page_names_is_enough() -> None:
-    with running_redis(*ACL.split(), tcp=True) as redis:
-        bed = RedisBed(redis.url.replace("//", "//onetool:secret@"), replicas=0)
+    with running_redis("--user", *ACL[0].split(), tcp=True) as redis:
+        bed = RedisBed(redis.url.replace("//", "//onetool:PASSWORD@"))
         await run_a_whole_life(bed)
         await bed.ledger.cancel("canary", "b1")
         assert [] == await bed.ledger.left_behind()
