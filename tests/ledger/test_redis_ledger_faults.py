@@ -179,6 +179,11 @@ async def test_a_frozen_redis_is_noticed_soon_and_then_at_once_and_ends_are_writ
                         await step()
             redis.thaw()
             await is_back(bed)
+
+            async def is_written() -> bool:
+                return await bed.client.hget(bed.key("effects", "r1"), "0:1:end") is not None
+
+            await until(is_written)  # nobody has to ask for it
             assert ["done"] == await states(bed, "r1")
             assert [] == await bed.ledger.unknown("ada"), "what came late was not sent, and is known to be so"
 
