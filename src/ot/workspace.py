@@ -279,8 +279,10 @@ class Workspace:
         carrier = RunCarrier(book, self._entered)
         if self.goes_on:
             self._queue = self._queue or LocalQueue(carrier, self.background.at_once)
-        own = self._queue.submit if self._queue else None
-        return RunTools(book, self, own, carrier, str(self.paths.cwd))
+        here = str(self.paths.cwd)
+        if self._queue is None:
+            return RunTools(book, self, None, carrier, here)
+        return RunTools(book, self, self._queue.submit, carrier, here, self._queue.ids)
 
     @asynccontextmanager
     async def _entered(self, principal: str) -> AsyncGenerator[Self]:

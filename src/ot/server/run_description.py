@@ -26,7 +26,7 @@ Call by keyword for plain data, gather in parallel, return little:
 A large result is stored:
   ot.result(handle="...", offset=1, limit=100, search="regex")
 PermissionError: the user or the workspace forbids it; tell the user.
-ot.show(x) shows an image. __format__ = "json"|"json_h"|"yml"|"yml_h"|"raw" sets the output.
+ot.background(command="...") is for long work. ot.show(x) shows an image. __format__ = "json"|"json_h"|"yml"|"yml_h"|"raw" sets the output.
 """
 SANDBOX = {
     "portable": """\
