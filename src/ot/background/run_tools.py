@@ -45,7 +45,7 @@ class RunTools:
 
         *left_behind* reports on those whose server has ended, in *directory*; *own* are carried out in this process.
         """
-        self._book = book
+        self._book = self.book = book
         self._place = place
         self._submit = submit
         self._left_behind = left_behind
@@ -87,6 +87,14 @@ class RunTools:
         if caller.ask and await put_to_user(self._book, status, caller.ask):
             status = await self._known(caller.principal, id)
         return _told(status) | _details(status)
+
+    async def status(self, principal: str, id: str) -> RunStatus | None:
+        """Return what is known of a run of *principal*; one whose server has ended is stopped with that."""
+        status = await self._book.status(principal, id)
+        if status is None or status.state in ENDED:
+            return status
+        await self._stop_left_behind(principal)
+        return await self._book.status(principal, id)
 
     async def cancel(self, caller: Caller, id: str) -> dict[str, Any]:
         """Want a run to end.
