@@ -11,10 +11,11 @@ from typing import Any
 
 from ot.background.carrying_out import SERVER_ENDED, RunCarrier
 from ot.background.questions import put_to_user
-from ot.background.run_place import RunLedger, RunPlace
+from ot.background.run_place import RunPlace
 from ot.errors import OneToolError
 from ot.execution.caller import Caller
 from ot.ledger.background_run import ENDED, BackgroundRun, RunStatus
+from ot.ledger.kept_ledger import KeptLedger
 
 type SubmitRun = Callable[[str], Awaitable[None]]
 """Has a run of the book carried out, by its id."""
@@ -34,7 +35,7 @@ class RunTools:
 
     def __init__(
         self,
-        book: RunLedger,
+        book: KeptLedger,
         place: RunPlace,
         submit: SubmitRun | None,
         left_behind: RunCarrier | None,
