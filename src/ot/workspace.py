@@ -176,8 +176,8 @@ class Workspace:
             reply = await self.picture.runner.run(
                 reading, caller, tell=tell, session=session, format=format, background=background
             )
-        if not self.owner.is_user:
-            return reply  # what is left out, and which engine there is, concerns the operator
+        if not self.owner.is_user or background:
+            return reply  # what is left out, and which engine there is, concerns the operator who is there
         self.ask_servers_later()
         notices = [self._notice, self.engine.take_news() if isinstance(self.engine, EngineChoice) else ""]
         self._notice = ""
