@@ -181,13 +181,14 @@ class TwoServersKeepTheLaws(RuleBasedStateMachine):
         counts = caller is ADA and run.question == number and not run.answered and run.end is None
         for is_first in (True, False):
             assert (counts and is_first) is self.done(self.ledgers[server].answer(caller.principal, id, number, YES))
-        run.answered = run.answered or counts
+        if counts:  # it goes on, and asks nothing any more
+            run.question, run.answered = None, True
 
     @rule(server=servers, id=runs, age=ages, state=st.sampled_from(["done", "failed", "stopped", "cancelled"]))
     def a_start_ends(self, server: int, id: str, age: int, state: Any) -> None:
         run = self.expected[id]
         start = run.start(age)
-        end = RunEnd(state, self.now, [f"by {start}"])
+        end = RunEnd(state, self.now, (f"by {start}",))
         counts = run.goes_on(start)
         assert counts is self.done(self.ledgers[server].end(id, start, end))
         if counts:

@@ -202,7 +202,8 @@ class LedgerFile:
         row = self._row(chosen, (id, principal))
         if row is None or orjson.loads(row["question"]).get("number") != number:
             return False
-        self._opened().execute("UPDATE runs SET answer = ? WHERE id = ?", (_json(answer), id))
+        answered = "UPDATE runs SET answer = ?, state = 'running', question = NULL WHERE id = ?"
+        self._opened().execute(answered, (_json(answer), id))
         return True
 
     def end_run(self, id: str, start: int, end: RunEnd) -> bool:

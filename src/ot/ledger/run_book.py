@@ -76,7 +76,7 @@ class RunBook(Protocol):
         ...
 
     async def answer(self, principal: str, id: str, number: int, answer: Mapping[str, Any]) -> bool:
-        """Answer question *number*; return False when the run does not ask it, or has been answered."""
+        """Answer question *number*, with which the run goes on; return False when it does not ask it (any more)."""
         ...
 
     async def end(self, id: str, start: int, end: RunEnd) -> bool:
