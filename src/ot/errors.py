@@ -363,12 +363,14 @@ class ProgramFailed(RunError):
     hint: str = ""
 
 
-@error("{message} (limits.{limit})")
+@error("{message} ({section}.{limit})")
 class LimitExceeded(RunError):
     """The run used up one of its limits; the program could not catch it."""
 
     limit: str
     message: str
+    section: str = "limits"
+    """The section of the settings that has the limit."""
 
 
 class RunFenced(RunError):

@@ -25,6 +25,12 @@ COMMANDS = {
             "Serve MCP on standard input and output, or over HTTP.",
             "claude mcp add onetool -- onetool serve",
         ),
+        (
+            "worker",
+            "worker:worker",
+            "Carry out the background runs of a team's server.",
+            "onetool worker --probes 8001",
+        ),
     ),
     "Everyday": (
         (

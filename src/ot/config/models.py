@@ -524,6 +524,12 @@ class LedgerSettings(Settings):
         "Runs in the background always refuse",
     )
     days: int = Field(default=30, ge=1, le=3650, description="How long entries are kept")
+    replicas: int = Field(
+        default=0,
+        ge=0,
+        le=10,
+        description="Of a team: how many replicas of Redis must have an entry before its call is sent; 0: none waits",
+    )
 
 
 class Background(Settings):

@@ -37,6 +37,9 @@ MAX_MESSAGE = 2000
 OT_DEFAULTS: Mapping[str, Mapping[str, Any]] = {"ot.result": {"offset": 1, "limit": 100}}
 """What a call of the ``ot`` pack is logged with even where the program left it out."""
 
+OT_EFFECTS = frozenset(("ot.background",))
+"""Of the ``ot`` pack, what must not be done twice without anybody knowing."""
+
 
 class CallRecord(NamedTuple):
     """What observers learn of one call: never arguments or values.
@@ -257,7 +260,8 @@ class ToolExecutor:
 
     def changes_nothing(self, tool: Tool) -> bool:
         """Return whether a call of *tool* needs no entry in the ledger."""
-        return tool.pack == "ot" or bool(self._as_approved(tool).read_only) or self._policy.is_read_only(tool.full_name)
+        of_ot = tool.pack == "ot" and tool.full_name not in OT_EFFECTS
+        return of_ot or bool(self._as_approved(tool).read_only) or self._policy.is_read_only(tool.full_name)
 
     async def _carry_out(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         clock = context.clock or Deadline(context.deadline)

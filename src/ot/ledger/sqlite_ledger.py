@@ -67,6 +67,10 @@ class SqliteLedger:
         """Return the next start of a run."""
         return await self._done(lambda file: file.begin_run(id))
 
+    async def use_packs(self, id: str, start: int, packs: Mapping[str, str]) -> Mapping[str, str]:
+        """Note the packs of a run, or return those noted first."""
+        return await self._done(lambda file: file.use_packs(id, start, packs))
+
     async def beat(self, id: str, start: int) -> Beat:
         """Show that *start* is alive."""
         return await self._done(lambda file: file.beat(id, start))
@@ -157,6 +161,10 @@ class SqliteLedger:
         self._file.clean()
         self._file.commit()
         return answers
+
+    async def aclose(self) -> None:
+        """Let go of the file, in a thread."""
+        await asyncio.to_thread(self.close)
 
     def close(self) -> None:
         """Write what is there and let go of the file."""

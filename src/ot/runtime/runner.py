@@ -294,7 +294,18 @@ class Runner:
             return await self._sessions.run(
                 trail.caller.seat, trail.session, program, packs, self._limits, budget.deadline
             )
+        if trail.seconds is not None:
+            return await self._in_background(program, packs, trail.seconds, budget.deadline)
         return await self.engine.run(program, packs, self._limits, budget.deadline)
+
+    async def _in_background(self, program: Program, packs: PackProxy, seconds: float, deadline: Deadline) -> Outcome:
+        try:
+            limits = self._limits.model_copy(update={"run_seconds": seconds})
+            return await self.engine.run(program, packs, limits, deadline)
+        except LimitExceeded as error:
+            if error.limit == "run_seconds":
+                error.section = "background"
+            raise
 
     def _reach(self, trail: _Trail, budget: RunBudget) -> PackProxy:
         return PackProxy(

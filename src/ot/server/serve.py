@@ -130,7 +130,7 @@ class Drain:
                     await self._ended.wait()
         return not self._open
 
-    async def answer(self, run: Callable[[], Awaitable[ToolResult]], *, goes_on: bool = False) -> ToolResult:
+    async def answer[T](self, run: Callable[[], Awaitable[T]], *, goes_on: bool = False) -> T | ToolResult:
         """Return what *run* returns, or that the server is ending; one that *goes_on* had begun before."""
         task = asyncio.current_task()
         assert task is not None
