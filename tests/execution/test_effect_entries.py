@@ -15,11 +15,14 @@ import pytest
 from callers import SOMEBODY_ELSE, asking
 from ot.config.principal import os_user
 from ot.execution.caller import Answer, Caller, Question
+from ot.execution.effect_entries import EffectEntries
+from ot.execution.ledger import NoLedger
 from ot.ledger import ledger_file
 from ot.ledger.background_run import BackgroundRun
 from ot.ledger.ledger_file import LEDGER
 from ot.runtime.run_budget import RunStart
 from ot.workspace import Workspace
+from pace import times_as_long
 from run_app import error_of, running_app
 
 pytestmark = pytest.mark.anyio
@@ -62,6 +65,8 @@ SHOP = '''
         await hang(what)
 '''
 CONFIG: dict[str, Any] = {"policy": {"allow": ["shop.*", "file.*"]}, "limits": {"call_seconds": 0.2}}
+MOST_TIMES = 2.0
+"""benchmarks/ledger_ratio.py has the bar; here is room for a machine that is busy with other tests."""
 YES, NO = Answer("accept", {"decision": "allow"}), Answer("decline")
 
 
@@ -118,6 +123,20 @@ async def test_pythons_own_file_functions_have_one_entry_a_tool_and_run(tmp_path
         cut = await app.run(program)
         assert [("file.write", "done"), ("file.delete", "done")] == await effects(app, cut.meta["run"])
         assert 19 == len(list((tmp_path / "work").iterdir()))
+
+
+async def test_an_entry_adds_little_to_a_run(tmp_path: Path) -> None:
+    (tmp_path / "control").mkdir()
+    async with shop(tmp_path) as app, shop(tmp_path / "control") as control:
+        control.picture.runner.executor._entries = EffectEntries(NoLedger())
+
+        async def runs(of: Workspace) -> None:
+            for _ in range(30):
+                assert not (await of.run("shop.order(what='a')")).is_error
+
+        await runs(app)
+        assert MOST_TIMES > await times_as_long(lambda: runs(app), lambda: runs(control))
+        assert not (tmp_path / "control" / "user" / LEDGER).exists()
 
 
 # ---------------------------------------------------------------- the same call again
