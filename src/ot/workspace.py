@@ -204,13 +204,17 @@ class Workspace:
         *,
         tell: TellEvent | None = None,
         bare: bool = False,
+        key: str = "",
     ) -> Reply:
-        """Answer one call of a tool, for a model that writes no programs, or *bare* for a program elsewhere."""
+        """Answer one call of a tool, for a model that writes no programs, or *bare* for a program elsewhere.
+
+        *key* is what whoever asks knows the call by.
+        """
         caller = caller or self.own_caller
         with self._in_use():
             await self._refresh([pack])
             await self._know_servers([pack], caller)
-            return await self.picture.runner.call(pack, name, arguments, caller, tell=tell, bare=bare)
+            return await self.picture.runner.call(pack, name, arguments, caller, tell=tell, bare=bare, key=key)
 
     async def definitions_of(self, packs: Sequence[str]) -> ToolDefinitions:
         """Define the tools of *packs* one by one, as they are now; a server among them is asked what it offers.

@@ -99,10 +99,10 @@ class Desk:
         assert found is not None
         return found
 
-    async def until(self, id: str, state: str) -> RunStatus:
-        """Return the run's status as soon as it has *state*."""
+    async def until(self, id: str, state: str, starts: int = 1) -> RunStatus:
+        """Return the run's status as soon as it has *state*, by that of its *starts*."""
         async with asyncio.timeout(LONG_SECONDS):
-            while (found := await self.status(id)).state != state:  # noqa: ASYNC110 - the book tells nobody
+            while ((found := await self.status(id)).state, found.starts) != (state, starts):  # noqa: ASYNC110 - the book tells nobody
                 await asyncio.sleep(0.01)
         return found
 

@@ -137,26 +137,34 @@ class SqliteLedger:
     def _together(self, works: list[_Work]) -> None:
         """Do *works* in one transaction; when it fails, each alone, so that each has its own answer."""
         try:
-            answers = self._in_one(works)
+            self._file.begin()
         except Exception as error:  # noqa: BLE001 - whatever a file can fail with is somebody's answer
+            # One wait for a locked file is enough for all of them.
+            for work in works:
+                _fail(work, error)
+            return
+        try:
+            answers = self._in_one(works)
+        except Exception as error:  # noqa: BLE001 - as above
             self._file.roll_back()
-            if len(works) > 1:
-                for work in works:
-                    self._together([work])
+            if len(works) == 1:
+                _fail(works[0], error)
                 return
-            if works[0].answer is None:
-                logger.warning("the end of a call could not be written to the ledger: %s", error)
-            _tell(works[0], error)
+            for work in works:
+                self._together([work])
             return
         for work, answer in zip(works, answers, strict=True):
             _tell(work, answer)
 
     def _in_one(self, works: list[_Work]) -> list[Any]:
-        self._file.begin()
         answers = [work.do(self._file) for work in works]
         self._file.clean()
         self._file.commit()
         return answers
+
+    async def aclose(self) -> None:
+        """Let go of the file, in a thread."""
+        await asyncio.to_thread(self.close)
 
     def close(self) -> None:
         """Write what is there and let go of the file."""
@@ -165,6 +173,12 @@ class SqliteLedger:
             self._thread.join(END_SECONDS)
             if not self._thread.is_alive():
                 self._file.close()
+
+
+def _fail(work: _Work, error: Exception) -> None:
+    if work.answer is None:
+        logger.warning("the end of a call could not be written to the ledger: %s", error)
+    _tell(work, error)
 
 
 def _tell(work: _Work, found: Any) -> None:

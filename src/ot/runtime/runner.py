@@ -200,17 +200,18 @@ class Runner:
         *,
         tell: TellEvent | None = None,
         bare: bool = False,
+        key: str = "",
     ) -> Reply:
         """Return the reply to one call of a tool, as to a program that is nothing but this call.
 
-        A *bare* one is a BareReply.
+        A *bare* one is a BareReply. *key* is what whoever asks knows the call by.
         """
         trail = _Trail(caller, tell=tell, called=(pack, name), bare=bare)
 
         async def outcome(budget: RunBudget) -> Outcome:
             trail.packs = self._reach(trail, budget)
             trail.packs.called_alone = f"{pack}.{name}"
-            return Outcome(await trail.packs.call(pack, name, (), arguments))
+            return Outcome(await trail.packs.call(pack, name, (), arguments, key=key))
 
         return await self._recorded(trail, 0, outcome)
 
@@ -343,7 +344,8 @@ class Runner:
                 failed = ProgramFailed("ValueError", f"the result cannot be returned: {error}")
                 failed.printed = outcome.printed
                 return await self._failure(failed, trail)
-        reply = await self._reply([*texts, *outcome.notes], trail, asked)
+        open_ends = trail.packs.effects.open_ends(trail.run_id) if trail.packs else ""
+        reply = await self._reply([*texts, *outcome.notes, *filter(None, [open_ends])], trail, asked)
         known = outcome.value is not NO_VALUE and not isinstance(outcome.value, Unread)
         return replace(reply, value=outcome.value, has_value=True) if known else reply
 
@@ -352,7 +354,8 @@ class Runner:
         told = trail.packs.blocks if trail.packs else ReplyBlocks()
         blocks = [await self._block(block, asked) for block in told.blocks]
         meta = self._meta(trail, error) | ({"tools": redacted(told.meta, self._redact)} if told.meta else {})
-        texts = [*texts, told.note] if told.note else texts
+        unrecorded = trail.packs.effects.note_unrecorded if trail.packs else ""
+        texts = [*texts, *filter(None, (told.note, unrecorded))]
         calls = trail.packs.calls if trail.packs else 0
         texts = [self._redact(text) for text in texts]
         return Reply(tuple(texts), bool(error), meta, tuple(blocks), calls=calls, handles=tuple(asked.handles))

@@ -47,7 +47,7 @@ from ot.server.elicitation import (
     who_answers,
 )
 from ot.server.front import Front, client_name
-from ot.server.pack_calls import FormedReply, formed_call, wants_form, with_relay
+from ot.server.pack_calls import FormedReply, formed_call, key_of, wants_form, with_relay
 from ot.server.pack_tools import PackTools
 from ot.server.parked_runs import MOST, MOST_OF_TEAM, NotParked, ParkedRun, ParkedRuns
 from ot.server.run_description import COMMAND, SESSION, run_description
@@ -145,8 +145,8 @@ def build_server(
     async def call(tool: Tool, arguments: Mapping[str, Any], ctx: Context) -> ToolResult:
         def work(workspace: Workspace, **asked: Any) -> Awaitable[Reply]:
             if offered and wants_form(ctx):
-                return formed_call(tool, arguments, workspace, offered, **asked)
-            return workspace.call(tool.pack, tool.name, arguments, **asked)
+                return formed_call(tool, arguments, workspace, offered, key=key_of(ctx), **asked)
+            return workspace.call(tool.pack, tool.name, arguments, key=key_of(ctx), **asked)
 
         find = partial(others.elsewhere, "", "") if others else None
         goes_on = ctx.request_state is not None

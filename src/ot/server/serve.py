@@ -29,7 +29,8 @@ CUT_OFF_SECONDS = 2.0
 ENDING = "ServerEnding: the server is shutting down and starts nothing new; nothing has run. Reconnect and try again"
 CUT_OFF = (
     "ServerEnding: the server was asked to end, and the run was not over after limits.drain_seconds ({seconds:g} s). "
-    "It was stopped; calls of tools that it had made by then have taken effect"
+    "It was stopped; calls of tools that had returned by then have taken effect, and ot.effects() lists those of which "
+    "nobody knows"
 )
 MAX_STARTS = 10
 INTERRUPTED = 128 + 2
