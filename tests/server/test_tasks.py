@@ -194,6 +194,7 @@ async def test_what_a_task_asks_is_answered_by_an_update(house: Desk, talk: Task
     await talk.ask("tasks/update", id, {"another": YES})
     assert (await talk.get(id))["status"] == "input_required"
     assert (await talk.ask("tasks/update", id, {key: YES}))["resultType"] == "complete"
+    assert (await talk.get(id))["status"] != "input_required"  # or a client would put it to its user again
     done = await talk.until(id, "completed")
     assert text_of(done["result"]) == "8"
     assert house.counter.added == [4]
