@@ -253,7 +253,7 @@ class TwoServersKeepTheLaws(RuleBasedStateMachine):
 
 def test_two_servers_that_die_and_come_back_keep_the_laws(make_bed: MakeBed) -> None:
     often = settings(max_examples=25, stateful_step_count=30)
-    run_state_machine_as_test(partial(TwoServersKeepTheLaws, make_bed), settings=often)
+    run_state_machine_as_test(partial(TwoServersKeepTheLaws, make_bed), settings=often)  # pyright: ignore[reportArgumentType] - it takes any factory
 
 
 # ---------------------------------------------------------------- at the same time
