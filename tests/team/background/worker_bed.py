@@ -11,7 +11,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 from ot.errors import LedgerUnavailable
 from ot.ledger.background_run import BackgroundRun, RunStatus
 from ot.team.background.docket_queue import DocketQueue
+from pace import PATIENCE
 from state.redis_process import RedisProcess
 from team.background.counter_service import CounterService, program
 from team.background.team_book import TeamBook
@@ -34,6 +35,7 @@ background: {{at_once: {at_once}}}
 state: {{redis: "{redis}", keys: ["{key}"]}}
 http: {{tokens: {{ann: {{hash: "sha256:{zeros}"}}}}}}
 logs: {{level: WARNING}}
+{more}
 """
 WRITES = [n for n in range(12) if n % 3 != 2]
 REPORTED = re.compile(r"- (done|unknown): counter\.add")
@@ -50,6 +52,8 @@ class WorkerBed:
     book: TeamBook
     queue: DocketQueue
     at_once: int = 4
+    more: str = ""
+    """Further settings."""
     workers: list[WorkerProcess] = field(default_factory=list[WorkerProcess])
     asked: dict[str, str] = field(default_factory=dict[str, str])
     """The id of each run, and what the counter knows it by."""
@@ -61,7 +65,7 @@ class WorkerBed:
     def config(self) -> str:
         """The configuration of workers."""
         values = {"counter": self.counter.url, "redis": self.redis.url, "key": KEY, "zeros": "0" * 64}
-        return CONFIG.format(at_once=self.at_once, **values)
+        return CONFIG.format(at_once=self.at_once, more=self.more, **values)
 
     def start_worker(self, *, ready: bool = True) -> WorkerProcess:
         """Start one more worker."""
@@ -92,13 +96,23 @@ class WorkerBed:
     async def ended(self, id: str, seconds: float) -> RunStatus:
         """Return a run's status once it has ended."""
         async with asyncio.timeout(seconds):
-            while not (status := await self.status(id)).end:
+            while not (status := await self.status(id)).end:  # noqa: ASYNC110 - the book tells nobody
                 await asyncio.sleep(0.05)
         return status
 
-    async def open_runs(self) -> list[str]:
-        """Return the runs that have not ended."""
-        return [id for id in self.asked if not (await self.status(id)).end]
+    async def started(self, id: str, starts: int = 1) -> RunStatus:
+        """Return a run's status once it was started so often."""
+        async with asyncio.timeout(PATIENCE):
+            while (status := await self.status(id)).starts < starts:
+                assert not status.end, status
+                await asyncio.sleep(0.02)
+        return status
+
+    async def all_ended(self, seconds: float) -> None:
+        """Return once no run is open."""
+        async with asyncio.timeout(seconds):
+            for id in self.asked:
+                await self.ended(id, seconds)
 
     # ---------------------------------------------------------------- what goes wrong
 
@@ -114,9 +128,10 @@ class WorkerBed:
         """Stop a worker for some time, as a machine that is moved does."""
         worker = random.choice(self.workers)
         worker.signal(signal.SIGSTOP)
-        await asyncio.sleep(seconds)
-        worker.signal(signal.SIGCONT)
         self.freezes += 1
+        await asyncio.sleep(seconds)
+        with suppress(ProcessLookupError):  # killed meanwhile
+            worker.signal(signal.SIGCONT)
 
     # ---------------------------------------------------------------- what must hold
 
