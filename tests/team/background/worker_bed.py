@@ -38,8 +38,9 @@ logs: {{level: WARNING}}
 {more}
 """
 WRITES = [n for n in range(12) if n % 3 != 2]
-REPORTED = re.compile(r"- (done|unknown): counter\.add")
+REPORTED = re.compile(r"- (done|unknown): counter\.add, line \d+(?:, (\d+) times)?")
 MOST_OPEN = 100_000
+UNRECORDED = "could not be written to the ledger first"
 
 
 @dataclass
@@ -150,7 +151,10 @@ class WorkerBed:
     async def _check_one(self, status: RunStatus, written: set[int]) -> None:
         """Check that what a run's end says is what the counter saw."""
         entries = await self.book.of_run(ANN, status.run.id)
-        assert status.state in ("done", "stopped", "cancelled"), status.end
+        # A write that cannot be recorded, as when a worker was frozen for the time of an answer, is not sent.
+        assert status.end
+        not_sent = status.state == "failed" and UNRECORDED in status.end.texts[0]
+        assert status.state in ("done", "stopped", "cancelled") or not_sent, status.end
         done = [entry for entry in entries if entry.state == "done"]
         unknown = [entry for entry in entries if entry.state in ("unknown", "sent")]
         assert len(done) <= len(written) <= len(done) + len(unknown), (status, entries, written)
@@ -158,14 +162,17 @@ class WorkerBed:
         if status.state == "done":
             assert (written, unknown) == (set(WRITES), []), (status, entries, written)
         if status.state == "stopped":
-            _check_report(status, len(done), len(unknown))
+            _check_report(status, len(written))
 
 
-def _check_report(status: RunStatus, done: int, unknown: int) -> None:
+def _check_report(status: RunStatus, written: int) -> None:
+    """Check that what the report says is done has happened, and what it says is unknown may have."""
     assert status.end
     text = "\n".join(status.end.texts)
-    told = set(REPORTED.findall(text))
-    assert told == {word for word, count in (("done", done), ("unknown", unknown)) if count}, (text, done, unknown)
+    told: Counter[str] = Counter()
+    for word, times in REPORTED.findall(text):
+        told[word] += int(times or 1)
+    assert told["done"] <= written <= told["done"] + told["unknown"], (text, written)
 
 
 @asynccontextmanager
