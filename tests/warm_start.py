@@ -29,6 +29,8 @@ from pathlib import Path
 from typing import Any
 
 PRELOADED = ("ot.cli.main", "ot.cli.serve", "ot.server.mcp_server", "ot.workspace", "ot.stats.sqlite_sink", "uvloop")
+TEAM = ("ot.cli.worker", "ot.team.background.worker_service", "ot.team.serving", "ot.team.team_parts")
+"""In addition, for the processes of a team: a nursery of their own, so that nobody else's has these."""
 REQUEST_BYTES = 1 << 17
 START_SECONDS = 60.0
 Request = dict[str, Any]
@@ -75,9 +77,18 @@ def can_be_warm(command: Sequence[str]) -> bool:
 
 
 def start(
-    command: Sequence[str], *, cwd: Path | None, env: Mapping[str, str] | None, stderr: int, memory_bytes: int | None
+    command: Sequence[str],
+    *,
+    cwd: Path | None,
+    env: Mapping[str, str] | None,
+    stderr: int,
+    memory_bytes: int | None,
+    also: tuple[str, ...] = (),
 ) -> WarmProcess:
-    """Start *command* in a session of its own; *memory_bytes* bounds its address space."""
+    """Start *command* in a session of its own; *memory_bytes* bounds its address space.
+
+    The modules *also* have been imported, too.
+    """
     request: Request = {
         "command": command[1:] if command[0] == sys.executable else list(command),
         "cwd": str(cwd or Path.cwd()),
@@ -88,7 +99,7 @@ def start(
     theirs, stdout = os.pipe()
     channel, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
-        _ask_for(json.dumps(request).encode(), [stdin, stdout, stderr, far.fileno()])
+        _ask_for(also, json.dumps(request).encode(), [stdin, stdout, stderr, far.fileno()])
     finally:
         os.close(stdin)
         os.close(stdout)
@@ -96,20 +107,20 @@ def start(
     return WarmProcess(channel, ours, theirs)
 
 
-def _ask_for(request: bytes, fds: Sequence[int]) -> None:
+def _ask_for(also: tuple[str, ...], request: bytes, fds: Sequence[int]) -> None:
     try:
-        socket.send_fds(_nursery(), [request], fds)
+        socket.send_fds(_nursery(also), [request], fds)
     except BrokenPipeError:  # a test has killed it, or the system has, for want of memory
-        _nursery().close()
+        _nursery(also).close()
         _nursery.cache_clear()
-        socket.send_fds(_nursery(), [request], fds)
+        socket.send_fds(_nursery(also), [request], fds)
 
 
 @cache
-def _nursery() -> socket.socket:
+def _nursery(also: tuple[str, ...]) -> socket.socket:
     """Return the way to the nursery, which is nobody's child, so that no test takes it for its own."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    subprocess.run([sys.executable, __file__], stdin=theirs.fileno(), stdout=subprocess.DEVNULL, check=True)
+    subprocess.run([sys.executable, __file__, *also], stdin=theirs.fileno(), stdout=subprocess.DEVNULL, check=True)
     theirs.close()
     atexit.register(ours.close)
     return ours
@@ -123,7 +134,7 @@ def main() -> None:
     if os.fork():
         os._exit(0)  # whoever started this need not wait
     os.setsid()
-    for name in PRELOADED:
+    for name in (*PRELOADED, *sys.argv[1:]):
         importlib.import_module(name)
     assert threading.active_count() == 1, "a fork has one thread, so its parent may have one only"
     gc.collect()

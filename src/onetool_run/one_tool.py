@@ -96,6 +96,7 @@ class OneTool:
         workspace = Workspace.alone(
             paths_of(*self._where), trust_project=self._trust_project, config=self._config, functions=self._functions
         )
+        workspace.goes_on = True
         self._workspace = workspace
         try:
             self._engine = await workspace.choose_engine()

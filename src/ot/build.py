@@ -36,10 +36,11 @@ from ot.execution.tool_executor import CallObserver, ToolExecutor
 from ot.files.path_guard import PathGuard
 from ot.files.protected_paths import LockedPath
 from ot.host import Host
+from ot.introspect.background_runs import RunActions
 from ot.introspect.ot_pack import OtPack, View
 from ot.introspect.statistics import Statistics
 from ot.introspect.stored_results import read_result
-from ot.ledger.sqlite_ledger import SqliteLedger
+from ot.ledger.kept_ledger import KeptLedger
 from ot.output.file_blobs import FileBlobs
 from ot.output.finish import Finish
 from ot.output.result_blobs import Form, ResultBlobs
@@ -97,6 +98,7 @@ class Parts:
     catalogue: ServerCatalogue
     pins: DefinitionPins
     reload: Callable[[], Awaitable[None]]
+    runs: Callable[[], RunActions]
     allow_always: AllowAlways | None = None
     always_allowed: AlwaysAllowed | None = None
     owner: Owner = field(default_factory=Owner)
@@ -108,9 +110,7 @@ class Parts:
     """Packs whose functions live in this process, by pack and name."""
 
 
-def build(
-    parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Recorder, ledger: SqliteLedger
-) -> Picture:
+def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Recorder, ledger: KeptLedger) -> Picture:
     """Return what *loaded* and the packs that were *found* come to."""
     host = parts.host
     loaded = _with_replaced_packs(loaded, found)
@@ -174,6 +174,7 @@ def build(
         audit=host.watchers.effects,
         open_span=host.watchers.open_call_span,
         ledger=ledger,
+        refuse_unrecorded=config.ledger.unavailable == "refuse",
     )
     runner = Runner(
         executor=executor,
@@ -288,6 +289,7 @@ def _view(
         session=partial(_session, parts.sessions, loaded, store),
         changed=parts.catalogue.changed,
         statistics=_statistics(loaded, recorder),
+        runs=parts.runs,
         project_dir=paths.project_dir,
         state=host.state,
     )
@@ -307,7 +309,7 @@ async def _session(sessions: Sessions, loaded: Loaded, store: ResultStore, name:
     return {"handle": handle, "saved": list(found.plain), "left_out": list(found.left_out)}
 
 
-async def _effects(ledger: SqliteLedger, run: str) -> list[dict[str, Any]]:
+async def _effects(ledger: KeptLedger, run: str) -> list[dict[str, Any]]:
     principal = current_tool_context().caller.principal
     found = await (ledger.of_run(principal, run) if run else ledger.unknown(principal))
     return [entry.as_row() for entry in found]
@@ -368,7 +370,7 @@ def _contexts(
 
     def context(pack: str, call: CallContext) -> ToolContext:
         log, settings = logging.getLogger(f"ot_tools.{pack}"), config.tools.get(pack, {})
-        return ToolContext(guard, paths.cwd, settings, log, registry, config, call.open_llm, call.caller)
+        return ToolContext(guard, paths.cwd, settings, log, registry, config, call.open_llm, call.caller, call.key)
 
     return context
 

@@ -233,11 +233,17 @@ class CannotAsk(ToolError):
     why: str
 
 
-@error("the call was not made: it could not be written to the ledger first ({why})")
+@error()
 class LedgerUnavailable(ToolError):
-    """A call that may have an effect is sent only when that is written down."""
+    """The ledger cannot be read or written; ``tool`` is the one that was not called because of that."""
 
     why: str
+    tool: str = ""
+
+    def __str__(self) -> str:
+        if self.tool:
+            return f"{self.tool} was not called: the call could not be written to the ledger first ({self.why})"
+        return f"the ledger is unavailable: {self.why}"
 
 
 @error(
@@ -357,12 +363,14 @@ class ProgramFailed(RunError):
     hint: str = ""
 
 
-@error("{message} (limits.{limit})")
+@error("{message} ({section}.{limit})")
 class LimitExceeded(RunError):
     """The run used up one of its limits; the program could not catch it."""
 
     limit: str
     message: str
+    section: str = "limits"
+    """The section of the settings that has the limit."""
 
 
 class RunFenced(RunError):

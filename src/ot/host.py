@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,8 @@ from ot.config.secrets import IssuedSecrets
 from ot.errors import ConfigError
 from ot.execution.ledger import EffectWatcher
 from ot.execution.tool_executor import CallObserver, OpenCallSpan
-from ot.ledger.ledger_file import LedgerFile
+from ot.ledger.kept_ledger import KeptLedger
+from ot.ledger.ledger_file import LEDGER, LedgerFile
 from ot.ledger.sqlite_ledger import SqliteLedger
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
@@ -83,13 +84,16 @@ class Host:
         self.revisions: Revisions | None = None
         self.shared_logins: OpenTokenStore[ServerAccount] | None = None
         """Where replicas of a server keep logins; None: on this machine."""
+        self.submit_run: Callable[[str], Awaitable[None]] | None = None
+        """Hands background runs to a team's queue; None: a workspace that goes on carries them out itself."""
         self.catalogue_files = CatalogueFiles(directory)
         self.shapes = LearnedShapes(directory)
         self._telling: asyncio.Future[None] | None = None
         self._engines = _Held[Engine]()
         self._recorders = _Held[Recorder]()
         self._objects: tuple[Output, ResultObjects] | None = None
-        self._ledgers = _Held[SqliteLedger]()
+        self._ledgers = _Held[KeptLedger]()
+        self._shared: Shared | None = None
 
     def engine(self, holder: object, loaded: Loaded) -> Engine:
         """Return the engine of these settings; one that is not contained is shared with no other workspace."""
@@ -130,14 +134,18 @@ class Host:
             self._objects = output, _opened(output)
         return self._objects[1]
 
-    def ledger(self, holder: object, settings: LedgerSettings) -> SqliteLedger:
-        """Return the ledger of this user: there is one, whose file is made with the first entry."""
-        file = self._paths.global_dir / "ledger" / "ledger.db"
+    def ledger(self, holder: object, settings: LedgerSettings) -> KeptLedger:
+        """Return the ledger that replicas share, or this user's, whose file is made with the first entry."""
+        shared = self._shared
 
-        def make() -> SqliteLedger:
+        def make() -> KeptLedger:
+            if shared:
+                return _redis_ledger(shared, settings)
+            file = self._paths.global_dir / LEDGER
             return SqliteLedger(LedgerFile(file, power=settings.durability == "power", days=settings.days))
 
-        return self._ledgers.hold(holder, (settings.durability, settings.days), make)
+        kept = (settings.days, settings.replicas) if shared else (settings.days, settings.durability)
+        return self._ledgers.hold(holder, (bool(shared), *kept), make)
 
     def hold(self, holder: object, workers: Iterable[str], servers: Iterable[str]) -> None:
         """Note which workers and servers *holder* needs, by key; those that nobody needs any more are let go."""
@@ -159,6 +167,7 @@ class Host:
 
         self.state = shared.state
         if shared.state.replicas:
+            self._shared = shared
             self.shared_logins = shared_token_stores(shared.state, shared.keys)
             self.revisions = Revisions(shared.state, [CATALOGUE])
             self.revisions.start()
@@ -177,7 +186,7 @@ class Host:
         for recorder in self._recorders.drop(holder):
             await anyio.to_thread.run_sync(recorder.close)
         for ledger in self._ledgers.drop(holder):
-            await anyio.to_thread.run_sync(ledger.close)
+            await ledger.aclose()
 
     async def aclose(self) -> None:
         """End all workers and servers; engines and recorders end with those who hold them."""
@@ -197,6 +206,18 @@ def _opened(output: Output) -> ResultObjects:
 
         raise ConfigError("output.store needs more than the plain installation", hint=install_command("team")) from None
     return ResultObjects(output)
+
+
+def _redis_ledger(shared: Shared, settings: LedgerSettings) -> KeptLedger:
+    from ot.ledger.redis_ledger import RedisLedger  # noqa: PLC0415 - for replicas alone
+    from ot.ledger.redis_place import RedisPlace  # noqa: PLC0415 - as above
+    from ot.state.redis_state import RedisState  # noqa: PLC0415 - as above
+
+    state = shared.state
+    assert isinstance(state, RedisState)
+    return RedisLedger(
+        RedisPlace(state.connection, state.prefix, shared.keys, replicas=settings.replicas), days=settings.days
+    )
 
 
 @dataclass

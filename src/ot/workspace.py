@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio.to_thread
 
 from ot.build import LiveFunctions, Parts, Picture, build, stats_place
 from ot.config.edit_config import edit_config, with_pattern
 from ot.config.load import Loaded, load_config
+from ot.config.models import Background
 from ot.config.paths import Paths
 from ot.config.principal import Owner
 from ot.config.snapshot import take_snapshot
@@ -25,11 +26,14 @@ from ot.execution.consent import AllowAlways, AlwaysAllowed
 from ot.execution.tool_executor import CallObserver
 from ot.host import CATALOGUE, Host, Watchers
 from ot.introspect.help import HelpPages
+from ot.output.stored_text import stored_text
 from ot.registry.extension_source import Extension, extensions_of_project, extensions_of_user
 from ot.registry.tool_definitions import ToolDefinitions
+from ot.registry.tool_loader import loaded_tool
 from ot.registry.tool_registry import Pack
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
+from ot.runtime.program import Program
 from ot.runtime.reply import Reply
 from ot.runtime.run_budget import RunStart
 from ot.runtime.run_events import TellEvent
@@ -40,6 +44,10 @@ from ot.servers.definition_pins import Change, DefinitionPins
 from ot.servers.place import AskRoots
 from ot.stats.recorder import Recorder, flat_chars
 from ot.stats.rows import CLI
+
+if TYPE_CHECKING:
+    from ot.background.local_queue import LocalQueue
+    from ot.background.run_tools import RunTools
 
 logger = logging.getLogger(__name__)
 
@@ -95,6 +103,9 @@ class Workspace:
         """How many runs of one caller may wait for an answer."""
         self.definition_chars = 0
         """The characters of our own tool list, once a server has told."""
+        self.goes_on = False
+        """Whether this process outlives the runs that it is asked for, and can carry out others beside them."""
+        self._queue: LocalQueue | None = None
         self._owns_host = False
         self._revision = host.revisions.number(CATALOGUE) if host.revisions else 0
         self._find_extensions = extensions or partial(_extensions, paths)
@@ -114,6 +125,7 @@ class Workspace:
             self._catalogue,
             self.pins,
             self.reload,
+            self.run_tools,
             allow_always or (partial(_allow_always, paths) if self.owner.is_user else None),
             always_allowed,
             self.owner,
@@ -192,13 +204,17 @@ class Workspace:
         *,
         tell: TellEvent | None = None,
         bare: bool = False,
+        key: str = "",
     ) -> Reply:
-        """Answer one call of a tool, for a model that writes no programs, or *bare* for a program elsewhere."""
+        """Answer one call of a tool, for a model that writes no programs, or *bare* for a program elsewhere.
+
+        *key* is what whoever asks knows the call by.
+        """
         caller = caller or self.own_caller
         with self._in_use():
             await self._refresh([pack])
             await self._know_servers([pack], caller)
-            return await self.picture.runner.call(pack, name, arguments, caller, tell=tell, bare=bare)
+            return await self.picture.runner.call(pack, name, arguments, caller, tell=tell, bare=bare, key=key)
 
     async def definitions_of(self, packs: Sequence[str]) -> ToolDefinitions:
         """Define the tools of *packs* one by one, as they are now; a server among them is asked what it offers.
@@ -253,6 +269,68 @@ class Workspace:
         # Also what was stored before a reload made it known as a secret.
         return self.picture.loaded.secrets.redact(text.decode(errors="replace"))
 
+    # ---------------------------------------------------------------- runs in the background
+
+    def run_tools(self) -> RunTools:
+        """Return what begins background runs here and tells of them."""
+        from ot.background.carrying_out import RunCarrier  # noqa: PLC0415 - most runs need none of it
+        from ot.background.local_queue import LocalQueue  # noqa: PLC0415 - as above
+        from ot.background.run_tools import RunTools  # noqa: PLC0415 - as above
+
+        book, submit = self.host.ledger(self, self.picture.loaded.config.ledger), self.host.submit_run
+        if submit:
+            return RunTools(book, self, submit, None, "")
+        carrier = RunCarrier(book, self._entered)
+        if self.goes_on:
+            self._queue = self._queue or LocalQueue(carrier, self.background.at_once)
+        own = self._queue.submit if self._queue else None
+        return RunTools(book, self, own, carrier, str(self.paths.cwd))
+
+    @asynccontextmanager
+    async def _entered(self, principal: str) -> AsyncGenerator[Self]:
+        yield self
+
+    @property
+    def background(self) -> Background:
+        """The settings of background runs."""
+        return self.picture.loaded.config.background
+
+    async def read_program(self, command: str) -> tuple[Program, Mapping[str, str]]:
+        """Return the program of *command*, and by pack that it uses what tells whether that pack has changed.
+
+        Raises:
+            OneToolError: It cannot be read.
+        """
+        from ot.background.packs_used import packs_used  # noqa: PLC0415 - as above
+
+        await self._refresh()
+        reading = await self.picture.runner.read(command)
+        if isinstance(reading.result, OneToolError):
+            raise reading.result
+        await self._refresh(reading.names)
+        await self._know_servers(reading.names)
+        files = {name: spec.files for name, spec in self.picture.workers.items()}
+        find = partial(packs_used, reading.names, self.picture.registry, files)
+        return reading.result, await anyio.to_thread.run_sync(find)
+
+    def changes_something(self, tool: str) -> bool:
+        """Return whether a call of *tool* has an entry in the ledger."""
+        found = loaded_tool(self.picture.registry, *tool.split(".", 1))
+        return found is not None and not self.picture.runner.executor.changes_nothing(found)
+
+    async def keep(self, value: Any, principal: str, tool: str) -> str:
+        """Store *value* for *principal* and return its handle.
+
+        Raises:
+            ResultError: It could not be stored.
+        """
+
+        def put() -> str:
+            text = self.picture.loaded.secrets.redact(stored_text(value, None))
+            return self.picture.store.put([text], tool=tool, owner=principal, form="json").handle
+
+        return await anyio.to_thread.run_sync(put)
+
     # ---------------------------------------------------------------- life
 
     async def start(self) -> None:
@@ -281,6 +359,8 @@ class Workspace:
 
     async def aclose(self) -> None:
         """Let go of everything that this workspace started or held."""
+        if self._queue:
+            await self._queue.aclose()
         await self._catalogue.aclose()
         if self._owns_host:
             await self.host.aclose()

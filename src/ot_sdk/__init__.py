@@ -30,6 +30,7 @@ __all__ = [
     "acall_tool",
     "call_tool",
     "config",
+    "idempotency_key",
     "llm",
     "log",
     "progress",
@@ -65,6 +66,14 @@ def log(message: str, level: Level = "info", **fields: Any) -> None:
 def progress(done: float, total: float | None = None, message: str = "") -> None:
     """Tell the client how far the call is; outside of a call it does nothing."""
     host.current().progress(done, total, message)
+
+
+def idempotency_key() -> str:
+    """Return what names this call and no other, for services that do the same thing only once.
+
+    It is empty where a call changes nothing, and outside of a call.
+    """
+    return host.current().idempotency_key()
 
 
 def call_tool(name: str, /, **arguments: Any) -> Any:

@@ -29,6 +29,7 @@ class Call:
         self.seconds = params["ms"] / 1000
         self.deadline = time.monotonic() + self.seconds
         self.interrupts = Interrupts()
+        self.key = str(params.get("key", ""))
         self._arguments = params["arguments"]
 
     @property

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import Any, Literal, NoReturn, get_args
 
 from ot_sdk.errors import OutsideWorker
@@ -34,6 +35,10 @@ class PackHost:
     def progress(self, done: float, total: float | None, message: str) -> None:
         """Say how far the call is."""
 
+    def idempotency_key(self) -> str:
+        """Return what names the call that is running."""
+        return current_key.get()
+
     def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Return the value of another tool."""
         raise OutsideWorker("call_tool()")
@@ -50,6 +55,9 @@ class PackHost:
         """Return as ``ask_model``, without blocking the event loop."""
         raise OutsideWorker("llm")
 
+
+current_key: ContextVar[str] = ContextVar("ot_sdk_key", default="")
+"""The key of the call that is running, of packs that run in the server's own process."""
 
 # A process has one host, and the threads that a tool starts must reach it too: a context variable would not do.
 _hosts = [PackHost()]

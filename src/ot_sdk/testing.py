@@ -30,7 +30,7 @@ class Progressed(NamedTuple):
 class StandIn(host.PackHost):
     """Answers a pack from what a test gave, and collects what it says."""
 
-    def __init__(self, config: Any, secrets: Mapping[str, str], tools: Mapping[str, Any], llm: Any) -> None:
+    def __init__(self, config: Any, secrets: Mapping[str, str], tools: Mapping[str, Any], llm: Any, key: str) -> None:
         self.logs: list[Logged] = []
         self.progressed: list[Progressed] = []
         self.called: list[tuple[str, Mapping[str, Any]]] = []
@@ -39,6 +39,7 @@ class StandIn(host.PackHost):
         self._secrets = secrets
         self._tools = tools
         self._llm = llm
+        self._key = key
 
     def config(self) -> Any:
         """Return what the test gave as settings."""
@@ -60,6 +61,10 @@ class StandIn(host.PackHost):
     def progress(self, done: float, total: float | None, message: str) -> None:
         """Collect a step."""
         self.progressed.append(Progressed(done, total, message))
+
+    def idempotency_key(self) -> str:
+        """Return what the test gave as the call's key."""
+        return self._key
 
     def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Return what the test's own function or value says."""
@@ -111,13 +116,14 @@ def use(
     secrets: Mapping[str, str] | None = None,
     tools: Mapping[str, Any] | None = None,
     llm: Any = None,
+    key: str = "",
 ) -> Generator[StandIn]:
     """Let ot_sdk answer from these: *tools* maps ``pack.tool`` to a function or to the value itself.
 
-    *llm* is what the model answers, or a function of the question. What is yielded collects ``logs``,
-    ``progressed``, ``called`` and ``asked``.
+    *llm* is what the model answers, or a function of the question; *key* is the call's idempotency key. What is
+    yielded collects ``logs``, ``progressed``, ``called`` and ``asked``.
     """
-    stand_in = StandIn(config, secrets or {}, tools or {}, llm)
+    stand_in = StandIn(config, secrets or {}, tools or {}, llm, key)
     host.install(stand_in)
     try:
         yield stand_in

@@ -73,6 +73,11 @@ class WorkerHost(PackHost):
             text = cut(self._redact.text(str(message)), MAX_TEXT)
             self._notify("progress", {"done": done, "total": total, "message": text})
 
+    def idempotency_key(self) -> str:
+        """Return what names the call that is running."""
+        call = current_call.get()
+        return call.key if call else ""
+
     def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Return the value of another tool; blocks this thread."""
         return self._blocking(_tool_request(name, arguments))

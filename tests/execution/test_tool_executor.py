@@ -420,7 +420,7 @@ class Written(NoLedger):
     async def send(self, effect: Effect, *, again: bool = False) -> None:
         self.lines.append(("sent", effect.tool.full_name, len(self._backend.calls)))
 
-    def ended(self, effect: Effect, how: str) -> None:
+    def ended(self, effect: Effect, how: str, value: Any = None) -> None:
         self.lines.append((how, effect.tool.full_name, len(self._backend.calls)))
 
 

@@ -81,8 +81,8 @@ class Place:
         return kept | ours | {"PYTHONPATH": str(TESTS.parent / "src")}
 
     def files(self) -> set[Path]:
-        """Return every file outside the state directories: of stored results, packs made ready, statistics, the log."""
-        state = {self.home / ".onetool" / name for name in ("tmp", "packs", "stats", "logs")}
+        """Return every file outside the state directories: of results, packs made ready, statistics, log, ledger."""
+        state = {self.home / ".onetool" / name for name in ("tmp", "packs", "stats", "logs", "ledger")}
         found = (file for root in (self.home, self.cwd) for file in root.rglob("*") if file.is_file())
         return {file for file in found if state.isdisjoint(file.parents)}
 

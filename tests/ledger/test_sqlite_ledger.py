@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from ledger.ledger_beds import effect
 from ot.errors import LedgerUnavailable
-from ot.execution.caller import Caller
-from ot.execution.ledger import Effect
 from ot.ledger.ledger_file import LedgerFile
 from ot.ledger.sqlite_ledger import SqliteLedger
-from ot.registry.tool import Tool
 
 pytestmark = pytest.mark.anyio
-
-ADA, BOB = Caller("ada"), Caller("bob")
-PAY = Tool("bank", "pay")
-
-
-def effect(run: str = "r1", call: int = 1, caller: Caller = ADA, **arguments: Any) -> Effect:
-    return Effect(caller, run, call, 3, PAY, arguments or {"amount": 5})
 
 
 @pytest.fixture
@@ -46,41 +35,9 @@ async def states(ledger: SqliteLedger, run: str = "r1", principal: str = "ada") 
     return [entry.state for entry in await ledger.of_run(principal, run)]
 
 
-async def test_a_call_is_there_when_it_may_be_sent_and_its_end_follows(ledger: SqliteLedger) -> None:
-    assert await ledger.send(effect()) is None
-    assert ["sent"] == await states(ledger)
-    ledger.ended(effect(), "done")
-    assert ["done"] == await states(ledger)
-
-
 async def test_until_something_is_written_there_is_no_file(path: Path, ledger: SqliteLedger) -> None:
     assert not ledger.is_used
     assert not path.exists()  # noqa: ASYNC240 - a look at a file
-
-
-async def test_the_same_call_is_noticed_only_after_one_whose_effect_is_unknown(ledger: SqliteLedger) -> None:
-    await ledger.send(effect())
-    ledger.ended(effect(), "done")
-    assert await ledger.send(effect("r2")) is None
-    ledger.ended(effect("r2"), "unknown")
-    found = await ledger.send(effect("r3"))
-    assert found is not None
-    assert ("r2", 3) == (found.run_id, found.line)
-    assert [] == await states(ledger, "r3")  # nothing was written
-    assert await ledger.send(effect("r3"), again=True) is None
-    assert ["sent"] == await states(ledger, "r3")
-
-
-@pytest.mark.parametrize("other", [effect("r2", amount=6), effect("r2", caller=BOB)], ids=["arguments", "principal"])
-async def test_another_call_is_not_the_same(ledger: SqliteLedger, other: Effect) -> None:
-    await ledger.send(effect())
-    ledger.ended(effect(), "unknown")
-    assert await ledger.send(other) is None
-
-
-async def test_nobody_reads_the_calls_of_another(ledger: SqliteLedger) -> None:
-    await ledger.send(effect())
-    assert [] == await states(ledger, principal="bob")
 
 
 async def test_arguments_are_not_in_the_file(path: Path, ledger: SqliteLedger) -> None:
@@ -88,18 +45,6 @@ async def test_arguments_are_not_in_the_file(path: Path, ledger: SqliteLedger) -
     ledger.close()
     assert b"canary" not in b"".join(file.read_bytes() for file in path.parent.glob("ledger.db*"))
     assert 0o600 == path.stat().st_mode & 0o777  # noqa: ASYNC240 - a look at a file
-
-
-async def test_a_day_later_the_same_call_is_not_asked_about_any_more(path: Path) -> None:
-    now = 1e9
-    ledger = SqliteLedger(LedgerFile(path, clock=lambda: now))
-    await ledger.send(effect())
-    ledger.ended(effect(), "unknown")
-    now += 23 * 3600
-    assert await ledger.send(effect("r2")) is not None
-    now += 2 * 3600
-    assert await ledger.send(effect("r2")) is None
-    ledger.close()
 
 
 async def test_what_is_too_old_is_removed(path: Path) -> None:
@@ -118,22 +63,6 @@ async def test_a_ledger_that_cannot_be_written_lets_nothing_be_sent(tmp_path: Pa
     with pytest.raises(LedgerUnavailable):
         await ledger.send(effect())
     ledger.close()
-
-
-async def test_many_calls_at_once_are_all_there(ledger: SqliteLedger) -> None:
-    made = [effect(call=n, amount=n) for n in range(300)]
-    await asyncio.gather(*(ledger.send(one) for one in made))
-    for one in made:
-        ledger.ended(one, "done")
-    assert ["done"] * 300 == await states(ledger)
-
-
-async def test_two_servers_write_the_same_ledger(path: Path, ledger: SqliteLedger) -> None:
-    other = SqliteLedger(LedgerFile(path))
-    writers = [ledger, other] * 25
-    await asyncio.gather(*(writer.send(effect("r1", n, amount=n)) for n, writer in enumerate(writers)))
-    assert ["sent"] * 50 == await states(ledger)
-    other.close()
 
 
 KILLED = """

@@ -20,6 +20,7 @@ from ot.processes.guarded_process import GuardedProcess
 
 SPAWN_SECONDS = 0.06
 PATIENCE = 5.0
+WHOLE_TREE = 5
 
 
 async def serve(environ: dict[str, str], ready: int) -> None:
@@ -47,6 +48,8 @@ def kill_one(delay: float | None) -> dict[str, float | int]:
     pid, told = fork_server(environ)
     if delay is None:
         os.read(told, 100)
+        # A process that was forked and not executed yet has no mark.
+        within(PATIENCE, lambda: len(marked(environ)) >= WHOLE_TREE)
     else:
         time.sleep(delay)
     os.close(told)

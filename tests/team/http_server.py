@@ -91,6 +91,7 @@ class HttpServer:
             env=place.environment() | dict(env or {}),
             stderr=errors.fileno(),
             memory_bytes=None,
+            also=warm_start.TEAM,
         )
         server = cls(process, place, "", "", errors)
         try:

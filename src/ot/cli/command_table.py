@@ -25,6 +25,12 @@ COMMANDS = {
             "Serve MCP on standard input and output, or over HTTP.",
             "claude mcp add onetool -- onetool serve",
         ),
+        (
+            "worker",
+            "worker:worker",
+            "Carry out the background runs of a team's server.",
+            "onetool worker --probes 8001",
+        ),
     ),
     "Everyday": (
         (
@@ -118,6 +124,26 @@ COMMANDS = {
             "Show what was called, how long it took, and what it saved.",
             "onetool stats --period week --html stats.html --open",
         ),
+        (
+            "runs list",
+            "runs:list_",
+            "List runs in the background, and calls of unknown effect.",
+            "onetool runs list",
+        ),
+        ("runs show", "runs:show", "Show what a run did, and what nobody knows.", "onetool runs show 1f0c2b7a9d3e4f56"),
+        (
+            "runs follow",
+            "runs:follow",
+            "Show what a run does, until it has ended.",
+            "onetool runs follow 1f0c2b7a9d3e4f56",
+        ),
+        ("runs cancel", "runs:cancel", "Stop a run in the background.", "onetool runs cancel 1f0c2b7a9d3e4f56"),
+        (
+            "runs answer",
+            "runs:answer",
+            "Answer what a run in the background asks.",
+            "onetool runs answer 1f0c2b7a9d3e4f56 --yes",
+        ),
         ("logs", "logs:logs", "Show the server's log.", "onetool logs -f --level WARNING"),
         (
             "bench",
@@ -143,6 +169,7 @@ COMMANDS = {
 
 FAMILIES = {
     "auth": "Log in at MCP servers that want OAuth, and out again.",
+    "runs": "Show what runs did, and look after those in the background.",
     "new": "Write something new to start from.",
     "config": "Show the configuration's schema, or bring it up to date.",
 }

@@ -30,6 +30,7 @@ ERRORS = {
     "LoginNeeded": BACKEND,
     "AuthServerDown": BACKEND,
     "ToolUnavailable": BACKEND,
+    "LedgerUnavailable": BACKEND,
     "WorkerDied": BACKEND,
     "EngineUnavailable": BACKEND,
     "EngineCrashed": BACKEND,

@@ -57,7 +57,7 @@ async def _served(address: str, packs: Sequence[str], *, trust_project: bool, as
     from ot.cli.terminal.own_workspace import start_log
     from ot.config.paths import Paths
 
-    _require_team()
+    require_team("onetool serve --http")
     from ot.team.http.listen_address import ListenAddress, url_of
     from ot.team.serving import serve_http
     from ot.team.team_parts import open_parts
@@ -73,7 +73,12 @@ async def _served(address: str, packs: Sequence[str], *, trust_project: bool, as
     await serve_http(parts, listening, _tell_json if as_json else _tell, packs)
 
 
-def _require_team() -> None:
+def require_team(command: str) -> None:
+    """Refuse *command* where the extra is not installed.
+
+    Raises:
+        MissingExtra: It is not.
+    """
     from importlib import import_module
 
     from ot.errors import MissingExtra
@@ -83,7 +88,7 @@ def _require_team() -> None:
     except ModuleNotFoundError as error:
         if (error.name or "ot").partition(".")[0] == "ot":
             raise
-        raise MissingExtra("onetool serve --http", "team") from None
+        raise MissingExtra(command, "team") from None
 
 
 def _tell_json(listening: Listening) -> None:

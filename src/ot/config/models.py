@@ -518,7 +518,18 @@ class LedgerSettings(Settings):
         default="process",
         description="What an entry survives before its call is sent: process: a crash or kill; power: a loss of power",
     )
+    unavailable: Literal["send", "refuse"] = Field(
+        default="send",
+        description="What happens to a call that cannot be written down: send: its reply says so; refuse. "
+        "Runs in the background always refuse",
+    )
     days: int = Field(default=30, ge=1, le=3650, description="How long entries are kept")
+    replicas: int = Field(
+        default=0,
+        ge=0,
+        le=10,
+        description="Of a team: how many replicas of Redis must have an entry before its call is sent; 0: none waits",
+    )
 
 
 class Background(Settings):

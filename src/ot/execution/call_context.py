@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from ot.execution.caller import Caller
 from ot.execution.deadline import Deadline
 from ot.execution.language_model import OpenModel, no_model
+from ot.execution.ledger import Effect, HowEnded
 from ot.registry.tool import Tool
 
 type Told = Callable[[str, str, Mapping[str, Any]], None]
@@ -31,6 +32,18 @@ class Approval(Protocol):
 
     async def require_again(self, tool: Tool, arguments: Mapping[str, Any], why: str) -> None:
         """Return when the user allows this one call, told *why* it is doubtful; raise NotApproved."""
+        ...
+
+
+class EffectsOfRun(Protocol):
+    """Collects what the calls of one run have done; must be quick and must not raise."""
+
+    def note(self, effect: Effect, how: HowEnded) -> None:
+        """Take note of how a call ended that may have changed something."""
+        ...
+
+    def unrecorded(self, why: str) -> None:
+        """Take note of a call that is sent though it could not be written down."""
         ...
 
 
@@ -69,9 +82,12 @@ class CallContext:
     line: int | None = None
     foresee: Foresee | None = None
     open_llm: OpenModel = no_model
-    noted: Callable[[Any, Any], None] | None = None
-    """Takes the effect of a call that may have changed something, and how it ended."""
+    effects: EffectsOfRun | None = None
+    """Takes what the run's calls have done, for its reply."""
     start: int = 0
     """The number of the run's start, of a run in the background."""
     key: str = ""
-    """What names this call and no other, for tools that can tell the same one twice; empty: it changes nothing."""
+    """What names this call and no other, for tools that can tell the same one twice; empty: it changes nothing.
+
+    Until the call is carried out it is what whoever asked for it from another host knows it by.
+    """

@@ -28,11 +28,18 @@ class Effect:
     """What allowed it: a pattern of the policy, somebody's consent, or the tool's own word."""
     start: int = 0
     """The number of the run's start, of a run in the background."""
+    given_key: str = ""
+    """What whoever asked for the call from another host knows it by."""
 
     @property
     def key(self) -> str:
         """What names this call and no other: a tool that is handed it twice can tell that it is the same call."""
-        return f"{self.run_id}-{self.start}-{self.call_id}" if self.start else f"{self.run_id}-{self.call_id}"
+        return self.given_key or call_key(self.run_id, self.start, self.call_id)
+
+
+def call_key(run_id: str, start: int, call_id: int) -> str:
+    """Return what names a call that a run made."""
+    return f"{run_id}-{start}-{call_id}" if start else f"{run_id}-{call_id}"
 
 
 @dataclass(frozen=True, slots=True)

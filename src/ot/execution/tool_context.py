@@ -19,6 +19,7 @@ from ot.execution.caller import Caller
 from ot.execution.language_model import LanguageModel, OpenModel, no_model
 from ot.files.path_guard import PathGuard
 from ot.registry.tool_registry import ToolRegistry
+from ot_sdk.host import current_key
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class ToolContext:
     config: Config = field(default_factory=Config, repr=False)
     open_llm: OpenModel = field(default=no_model, repr=False)
     caller: Caller = field(default_factory=lambda: Caller(os_user()))
+    key: str = ""
+    """What names this call and no other; empty: it changes nothing."""
 
     @property
     def llm(self) -> LanguageModel:
@@ -61,12 +64,13 @@ def current_tool_context() -> ToolContext:
 @contextmanager
 def use(context: ToolContext, call: asyncio.Task[Any] | None = None) -> Generator[None]:
     """Make *context* the current one; the in-process backend does it around every call, in the task *call*."""
-    token, calling = _current.set(context), _call.set(call)
+    token, calling, key = _current.set(context), _call.set(call), current_key.set(context.key)
     try:
         yield
     finally:
         _current.reset(token)
         _call.reset(calling)
+        current_key.reset(key)
 
 
 def wait_in_thread[T](work: Callable[..., Awaitable[T]], *args: Any) -> T:

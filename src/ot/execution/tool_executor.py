@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import anyio
 
-from ot.errors import NotApproved, ServerUnavailable, ToolDenied, ToolError, ToolFailed, ToolTimeout
+from ot.errors import NotApproved, ToolDenied, ToolError, ToolFailed, ToolTimeout
 from ot.execution.arguments import bind_arguments
 from ot.execution.backends.backend import Backend, CallContext
 from ot.execution.border import Border
@@ -20,7 +20,8 @@ from ot.execution.caller import Caller
 from ot.execution.consent import how_to_allow
 from ot.execution.deadline import Deadline
 from ot.execution.eager_task import eager_task
-from ot.execution.ledger import Effect, EffectWatcher, HowEnded, Ledger, NoLedger, UnknownEffect
+from ot.execution.effect_entries import EffectEntries, Entries, SummedEntries, how_failed
+from ot.execution.ledger import Effect, EffectWatcher, HowEnded, Ledger, NoLedger
 from ot.execution.policy import NOBODYS, PolicyVerdict, ToolPolicy, why
 from ot.execution.schema_check import SchemaCheck
 from ot.log_span import cut_arguments, cut_result, log_span
@@ -33,9 +34,11 @@ SLOW_SECONDS = 1.0
 CANCEL_GRACE_SECONDS = 0.25
 """How long a cancelled call may take to end before it is left behind."""
 MAX_MESSAGE = 2000
-FIND_OUT = "Nobody is there to be asked: find out whether it did before you call it again"
 OT_DEFAULTS: Mapping[str, Mapping[str, Any]] = {"ot.result": {"offset": 1, "limit": 100}}
 """What a call of the ``ot`` pack is logged with even where the program left it out."""
+
+OT_EFFECTS = frozenset(("ot.background",))
+"""Of the ``ot`` pack, what must not be done twice without anybody knowing."""
 
 
 class CallRecord(NamedTuple):
@@ -80,13 +83,15 @@ class ToolExecutor:
         observers: Sequence[CallObserver] = (),
         border: Border | None = None,
         ledger: Ledger | None = None,
+        refuse_unrecorded: bool = False,
         audit: EffectWatcher | None = None,
         open_span: OpenCallSpan | None = None,
     ) -> None:
         """Call the tools of *registry* through the backend that each names; values come back over *border*.
 
         *require_approved* raises for a tool that is not as its user approved it; *as_approved* returns it with no
-        hint that is laxer than those approved.
+        hint that is laxer than those approved. A call that may change something is written into *ledger* first;
+        *refuse_unrecorded* refuses one that cannot be.
         """
         self.registry = registry
         self._backends = backends
@@ -97,7 +102,7 @@ class ToolExecutor:
         self._call_seconds = call_seconds
         self._observers = tuple(observers)
         self._border = border or Border()
-        self._ledger = ledger or NoLedger()
+        self._entries = EffectEntries(ledger or NoLedger(), refuse=refuse_unrecorded)
         self._audit = audit
         self._open_span = open_span
 
@@ -112,10 +117,22 @@ class ToolExecutor:
         return await self._told(f"{pack}.{name}", lambda: self.registry.tool(pack, name), args, kwargs, context)
 
     async def call_tool(
-        self, tool: Tool, arguments: Mapping[str, Any], context: CallContext, note: Callable[[CallRecord], None]
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        context: CallContext,
+        note: Callable[[CallRecord], None],
+        entries: Entries,
     ) -> tuple[Any, int]:
-        """Return as ``call`` for a tool that the server itself brings; *note* takes the record in observers' place."""
-        return await self._told(tool.full_name, lambda: tool, (), arguments, context, note)
+        """Return as ``call`` for a tool that the server itself brings.
+
+        *note* takes the record in observers' place, and *entries* what is to be written into the ledger.
+        """
+        return await self._told(tool.full_name, lambda: tool, (), arguments, context, note, entries)
+
+    def summed_entries(self) -> SummedEntries:
+        """Return what sums up the entries of one run's file calls."""
+        return SummedEntries(self._entries)
 
     async def _told(
         self,
@@ -125,6 +142,7 @@ class ToolExecutor:
         kwargs: Mapping[str, Any],
         context: CallContext,
         note: Callable[[CallRecord], None] | None = None,
+        entries: Entries | None = None,
     ) -> tuple[Any, int]:
         started, asked = time.monotonic(), _asked_seconds(context)
         error, message, source, chars = "", "", "", 0
@@ -144,7 +162,7 @@ class ToolExecutor:
             # As above: what needed no consent may need it now.
             agreed = agreed or await self._agreed(tool, arguments, context)
             started, asked = time.monotonic(), _asked_seconds(context)
-            value = await self._noted(tool, arguments, context, agreed)
+            value = await self._noted(tool, arguments, context, agreed, entries or self._entries)
             value, chars = await self._border.take(tool.full_name, value, context.caller.principal)
             return value, chars
         except asyncio.CancelledError:
@@ -203,57 +221,47 @@ class ToolExecutor:
         how = await context.consent.require(self._as_approved(tool), arguments, context)
         return f"{how} of {context.caller.principal}"
 
-    async def _noted(self, tool: Tool, arguments: dict[str, Any], context: CallContext, agreed: str) -> Any:
+    async def _noted(
+        self, tool: Tool, arguments: dict[str, Any], context: CallContext, agreed: str, entries: Entries
+    ) -> Any:
         """Return the tool's value; a call that may change something is written down before it is sent, and its end."""
         changes = not self.changes_nothing(tool)
         if not changes and self._audit is None:
-            return await self._carry_out(tool, arguments, context)
-        held = self._as_approved(tool)
-        allowed = (agreed or why(self.verdict(tool, context.caller.groups), held)) if self._audit else ""
-        effect = Effect(
-            context.caller, context.run_id, context.call_id, context.line, held, arguments, allowed, context.start
-        )
+            return await self._carry_out(tool, arguments, replace(context, key="") if context.key else context)
+        effect = self._effect(tool, arguments, context, agreed)
         how: HowEnded = "failed"  # nothing is sent yet
-        value: Any = None
+        is_written, value = changes, None
         try:
             if self._audit:
                 await self._audit.sending(effect)
-            if changes:
-                await self._written_down(effect, context)
-                context = replace(context, key=effect.key)
+            is_written = changes and await entries.write(effect, context)
             how = "unknown"
-            value = await self._carry_out(tool, arguments, context)
+            value = await self._carry_out(tool, arguments, replace(context, key=effect.key if changes else ""))
             how = "done"
             return value
         except ToolError as failure:
-            how = "failed" if how == "failed" or _surely_failed(failure) else "unknown"
+            how = how_failed(failure) if how == "unknown" else how
             raise
         finally:
-            if changes:
-                self._ledger.ended(effect, how, value if effect.start else None)
-                if context.noted:
-                    context.noted(effect, how)
+            if is_written:
+                entries.ended(effect, how, value)
+            if changes and context.effects:
+                context.effects.note(effect, how)
             if self._audit:
                 self._audit.ended(effect, how)
 
-    async def _written_down(self, effect: Effect, context: CallContext) -> None:
-        """Return when the call may be sent: the same one must not have been sent before with nobody knowing its end."""
-        earlier = await self._ledger.send(effect)
-        if earlier is None:
-            return
-        held = effect.tool
-        if held.destructive or held.read_only is False:
-            if context.consent is None:
-                raise NotApproved(effect.tool.full_name, f"{sent_before(earlier)}. {FIND_OUT}")
-            await context.consent.require_again(held, effect.arguments, sent_before(earlier))
-        elif context.told:
-            name = effect.tool.full_name
-            context.told("print", name, {"text": f"note: {name} is called again: {sent_before(earlier)}\n"})
-        await self._ledger.send(effect, again=True)
+    def _effect(self, tool: Tool, arguments: dict[str, Any], context: CallContext, agreed: str) -> Effect:
+        held = self._as_approved(tool)
+        allowed = (agreed or why(self.verdict(tool, context.caller.groups), held)) if self._audit else ""
+        return Effect(
+            context.caller, context.run_id, context.call_id, context.line, held, arguments, allowed, context.start,
+            context.key,
+        )  # fmt: skip
 
     def changes_nothing(self, tool: Tool) -> bool:
         """Return whether a call of *tool* needs no entry in the ledger."""
-        return tool.pack == "ot" or bool(self._as_approved(tool).read_only) or self._policy.is_read_only(tool.full_name)
+        of_ot = tool.pack == "ot" and tool.full_name not in OT_EFFECTS
+        return of_ot or bool(self._as_approved(tool).read_only) or self._policy.is_read_only(tool.full_name)
 
     async def _carry_out(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         clock = context.clock or Deadline(context.deadline)
@@ -293,20 +301,6 @@ class ToolExecutor:
             _log_call(record, message, arguments, value)
         for observer in self._observers:
             observer.finished(record)
-
-
-def _surely_failed(failure: ToolError) -> bool:
-    """Return whether the tool said that it failed, or was surely never reached."""
-    if isinstance(failure, ServerUnavailable):
-        return not failure.unknown
-    return isinstance(failure, ToolFailed)
-
-
-def sent_before(earlier: UnknownEffect) -> str:
-    """Return what is known of the same call, made before."""
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(earlier.at))
-    where = f" (run {earlier.run_id}" + (f", line {earlier.line})" if earlier.line else ")")
-    return f"the same call was sent at {when}{where}, and whether it took effect is unknown"
 
 
 def _asked_seconds(context: CallContext) -> float:

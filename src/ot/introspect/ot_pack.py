@@ -15,6 +15,7 @@ import anyio.to_thread
 from ot.config.models import Config, GroupPolicy, Policy, pattern_lists
 from ot.execution.policy import DEFAULT
 from ot.execution.tool_context import current_tool_context
+from ot.introspect.background_runs import RunActions
 from ot.introspect.help import Query, show_help, snippet_help
 from ot.introspect.listing import list_aliases, list_packs, list_tools
 from ot.introspect.notify import notify
@@ -61,6 +62,8 @@ class View:
     changed: Callable[[], Mapping[str, Sequence[Change]]] = dict[str, Sequence[Change]]
     effects: Callable[[str], Awaitable[Any]] = _no_effects
     """Reads the ledger: the calls of a run, or those whose effect is unknown."""
+    runs: Callable[[], RunActions] | None = None
+    """Opens the book of background runs."""
     project_dir: Path | None = None
     """The project's directory, in which no link is followed."""
     state: SharedState | None = None
@@ -81,6 +84,7 @@ class OtPack:
         names = (
             "tools", "packs", "aliases", "snippets", "help", "result",
             "show", "config", "health", "stats", "notify", "session", "effects", "reload", "version",
+            "background", "run_state", "cancel",
         )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
@@ -344,6 +348,56 @@ class OtPack:
             ot.effects()
         """
         return await self._view.effects(run)
+
+    async def background(self, *, command: str, name: str = "") -> dict[str, Any]:
+        """Begin a run that goes on after this one: for work that takes longer than a run may.
+
+        Args:
+            command: The program, as ``run`` takes it; it shares no variables with this one.
+            name: What it is for, to tell it from others.
+
+        Returns:
+            id, name, state. ``ot.run_state(id=...)`` tells how it goes.
+
+        Example:
+            ot.background(command="return [file.read(path=p) for p in file.glob(pattern='*.md')]", name="read all")
+        """
+        return await self._runs().begin(current_tool_context().caller, command, name)
+
+    async def run_state(self, *, id: str = "", wait: float = 0) -> Any:
+        """Tell how runs in the background are: waiting, running, asks, done, failed, stopped or cancelled.
+
+        Args:
+            id: The run; empty for a list of the latest.
+            wait: How many seconds to wait for its end, at most 20.
+
+        Returns:
+            id, name, state, created; of one that ended also texts, and handle if ``ot.result`` has more. A stopped
+            one was not brought to its end: its texts say what is done, unknown and not started.
+
+        Example:
+            ot.run_state(id="...", wait=20)
+        """
+        return await self._runs().state(current_tool_context().caller, id, wait)
+
+    async def cancel(self, *, id: str) -> dict[str, Any]:
+        """End a run in the background; what it has done stays done.
+
+        Args:
+            id: The run.
+
+        Returns:
+            id, name, state; it has ended when ``ot.run_state(id=...)`` says so.
+
+        Example:
+            ot.cancel(id="...")
+        """
+        return await self._runs().cancel(current_tool_context().caller, id)
+
+    def _runs(self) -> RunActions:
+        if self._view.runs is None:
+            raise ValueError("there is no book of background runs here")
+        return self._view.runs()
 
     async def reload(self) -> str:
         """Read the configuration again; calls under way keep the old one.

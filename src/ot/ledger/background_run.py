@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
@@ -24,6 +24,8 @@ class BackgroundRun:
     client: str = ""
     groups: Sequence[str] = ()
     admin: bool = False
+    directory: str = ""
+    """Where one user's server works that carries it out; what others left behind is for their own directory."""
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -32,7 +34,7 @@ class BackgroundRun:
     @classmethod
     def of_json(cls, found: Mapping[str, Any]) -> Self:
         """Return what ``as_json`` was made of; what a later release added is ignored."""
-        return cls(**{name: found[name] for name in cls.__slots__ if name in found})
+        return cls(**_fields(found, cls.__slots__))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class RunEnd:
     @classmethod
     def of_json(cls, found: Mapping[str, Any]) -> Self:
         """Return what ``as_json`` was made of."""
-        return cls(**{name: found[name] for name in cls.__slots__ if name in found})
+        return cls(**_fields(found, cls.__slots__))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +69,9 @@ class RunStatus:
     cancelled: bool = False
     """Whether somebody wants it to end."""
     end: RunEnd | None = None
+
+
+def _fields(found: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return what is there of *names*; JSON has made lists of tuples."""
+    values: dict[str, Any] = {name: found[name] for name in names if name in found}
+    return values | {name: tuple(values[name]) for name in ("groups", "texts") if name in values}

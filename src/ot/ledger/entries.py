@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import orjson
 
+from ot.execution.ledger import call_key
 from ot_sdk import tagged
 from ot_sdk.errors import NotPlain
 
@@ -33,12 +34,19 @@ class LedgerEntry:
     """Of a background run, which of its starts made the call."""
     value: Any = None
     """Of a background run, what the call returned, if it is small enough to be kept."""
+    given_key: str = ""
+    """What whoever asked for the call from another host knows it by."""
+
+    @property
+    def key(self) -> str:
+        """What the tool was given as the call's idempotency key."""
+        return self.given_key or call_key(self.run, self.start, self.call)
 
     def as_row(self) -> dict[str, Any]:
         """Return it as plain data for programs and people."""
         sent = datetime.fromtimestamp(self.at, UTC).isoformat(timespec="milliseconds")
         row = {"run": self.run, "call": self.call, "tool": self.tool, "line": self.line}
-        return row | {"state": self.state, "sent": sent}
+        return row | {"state": self.state, "sent": sent, "key": self.key}
 
 
 def kept_value(value: Any) -> str | None:

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,13 +22,13 @@ from ot.files.no_links import NO_LINK, make_private
 from ot.ledger.background_run import BackgroundRun, RunEnd, RunStatus
 from ot.ledger.entries import LedgerEntry, kept_value, read_value
 from ot.ledger.fingerprint import fingerprint
-from ot.ledger.run_book import LEASE_SECONDS, Beat, Start
+from ot.ledger.run_book import FENCED, LEASE_SECONDS, SAME_CALL_SECONDS, Beat, Start
 from ot.ledger.writer_locks import WriterLocks
 
+LEDGER = Path("ledger") / "ledger.db"
+"""Where it is in the user's own directory."""
 VERSION = 1
 BUSY_SECONDS = 5.0
-SAME_CALL_SECONDS = 24 * 3600.0
-"""How long the same call is remembered whose effect is unknown."""
 DAY = 86_400.0
 CLEAN_SECONDS = 3600.0
 
@@ -34,12 +36,14 @@ TABLES = """
 CREATE TABLE ledger_key (key BLOB NOT NULL);
 CREATE TABLE effects (principal TEXT NOT NULL, run TEXT NOT NULL, call INTEGER NOT NULL, tool TEXT NOT NULL,
     line INTEGER, fingerprint TEXT NOT NULL, state TEXT NOT NULL, at REAL NOT NULL, ended REAL, writer TEXT NOT NULL,
-    start INTEGER NOT NULL DEFAULT 0, value TEXT, PRIMARY KEY (run, start, call)) WITHOUT ROWID;
+    start INTEGER NOT NULL DEFAULT 0, value TEXT, given_key TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (run, start, call)) WITHOUT ROWID;
 CREATE INDEX effects_open ON effects (principal, fingerprint) WHERE state IN ('sent', 'unknown');
 CREATE INDEX effects_by_time ON effects (at);
 CREATE TABLE runs (id TEXT PRIMARY KEY, principal TEXT NOT NULL, run TEXT NOT NULL, state TEXT NOT NULL,
     starts INTEGER NOT NULL DEFAULT 0, beat REAL NOT NULL DEFAULT 0, writer TEXT NOT NULL DEFAULT '', question TEXT,
-    answer TEXT, cancelled INTEGER NOT NULL DEFAULT 0, ending TEXT, created REAL NOT NULL) WITHOUT ROWID;
+    answer TEXT, cancelled INTEGER NOT NULL DEFAULT 0, ending TEXT, created REAL NOT NULL,
+    packs TEXT) WITHOUT ROWID;
 CREATE INDEX runs_by_time ON runs (principal, created);
 """
 """An index of what is open alone: of what has ended, which is nearly all, nobody asks by fingerprint."""
@@ -80,15 +84,15 @@ class LedgerFile:
         connection, now = self._opened(), self._clock()
         principal = effect.caller.principal
         found = fingerprint(effect.tool.full_name, effect.arguments, self._key)
+        if effect.start and not self._goes_on(effect.run_id, effect.start):
+            raise RunFenced(FENCED)
         if not again and (earlier := self._unknown(principal, found, now)):
             return earlier
-        if effect.start and not self._goes_on(effect.run_id, effect.start):
-            raise RunFenced("the run was started again elsewhere, or has ended")
         row = (principal, effect.run_id, effect.call_id, effect.tool.full_name, effect.line, found, now)
         connection.execute(
-            "INSERT INTO effects (principal, run, call, tool, line, fingerprint, at, state, writer, start)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, 'sent', ?, ?)",
-            (*row, self._locks.own, effect.start),
+            "INSERT INTO effects (principal, run, call, tool, line, fingerprint, at, given_key, state, writer, start)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'sent', ?, ?)",
+            (*row, effect.given_key, self._locks.own, effect.start),
         )
         return None
 
@@ -117,21 +121,22 @@ class LedgerFile:
 
     def of_run(self, principal: str, run: str) -> list[LedgerEntry]:
         """Return the calls of one run, as they were made."""
-        return list(self._entries("principal = ? AND run = ? ORDER BY at, call", (principal, run)))
+        return list(self._entries("principal = ? AND run = ? ORDER BY at, start, call", (principal, run)))
 
     def unknown(self, principal: str, most: int) -> list[LedgerEntry]:
         """Return the latest calls whose effect is unknown."""
-        chosen = "principal = ? AND state IN ('sent', 'unknown') ORDER BY at DESC LIMIT ?"
-        return [entry for entry in self._entries(chosen, (principal, most)) if entry.state == "unknown"]
+        chosen = "principal = ? AND state IN ('sent', 'unknown') ORDER BY at DESC"
+        found = (entry for entry in self._entries(chosen, (principal,)) if entry.state == "unknown")
+        return list(islice(found, most))  # what is under way does not count
 
     def _entries(self, chosen: str, values: tuple[Any, ...]) -> Iterator[LedgerEntry]:
         if self._connection is None and not self._path.exists():
             return
-        columns = "run, call, tool, line, state, at, ended, start, value, writer"
-        alive: dict[str, bool] = {}
-        for *row, value, writer in self._opened().execute(f"SELECT {columns} FROM effects WHERE {chosen}", values):
-            entry = LedgerEntry(*row, value=read_value(value))
-            if entry.state == "sent" and not alive.setdefault(writer, self._locks.is_alive(writer)):
+        columns = "run, call, tool, line, state, at, ended, start, value, given_key, writer"
+        is_alive = cache(self._locks.is_alive)
+        for *row, value, key, writer in self._opened().execute(f"SELECT {columns} FROM effects WHERE {chosen}", values):
+            entry = LedgerEntry(*row, value=read_value(value), given_key=key)
+            if entry.state == "sent" and not is_alive(writer):
                 entry = replace(entry, state="unknown")
             yield entry
 
@@ -144,8 +149,8 @@ class LedgerFile:
         if found >= most_open:
             raise TooManyRuns(most_open)
         self._opened().execute(
-            "INSERT INTO runs (id, principal, run, state, created) VALUES (?, ?, ?, 'waiting', ?)",
-            (run.id, run.principal, _json(run.as_json()), run.created),
+            "INSERT INTO runs (id, principal, run, state, created, writer) VALUES (?, ?, ?, 'waiting', ?, ?)",
+            (run.id, run.principal, _json(run.as_json()), run.created, self._locks.own),
         )
 
     def begin_run(self, id: str) -> Start | None:
@@ -156,8 +161,8 @@ class LedgerFile:
         run, ending = BackgroundRun.of_json(orjson.loads(row["run"])), row["ending"]
         if ending is not None:
             return Start(run, 0, end=RunEnd.of_json(orjson.loads(ending)))
-        recent = row["beat"] > self._clock() - LEASE_SECONDS
-        if row["starts"] and recent and row["writer"] != self._locks.own and self._locks.is_alive(row["writer"]):
+        is_others = row["starts"] and row["writer"] != self._locks.own
+        if is_others and self._is_carried_out(row["starts"], row["beat"], row["writer"]):
             return Start(run, 0, alive=True)
         self._opened().execute(
             "UPDATE runs SET starts = starts + 1, state = 'running', beat = ?, writer = ?, question = NULL,"
@@ -166,6 +171,14 @@ class LedgerFile:
         )
         effects = self.of_run(run.principal, id)
         return Start(run, row["starts"] + 1, cancelled=bool(row["cancelled"]), effects=effects)
+
+    def use_packs(self, id: str, start: int, packs: Mapping[str, str]) -> Mapping[str, str]:
+        """Note the packs of a run, or return those noted first."""
+        if not self._goes_on(id, start):
+            raise RunFenced("the run was started again elsewhere, or has ended")
+        self._opened().execute("UPDATE runs SET packs = ? WHERE id = ? AND packs IS NULL", (_json(dict(packs)), id))
+        (noted,) = self._opened().execute("SELECT packs FROM runs WHERE id = ?", (id,)).fetchone()
+        return orjson.loads(noted)
 
     def beat(self, id: str, start: int) -> Beat:
         """Show that *start* is alive."""
@@ -179,7 +192,7 @@ class LedgerFile:
     def ask(self, id: str, start: int, question: Mapping[str, Any] | None) -> None:
         """Have the run ask, or go on."""
         if not self._goes_on(id, start):
-            raise RunFenced("the run was started again elsewhere, or has ended")
+            raise RunFenced(FENCED)
         state, text = ("asks", _json(question)) if question else ("running", None)
         self._opened().execute("UPDATE runs SET state = ?, question = ?, answer = NULL WHERE id = ?", (state, text, id))
 
@@ -225,8 +238,14 @@ class LedgerFile:
         """Return the open runs that nobody alive carries out."""
         if self._connection is None and not self._path.exists():
             return []
-        rows = self._opened().execute("SELECT id, writer FROM runs WHERE ending IS NULL").fetchall()
-        return [id for id, writer in rows if writer != self._locks.own and not self._locks.is_alive(writer)]
+        columns = "id, starts, beat, writer"
+        rows = self._opened().execute(f"SELECT {columns} FROM runs WHERE ending IS NULL").fetchall()
+        return [id for id, starts, beat, writer in rows if not self._is_carried_out(starts, beat, writer)]
+
+    def _is_carried_out(self, starts: int, beat: float, writer: str) -> bool:
+        """Return whether the writer is alive, and has beaten within its lease once the run began."""
+        silent = starts and beat <= self._clock() - LEASE_SECONDS
+        return not silent and self._locks.is_alive(writer)
 
     def _statuses(self, chosen: str, values: tuple[Any, ...]) -> Iterator[RunStatus]:
         if self._connection is None and not self._path.exists():
@@ -253,7 +272,9 @@ class LedgerFile:
         if self._days and self._clock() >= self._clean_at:
             self._clean_at = self._clock() + CLEAN_SECONDS
             before = self._clock() - self._days * DAY
-            self._opened().execute("DELETE FROM effects WHERE at < ?", (before,))
+            # What a run in the background did is known until it has ended, however long that takes.
+            open_runs = "SELECT id FROM runs WHERE ending IS NULL"
+            self._opened().execute(f"DELETE FROM effects WHERE at < ? AND run NOT IN ({open_runs})", (before,))
             self._opened().execute("DELETE FROM runs WHERE created < ? AND ending IS NOT NULL", (before,))
 
     def _opened(self) -> sqlite3.Connection:

@@ -12,6 +12,10 @@ from ot.ledger.entries import LedgerEntry
 LEASE_SECONDS = 10.0
 """How long a start may be silent before another takes its place."""
 BEAT_SECONDS = 1.0
+SAME_CALL_SECONDS = 24 * 3600.0
+"""How long the same call is remembered whose effect is unknown."""
+FENCED = "the run was started again elsewhere, or has ended"
+CANCELLED_WAITING = "it was cancelled before it began"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,7 @@ class Start:
     number: int
     """1 for the first; 0 when nothing is to be done, because the run has ended or another start is alive."""
     alive: bool = False
-    """Whether another start has beaten within its lease."""
+    """Whether a start of another process has beaten within its lease."""
     end: RunEnd | None = None
     cancelled: bool = False
     effects: Sequence[LedgerEntry] = ()
@@ -53,6 +57,14 @@ class RunBook(Protocol):
 
     async def begin(self, id: str) -> Start | None:
         """Return the next start of a run, or nothing for an unknown one; earlier starts are fenced from now on."""
+        ...
+
+    async def use_packs(self, id: str, start: int, packs: Mapping[str, str]) -> Mapping[str, str]:
+        """Note what tells the packs of the run from others of their names; return what was noted first.
+
+        Raises:
+            RunFenced: Another start has taken the place of this one.
+        """
         ...
 
     async def beat(self, id: str, start: int) -> Beat:

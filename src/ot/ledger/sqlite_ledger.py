@@ -67,6 +67,10 @@ class SqliteLedger:
         """Return the next start of a run."""
         return await self._done(lambda file: file.begin_run(id))
 
+    async def use_packs(self, id: str, start: int, packs: Mapping[str, str]) -> Mapping[str, str]:
+        """Note the packs of a run, or return those noted first."""
+        return await self._done(lambda file: file.use_packs(id, start, packs))
+
     async def beat(self, id: str, start: int) -> Beat:
         """Show that *start* is alive."""
         return await self._done(lambda file: file.beat(id, start))
@@ -133,26 +137,34 @@ class SqliteLedger:
     def _together(self, works: list[_Work]) -> None:
         """Do *works* in one transaction; when it fails, each alone, so that each has its own answer."""
         try:
-            answers = self._in_one(works)
+            self._file.begin()
         except Exception as error:  # noqa: BLE001 - whatever a file can fail with is somebody's answer
+            # One wait for a locked file is enough for all of them.
+            for work in works:
+                _fail(work, error)
+            return
+        try:
+            answers = self._in_one(works)
+        except Exception as error:  # noqa: BLE001 - as above
             self._file.roll_back()
-            if len(works) > 1:
-                for work in works:
-                    self._together([work])
+            if len(works) == 1:
+                _fail(works[0], error)
                 return
-            if works[0].answer is None:
-                logger.warning("the end of a call could not be written to the ledger: %s", error)
-            _tell(works[0], error)
+            for work in works:
+                self._together([work])
             return
         for work, answer in zip(works, answers, strict=True):
             _tell(work, answer)
 
     def _in_one(self, works: list[_Work]) -> list[Any]:
-        self._file.begin()
         answers = [work.do(self._file) for work in works]
         self._file.clean()
         self._file.commit()
         return answers
+
+    async def aclose(self) -> None:
+        """Let go of the file, in a thread."""
+        await asyncio.to_thread(self.close)
 
     def close(self) -> None:
         """Write what is there and let go of the file."""
@@ -161,6 +173,12 @@ class SqliteLedger:
             self._thread.join(END_SECONDS)
             if not self._thread.is_alive():
                 self._file.close()
+
+
+def _fail(work: _Work, error: Exception) -> None:
+    if work.answer is None:
+        logger.warning("the end of a call could not be written to the ledger: %s", error)
+    _tell(work, error)
 
 
 def _tell(work: _Work, found: Any) -> None:

@@ -18,6 +18,8 @@ from ot.registry.tool_definitions import possible_names
 
 META = "onetool"
 """The key of ``_meta`` under which two OneTools talk to each other."""
+IDEMPOTENCY_KEY = f"{META}/idempotency-key"
+"""The key of ``_meta`` that names a call which may change something, for any server that can use it."""
 FORM = 1
 """How values, failures and progress are written; each end says which it reads."""
 MAX_PARAMETERS = 500

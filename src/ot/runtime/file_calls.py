@@ -64,6 +64,7 @@ class FileCalls:
         self._context = context
         self._most_bytes = most_bytes // 2  # a value is more than its data
         self._sums: dict[str, CallRecord] = {}
+        self._entries = executor.summed_entries()
 
     async def call(self, step: str, arguments: Mapping[str, Any]) -> Any:
         """Return the value of one step.
@@ -77,7 +78,7 @@ class FileCalls:
             raise UnknownTool("file", step, tuple(STEPS))
         if type(size := arguments.get("size")) is int and step == "read":
             arguments = {**arguments, "size": min(size, self._most_bytes)}
-        value, _ = await self._executor.call_tool(STEPS[step], arguments, self._context(), self._add)
+        value, _ = await self._executor.call_tool(STEPS[step], arguments, self._context(), self._add, self._entries)
         return value
 
     def _add(self, call: CallRecord) -> None:
@@ -94,7 +95,8 @@ class FileCalls:
         self._sums[call.tool] = call
 
     def end(self) -> list[CallRecord]:
-        """Tell observers of the calls, one record a tool, and return the records."""
+        """Tell observers of the calls, one record a tool, and return the records; the ledger has one entry each."""
+        self._entries.end()
         records, self._sums = [*self._sums.values()], {}
         for record in records:
             self._executor.tell(record)

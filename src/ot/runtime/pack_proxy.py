@@ -114,9 +114,16 @@ class PackProxy:
         return Function()
 
     async def call(
-        self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, line: int | None = None
+        self,
+        pack: str,
+        name: str,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        *,
+        line: int | None = None,
+        key: str = "",
     ) -> Any:
-        """Return the tool's value as a plain copy.
+        """Return the tool's value as a plain copy; *key* is what whoever asked for it elsewhere knows the call by.
 
         Raises:
             ToolError: The call failed; the program may catch it.
@@ -128,7 +135,7 @@ class PackProxy:
         self._under_way[f"{pack}.{name}"] += 1
         try:
             async with self._in_flight:
-                return await self._checked_call(pack, name, args, kwargs, line)
+                return await self._checked_call(pack, name, args, kwargs, line, key)
         except ToolError as error:
             self.failed = error
             raise
@@ -152,7 +159,13 @@ class PackProxy:
             self.tool_chars += record.chars
 
     async def _checked_call(
-        self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], line: int | None = None
+        self,
+        pack: str,
+        name: str,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        line: int | None = None,
+        key: str = "",
     ) -> Any:
         if pack == project_proxy.PACK:
             self._projects.require_function(name)
@@ -164,7 +177,7 @@ class PackProxy:
             self.tolerated.add("dict-argument")
             given, named = (), meant
         self.calls += 1
-        value, chars = await self._told_call(tool, given, named, self._context(line))
+        value, chars = await self._told_call(tool, given, named, self._context(line, key))
         self.returned.note(f"{pack}.{name}", value, chars)
         if f"{pack}.{name}" == SHOW_TOOL and not self.blocks.show(value):
             raise ToolFailed(SHOW_TOOL, "ValueError", NOTHING_TO_SHOW)
@@ -192,7 +205,7 @@ class PackProxy:
             seconds = time.monotonic() - started
             self._tell(CallEnded(self._run_id, context.call_id, tool.full_name, seconds, error, chars))
 
-    def _context(self, line: int | None) -> CallContext:
+    def _context(self, line: int | None, key: str = "") -> CallContext:
         clock, consent = self._budget.deadline, self._budget.consent
         return CallContext(
             self._caller,
@@ -206,8 +219,9 @@ class PackProxy:
             line=line,
             foresee=self._foresee,
             open_llm=self._budget.open_llm or no_model,
-            noted=self.effects.note,
+            effects=self.effects,
             start=self._start,
+            key=key,
         )
 
     def _foresee(self, tool: str, line: int | None) -> CallForecast:

@@ -200,17 +200,18 @@ class Runner:
         *,
         tell: TellEvent | None = None,
         bare: bool = False,
+        key: str = "",
     ) -> Reply:
         """Return the reply to one call of a tool, as to a program that is nothing but this call.
 
-        A *bare* one is a BareReply.
+        A *bare* one is a BareReply. *key* is what whoever asks knows the call by.
         """
         trail = _Trail(caller, tell=tell, called=(pack, name), bare=bare)
 
         async def outcome(budget: RunBudget) -> Outcome:
             trail.packs = self._reach(trail, budget)
             trail.packs.called_alone = f"{pack}.{name}"
-            return Outcome(await trail.packs.call(pack, name, (), arguments))
+            return Outcome(await trail.packs.call(pack, name, (), arguments, key=key))
 
         return await self._recorded(trail, 0, outcome)
 
@@ -293,7 +294,18 @@ class Runner:
             return await self._sessions.run(
                 trail.caller.seat, trail.session, program, packs, self._limits, budget.deadline
             )
+        if trail.seconds is not None:
+            return await self._in_background(program, packs, trail.seconds, budget.deadline)
         return await self.engine.run(program, packs, self._limits, budget.deadline)
+
+    async def _in_background(self, program: Program, packs: PackProxy, seconds: float, deadline: Deadline) -> Outcome:
+        try:
+            limits = self._limits.model_copy(update={"run_seconds": seconds})
+            return await self.engine.run(program, packs, limits, deadline)
+        except LimitExceeded as error:
+            if error.limit == "run_seconds":
+                error.section = "background"
+            raise
 
     def _reach(self, trail: _Trail, budget: RunBudget) -> PackProxy:
         return PackProxy(
@@ -332,7 +344,8 @@ class Runner:
                 failed = ProgramFailed("ValueError", f"the result cannot be returned: {error}")
                 failed.printed = outcome.printed
                 return await self._failure(failed, trail)
-        reply = await self._reply([*texts, *outcome.notes], trail, asked)
+        open_ends = trail.packs.effects.open_ends(trail.run_id) if trail.packs else ""
+        reply = await self._reply([*texts, *outcome.notes, *filter(None, [open_ends])], trail, asked)
         known = outcome.value is not NO_VALUE and not isinstance(outcome.value, Unread)
         return replace(reply, value=outcome.value, has_value=True) if known else reply
 
@@ -341,7 +354,8 @@ class Runner:
         told = trail.packs.blocks if trail.packs else ReplyBlocks()
         blocks = [await self._block(block, asked) for block in told.blocks]
         meta = self._meta(trail, error) | ({"tools": redacted(told.meta, self._redact)} if told.meta else {})
-        texts = [*texts, told.note] if told.note else texts
+        unrecorded = trail.packs.effects.note_unrecorded if trail.packs else ""
+        texts = [*texts, *filter(None, (told.note, unrecorded))]
         calls = trail.packs.calls if trail.packs else 0
         texts = [self._redact(text) for text in texts]
         return Reply(tuple(texts), bool(error), meta, tuple(blocks), calls=calls, handles=tuple(asked.handles))
@@ -399,7 +413,8 @@ class Runner:
         text = await anyio.to_thread.run_sync(explain, abandon_on_cancel=True) if looks else explain()
         text = text if isinstance(error, ProgramFailed) or not instead else f"{text}\n{instead}"
         text = text if len(text) <= MAX_ERROR_TEXT else text[:MAX_ERROR_TEXT] + "… [cut]"
-        text = "\n".join(filter(None, (text, _effects_text(error, trail))))
+        done = trail.packs.effects.beside(error, trail.run_id) if trail.packs else ""
+        text = f"{text}\n{done}" if done else text
         sanitize = self._must_sanitize(trail) or bool(trail.program and trail.program.asks_to_sanitize)
         asked = Asked(sanitize=sanitize, tools=tuple(trail.tools), owner=trail.caller.principal)
         printed = error.printed if isinstance(error, RunError) else ""
@@ -425,10 +440,3 @@ class Runner:
             meta["request"] = request
         meta["ms"] = round((time.monotonic() - trail.started) * 1000, 1)
         return meta | ({"error": error} if error else {}) | ({"tolerated": rows} if (rows := trail.tolerated) else {})
-
-
-def _effects_text(error: OneToolError, trail: _Trail) -> str:
-    """Return what the run did before it ended, if the line of its failure does not tell that already."""
-    if trail.packs is None or (isinstance(error, ProgramFailed) and not trail.packs.effects.unknown):
-        return ""
-    return trail.packs.effects.text(trail.run_id)

@@ -88,6 +88,10 @@ class QuestionModes:
     form: bool
     opens: bool
 
+    def allow(self, question: Question) -> bool:
+        """Return whether *question* is of such a kind."""
+        return self.opens if question.kind == "url" else self.form
+
 
 def modes_of(ctx: Context) -> QuestionModes:
     """Return what the client of this request can put before its user."""
@@ -102,10 +106,8 @@ def answering(caller: Caller, modes: QuestionModes, ask: AskUser) -> Caller:
     """Return *caller* with *ask*, for the kinds of questions that *modes* allow."""
 
     async def asked(question: Question) -> Answer:
-        if question.kind == "url" and not modes.opens:
-            raise CannotAsk(NO_ADDRESSES)
-        if question.kind != "url" and not modes.form:
-            raise CannotAsk(NO_ELICITATION)
+        if not modes.allow(question):
+            raise CannotAsk(NO_ADDRESSES if question.kind == "url" else NO_ELICITATION)
         return await ask(question)
 
     return replace(caller, ask=asked, opens=modes.opens)
@@ -124,12 +126,17 @@ def way_to_ask(ctx: Context, seconds: float) -> AskUser:
 
 def input_required(question: Question, token: str) -> InputRequiredResult:
     """Return what tells a client of the modern era to ask its user and to call again."""
+    return InputRequiredResult(input_requests={KEY: elicit_request(question)}, request_state=token)
+
+
+def elicit_request(question: Question) -> ElicitRequest:
+    """Return *question* as the protocol has it."""
     params: ElicitRequestParams
     if question.kind == "url":
         params = ElicitRequestURLParams(message=question.message, url=question.url)
     else:
         params = ElicitRequestFormParams(message=question.message, requested_schema=dict(question.schema))
-    return InputRequiredResult(input_requests={KEY: ElicitRequest(params=params)}, request_state=token)
+    return ElicitRequest(params=params)
 
 
 def answer_of(ctx: Context) -> Answer:

@@ -8,9 +8,8 @@ import itertools
 import logging
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio.to_thread
 
@@ -47,10 +46,12 @@ from ot.server.elicitation import (
     way_to_list_roots,
     who_answers,
 )
-from ot.server.pack_calls import FormedReply, formed_call, wants_form, with_relay
+from ot.server.front import Front, client_name
+from ot.server.pack_calls import FormedReply, formed_call, key_of, wants_form, with_relay
 from ot.server.pack_tools import PackTools
 from ot.server.parked_runs import MOST, MOST_OF_TEAM, NotParked, ParkedRun, ParkedRuns
 from ot.server.run_description import COMMAND, SESSION, run_description
+from ot.server.run_tasks import RunTasks
 from ot.server.serve import Drain
 from ot.workspace import Workspace
 
@@ -62,7 +63,6 @@ logger = logging.getLogger(__name__)
 
 BLOCKS: TypeAdapter[ContentBlock] = TypeAdapter(ContentBlock)
 PROGRESS_SECONDS = 5.0
-UNKNOWN_CLIENT = "unknown"
 CONNECTION = "stdio"
 """There is one, from the start of the process to its end."""
 NEWS_PAUSE_SECONDS = 0.1
@@ -79,21 +79,6 @@ type FindElsewhere = Callable[[Workspace, Caller, Context], Awaitable[Elsewhere 
 """Finds out whether another replica is to answer a request."""
 Work = Callable[..., Awaitable[Reply]]
 """A run, or one call of a tool, that still needs its workspace, its caller and a place for its progress."""
-
-
-class Front(Protocol):
-    """Receives whoever sends a request, and says in which workspace it is answered."""
-
-    workspace: Workspace
-    """The one whose packs are announced."""
-
-    def receive(self, ctx: Context) -> AbstractAsyncContextManager[tuple[Workspace, Caller]]:
-        """Yield the workspace that answers, and who asks, while the request is answered."""
-        ...
-
-    def entered(self, principal: str) -> AbstractAsyncContextManager[Workspace]:
-        """Yield the workspace of *principal*, whose request another replica received."""
-        ...
 
 
 class OneUser:
@@ -160,8 +145,8 @@ def build_server(
     async def call(tool: Tool, arguments: Mapping[str, Any], ctx: Context) -> ToolResult:
         def work(workspace: Workspace, **asked: Any) -> Awaitable[Reply]:
             if offered and wants_form(ctx):
-                return formed_call(tool, arguments, workspace, offered, **asked)
-            return workspace.call(tool.pack, tool.name, arguments, **asked)
+                return formed_call(tool, arguments, workspace, offered, key=key_of(ctx), **asked)
+            return workspace.call(tool.pack, tool.name, arguments, key=key_of(ctx), **asked)
 
         find = partial(others.elsewhere, "", "") if others else None
         goes_on = ctx.request_state is not None
@@ -185,6 +170,7 @@ def build_server(
     )
     news = _PackNews(front.workspace, engine, one_tool)
     server.add_tool(one_tool)
+    server.add_extension(RunTasks(front, drain))
 
     for one in classic_tools(classic, call) if classic else ():
         server.add_tool(one)
@@ -365,13 +351,6 @@ async def _with_progress[T](ctx: Context, work: Callable[[TellEvent | None], Awa
         beating.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await beating
-
-
-def client_name(ctx: Context) -> str:
-    """Return the name that the client gave itself, in its handshake or with the request."""
-    request = ctx.request_context
-    given = request.session.client_params if request else None
-    return given.client_info.name[:100] if given else UNKNOWN_CLIENT
 
 
 def _wants_progress(ctx: Context) -> bool:

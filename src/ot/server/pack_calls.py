@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from fastmcp import Context
 from ot.errors import InvalidArguments, OneToolError, ResultError, ResultTooLarge, ToolFailed
 from ot.execution.caller import Caller
 from ot.execution.failure_form import failure_form
-from ot.registry.announced_tool import FORM, META, form_of, mapping_of
+from ot.registry.announced_tool import FORM, IDEMPOTENCY_KEY, META, form_of, mapping_of
 from ot.registry.proxy_target import BLOCK
 from ot.registry.tool import Tool
 from ot.runtime.reply import BareReply, Reply
@@ -32,6 +33,8 @@ from ot_sdk.errors import NotPlain
 
 QUICK_NODES = 2_000
 QUICK_TEXT = 64 << 10
+KEY = re.compile(r"[!-~]{1,200}")
+"""A call's key from elsewhere: it goes on to packs, into headers and logs."""
 INLINE_BYTES = 4 << 20
 """What a reply carries; a larger value is stored, and read in pages."""
 MOST_NEWS = 1000
@@ -51,6 +54,13 @@ def wants_form(ctx: Context) -> bool:
     return form_of({"_meta": request.meta if request else None}) is not None
 
 
+def key_of(ctx: Context) -> str:
+    """Return the key by which whoever sends the request knows its call; nothing where it has none that is usable."""
+    request: Any = ctx.request_context
+    given = mapping_of(request.meta if request else None).get(IDEMPOTENCY_KEY)
+    return given if isinstance(given, str) and KEY.fullmatch(given) else ""
+
+
 async def formed_call(
     tool: Tool,
     arguments: Mapping[str, Any],
@@ -59,6 +69,7 @@ async def formed_call(
     *,
     caller: Caller,
     tell: TellEvent | None = None,
+    key: str = "",
 ) -> FormedReply:
     """Return what a call of *tool* comes to, for another OneTool; a failure is a reply too.
 
@@ -68,7 +79,7 @@ async def formed_call(
         given = await where_quick(arguments, lambda: tagged.decode(dict(arguments)))
     except ValueError as error:
         return _failed(InvalidArguments(tool.full_name, f"{tool.full_name}(): the arguments are malformed: {error}"))
-    reply = await workspace.call(tool.pack, tool.name, given, caller, tell=tell, bare=True)
+    reply = await workspace.call(tool.pack, tool.name, given, caller, tell=tell, bare=True, key=key)
     assert isinstance(reply, BareReply)
     told = {"printed": reply.printed} if reply.printed else {}
     form = await _form(reply, tool, workspace, caller.principal)

@@ -29,7 +29,8 @@ CUT_OFF_SECONDS = 2.0
 ENDING = "ServerEnding: the server is shutting down and starts nothing new; nothing has run. Reconnect and try again"
 CUT_OFF = (
     "ServerEnding: the server was asked to end, and the run was not over after limits.drain_seconds ({seconds:g} s). "
-    "It was stopped; calls of tools that it had made by then have taken effect"
+    "It was stopped; calls of tools that had returned by then have taken effect, and ot.effects() lists those of which "
+    "nobody knows"
 )
 MAX_STARTS = 10
 INTERRUPTED = 128 + 2
@@ -129,7 +130,7 @@ class Drain:
                     await self._ended.wait()
         return not self._open
 
-    async def answer(self, run: Callable[[], Awaitable[ToolResult]], *, goes_on: bool = False) -> ToolResult:
+    async def answer[T](self, run: Callable[[], Awaitable[T]], *, goes_on: bool = False) -> T | ToolResult:
         """Return what *run* returns, or that the server is ending; one that *goes_on* had begun before."""
         task = asyncio.current_task()
         assert task is not None

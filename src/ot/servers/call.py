@@ -12,7 +12,7 @@ import orjson
 
 from ot.errors import InvalidArguments, ToolFailed
 from ot.execution.call_context import CallContext
-from ot.registry.announced_tool import form_of
+from ot.registry.announced_tool import IDEMPOTENCY_KEY, form_of
 from ot.registry.proxy_target import BLOCK, ProxyTarget
 from ot.registry.tool import Tool
 from ot.servers.call_trace import CallTrace, current_trace
@@ -77,9 +77,11 @@ class ServerCall:
     async def _tool(self, client: Client[Any]) -> dict[str, Any] | PackReply:
         from ot.servers.questions import call_in_rounds  # noqa: PLC0415 - imports the protocol's library
 
-        meta, arguments = None, self._arguments
+        meta: dict[str, Any] = {IDEMPOTENCY_KEY: self._context.key} if self._context.key else {}
+        arguments = self._arguments
         if self._target.form:
-            meta, arguments = REQUEST_META, await where_quick(arguments, lambda: _encoded(self._of, self._arguments))
+            meta |= REQUEST_META
+            arguments = await where_quick(arguments, lambda: _encoded(self._of, self._arguments))
         result = await call_in_rounds(client.session, self._target.tool, arguments, self._progress, meta)
         # As it came: what it is made of is nobody's business but the program's.
         structured = {} if result.structured_content is None else {"structuredContent": result.structured_content}

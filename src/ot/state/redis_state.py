@@ -9,23 +9,11 @@ from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
-from redis.asyncio import BlockingConnectionPool, Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError as NoConnection
-from redis.exceptions import RedisError, ResponseError
-from redis.exceptions import TimeoutError as TooSlow
-
-from ot.state.circuit import Circuit
+from ot.state.redis_connection import ANSWER_SECONDS, RedisConnection
 from ot.state.shared_state import StateUnavailable
 
 logger = logging.getLogger(__name__)
 
-ANSWER_SECONDS = 1.0
-"""How long Redis may take for one answer: all that a Redis that is slow or gone costs a run, once."""
-CONNECTIONS = 32
-WAITING_CONNECTIONS = 256
-"""For those who wait for a message: each holds a connection meanwhile."""
 LOCK_POLL_SECONDS = 0.02
 SLOWEST_LOCK_POLL_SECONDS = 0.2
 MOST_MESSAGES = 10_000
@@ -51,18 +39,17 @@ class RedisState:
         Raises:
             ValueError: It is not an address.
         """
-        self._prefix = f"{prefix}:"
-        self._seconds = answer_seconds
-        self._redis = Redis(connection_pool=_pool(url, CONNECTIONS, answer_seconds))
-        self._waiting = Redis(connection_pool=_pool(url, WAITING_CONNECTIONS, None, connect_seconds=answer_seconds))
+        self.prefix = prefix
+        self.connection = RedisConnection(url, answer_seconds=answer_seconds)
+        self._redis = self.connection.client
+        self._answer = self.connection.answer
         self._release = self._redis.register_script(RELEASE)
         self._send = self._redis.register_script(SEND)
-        self._circuit = Circuit(self._ping)
 
     @property
     def trouble(self) -> str:
         """Why Redis cannot be reached, and since when; empty while it can be."""
-        return self._circuit.trouble
+        return self.connection.trouble
 
     async def get(self, key: str) -> bytes | None:
         """Return the value, or nothing."""
@@ -110,68 +97,18 @@ class RedisState:
 
     async def receive(self, mailbox: str, seconds: float) -> bytes | None:
         """Return the oldest message of a mailbox, or nothing if none comes within *seconds*."""
-        waiting = self._waiting.blpop([self._key(f"mail:{mailbox}")], timeout=max(seconds, 0.001))
-        found = await self._answer(cast("Awaitable[Any]", waiting), self._seconds + seconds)
+        waiting = self.connection.waiting.blpop([self._key(f"mail:{mailbox}")], timeout=max(seconds, 0.001))
+        found = await self._answer(cast("Awaitable[Any]", waiting), self.connection.seconds + seconds)
         return found[1] if found else None
 
     async def aclose(self) -> None:
         """Let go of connections."""
-        await self._circuit.aclose()
-        await self._redis.aclose(close_connection_pool=True)
-        await self._waiting.aclose(close_connection_pool=True)
+        await self.connection.aclose()
 
     # ---------------------------------------------------------------- how
 
     def _key(self, name: str) -> str:
-        return self._prefix + name
-
-    async def _ping(self) -> None:
-        try:
-            async with asyncio.timeout(self._seconds):
-                await cast("Any", self._redis).ping()
-        except (RedisError, OSError, TimeoutError) as error:
-            raise StateUnavailable(_words(error, self._seconds)) from None
-
-    async def _answer(self, asked: Awaitable[Any], seconds: float = 0.0) -> Any:
-        """Return Redis's answer.
-
-        Raises:
-            StateUnavailable: There is none, or it is a refusal.
-        """
-        if self.trouble:
-            _drop(asked)
-            raise StateUnavailable(self.trouble)
-        try:
-            async with asyncio.timeout(seconds or self._seconds):
-                return await asked
-        except (NoConnection, TooSlow, TimeoutError, OSError) as error:
-            raise StateUnavailable(self._circuit.open(_words(error, self._seconds))) from None
-        except ResponseError as error:  # full, read-only, not allowed: Redis itself is well
-            raise StateUnavailable(f"Redis refuses: {str(error)[:200]}") from None
-        except RedisError as error:
-            raise StateUnavailable(f"Redis failed: {type(error).__name__}: {str(error)[:200]}") from None
-
-
-def _pool(
-    url: str, most: int, answer_seconds: float | None, *, connect_seconds: float | None = None
-) -> BlockingConnectionPool:
-    # Nothing is sent twice: a message whose answer was lost may have arrived.
-    return cast("Any", BlockingConnectionPool).from_url(
-        url,
-        max_connections=most,
-        timeout=answer_seconds or connect_seconds,
-        socket_timeout=answer_seconds,
-        socket_connect_timeout=answer_seconds or connect_seconds,
-        retry=Retry(NoBackoff(), 0),
-        client_name="onetool",
-    )
-
-
-def _drop(asked: Awaitable[Any]) -> None:
-    """Let go of a command that is not sent; without this, it would be reported as never awaited."""
-    close = getattr(asked, "close", None)
-    if close:
-        close()
+        return f"{self.prefix}:{name}"
 
 
 def _milliseconds(seconds: float) -> int:
@@ -180,10 +117,3 @@ def _milliseconds(seconds: float) -> int:
 
 def _expiry(seconds: float | None) -> int | None:
     return None if seconds is None else _milliseconds(seconds)
-
-
-def _words(error: Exception, seconds: float) -> str:
-    """Say what went wrong; an address may hold a password, so only Redis's own words and the class are told."""
-    if isinstance(error, (TimeoutError, TooSlow)):
-        return f"no answer within {seconds:g} s"
-    return f"{type(error).__name__}: {str(error)[:200]}"

@@ -23,7 +23,7 @@ from ot.config.trust import Trust
 from ot.errors import ConfigError, OneToolError
 from ot.execution.caller import Caller
 from ot.host import Host
-from ot.server.mcp_server import client_name
+from ot.server.front import client_name
 from ot.team.identity import SCOPE_KEY, Identity
 from ot.team.own_permissions import OwnPermissions, PermissionBook
 from ot.team.workspaces import WorkspaceDirectories

@@ -12,10 +12,9 @@ from ot.config.paths import Paths
 from ot.config.team_settings import Http
 from ot.config.trust import Trust
 from ot.errors import ConfigError
-from ot.host import Host
-from ot.server.mcp_server import Front, OneUser
-from ot.state.always_allowed import AlwaysAllowed
-from ot.state.open_state import Shared, open_shared, redis_url
+from ot.server.front import Front
+from ot.server.mcp_server import OneUser
+from ot.state.open_state import Shared, redis_url
 from ot.team.admission import admitting, open_queue
 from ot.team.auth.authenticators import open_authenticator
 from ot.team.auth.live_tokens import LiveTokens
@@ -29,9 +28,9 @@ from ot.team.http.loopback_token import LoopbackToken
 from ot.team.http.routes import Route
 from ot.team.identity import Authenticator, TokenRefused
 from ot.team.logins.routes import LoginPages
-from ot.team.logins.team_logins import TeamLogins
 from ot.team.people import ASK_SECONDS, TeamFront
 from ot.team.rate_window import RateWindow
+from ot.team.team_host import TeamHost
 from ot.workspace import Workspace
 
 PUBLIC = "others can reach {host}, and no one would have to say who they are"
@@ -102,10 +101,10 @@ def open_parts(paths: Paths, address: ListenAddress, url: str, *, trust_project:
     authenticator = open_authenticator(operator.config.http, operator.secrets, url, LiveTokens(operator, load))
     if authenticator is None:
         return _of_one_user(paths, address, trust_project=trust_project)
-    shared = open_shared(operator.config.state, operator.secrets)
+    team = TeamHost.open(paths, operator)
     address_of_redis, prefix = redis_url(operator.config.state, operator.secrets), operator.config.state.prefix
-    window = RateWindow(address_of_redis, prefix, lambda: bool(shared.state.trouble))
-    return _of_a_team(paths, authenticator, shared, window, url)
+    window = RateWindow(address_of_redis, prefix, lambda: bool(team.shared.state.trouble))
+    return _of_a_team(team, authenticator, window, url)
 
 
 def _of_one_user(paths: Paths, address: ListenAddress, *, trust_project: bool) -> TeamParts:
@@ -113,6 +112,7 @@ def _of_one_user(paths: Paths, address: ListenAddress, *, trust_project: bool) -
         raise ConfigError(PUBLIC.format(host=address.host), hint=PUBLIC_HINT)
     token = LoopbackToken.of(paths.global_dir)
     workspace = Workspace.alone(paths, trust_project=trust_project)
+    workspace.goes_on = True
     workspace.most_ask_seconds = ASK_SECONDS
 
     def redact(text: str) -> str:
@@ -122,19 +122,13 @@ def _of_one_user(paths: Paths, address: ListenAddress, *, trust_project: bool) -
     return TeamParts(OneUser(workspace, connection=""), token, settings, without_tokens(redact), workspace.aclose)
 
 
-def _of_a_team(paths: Paths, authenticator: Authenticator, shared: Shared, window: RateWindow, url: str) -> TeamParts:
-    host, state = Host(paths), shared.state
-    host.share(shared)
-    front = TeamFront(host, paths, AlwaysAllowed(state, shared.keys))
-    logins = TeamLogins(state, shared.keys, front.settings.public_url)
-    host.servers.logins = logins.asked
+def _of_a_team(team: TeamHost, authenticator: Authenticator, window: RateWindow, url: str) -> TeamParts:
+    front, pages = team.front, team.logins.pages
 
     async def close() -> None:
-        await front.aclose()
-        await host.aclose()
-        await state.aclose()
+        await team.aclose()
         await window.aclose()
 
     redact, queue = without_tokens(front.redact), open_queue(front)
     admission = admitting(front, window, queue)
-    return TeamParts(front, authenticator, front.settings, redact, close, url, shared, admission, logins.pages, queue)
+    return TeamParts(front, authenticator, front.settings, redact, close, url, team.shared, admission, pages, queue)

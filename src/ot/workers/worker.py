@@ -182,6 +182,7 @@ class Worker(Leased):
         left = max(context.deadline - time.monotonic(), 0.0) + (ASKING_SECONDS if context.clock else 0.0)
         try:
             params = {"tool": tool.name, "arguments": tagged.encode(arguments), "ms": int(left * 1000)}
+            params |= {"key": context.key} if context.key else {}
             return wire.to_frame(wire.request(call_id, "call", params))
         except NotPlain as error:
             raise NotPlainData(tool.full_name, str(error)) from None

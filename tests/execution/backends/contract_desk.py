@@ -36,8 +36,8 @@ SOURCE = '''
     from typing import Any, Literal
 
     pack = "station"
-    __all__ = ["forecast", "echo", "fail", "wait", "meet", "much", "lines", "tell", "wipe"]
-    __ot_read_only__ = ["forecast"]
+    __all__ = ["forecast", "echo", "fail", "wait", "meet", "much", "lines", "tell", "wipe", "key", "look"]
+    __ot_read_only__ = ["forecast", "look"]
     __ot_destructive__ = ["wipe"]
     COUNT = []
 
@@ -106,6 +106,18 @@ SOURCE = '''
         for step in range(steps):
             ot_sdk.progress(step, steps, f"step {step}")
         return "told"
+
+
+    def key() -> str:
+        """Return what names this call."""
+        import ot_sdk
+
+        return ot_sdk.idempotency_key()
+
+
+    def look() -> str:
+        """Return the same, of a call that changes nothing."""
+        return key()
 
 
     def wipe() -> str:

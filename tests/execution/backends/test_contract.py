@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+import sqlite3
 from collections.abc import AsyncGenerator, Generator
+from contextlib import closing
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -84,10 +86,34 @@ async def test_the_help_of_a_tool_is_the_same(desk: Desk, tmp_path: Path, host: 
 async def test_tools_have_their_names_and_hints_and_nothing_else_is_in_the_pack(desk: Desk) -> None:
     await desk.app.definitions_of([PACK])
     tools = desk.app.picture.registry.pack(PACK).tools
-    assert {"forecast", "echo", "fail", "wait", "meet", "much", "lines", "tell", "wipe"} == set(tools)
+    assert {"forecast", "echo", "fail", "wait", "meet", "much", "lines", "tell", "wipe", "key", "look"} == set(tools)
     assert (True, False) == (tools["forecast"].read_only, tools["forecast"].destructive)
     assert tools["wipe"].destructive
     assert tools["echo"].read_only is None
+
+
+async def test_a_call_has_a_key_of_its_own_and_one_that_changes_nothing_has_none(desk: Desk) -> None:
+    reply = await desk.app.run(f"[{PACK}.key(), {PACK}.look(), {PACK}.key()]")
+    run = reply.meta["run"]
+    assert [f"{run}-1", "", f"{run}-3"] == reply.value
+
+
+async def test_the_ledger_lists_a_call_by_the_key_that_the_pack_was_given(desk: Desk) -> None:
+    reply = await desk.app.run(f"{PACK}.key()")
+    effects = (await desk.app.run(f"ot.effects(run={reply.meta['run']!r})")).value
+    assert [(f"{PACK}.key", "done", reply.value)] == [(row["tool"], row["state"], row["key"]) for row in effects]
+
+
+async def test_the_ledger_of_another_host_lists_a_call_by_the_key_that_it_came_with(
+    tmp_path: Path, host: HttpServer
+) -> None:
+    async with desk_of("remote", tmp_path, host) as desk:
+        key = (await desk.app.run(f"{PACK}.key()")).value
+    ledger = sqlite3.connect(host.place.home / ".onetool" / "ledger" / "ledger.db")
+    with closing(ledger):
+        assert [("station.key", "done")] == list(
+            ledger.execute("SELECT tool, state FROM effects WHERE given_key = ?", (key,))
+        )
 
 
 async def test_arguments_go_by_place_by_name_and_by_a_shortened_name(desk: Desk) -> None:

@@ -85,7 +85,7 @@ async def test_a_run_that_takes_too_long_is_told_so_in_a_tool_error(tmp_path: Pa
             server.signal()
             status, text, error = told(await run)
             assert (200, "ServerEnding") == (status, error)
-            assert "calls of tools that it had made by then have taken effect" in text
+            assert "calls of tools that had returned by then have taken effect" in text
         assert 0 == server.wait()
         assert "Traceback" not in server.stderr_text()
 

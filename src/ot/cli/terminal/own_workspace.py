@@ -73,6 +73,7 @@ async def serve(workspace: Workspace, packs: Sequence[str] = ()) -> None:
         UnknownPack: One of *packs* does not exist.
         EngineUnavailable: The engine that was asked for is unavailable.
     """
+    workspace.goes_on = True
     # It gets warm while the protocol's library is imported.
     workspace.spawn_engine()
     from ot.server.mcp_server import OneUser, build_server, listed_chars

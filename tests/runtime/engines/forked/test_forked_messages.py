@@ -28,7 +28,12 @@ def test_a_name_of_more_than_200_characters_is_malformed(changed: dict[str, Any]
 
 def test_a_name_of_200_characters_is_read() -> None:
     name = "r" * MAX_NAME
-    assert read_request(_request(p=name, f=name, k=[name], w=[1]), PARTS) == (name, name, [], {name: 1})
+    assert read_request(_request(p=name, f=name, k=[name], w=[1]), PARTS) == (name, name, [], {name: 1}, None)
+
+
+@pytest.mark.parametrize(("said", "line"), [(3, 3), (0, None), (-1, None), (10**9, None), ("3", None), (True, None)])
+def test_a_line_is_a_number_that_a_program_can_have(said: Any, line: int | None) -> None:
+    assert line == read_request(_request(l=said), PARTS).line
 
 
 def test_an_error_shows_and_compares_the_beginning_of_a_long_name() -> None:

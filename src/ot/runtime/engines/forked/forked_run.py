@@ -283,11 +283,13 @@ class ForkedRun:
         if self._held <= MAX_HELD_BYTES < self._held + len(payload):
             self._child.pause(False)
 
-    async def _answered(self, pack: str, name: str, args: list[Any] | None, kwargs: dict[str, Any]) -> bytes:
+    async def _answered(
+        self, pack: str, name: str, args: list[Any] | None, kwargs: dict[str, Any], line: int | None
+    ) -> bytes:
         if pack == FILES:
             return file_answer(await self.reach.file(name, kwargs))
         if args is not None:
-            return await value_answer(await self.reach.call(pack, name, args, kwargs))
+            return await value_answer(await self.reach.call(pack, name, args, kwargs, line=line))
         match self.reach.member(pack, name):
             case Constant(value) if isinstance(value, PurePath):
                 return orjson.dumps({"path": str(value)})

@@ -23,6 +23,7 @@ QUICK_PARTS = 2000
 TAG = b'"$ot"'
 VALUE_FIRST, AFTER_VALUE = b'{"v":', b',"magic":'
 """How the child writes the message that its value is in."""
+MAX_LINE = 10_000_000
 MALFORMED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 """What reading a malformed message raises."""
 
@@ -40,6 +41,8 @@ class Request(NamedTuple):
     name: str
     args: list[Any] | None
     kwargs: dict[str, Any]
+    line: int | None = None
+    """Where in the program it says that the call stands."""
 
 
 def read_request(payload: bytes, most_parts: int) -> Request:
@@ -62,7 +65,12 @@ def read_request(payload: bytes, most_parts: int) -> Request:
     names, values = decode(message["k"]), [decode(value) for value in message["w"]]
     if message["t"] != "call" or not all(map(_is_name, names)):
         raise ValueError("no such request")
-    return Request(pack, name, [decode(value) for value in message["a"]], dict(zip(names, values, strict=True)))
+    args, kwargs = [decode(value) for value in message["a"]], dict(zip(names, values, strict=True))
+    return Request(pack, name, args, kwargs, _line(message.get("l")))
+
+
+def _line(said: Any) -> int | None:
+    return said if type(said) is int and 0 < said <= MAX_LINE else None
 
 
 def _file_request(payload: bytes) -> Request:

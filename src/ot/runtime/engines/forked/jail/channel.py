@@ -70,6 +70,8 @@ class Channel:
         self._reading = False
         self.before_call: Callable[[], None] = _do_nothing
         """What has to be done before a tool is called."""
+        self.program = ""
+        """What tracebacks call the program that is running."""
         # Bound now: a program may change what the modules hold.
         self._read, self._write, self._exit, self._select = os.read, os.write, os._exit, select.select
 

@@ -123,7 +123,7 @@ def run_program(
     prints = PrintStream(channel.notify, start["print_bytes"])
     sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = prints
     namespace = _namespace(channel, start, main)
-    file = _file(start)
+    file = channel.program = _file(start)
     try:
         value = _evaluated(start, namespace)
         if files:

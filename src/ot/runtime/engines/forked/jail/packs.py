@@ -5,6 +5,8 @@ from __future__ import annotations
 import builtins
 from collections.abc import Collection, Mapping
 from functools import cache
+from sys import _getframe as frame_at
+from types import FrameType
 from typing import Any
 
 from ot.runtime.engines.forked.jail.channel import Channel, MessageTooLarge, loads
@@ -13,6 +15,8 @@ from ot_sdk.errors import NotPlain, TooDeep, TooMany
 from ot_sdk.tagged import decode
 
 MAX_NAME = 200
+MAX_FRAMES = 50
+"""How far up the program's own code is looked for: a library may stand in between."""
 
 
 class Door:
@@ -41,14 +45,27 @@ class Door:
     def call(self, pack: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the value of a call, waiting for it."""
         try:
-            answer = self._channel.ask(_call(pack, name, args, kwargs))
+            answer = self._channel.ask(_call(pack, name, args, kwargs) | self.line())
         except MessageTooLarge as error:
             raise ValueError(f"{pack}.{name}(): {error}") from None
         return decode(_answer(answer)["v"])
 
-    async def call_later(self, pack: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the value of a call, letting others of the same event loop work meanwhile."""
-        return decode(_answer(await self._channel.ask_later(_call(pack, name, args, kwargs)))["v"])
+    async def call_later(
+        self, pack: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], line: Mapping[str, int]
+    ) -> Any:
+        """Return the value of a call in *line*, letting others of the same event loop work meanwhile."""
+        return decode(_answer(await self._channel.ask_later(_call(pack, name, args, kwargs) | line))["v"])
+
+    def line(self) -> dict[str, int]:
+        """Return, for a message, in which line of the program that is running the call stands."""
+        frame: FrameType | None = frame_at(2)
+        for _ in range(MAX_FRAMES):
+            if frame is None or frame.f_code.co_filename == self._channel.program:
+                break
+            frame = frame.f_back
+        else:
+            return {}
+        return {"l": frame.f_lineno} if frame else {}
 
 
 class Pack:
@@ -85,7 +102,7 @@ class Function:
 
     def later(self, *args: Any, **kwargs: Any) -> Any:
         """Return what can be awaited for the value."""
-        return self.__door.call_later(self.__pack, self.__tool, args, kwargs)
+        return self.__door.call_later(self.__pack, self.__tool, args, kwargs, self.__door.line())
 
     @property
     def __name__(self) -> str:

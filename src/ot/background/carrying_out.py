@@ -1,0 +1,203 @@
+"""RunCarrier: carries a background run out, once; after a crash it starts again only what has changed nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from ot.background.questions import BookQuestions
+from ot.background.report import report_on
+from ot.background.run_place import EnterPlace, RunLedger, RunPlace
+from ot.errors import LedgerUnavailable, OneToolError, RunFenced
+from ot.execution.caller import Caller
+from ot.ledger.background_run import BackgroundRun, EndState, RunEnd
+from ot.ledger.entries import LedgerEntry
+from ot.ledger.run_book import BEAT_SECONDS, Beat, Start
+from ot.runtime.reply import Reply
+from ot.runtime.run_budget import RunStart
+
+logger = logging.getLogger(__name__)
+
+MOST_STARTS = 3
+CANCELLED = "it was cancelled"
+INTERRUPTED = "whoever carried it out died after it had sent calls that change something, so it is not started again"
+TOO_OFTEN = f"it was started {MOST_STARTS} times, and whoever carried it out died each time"
+SERVER_ENDED = "the server that carried it out has ended"
+CHANGED = "packs that it uses are not those of its first start: {packs}"
+BROKEN = "The run was stopped, for something failed in the server: {error}. ot.effects(run='{id}') tells what it did."
+LEFT_OUT = "note: {count} blocks that are not text are left out of the result of a background run"
+
+
+class RunCarrier:
+    """Carries out runs of a book, each in the workspace of its principal."""
+
+    def __init__(self, book: RunLedger, enter: EnterPlace, *, beat_seconds: float = BEAT_SECONDS) -> None:
+        """Carry out the runs that are kept in *book*."""
+        self._book = book
+        self._enter = enter
+        self._beat_seconds = beat_seconds
+        self._under_way: dict[str, asyncio.Task[RunEnd | None]] = {}
+
+    async def carry_out(self, id: str) -> RunEnd | None:
+        """Return how the run ended, wherever it did; nothing for an unknown one.
+
+        Whoever is cancelled here leaves the run as it is: another start takes it up, or stops it.
+        """
+        task = self._under_way.get(id)
+        if task is None:
+            task = self._under_way[id] = asyncio.ensure_future(self._carried_out(id))
+            task.add_done_callback(lambda _: self._under_way.pop(id, None))
+            try:
+                return await task
+            finally:
+                task.cancel()
+        return await asyncio.shield(task)
+
+    async def stop(self, id: str, why: str) -> RunEnd | None:
+        """Stop a run that nobody alive carries out, and report how far it came."""
+        start = await self._book.begin(id)
+        if start is None or start.end or not start.number:
+            return start.end if start else None
+        async with self._enter(start.run.principal) as place:
+            state: EndState = "cancelled" if start.cancelled else "stopped"
+            end = await self._stopped(start, place, CANCELLED if start.cancelled else why, state)
+        return await self._ended(start, end)
+
+    async def _carried_out(self, id: str) -> RunEnd | None:
+        while True:
+            start = await self._begun(id)
+            if start is None or start.end:
+                return start.end if start else None
+            if start.number and (end := await self._started(start)):
+                return end
+            await asyncio.sleep(self._beat_seconds)
+
+    async def _begun(self, id: str) -> Start | None:
+        """Return the next start, as soon as the book can be reached."""
+        while True:
+            try:
+                return await self._book.begin(id)
+            except LedgerUnavailable as error:
+                logger.warning("the book of background runs is unavailable: %s", error.why)
+            await asyncio.sleep(self._beat_seconds)
+
+    async def _started(self, start: Start) -> RunEnd | None:
+        """Return how the run ended by this start; nothing when another has taken its place."""
+        questions = BookQuestions(self._book, start.run.id, start.number)
+        working = asyncio.ensure_future(self._worked(start, questions))
+        beating = asyncio.ensure_future(self._beaten(start, questions))
+        try:
+            await asyncio.wait((working, beating), return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                end = working.result()
+            else:
+                end = await self._called_off(start, working, beating.result())
+            return await self._ended(start, end) if end else None
+        finally:
+            for task in (working, beating):
+                task.cancel()
+            await asyncio.wait((working, beating))
+
+    async def _called_off(self, start: Start, working: asyncio.Future[RunEnd | None], beat: Beat) -> RunEnd | None:
+        """End the work, and return how that ends the run; nothing when its end is another start's."""
+        working.cancel()
+        await asyncio.wait((working,))
+        if beat.fenced:
+            return None
+        if not working.cancelled() and not working.exception():
+            return working.result()  # it came to its end all the same
+        async with self._enter(start.run.principal) as place:
+            return await self._stopped(start, place, CANCELLED, "cancelled")
+
+    async def _worked(self, start: Start, questions: BookQuestions) -> RunEnd | None:
+        """Return how the run ended here; nothing when its end is another start's."""
+        try:
+            async with self._enter(start.run.principal) as place:
+                if start.cancelled:
+                    return await self._stopped(start, place, CANCELLED, "cancelled")
+                if why := await self._why_not(start, place):
+                    return await self._stopped(start, place, why)
+                return await self._run(start, place, questions)
+        except RunFenced:
+            return None
+        except Exception as error:
+            # Without an end, nobody would ever learn of it.
+            logger.exception("background run %s failed in the server", start.run.id)
+            return RunEnd("stopped", time.time(), (BROKEN.format(error=error, id=start.run.id),), type(error).__name__)
+
+    async def _why_not(self, start: Start, place: RunPlace) -> str:
+        """Return why the run must not be started again; nothing when it may."""
+        if any(entry.state != "failed" for entry in start.effects):
+            return INTERRUPTED
+        if start.number > MOST_STARTS:
+            return TOO_OFTEN
+        packs = await _packs(place, start.run.command)
+        noted = await self._book.use_packs(start.run.id, start.number, packs)
+        changed = sorted(name for name in packs.keys() & noted.keys() if packs[name] != noted[name])
+        return CHANGED.format(packs=", ".join(changed)) if changed else ""
+
+    async def _run(self, start: Start, place: RunPlace, questions: BookQuestions) -> RunEnd | None:
+        run, settings = start.run, place.background
+        questions.seconds = settings.ask_seconds
+        begun = RunStart(run.id, start.number, settings.run_seconds)
+        reply = await place.run(run.command, _caller(run, questions), background=begun)
+        return None if reply.error == RunFenced.__name__ else _end_of(reply)
+
+    async def _beaten(self, start: Start, questions: BookQuestions) -> Beat:
+        """Beat until the run must end; hand on the answers that come with a beat."""
+        while True:
+            await asyncio.sleep(self._beat_seconds)
+            with suppress(LedgerUnavailable):  # what it must not do meanwhile, the ledger refuses
+                beat = await self._book.beat(start.run.id, start.number)
+                if beat.fenced or beat.cancelled:
+                    return beat
+                if beat.answer is not None:
+                    questions.take(beat.answer)
+
+    async def _stopped(self, start: Start, place: RunPlace, why: str, state: EndState = "stopped") -> RunEnd:
+        entries = await self._entries(start.run, start.effects)
+        report = await report_on(start.run, why, entries, place)
+        return RunEnd(state, time.time(), report.texts, handle=report.handle)
+
+    async def _entries(self, run: BackgroundRun, known: Sequence[LedgerEntry]) -> Sequence[LedgerEntry]:
+        try:
+            return await self._book.of_run(run.principal, run.id)
+        except LedgerUnavailable:
+            return known
+
+    async def _ended(self, start: Start, end: RunEnd) -> RunEnd | None:
+        """Write *end* down, and return it; nothing when another start's word counts."""
+        while True:
+            try:
+                return end if await self._book.end(start.run.id, start.number, end) else None
+            except LedgerUnavailable as error:
+                logger.warning("the end of run %s could not be written down yet: %s", start.run.id, error.why)
+            await asyncio.sleep(self._beat_seconds)
+
+
+async def _packs(place: RunPlace, command: str) -> Mapping[str, str]:
+    try:
+        return (await place.read_program(command))[1]
+    except OneToolError:
+        return {}  # its reply will say why it cannot be read
+
+
+def _caller(run: BackgroundRun, questions: BookQuestions) -> Caller:
+    return Caller(
+        run.principal,
+        client=run.client,
+        ask=questions.ask,
+        opens=False,
+        groups=frozenset(run.groups),
+        admin=run.admin,
+    )
+
+
+def _end_of(reply: Reply) -> RunEnd:
+    note = (LEFT_OUT.format(count=len(reply.blocks)),) if reply.blocks else ()
+    handle = reply.handles[-1] if reply.handles else ""
+    texts = (*reply.texts, *note)
+    return RunEnd("failed" if reply.is_error else "done", time.time(), texts, reply.error, handle)

@@ -1,0 +1,210 @@
+"""onetool runs: what runs did, how those in the background are, and answers to what they ask."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ot.cli.exit_codes import BACKEND, DENIED, FAILURE, NOT_FOUND, OK
+from ot.cli.terminal import columns, counted, echo, echo_either, echo_json, fail
+from ot.cli.terminal.known_run import LEFT, KnownRun, run_row
+from ot.cli.terminal.options import AsJson
+
+if TYPE_CHECKING:
+    from ot.execution.caller import Answer, Question
+    from ot.ledger.background_run import RunStatus
+    from ot.ledger.entries import LedgerEntry
+    from ot.ledger.sqlite_ledger import SqliteLedger
+
+LOOK_SECONDS = 0.25
+MOST_LISTED = 100
+ANSWER_SECONDS = 3600.0
+"""How long a person at the terminal has."""
+
+RunArgument = Annotated[str, typer.Argument(metavar="ID", help="The run's id, as its reply or 'runs list' names it.")]
+
+
+# ---------------------------------------------------------------- commands
+
+
+def list_(as_json: AsJson = False) -> None:
+    """List your runs in the background, the latest first, and the calls of any run whose effect is unknown."""
+
+    async def read() -> tuple[list[dict[str, Any]], list[LedgerEntry]]:
+        async with _ledger() as ledger:
+            if ledger is None:
+                return [], []
+            left = set(await ledger.left_behind())
+            found = await ledger.runs(_principal(), MOST_LISTED)
+            return [run_row(status, status.run.id in left) for status in found], await ledger.unknown(_principal())
+
+    rows, unknown = _done(read())
+    if as_json:
+        echo_json({"runs": rows, "unknown": [entry.as_row() for entry in unknown]})
+        return
+    cells = [[row["id"], row["state"], row["created"], row["name"]] for row in rows]
+    for line in columns([["id", "state", "created", "name"], *cells]) if cells else ():
+        echo(line)
+    if not rows:
+        echo("No runs in the background. A program starts one with ot.background(command=...).", err=True)
+    for run in dict.fromkeys(entry.run for entry in unknown):
+        calls = counted(sum(entry.run == run for entry in unknown), "call")
+        echo(f"The effect of {calls} of run {run} is unknown: onetool runs show {run}", err=True)
+
+
+def show(id: RunArgument, as_json: AsJson = False) -> None:
+    """Show what a run did, what it did not do, and what nobody knows; of one in the background also its state."""
+    known = _found(_done(_read(id)), id)
+    echo_either(as_json, known.as_json(), [*known.state_lines(), *known.effect_lines()])
+
+
+def follow(id: RunArgument, as_json: AsJson = False) -> None:
+    """Show what a run does until it has ended; the exit code is 0 when it was brought to its end."""
+    known = _done(_followed(id, as_json))
+    if known.left:
+        fail(f"run {id}: {LEFT}", BACKEND)
+    raise typer.Exit(OK if known.state in ("", "done") else FAILURE)
+
+
+def cancel(id: RunArgument, as_json: AsJson = False) -> None:
+    """Stop a run in the background: what it has done stays done, and its report says what that is."""
+
+    async def stop() -> tuple[RunStatus | None, bool]:
+        async with _ledger() as ledger:
+            if ledger is None:
+                return None, False
+            return await ledger.cancel(_principal(), id), id in await ledger.left_behind()
+
+    status, left = _done(stop())
+    if status is None:
+        fail(f"there is no run '{id}' of yours in the background: onetool runs list", NOT_FOUND)
+    ended = f"Run {id} has ended: {status.state}." if status.end else f"Run {id} is asked to stop."
+    echo_either(as_json, run_row(status, left), [ended + (f" But {LEFT}." if left else "")])
+
+
+def answer(
+    id: RunArgument,
+    yes: Annotated[bool, typer.Option("--yes", help="Allow what it asks for.")] = False,
+    no: Annotated[bool, typer.Option("--no", help="Do not allow it.")] = False,
+    always: Annotated[bool, typer.Option("--always", help="Allow the tool in every run from now on.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Answer what a run in the background asks; without an option the question is asked in this terminal."""
+    if yes + no + always > 1:
+        raise typer.BadParameter("give one of --yes, --no and --always")
+    known = _found(_done(_read(id)), id)
+    if known.status is None or known.status.question is None:
+        fail(f"run {id} asks nothing" + (f": it is {known.state}" if known.state else ""))
+    said = "yes" if yes else "no" if no else "always" if always else ""
+    told = _done(_answered(known.status, said))
+    if not told:
+        fail(f"the question of run {id} was answered already, or the run goes on without it: onetool runs show {id}")
+    echo_either(as_json, {"id": id, "answered": True}, [f"Run {id} has its answer: onetool runs follow {id}"])
+
+
+# ---------------------------------------------------------------- the ledger
+
+
+@asynccontextmanager
+async def _ledger() -> AsyncGenerator[SqliteLedger | None]:
+    """Yield the user's ledger, or None where no run has written anything yet."""
+    from ot.config.paths import Paths
+    from ot.ledger.ledger_file import LEDGER, LedgerFile
+    from ot.ledger.sqlite_ledger import SqliteLedger
+
+    file = Paths.find().global_dir / LEDGER
+    if not file.exists():
+        yield None
+        return
+    ledger = SqliteLedger(LedgerFile(file))
+    try:
+        yield ledger
+    finally:
+        await asyncio.to_thread(ledger.close)
+
+
+def _done[T](work: Coroutine[Any, Any, T]) -> T:
+    from ot.cli.terminal.event_loop import run_async
+
+    return run_async(work)
+
+
+def _principal() -> str:
+    from ot.config.principal import os_user
+
+    return os_user()
+
+
+async def _read(id: str) -> KnownRun | None:
+    async with _ledger() as ledger:
+        return await _known(ledger, id) if ledger else None
+
+
+async def _known(ledger: SqliteLedger, id: str) -> KnownRun | None:
+    status, effects = await ledger.status(_principal(), id), await ledger.of_run(_principal(), id)
+    if status is None and not effects:
+        return None
+    return KnownRun(id, status, effects, status is not None and id in await ledger.left_behind())
+
+
+def _found(known: KnownRun | None, id: str) -> KnownRun:
+    if known is None:
+        why = "no run of yours has this id, or it called nothing that may change something"
+        fail(f"nothing is known of '{id}': {why}. See 'onetool runs list'", NOT_FOUND)
+    return known
+
+
+async def _followed(id: str, as_json: bool) -> KnownRun:
+    """Print what is new of a run, until it has ended or nobody carries it out; return how it is then."""
+    shown: set[str] = set()
+    async with _ledger() as ledger:
+        while True:
+            known = _found(await _known(ledger, id) if ledger else None, id)
+            for line in [json.dumps(known.as_json())] if as_json else known.news():
+                if line not in shown:
+                    shown.add(line)
+                    echo(line)
+            if known.is_over:
+                return known
+            await asyncio.sleep(LOOK_SECONDS)
+
+
+# ---------------------------------------------------------------- answering
+
+
+async def _answered(status: RunStatus, said: str) -> bool:
+    from ot.cli.terminal.prompts import TerminalQuestion, somebody_is_there
+    from ot.execution.caller import Question
+
+    fields = status.question or {}
+    message = f"Run {status.run.id}{f' ({status.run.name})' if status.run.name else ''} asks:\n{fields['message']}"
+    question = Question(message, fields["schema"], fields.get("kind", "form"), url=fields.get("url", ""))
+    if not said and not somebody_is_there():
+        fail(f"{message}\nonetool: not asking without a terminal: add --yes, --no or --always", DENIED)
+    given = _answer_of(question, said) if said else await TerminalQuestion(ANSWER_SECONDS)(question)
+    if given.action == "cancel":
+        fail("no answer was given: the question stays", DENIED)
+    told = {"number": fields["number"], "action": given.action, "content": dict(given.content)}
+    async with _ledger() as ledger:
+        return ledger is not None and await ledger.answer(status.run.principal, status.run.id, fields["number"], told)
+
+
+def _answer_of(question: Question, said: str) -> Answer:
+    """Return the answer that an option stands for."""
+    from ot.execution.caller import Answer
+
+    if said == "no":
+        return Answer("decline")
+    if question.kind == "consent":
+        decision: dict[str, Any] = question.schema["properties"]["decision"]
+        if said == "always" and "always" not in decision["enum"]:
+            raise typer.BadParameter("this question cannot be answered with --always")
+        return Answer("accept", {"decision": "always" if said == "always" else "allow"})
+    if said == "always" or question.schema.get("required"):
+        raise typer.BadParameter(f"--{said} is no answer to this question: run it in a terminal without the option")
+    return Answer("accept")

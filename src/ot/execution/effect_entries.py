@@ -1,0 +1,153 @@
+"""EffectEntries: the door's side of the ledger: what is written before a call is sent, and how the call ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Any, Protocol
+
+from ot.errors import (
+    InvalidArguments,
+    LedgerUnavailable,
+    NotApproved,
+    NotPlainData,
+    ResultTooLarge,
+    ServerUnavailable,
+    ToolBusy,
+    ToolDenied,
+    ToolError,
+    ToolFailed,
+    ToolUnavailable,
+)
+from ot.execution.call_context import CallContext
+from ot.execution.ledger import Effect, HowEnded, Ledger, UnknownEffect
+
+logger = logging.getLogger(__name__)
+
+FIND_OUT = "Nobody is there to be asked: find out whether it did before you call it again"
+PAUSE_SECONDS = 5.0
+"""How long an unavailable ledger is left alone: a file that is locked is waited for at each attempt."""
+NOT_SENT = (ToolFailed, ToolBusy, ToolUnavailable, ToolDenied, InvalidArguments, NotPlainData)
+"""The tool said that it failed, or was surely never reached."""
+
+
+class Entries(Protocol):
+    """Takes the entries of calls that may change something."""
+
+    async def write(self, effect: Effect, context: CallContext) -> bool:
+        """Return when the call may be sent, and whether it is written down; raise ToolError if it may not."""
+        ...
+
+    def ended(self, effect: Effect, how: HowEnded, value: Any) -> None:
+        """Write down how a call ended that was written down."""
+        ...
+
+
+class EffectEntries:
+    """Writes each call into the ledger, and asks about one that may have been made before."""
+
+    def __init__(self, ledger: Ledger, *, refuse: bool = False) -> None:
+        """Write into *ledger*; *refuse* the calls of programs in the foreground, too, while it is unavailable."""
+        self._ledger = ledger
+        self._refuse = refuse
+        self._pause_until = 0.0
+        self._why = ""
+
+    async def write(self, effect: Effect, context: CallContext, *, again: bool = False) -> bool:
+        """Return when the call may be sent, and whether it is written down.
+
+        Unless it is to be sent *again* anyway, one that was sent before with an unknown end is asked about first.
+
+        Raises:
+            NotApproved: It may have been made before, and nobody wants it again.
+            LedgerUnavailable: It cannot be written down, and must be.
+        """
+        must = self._refuse or effect.start > 0
+        if not must and time.monotonic() < self._pause_until:
+            return self._unrecorded(context)
+        try:
+            if earlier := await self._ledger.send(effect, again=again):
+                await _agreed_again(earlier, effect, context)
+                await self._ledger.send(effect, again=True)
+        except LedgerUnavailable as error:
+            if must:
+                raise LedgerUnavailable(error.why, effect.tool.full_name) from None
+            logger.warning("calls are not written to the ledger: %s", error.why)
+            self._pause_until, self._why = time.monotonic() + PAUSE_SECONDS, error.why
+            return self._unrecorded(context)
+        return True
+
+    def _unrecorded(self, context: CallContext) -> bool:
+        if context.effects:
+            context.effects.unrecorded(self._why)
+        return False
+
+    def ended(self, effect: Effect, how: HowEnded, value: Any) -> None:
+        """Write down how a call ended; of a run in the background also what it returned."""
+        self._ledger.ended(effect, how, value if effect.start else None)
+
+
+class SummedEntries:
+    """One entry a tool and run, for Python's own file functions, of which a program may make thousands of calls.
+
+    A run in the background has an entry a call: each must find out whether another start has taken its place.
+    """
+
+    def __init__(self, entries: EffectEntries) -> None:
+        """Write into *entries*."""
+        self._entries = entries
+        self._open: dict[str, tuple[Effect, bool, HowEnded]] = {}
+        self._first = asyncio.Lock()
+
+    async def write(self, effect: Effect, context: CallContext) -> bool:
+        """Return when the call may be sent: what was done to a file can be seen, so nobody is asked about it again."""
+        if effect.start:
+            return await self._entries.write(effect, context, again=True)
+        name = effect.tool.full_name
+        if name not in self._open:
+            async with self._first:  # no other call may be sent before the entry is written
+                if name not in self._open:
+                    self._open[name] = effect, await self._entries.write(effect, context, again=True), "failed"
+        return True
+
+    def ended(self, effect: Effect, how: HowEnded, value: Any) -> None:
+        """Take how a call ended into the sum: one that is unknown makes it unknown, one that is done done."""
+        if effect.start:
+            self._entries.ended(effect, how, value)
+        elif (found := self._open.get(effect.tool.full_name)) and found[2] != "unknown" and how != "failed":
+            self._open[effect.tool.full_name] = (*found[:2], how)
+
+    def end(self) -> None:
+        """Write the sums down."""
+        for effect, is_written, how in self._open.values():
+            if is_written:
+                self._entries.ended(effect, how, None)
+        self._open = {}
+
+
+async def _agreed_again(earlier: UnknownEffect, effect: Effect, context: CallContext) -> None:
+    """Return when a call may be sent that was sent before; of a tool without a mark the program is only told."""
+    held = effect.tool
+    if held.destructive or held.read_only is False:
+        if context.consent is None:
+            raise NotApproved(held.full_name, f"{sent_before(earlier)}. {FIND_OUT}")
+        await context.consent.require_again(held, effect.arguments, sent_before(earlier))
+    elif context.told:
+        text = f"note: {held.full_name} is called again: {sent_before(earlier)}\n"
+        context.told("print", held.full_name, {"text": text})
+
+
+def how_failed(failure: ToolError) -> HowEnded:
+    """Return what the failure of a call that was sent says about its effect."""
+    if isinstance(failure, ResultTooLarge):
+        return "done"
+    surely = not failure.unknown if isinstance(failure, ServerUnavailable) else isinstance(failure, NOT_SENT)
+    return "failed" if surely else "unknown"
+
+
+def sent_before(earlier: UnknownEffect) -> str:
+    """Return what is known of the same call, made before."""
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(earlier.at))
+    where = f" (run {earlier.run_id}" + (f", line {earlier.line})" if earlier.line else ")")
+    return f"the same call was sent at {when}{where}, and whether it took effect is unknown"

@@ -1,0 +1,199 @@
+"""RedisEffects: the calls in a team's ledger, a hash for each run; see redis_scripts.py for the steps."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import orjson
+
+from ot.errors import LedgerUnavailable, RunFenced
+from ot.execution.ledger import Effect, HowEnded, UnknownEffect
+from ot.ledger import redis_scripts as scripts
+from ot.ledger.entries import LedgerEntry, kept_value, read_value
+from ot.ledger.fingerprint import fingerprint
+from ot.ledger.redis_place import RedisPlace, who
+from ot.ledger.redis_writer import RedisWriter
+from ot.ledger.run_book import FENCED, SAME_CALL_SECONDS
+
+logger = logging.getLogger(__name__)
+
+DAY = 86_400
+TOGETHER = 100
+"""How many ends are written in one step."""
+MOST_ENDS = 10_000
+"""How many ends wait for a Redis that does not take them."""
+RETRY_SECONDS = 0.5
+LOST = "the end of a call was not written to the ledger: %d wait already"
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """How a call ended, as it will be written."""
+
+    keys: Sequence[str]
+    arguments: Sequence[Any]
+
+
+class RedisEffects:
+    """Writes down what is sent before it is, and how it ended soon after, or as soon as Redis takes it."""
+
+    def __init__(self, place: RedisPlace, *, days: int = 30, clock: Callable[[], float] = time.time) -> None:
+        """Keep entries at *place* for so many days."""
+        self.place = place
+        self.writer = RedisWriter(place)
+        self._keep = days * DAY
+        self._clock = clock
+        self._ends: deque[_End] = deque()
+        self._one_at_a_time = asyncio.Lock()
+        self._writing: asyncio.Task[None] | None = None
+
+    async def send(self, effect: Effect, *, again: bool = False) -> UnknownEffect | None:
+        """Return when it is written down, or the same call whose effect is unknown."""
+        if trouble := self.place.connection.trouble:
+            raise LedgerUnavailable(trouble)
+        await self._write_ends()
+        self.writer.start()
+        try:
+            answer = await self.place.kept_step(scripts.SEND, *self._sending(effect, again=again))
+        except LedgerUnavailable:
+            # It may have arrived all the same; whoever refuses the call because of this says that it failed.
+            self.ended(effect, "unknown")
+            raise
+        match answer:
+            case [b"fenced"]:
+                raise RunFenced(FENCED)
+            case [b"twice"]:
+                raise LedgerUnavailable("a call of this number is there already")
+            case [b"unknown", known]:
+                _, _, at, line, run = known.decode().split("|", 4)
+                return UnknownEffect(run, int(line) if line else None, float(at))
+            case _:
+                return None
+
+    def _sending(self, effect: Effect, *, again: bool) -> tuple[list[str], list[Any]]:
+        name, field, now = who(effect.caller.principal), _field(effect), f"{self._clock():.6f}"
+        tool = effect.tool.full_name
+        found = [fingerprint(tool, effect.arguments, key) for key in self.place.fingerprint_keys]
+        entry = {"who": name, "run": effect.run_id, "call": effect.call_id, "tool": tool, "line": effect.line}
+        entry |= {"at": float(now), "start": effect.start}
+        effects = self._effects(effect.run_id)
+        keys = [effects, self._open(name), self.writer.key, self.place.key("run", effect.run_id)]
+        note = f"s|{self.writer.name}|{now}|{effect.line or ''}|{effect.run_id}"
+        written = f"{found[0]}|{self.writer.name}|".encode() + orjson.dumps(entry)
+        start, writer = effect.start, self.writer.name
+        ref, repeated = self._ref(effect), "1" if again else ""
+        arguments = [field, written, ref, now, repeated, start, writer, self._keep, int(SAME_CALL_SECONDS), note]
+        return [*keys, *(f"{self._same}{name}:{one}" for one in found)], arguments
+
+    def ended(self, effect: Effect, how: HowEnded, value: Any = None) -> None:
+        """Have it written down how it ended; while Redis does not take it, it is tried again."""
+        if len(self._ends) >= MOST_ENDS:
+            logger.warning(LOST, len(self._ends))
+            return
+        name, effects, field = who(effect.caller.principal), self._effects(effect.run_id), _field(effect)
+        text = kept_value(value)
+        sealed = self.place.seal(f"{effects}/{field}", text) if text else b""
+        ending = f"{how}|{self._clock():.6f}|".encode() + sealed
+        self._ends.append(_End([effects, self._open(name)], [field, ending, self._ref(effect), how, name]))
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.ensure_future(self._write_on())
+
+    async def _write_on(self) -> None:
+        """Write ends until there are none."""
+        while self._ends:
+            try:
+                await self._write_ends()
+            except LedgerUnavailable as error:
+                logger.info("%d ends of calls wait for the ledger: %s", len(self._ends), error.why)
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _write_ends(self) -> None:
+        """Write what waits; whoever reads or sends next must see it.
+
+        Raises:
+            LedgerUnavailable: It could not be written.
+        """
+        if not self._ends:
+            return
+        async with self._one_at_a_time:
+            while together := list(islice(self._ends, TOGETHER)):
+                keys = [self._same, *(key for end in together for key in end.keys)]
+                await self.place.step(scripts.ENDED, keys, [one for end in together for one in end.arguments])
+                for _ in together:
+                    self._ends.popleft()
+
+    async def of_run(self, principal: str, run: str) -> list[LedgerEntry]:
+        """Return the calls of a run of *principal*, as they were made."""
+        await self._write_ends()
+        effects = self._effects(run)
+        found, living = await self.place.step(scripts.READ, [effects, self.writer.key])
+        return self.entries(who(principal), effects, found, living)
+
+    async def unknown(self, principal: str, most: int = 100) -> list[LedgerEntry]:
+        """Return the latest calls of *principal* whose effect is unknown."""
+        await self._write_ends()
+        name = who(principal)
+        keys, arguments = [self._open(name), self.writer.key], [self.place.key("effects") + ":", most]
+        rows = await self.place.step(scripts.OPEN, keys, arguments)
+        return [entry for effects, row in rows for entry in self.entries(name, effects.decode(), row, ())]
+
+    def entries(self, name: str, effects: str, found: Sequence[bytes], living: Iterable[bytes]) -> list[LedgerEntry]:
+        """Return the calls in the fields and values *found* at the key *effects*."""
+        fields = dict(zip(found[::2], found[1::2], strict=True))
+        calls = {field: value for field, value in fields.items() if not field.endswith(b":end")}
+        alive = set(living)
+        made = [
+            self._entry(name, effects, field, call, fields.get(field + b":end"), alive) for field, call in calls.items()
+        ]
+        return sorted((entry for entry in made if entry), key=lambda entry: (entry.at, entry.start, entry.call))
+
+    def _entry(
+        self, name: str, effects: str, field: bytes, call: bytes, ending: bytes | None, alive: set[bytes]
+    ) -> LedgerEntry | None:
+        _, writer, written = call.split(b"|", 2)
+        known = orjson.loads(written)
+        if known.pop("who") != name:
+            return None
+        if not ending:
+            return LedgerEntry(**known, state="sent" if writer in alive else "unknown")
+        how, at, sealed = ending.split(b"|", 2)
+        value = read_value(self.place.opened(f"{effects}/{field.decode()}", sealed))
+        state: Any = how.decode()
+        return LedgerEntry(**known, state=state, ended=float(at), value=value)
+
+    async def aclose(self) -> None:
+        """Write what waits, if Redis takes it, and show that this writer has ended."""
+        with contextlib.suppress(LedgerUnavailable):
+            await self._write_ends()
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.gather(self._writing, return_exceptions=True)
+        await self.writer.aclose()
+
+    # ---------------------------------------------------------------- keys
+
+    def _effects(self, run: str) -> str:
+        return self.place.key("effects", run)
+
+    def _open(self, name: str) -> str:
+        return self.place.key("open", name)
+
+    @property
+    def _same(self) -> str:
+        """What the keys of the same calls begin with."""
+        return self.place.key("same") + ":"
+
+    def _ref(self, effect: Effect) -> str:
+        return f"{_field(effect)}:{self.place.name(effect.run_id)}"
+
+
+def _field(effect: Effect) -> str:
+    return f"{effect.start}:{effect.call_id}"

@@ -1,0 +1,239 @@
+"""The steps of the ledger in Redis: each checks the fence and writes in one script, which Redis runs alone.
+
+Scripts find some keys in what they read, so they need one Redis: no cluster.
+"""
+
+from __future__ import annotations
+
+ALIVE_SECONDS = 4.0
+"""A writer that has not been heard of for so long is dead, and what it had sent is unknown."""
+
+FENCE = """
+local function goes_on(run, start)
+  local found = redis.call('HMGET', run, 'starts', 'ending')
+  return found[1] == start and not found[2]
+end
+"""
+CLOCK = f"""
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local function alive(writers, writer)
+  local beat = redis.call('ZSCORE', writers, writer)
+  return beat and tonumber(beat) > now_ms() - {ALIVE_SECONDS * 1000:.0f}
+end
+local function living(writers)
+  return redis.call('ZRANGEBYSCORE', writers, now_ms() - {ALIVE_SECONDS * 1000:.0f}, '+inf')
+end
+"""
+"""Redis's own clock: those of replicas may differ."""
+
+FINISH = """
+local function finish(run, effects, open_runs, id, prefix, state, ending, keep)
+  local who = redis.call('HGET', run, 'who')
+  redis.call('HSET', run, 'state', state, 'ending', ending)
+  redis.call('HDEL', run, 'question', 'number', 'answer')
+  redis.call('SREM', prefix .. 'open-runs:' .. who, id)
+  redis.call('ZREM', open_runs, id)
+  redis.call('EXPIRE', run, keep)
+  redis.call('EXPIRE', effects, keep)
+end
+"""
+
+SEND = (
+    FENCE
+    + CLOCK
+    + """
+local effects, open, writers, run = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local field, entry, ref, now, again, start, writer, keep, same_seconds, note = unpack(ARGV)
+if start ~= '0' and not goes_on(run, start) then return {'fenced'} end
+if again == '' then
+  local latest, at_latest
+  for k = 5, #KEYS do
+    for _, known in ipairs(redis.call('HVALS', KEYS[k])) do
+      local state, by, at = known:match('^(%a)|(%x+)|([%d.]+)|')
+      at = tonumber(at)
+      local open_still = at and at > now - same_seconds and (state == 'u' or not alive(writers, by))
+      if open_still and (not latest or at > at_latest) then latest, at_latest = known, at end
+    end
+  end
+  if latest then return {'unknown', latest} end
+end
+if redis.call('HSETNX', effects, field, entry) == 0 then return {'twice'} end
+redis.call('ZADD', writers, now_ms(), writer)
+redis.call('ZADD', open, now, ref)
+redis.call('HSET', KEYS[5], ref, note)
+redis.call('EXPIRE', KEYS[5], same_seconds)
+redis.call('ZREMRANGEBYSCORE', open, '-inf', now - keep)
+redis.call('EXPIRE', open, keep)
+-- What a run in the background did is known until it has ended, however long that takes.
+if start == '0' then redis.call('EXPIRE', effects, keep) end
+return {'sent'}
+"""
+)
+ENDED = """
+local prefix = KEYS[1]
+for i = 0, (#KEYS - 1) / 2 - 1 do
+  local effects, open = KEYS[2 * i + 2], KEYS[2 * i + 3]
+  local field, ending, ref, how, who = unpack(ARGV, 5 * i + 1, 5 * i + 5)
+  local entry = redis.call('HGET', effects, field)
+  if entry then
+    local same = prefix .. who .. ':' .. entry:match('^%x+')
+    redis.call('HSET', effects, field .. ':end', ending)
+    if how == 'unknown' then
+      local known = redis.call('HGET', same, ref)
+      if known then redis.call('HSET', same, ref, 'u' .. known:sub(2)) end
+    else
+      redis.call('HDEL', same, ref)
+      redis.call('ZREM', open, ref)
+    end
+  end
+end
+return 1
+"""
+OPEN = (
+    CLOCK
+    + """
+local prefix, most, found = ARGV[1], tonumber(ARGV[2]), {}
+for _, ref in ipairs(redis.call('ZREVRANGE', KEYS[1], 0, -1)) do
+  if #found >= most then break end
+  local field, name = ref:match('^([^:]*:[^:]*):(.*)$')
+  local entry, ending = unpack(redis.call('HMGET', prefix .. name, field, field .. ':end'))
+  if not entry then redis.call('ZREM', KEYS[1], ref)
+  elseif ending or not alive(KEYS[2], entry:match('^%x+|(%x+)|')) then
+    table.insert(found, {prefix .. name, {field, entry, field .. ':end', ending or ''}})
+  end
+end
+return found
+"""
+)
+READ = CLOCK + "return {redis.call('HGETALL', KEYS[1]), living(KEYS[2])}"
+ALIVE = (
+    CLOCK
+    + """
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now_ms() - ARGV[2])
+return redis.call('ZADD', KEYS[1], now_ms(), ARGV[1])
+"""
+)
+GONE = "return redis.call('ZREM', KEYS[1], ARGV[1])"
+
+# ---------------------------------------------------------------- runs in the background
+
+ADD = """
+local run, runs, open, open_runs = unpack(KEYS)
+local id, record, who, created, most = unpack(ARGV)
+if redis.call('SCARD', open) >= tonumber(most) then return 'many' end
+if redis.call('EXISTS', run) == 1 then return 'twice' end
+redis.call('HSET', run, 'run', record, 'who', who, 'state', 'waiting', 'starts', '0')
+redis.call('ZADD', runs, created, id)
+redis.call('SADD', open, id)
+redis.call('ZADD', open_runs, created, id)
+return 'added'
+"""
+CARRIED = (
+    CLOCK
+    + """
+local function carried_by(run, writers, lease_ms)
+  local found = redis.call('HMGET', run, 'starts', 'beat', 'writer')
+  local recent = found[2] and tonumber(found[2]) > now_ms() - lease_ms
+  return found[1] ~= '0' and recent and alive(writers, found[3]) and found[3]
+end
+"""
+)
+BEGIN = (
+    CARRIED
+    + """
+local run, writers, effects = unpack(KEYS)
+local writer, lease_ms = ARGV[1], tonumber(ARGV[2])
+local record, ending, cancelled = unpack(redis.call('HMGET', run, 'run', 'ending', 'cancelled'))
+if not record then return false end
+if ending then return {'ended', record, ending} end
+local by = carried_by(run, writers, lease_ms)
+if by and by ~= writer then return {'alive', record} end
+redis.call('ZADD', writers, now_ms(), writer)
+redis.call('HSET', run, 'state', 'running', 'beat', now_ms(), 'writer', writer)
+redis.call('HDEL', run, 'question', 'number', 'answer')
+local number = redis.call('HINCRBY', run, 'starts', 1)
+return {'begun', record, number, cancelled or '', redis.call('HGETALL', effects), living(writers)}
+"""
+)
+BEAT = (
+    FENCE
+    + CLOCK
+    + """
+if not goes_on(KEYS[1], ARGV[1]) then return false end
+redis.call('ZADD', KEYS[2], now_ms(), ARGV[2])
+redis.call('HSET', KEYS[1], 'beat', now_ms())
+return redis.call('HMGET', KEYS[1], 'cancelled', 'answer')
+"""
+)
+ASK = (
+    FENCE
+    + """
+local run, start, number, question = KEYS[1], unpack(ARGV)
+if not goes_on(run, start) then return 0 end
+redis.call('HDEL', run, 'question', 'number', 'answer')
+redis.call('HSET', run, 'state', question == '' and 'running' or 'asks')
+if question ~= '' then redis.call('HSET', run, 'number', number, 'question', question) end
+return 1
+"""
+)
+ANSWER = """
+local who, number, answer = unpack(ARGV)
+local found = redis.call('HMGET', KEYS[1], 'who', 'state', 'number')
+if found[1] ~= who or found[2] ~= 'asks' or found[3] ~= number then return 0 end
+return redis.call('HSETNX', KEYS[1], 'answer', answer)
+"""
+PACKS = (
+    FENCE
+    + """
+if not goes_on(KEYS[1], ARGV[1]) then return false end
+redis.call('HSETNX', KEYS[1], 'packs', ARGV[2])
+return redis.call('HGET', KEYS[1], 'packs')
+"""
+)
+END = (
+    FENCE
+    + FINISH
+    + """
+local id, prefix, start, state, ending, keep = unpack(ARGV)
+if not goes_on(KEYS[1], start) then return 0 end
+finish(KEYS[1], KEYS[2], KEYS[3], id, prefix, state, ending, keep)
+return 1
+"""
+)
+CANCEL = (
+    FINISH
+    + """
+local id, prefix, who, ending, keep = unpack(ARGV)
+local found = redis.call('HMGET', KEYS[1], 'who', 'state', 'ending')
+if found[1] ~= who or found[3] then return 0 end
+redis.call('HSET', KEYS[1], 'cancelled', '1')
+if found[2] == 'waiting' then finish(KEYS[1], KEYS[2], KEYS[3], id, prefix, 'cancelled', ending, keep) end
+return 1
+"""
+)
+STATUS = "'run', 'who', 'state', 'starts', 'question', 'cancelled', 'ending'"
+RUN = f"return redis.call('HMGET', KEYS[1], {STATUS})"
+RUNS = f"""
+local prefix, most, found = ARGV[1], tonumber(ARGV[2]), {{}}
+for _, id in ipairs(redis.call('ZREVRANGE', KEYS[1], 0, -1)) do
+  local known = redis.call('HMGET', prefix .. 'run:' .. id, {STATUS})
+  if known[1] then table.insert(found, {{id, known}}) else redis.call('ZREM', KEYS[1], id) end
+  if #found >= most then break end
+end
+return found
+"""
+LEFT_BEHIND = (
+    CARRIED
+    + """
+local found = {}
+for _, id in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+  local run = ARGV[1] .. 'run:' .. id
+  if redis.call('EXISTS', run) == 0 then redis.call('ZREM', KEYS[1], id)
+  elseif not carried_by(run, KEYS[2], tonumber(ARGV[2])) then table.insert(found, id) end
+end
+return found
+"""
+)

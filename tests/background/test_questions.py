@@ -1,0 +1,112 @@
+"""Questions of background runs wait in the book, and a person answers them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from background.run_desk import LONG_SECONDS, ME, Desk, desk
+from callers import asking
+from ot.execution.caller import Answer, Question
+
+pytestmark = pytest.mark.anyio
+
+ASKS = {"policy": {"ask": ["counter.add"], "read_only": ["counter.look"]}}
+YES = {"action": "accept", "content": {"decision": "allow"}}
+
+
+async def ended(one: Desk, id: str) -> Any:
+    assert one.running is not None
+    async with asyncio.timeout(LONG_SECONDS):
+        return await one.running
+
+
+async def test_a_run_waits_for_its_answer_and_goes_on_with_it(tmp_path: Path) -> None:
+    async with desk(tmp_path, config=ASKS) as one:
+        id = await one.add("return counter.add(n=2)")
+        one.begin(id)
+        status = await one.until(id, "asks")
+        assert status.question is not None
+        assert "A program wants to call counter.add" in status.question["message"]
+        assert not await one.book.answer("somebody else", id, status.question["number"], YES)
+        assert await one.book.answer(ME, id, status.question["number"], YES)
+        assert ("done", ("4",)) == ((end := await ended(one, id)).state, end.texts)
+
+
+async def test_another_client_of_the_same_principal_is_asked_when_it_looks(tmp_path: Path) -> None:
+    questions: list[Question] = []
+
+    async def ask(question: Question) -> Answer:
+        questions.append(question)
+        return Answer("accept", {"decision": "allow"})
+
+    async with desk(tmp_path, config=ASKS) as one, desk(tmp_path, config=ASKS) as other:
+        id = await one.add("return counter.add(n=3)", name="prices")
+        one.begin(id)
+        await one.until(id, "asks")
+        reply = await other.workspace.run(f"ot.run_state(id={id!r})", asking(ask))
+        assert not reply.is_error, reply.texts
+        assert (await ended(one, id)).state == "done"
+        (question,) = questions
+        assert question.message.startswith(f"The background run 'prices' ({id}) asks:\nA program wants to call")
+        assert [3] == one.counter.added
+
+
+async def test_a_program_learns_of_a_question_but_cannot_answer_it(tmp_path: Path) -> None:
+    async with desk(tmp_path, config=ASKS) as one:
+        id = await one.add("return counter.add(n=3)")
+        one.begin(id)
+        await one.until(id, "asks")
+        state = (await one.workspace.run(f"ot.run_state(id={id!r})")).value
+        assert ("asks", f"onetool runs answer {id}") == (state["state"], state["answer_with"])
+        assert "counter.add" in state["question"]
+        assert "asks" == (await one.status(id)).state
+
+
+async def test_a_user_who_puts_the_question_away_has_not_answered_it(tmp_path: Path) -> None:
+    async def ask(question: Question) -> Answer:
+        return Answer("cancel")
+
+    async with desk(tmp_path, config=ASKS) as one:
+        id = await one.add("return counter.add(n=3)")
+        one.begin(id)
+        await one.until(id, "asks")
+        await one.workspace.run(f"ot.run_state(id={id!r})", asking(ask))
+        assert "asks" == (await one.status(id)).state
+
+
+async def test_a_question_that_nobody_answers_is_declined(tmp_path: Path) -> None:
+    async with desk(tmp_path, config=ASKS | {"background": {"ask_seconds": 0.2}}) as one:
+        id = await one.add("counter.add(n=3)")
+        one.begin(id)
+        end = await ended(one, id)
+        assert "failed" == end.state
+        assert "nobody answered within 0.2 s (background.ask_seconds)" in end.texts[-1]
+        assert [] == one.counter.added
+
+
+async def test_the_clock_of_the_run_stands_still_while_it_asks(tmp_path: Path) -> None:
+    config = ASKS | {"background": {"run_seconds": 0.5, "ask_seconds": 0.8}}
+    async with desk(tmp_path, config=config) as one:
+        id = await one.add("try:\n    counter.add(n=3)\nexcept Exception as error:\n    return str(error)")
+        one.begin(id)
+        end = await ended(one, id)
+        assert ("done", True) == (end.state, "nobody answered" in end.texts[0])
+
+
+async def test_an_answer_to_an_earlier_start_is_none_to_a_later_one(tmp_path: Path) -> None:
+    async with desk(tmp_path, config=ASKS) as one, desk(tmp_path, config=ASKS) as other:
+        id = await one.add("return counter.add(n=2)")
+        one.begin(id)
+        first = (await one.until(id, "asks")).question
+        await one.die()
+        other.begin(id)
+        second = (await other.until(id, "asks", starts=2)).question
+        assert first is not None
+        assert second is not None
+        assert first["number"] != second["number"]
+        assert not await other.book.answer(ME, id, first["number"], YES)
+        assert "asks" == (await other.status(id)).state

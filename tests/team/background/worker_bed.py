@@ -1,0 +1,170 @@
+"""Workers, a real Redis and a service that counts: runs are put on the docket, and every end is held against it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+import re
+import secrets
+import signal
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ot.errors import LedgerUnavailable
+from ot.ledger.background_run import BackgroundRun, RunStatus
+from ot.team.background.docket_queue import DocketQueue
+from state.redis_process import RedisProcess
+from team.background.counter_service import CounterService, program
+from team.background.team_book import TeamBook
+from team.background.worker_process import WorkerProcess
+
+ANN = "token|ann"
+KEY = "0123456789abcdef" * 3
+CONFIG = """
+engines: {{use: portable, portable: {{processes: {at_once}}}}}
+policy: {{allow: ["counter.*"]}}
+servers: {{counter: {{url: "{counter}"}}}}
+background: {{at_once: {at_once}}}
+state: {{redis: "{redis}", keys: ["{key}"]}}
+http: {{tokens: {{ann: {{hash: "sha256:{zeros}"}}}}}}
+logs: {{level: WARNING}}
+"""
+WRITES = [n for n in range(12) if n % 3 != 2]
+REPORTED = re.compile(r"- (done|unknown): counter\.add")
+MOST_OPEN = 100_000
+
+
+@dataclass
+class WorkerBed:
+    """Everything that runs, and the runs that were asked for."""
+
+    root: Path
+    redis: RedisProcess
+    counter: CounterService
+    book: TeamBook
+    queue: DocketQueue
+    at_once: int = 4
+    workers: list[WorkerProcess] = field(default_factory=list[WorkerProcess])
+    asked: dict[str, str] = field(default_factory=dict[str, str])
+    """The id of each run, and what the counter knows it by."""
+    kills: int = 0
+    freezes: int = 0
+    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+
+    @property
+    def config(self) -> str:
+        """The configuration of workers."""
+        values = {"counter": self.counter.url, "redis": self.redis.url, "key": KEY, "zeros": "0" * 64}
+        return CONFIG.format(at_once=self.at_once, **values)
+
+    def start_worker(self, *, ready: bool = True) -> WorkerProcess:
+        """Start one more worker."""
+        worker = WorkerProcess.start(self.root / "workers", self.config, ready=ready)
+        self.workers.append(worker)
+        return worker
+
+    async def ask(self, command: str = "") -> str:
+        """Have a run carried out, and return its id."""
+        name = f"r{next(self._numbers)}"
+        id = secrets.token_hex(8)
+        self.asked[id] = name
+        await self.book.add(BackgroundRun(id, ANN, command or program(name), time.time()), MOST_OPEN)
+        await self.queue.submit(id)
+        return id
+
+    async def status(self, id: str) -> RunStatus:
+        """Return what is known of a run."""
+        while True:
+            try:
+                found = await self.book.status(ANN, id)
+            except LedgerUnavailable:
+                await asyncio.sleep(0.1)
+                continue
+            assert found, "a run is lost"
+            return found
+
+    async def ended(self, id: str, seconds: float) -> RunStatus:
+        """Return a run's status once it has ended."""
+        async with asyncio.timeout(seconds):
+            while not (status := await self.status(id)).end:
+                await asyncio.sleep(0.05)
+        return status
+
+    async def open_runs(self) -> list[str]:
+        """Return the runs that have not ended."""
+        return [id for id in self.asked if not (await self.status(id)).end]
+
+    # ---------------------------------------------------------------- what goes wrong
+
+    def kill_one(self) -> None:
+        """Kill a worker with SIGKILL, and start another in its place."""
+        worker = self.workers.pop(random.randrange(len(self.workers)))
+        worker.kill()
+        self.kills += 1
+        self.start_worker()
+        worker.close()
+
+    async def freeze_one(self, seconds: float) -> None:
+        """Stop a worker for some time, as a machine that is moved does."""
+        worker = random.choice(self.workers)
+        worker.signal(signal.SIGSTOP)
+        await asyncio.sleep(seconds)
+        worker.signal(signal.SIGCONT)
+        self.freezes += 1
+
+    # ---------------------------------------------------------------- what must hold
+
+    async def check(self) -> Counter[str]:
+        """Check every run against the counter, and return how many ended in which way."""
+        counted = self.counter.counted()
+        assert [write for write, times in counted.items() if times > 1] == [], "written twice"
+        ends: Counter[str] = Counter()
+        for id, name in self.asked.items():
+            status = await self.status(id)
+            assert status.end, f"{name} has not ended"
+            ends[status.state] += 1
+            await self._check_one(status, {call for run, call in counted if run == name})
+        return ends
+
+    async def _check_one(self, status: RunStatus, written: set[int]) -> None:
+        """Check that what a run's end says is what the counter saw."""
+        entries = await self.book.of_run(ANN, status.run.id)
+        assert status.state in ("done", "stopped", "cancelled"), status.end
+        done = [entry for entry in entries if entry.state == "done"]
+        unknown = [entry for entry in entries if entry.state in ("unknown", "sent")]
+        assert len(done) <= len(written) <= len(done) + len(unknown), (status, entries, written)
+        assert {entry.value for entry in done} <= written, (status, entries, written)
+        if status.state == "done":
+            assert (written, unknown) == (set(WRITES), []), (status, entries, written)
+        if status.state == "stopped":
+            _check_report(status, len(done), len(unknown))
+
+
+def _check_report(status: RunStatus, done: int, unknown: int) -> None:
+    assert status.end
+    text = "\n".join(status.end.texts)
+    told = set(REPORTED.findall(text))
+    assert told == {word for word, count in (("done", done), ("unknown", unknown)) if count}, (text, done, unknown)
+
+
+@asynccontextmanager
+async def worker_bed(root: Path, redis: RedisProcess, workers: int = 2, **options: Any) -> AsyncGenerator[WorkerBed]:
+    """Yield *workers* that carry out runs, and end everything."""
+    counter = CounterService.start(root)
+    book = TeamBook(redis.url, "onetool", KEY)
+    bed = WorkerBed(root, redis, counter, book, DocketQueue(redis.url, "onetool"), **options)
+    try:
+        await asyncio.gather(*(asyncio.to_thread(bed.start_worker) for _ in range(workers)))
+        yield bed
+    finally:
+        for worker in bed.workers:
+            worker.close()
+        await bed.queue.aclose()
+        await book.aclose()
+        counter.close()
