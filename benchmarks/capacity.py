@@ -25,13 +25,13 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.capacity_bed import Bed, bed
 from benchmarks.capacity_sheet import STEPS, Assumptions, Costs, bottlenecks, step
 from benchmarks.capacity_text import put_into, sheet
 
+ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "benchmarks" / "capacity.json"
 PAGE = ROOT / "docs" / "explanation" / "scale.md"
 CALLS = 20

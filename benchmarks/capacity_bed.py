@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-sys.path += [str(ROOT / "src"), str(ROOT / "tests")]
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+sys.path.insert(1, str(Path(__file__).parents[1] / "tests"))
 
 from benchmarks.http_ratio import META, MODERN
 from benchmarks.process_costs import cpu_ns, pss_bytes
@@ -25,6 +25,7 @@ from benchmarks.process_costs import cpu_ns, pss_bytes
 from ot.team.auth.static_tokens import new_token, token_hash
 from state.redis_process import running_redis
 
+ROOT = Path(__file__).parents[1]
 CODE = "import sys; from ot.entry import main; sys.argv[0] = 'onetool'; main()"
 PACK = '''"""Calls that do next to nothing, so that what is measured is the way to them."""
 
