@@ -329,7 +329,11 @@ async def test_a_question_waits_for_the_answer_of_its_own_principal_and_one_coun
     assert not await other.answer("bob", "b1", 7, YES)
     assert not await other.answer("ada", "b1", 8, YES)
     assert await other.answer("ada", "b1", 7, YES)
+    assert (status := await other.status("ada", "b1"))
+    assert ("running", None) == (status.state, status.question), "nobody is to put it again"
     assert not await other.answer("ada", "b1", 7, {"action": "decline"}), "it was answered"
+    assert (status := await other.status("ada", "b1"))
+    assert ("running", None) == (status.state, status.question), "nobody else need answer it"
     assert await bed.ledger.beat("b1", 1) == Beat(answer=YES)
     await bed.ledger.ask("b1", 1, None)
     assert await bed.ledger.beat("b1", 1) == Beat()

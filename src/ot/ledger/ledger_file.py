@@ -198,11 +198,12 @@ class LedgerFile:
 
     def answer(self, principal: str, id: str, number: int, answer: Mapping[str, Any]) -> bool:
         """Answer a question."""
-        chosen = "SELECT question FROM runs WHERE id = ? AND principal = ? AND state = 'asks' AND answer IS NULL"
-        row = self._row(chosen, (id, principal))
+        row = self._row("SELECT question FROM runs WHERE id = ? AND principal = ? AND state = 'asks'", (id, principal))
         if row is None or orjson.loads(row["question"]).get("number") != number:
             return False
-        self._opened().execute("UPDATE runs SET answer = ? WHERE id = ?", (_json(answer), id))
+        # From now on it asks nobody: a client that looks again must not put the same question again.
+        answered = "UPDATE runs SET answer = ?, question = NULL, state = 'running' WHERE id = ?"
+        self._opened().execute(answered, (_json(answer), id))
         return True
 
     def end_run(self, id: str, start: int, end: RunEnd) -> bool:

@@ -84,7 +84,8 @@ class RedisEffects:
         tool = effect.tool.full_name
         found = [fingerprint(tool, effect.arguments, key) for key in self.place.fingerprint_keys]
         entry = {"who": name, "run": effect.run_id, "call": effect.call_id, "tool": tool, "line": effect.line}
-        entry |= {"at": float(now), "start": effect.start, "given_key": effect.given_key}
+        entry |= {"at": float(now), "start": effect.start}
+        entry |= {"given_key": effect.given_key} if effect.given_key else {}
         effects = self._effects(effect.run_id)
         keys = [effects, self._open(name), self.writer.key, self.place.key("run", effect.run_id)]
         note = f"s|{self.writer.name}|{now}|{effect.line or ''}|{effect.run_id}"

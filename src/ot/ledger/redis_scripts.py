@@ -188,7 +188,9 @@ ANSWER = """
 local who, number, answer = unpack(ARGV)
 local found = redis.call('HMGET', KEYS[1], 'who', 'state', 'number')
 if found[1] ~= who or found[2] ~= 'asks' or found[3] ~= number then return 0 end
-return redis.call('HSETNX', KEYS[1], 'answer', answer)
+redis.call('HDEL', KEYS[1], 'question', 'number')
+redis.call('HSET', KEYS[1], 'answer', answer, 'state', 'running')
+return 1
 """
 PACKS = (
     FENCE
