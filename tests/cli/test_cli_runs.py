@@ -13,6 +13,8 @@ import pytest
 
 from cli.command import OneTool
 from ot.background.questions import question_fields
+from ot.cli import runs
+from ot.cli.terminal import echo
 from ot.config.principal import os_user
 from ot.execution.call_context import CallForecast
 from ot.execution.consent import consent_question
@@ -123,8 +125,9 @@ def test_a_run_is_followed_to_its_end_while_a_server_carries_it_out(onetool: One
     server = threading.Thread(target=lambda: asyncio.run(carry_out()))
     server.start()
     assert started.wait(20)
-    threading.Timer(0.3, followed.set).start()
-    ended = onetool("runs", "follow", RUN)
+    with onetool.monkeypatch.context() as patch:
+        patch.setattr(runs, "echo", lambda line: (echo(line), followed.set()))
+        ended = onetool("runs", "follow", RUN)
     server.join()
     ledger.close()
     assert code == ended.code
