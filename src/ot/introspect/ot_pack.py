@@ -350,7 +350,8 @@ class OtPack:
             run: The run's id, as its reply names it; empty for the latest calls whose effect is unknown.
 
         Returns:
-            One entry a call that may have changed something; calls that only read are left out.
+            One entry a call that may have changed something, with the key that its tool was given; calls that only
+            read are left out.
 
         Example:
             ot.effects()
