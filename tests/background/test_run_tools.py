@@ -54,10 +54,12 @@ async def test_a_long_result_is_stored_as_that_of_any_run(tmp_path: Path) -> Non
         assert "row 19999" == await asked(one, f"ot.result(handle={state['handle']!r}, path='[19999]')")
 
 
-async def test_a_run_outlives_the_time_of_the_one_that_began_it(tmp_path: Path) -> None:
-    async with desk(tmp_path, config={"limits": {"run_seconds": 0.3}}) as one:
-        id = await begun(one, "import asyncio\nawait asyncio.sleep(0.5)\nreturn 1")
-        assert "done" == (await one.until(id, "done")).state
+async def test_a_run_has_its_own_time_and_not_that_of_the_one_that_began_it(tmp_path: Path) -> None:
+    async with desk(tmp_path, config={"limits": {"run_seconds": 600}, "background": {"run_seconds": 0.3}}) as one:
+        id = await begun(one, "counter.look()")
+        end = (await one.until(id, "failed")).end
+        assert end is not None
+        assert "(background.run_seconds)" in end.texts[-1]
 
 
 async def test_a_run_goes_on_when_the_client_of_the_one_that_began_it_gives_up(tmp_path: Path) -> None:
