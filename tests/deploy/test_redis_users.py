@@ -166,5 +166,5 @@ async def test_a_user_can_do_nothing_else(guarded: GuardedRedis, user: str, comm
 
 async def test_nobody_gets_in_without_a_name(guarded: GuardedRedis) -> None:
     async with cast("Any", Redis).from_url(guarded.process.url) as client:
-        with pytest.raises(Exception, match="authenticated|Authentication"):
+        with pytest.raises(Exception, match=r"authenticated|Authentication"):
             await client.ping()
