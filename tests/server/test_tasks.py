@@ -10,6 +10,7 @@ import pytest
 from fastmcp import Client, FastMCP
 from mcp import MCPError
 from mcp_types import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     MISSING_REQUIRED_CLIENT_CAPABILITY,
@@ -269,6 +270,18 @@ async def test_somebody_elses_task_is_told_like_one_that_never_was(house: Desk, 
     status = await house.book.status("somebody else", "theirs")
     assert status is not None
     assert not status.cancelled
+
+
+async def test_an_unavailable_ledger_is_told_as_that_and_not_as_an_unknown_task(house: Desk, talk: TaskTalk) -> None:
+    ledger = house.workspace.paths.global_dir / "ledger"
+    ledger.write_text("a file where a directory should be")
+    made = await talk.call("6 * 7")
+    assert isinstance(made, CallToolResult)
+    assert made.is_error
+    assert "LedgerUnavailable" in text_of(made)
+    with pytest.raises(MCPError, match="LedgerUnavailable") as caught:
+        await talk.ask("tasks/cancel", "anything")
+    assert caught.value.code == INTERNAL_ERROR
 
 
 async def test_what_the_extension_has_dropped_is_not_there(talk: TaskTalk) -> None:
