@@ -26,8 +26,8 @@ from ot.output.stored_text import stored_text
 from ot.team.telemetry.audit_log import AuditLog
 from ot.team.telemetry.keyed_hash import KeyedHash
 from ot_sdk import tagged
-from stored_formats.databases import effect
 from stored_formats.frozen_world import NOW
+from stored_formats.ledgers import effect
 from stored_formats.stored_format import StoredFormat
 
 # ---------------------------------------------------------------- results

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from stored_formats import databases, files_of_runs, files_of_servers, files_of_user, values_in_redis
+from stored_formats import databases, files_of_runs, files_of_servers, files_of_user, ledgers, values_in_redis
 from stored_formats.frozen_world import frozen
 from stored_formats.stored_format import StoredFormat
 
@@ -14,6 +14,7 @@ FORMATS = (
     *files_of_user.FORMATS,
     *files_of_servers.FORMATS,
     *databases.FORMATS,
+    *ledgers.FORMATS,
     *files_of_runs.FORMATS,
     *values_in_redis.FORMATS,
 )

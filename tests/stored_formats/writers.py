@@ -8,7 +8,7 @@ from pathlib import Path
 SRC = Path(__file__).parents[2] / "src"
 FUNCTIONS = frozenset(
     {"write_private", "write_new", "write_json", "replacing", "write_text", "write_bytes", "keep_backup"}
-    | {"LogFile", "create_file", "write_all", "set_password"}
+    | {"LogFile", "create_file", "write_all", "set_password", "step", "kept_step"}
 )
 STATE = frozenset({"set", "add", "send", "count"})
 """What puts a value into the shared state."""
