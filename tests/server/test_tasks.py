@@ -115,6 +115,13 @@ async def test_a_task_has_no_session(house: Desk, talk: TaskTalk) -> None:
     assert [] == await house.book.runs(ME)
 
 
+async def test_where_nobody_carries_out_runs_a_wish_is_refused(house: Desk, talk: TaskTalk) -> None:
+    house.workspace.goes_on = False
+    found = await talk.call("6 * 7")
+    assert "nothing here carries out runs in the background" in text_of(found)
+    assert found.meta["onetool"]["error"] == "ValueError"
+
+
 async def test_a_server_that_is_ending_begins_no_task(house: Desk) -> None:
     drain = Drain()
     async with task_client(build_server(OneUser(house.workspace), "1", drain=drain)) as talk:
