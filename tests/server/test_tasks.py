@@ -57,6 +57,11 @@ async def talk(server: FastMCP) -> AsyncIterator[TaskTalk]:
         yield talk
 
 
+def ledger_of(house: Desk) -> Path:
+    """Return where the ledger is, once anything was written or looked for."""
+    return house.workspace.paths.global_dir / "ledger"
+
+
 # ---------------------------------------------------------------- from the call to the result
 
 
@@ -140,14 +145,14 @@ async def test_a_client_that_speaks_tasks_but_wishes_none_is_answered_at_once(
     found = await talk.call("6 * 7", meta)
     assert isinstance(found, CallToolResult)
     assert text_of(found) == "42"
-    assert not house.book.is_used
+    assert not ledger_of(house).exists()
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_wish_of_a_client_that_does_not_speak_tasks_makes_none(house: Desk, server: FastMCP, mode: Any) -> None:
     async with Client(server, mode=mode) as client:
         assert text_of(await client.call_tool("run", {"command": "6 * 7"}, meta=dict(WISH))) == "42"
-    assert not house.book.is_used
+    assert not ledger_of(house).exists()
 
 
 async def test_the_task_parameter_of_the_older_revision_makes_none(house: Desk, server: FastMCP) -> None:
@@ -156,7 +161,7 @@ async def test_the_task_parameter_of_the_older_revision_makes_none(house: Desk, 
             params = CallToolRequestParams(name="run", arguments={"command": "6 * 7"}, task=TaskMetadata(ttl=60_000))
             found = await client.session.send_request(CallToolRequest(params=params), CallToolResult)
             assert text_of(found) == "42"
-    assert not house.book.is_used
+    assert not ledger_of(house).exists()
 
 
 async def test_clients_of_the_handshake_era_see_nothing_of_it(server: FastMCP) -> None:
@@ -280,8 +285,7 @@ async def test_somebody_elses_task_is_told_like_one_that_never_was(house: Desk, 
 
 
 async def test_an_unavailable_ledger_is_told_as_that_and_not_as_an_unknown_task(house: Desk, talk: TaskTalk) -> None:
-    ledger = house.workspace.paths.global_dir / "ledger"
-    ledger.write_text("a file where a directory should be")
+    ledger_of(house).write_text("a file where a directory should be")
     made = await talk.call("6 * 7")
     assert isinstance(made, CallToolResult)
     assert made.is_error
