@@ -134,7 +134,8 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     redact = loaded.secrets.redact
     projects = ProjectProxy(config.projects, redact)
     snippets = Snippets(config.snippets, host.renderer)
-    view = replace(_view(parts, loaded, store, workers, servers, snippets, recorder), effects=partial(_effects, ledger))
+    view = _view(parts, loaded, store, workers, servers, snippets, recorder)
+    view = replace(view, effects=partial(_effects, ledger), ledger=ledger.health)
     ot_pack = OtPack(view)
     own = {"ot": ot_pack.functions(), project_proxy.PACK: projects.functions}
     live = {**parts.functions, **own}

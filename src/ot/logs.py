@@ -24,7 +24,7 @@ from ot.files.private_file import is_at, lock, write_all
 from ot.log_span import SpanMessage, in_a_log
 from ot.visible_text import visible_json
 
-LOGGERS = ("ot", "ot_tools")
+LOGGERS = ("ot", "ot_tools", "docket")
 FILE_SECONDS, STDERR_SECONDS = 0.25, 0.05
 END_SECONDS = 1.0
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_LINK

@@ -176,8 +176,8 @@ class Workspace:
             reply = await self.picture.runner.run(
                 reading, caller, tell=tell, session=session, format=format, background=background
             )
-        if not self.owner.is_user:
-            return reply  # what is left out, and which engine there is, concerns the operator
+        if not self.owner.is_user or background:
+            return reply  # what is left out, and which engine there is, concerns the operator who is there
         self.ask_servers_later()
         notices = [self._notice, self.engine.take_news() if isinstance(self.engine, EngineChoice) else ""]
         self._notice = ""
@@ -283,8 +283,10 @@ class Workspace:
         carrier = RunCarrier(book, self._entered)
         if self.goes_on:
             self._queue = self._queue or LocalQueue(carrier, self.background.at_once)
-        own = self._queue.submit if self._queue else None
-        return RunTools(book, self, own, carrier, str(self.paths.cwd))
+        here = str(self.paths.cwd)
+        if self._queue is None:
+            return RunTools(book, self, None, carrier, here)
+        return RunTools(book, self, self._queue.submit, carrier, here, self._queue.ids)
 
     @asynccontextmanager
     async def _entered(self, principal: str) -> AsyncGenerator[Self]:

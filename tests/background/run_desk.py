@@ -15,7 +15,7 @@ from ot.background.carrying_out import RunCarrier
 from ot.config.models import Engines
 from ot.config.principal import os_user
 from ot.ledger.background_run import BackgroundRun, RunEnd, RunStatus
-from ot.ledger.sqlite_ledger import SqliteLedger
+from ot.ledger.kept_ledger import KeptLedger
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
 from ot.runtime.engines.portable.portable_engine import PortableEngine
@@ -73,7 +73,7 @@ class Desk:
     running: asyncio.Task[RunEnd | None] | None = None
 
     @property
-    def book(self) -> SqliteLedger:
+    def book(self) -> KeptLedger:
         return book_of(self.workspace)
 
     async def add(self, command: str, **more: Any) -> str:
@@ -92,7 +92,7 @@ class Desk:
         if self.running:
             self.running.cancel()
             await asyncio.wait((self.running,))
-        self.book.close()
+        await self.book.aclose()
 
     async def status(self, id: str) -> RunStatus:
         found = await self.book.status(ME, id)
@@ -142,6 +142,6 @@ async def desk(
         await workspace.aclose()
 
 
-def book_of(workspace: Workspace) -> SqliteLedger:
+def book_of(workspace: Workspace) -> KeptLedger:
     """Return the ledger of the workspace's process."""
     return workspace.host.ledger(workspace, workspace.picture.loaded.config.ledger)

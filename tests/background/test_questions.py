@@ -73,9 +73,11 @@ async def test_a_user_who_puts_the_question_away_has_not_answered_it(tmp_path: P
     async with desk(tmp_path, config=ASKS) as one:
         id = await one.add("return counter.add(n=3)")
         one.begin(id)
-        await one.until(id, "asks")
+        question = (await one.until(id, "asks")).question
+        assert question is not None
         await one.workspace.run(f"ot.run_state(id={id!r})", asking(ask))
-        assert "asks" == (await one.status(id)).state
+        assert await one.book.answer(ME, id, question["number"], YES)
+        assert "done" == (await ended(one, id)).state
 
 
 async def test_a_question_that_nobody_answers_is_declined(tmp_path: Path) -> None:

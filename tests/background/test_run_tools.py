@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -56,6 +58,39 @@ async def test_a_run_outlives_the_time_of_the_one_that_began_it(tmp_path: Path) 
     async with desk(tmp_path, config={"limits": {"run_seconds": 0.3}}) as one:
         id = await begun(one, "import asyncio\nawait asyncio.sleep(0.5)\nreturn 1")
         assert "done" == (await one.until(id, "done")).state
+
+
+async def test_a_run_goes_on_when_the_client_of_the_one_that_began_it_gives_up(tmp_path: Path) -> None:
+    async with desk(tmp_path) as one:
+        command = "ot.background(command='counter.look(n=1)\\nreturn 1')\ncounter.look(n=2)"
+        giving_up = asyncio.ensure_future(one.workspace.run(command))
+        async with asyncio.timeout(LONG_SECONDS):
+            while [1, 2] != sorted(one.counter.looked):
+                await came(one)
+        giving_up.cancel()
+        await asyncio.wait((giving_up,))
+        (status,) = await one.book.runs(ME)
+        one.counter.gate.set()
+        await one.until(status.run.id, "done")
+
+
+async def test_a_plain_run_reads_nothing_of_background_runs(tmp_path: Path) -> None:
+    program = f"""
+        import asyncio, sys
+        from onetool_run import OneTool
+
+        async def main():
+            async with OneTool(cwd={str(tmp_path)!r}, config_dir={str(tmp_path / "user")!r}, engine="portable") as tool:
+                assert (await tool.run("ot.version()")).value
+            found = [name for name in sys.modules if name.startswith(("ot.background", "docket", "redis"))]
+            assert not found, found
+
+        asyncio.run(main())
+    """
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", dedent(program))
+    async with asyncio.timeout(2 * LONG_SECONDS):
+        assert 0 == await process.wait()
+    assert not (tmp_path / "user" / "ledger").exists()
 
 
 async def test_a_command_that_cannot_be_read_is_refused_at_once(tmp_path: Path) -> None:

@@ -278,10 +278,13 @@ async def test_what_the_overview_says_is_true(tmp_path: Any) -> None:
     calls = re.findall(r"\bot\.\w+\((?:[^()]*)\)", OVERVIEW)
     assert len(calls) >= 7
     async with running_app(tmp_path) as app:
+        app.goes_on = True
         for call in calls:
             reply = await app.run(call)
             if "handle=" in call:
                 assert "not found" in error_of(reply)
+            elif "id=" in call:
+                assert "no run" in error_of(reply)
             else:
                 assert value_of(reply), call
 

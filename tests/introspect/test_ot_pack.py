@@ -53,6 +53,7 @@ async def test_health_tells_how_every_part_is(tmp_path: Path) -> None:
     assert health["registry"]["tool_count"] > 8
     assert health["proxy"] == {"status": "ok", "server_count": 0, "servers": {}}
     assert health["project"] == "none"
+    assert health["ledger"] == {"kind": "file", "survives": "a crash or a kill"}
     assert "warnings" not in health
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ot.errors import LedgerUnavailable
 from ot.execution.caller import Caller
 from ot.execution.ledger import Effect
 from ot.ledger.background_run import BackgroundRun
@@ -19,7 +23,7 @@ from ot.ledger.sqlite_ledger import SqliteLedger
 from ot.registry.tool import Tool
 from ot.state.redis_connection import RedisConnection
 from ot.state.state_keys import StateKeys
-from pace import PATIENCE
+from pace import LOOK_SECONDS, PATIENCE
 
 ADA, BOB = Caller("ada"), Caller("bob")
 PAY = Tool("bank", "pay")
@@ -28,12 +32,22 @@ KEYS = StateKeys(["the key of all processes, 32 characters at least"])
 
 def effect(run: str = "r1", call: int = 1, caller: Caller = ADA, start: int = 0, **arguments: Any) -> Effect:
     """Return a call on its way."""
-    return Effect(caller, run, call, 3, PAY, arguments or {"amount": 5}, start=start)
+    return Effect(caller, run, call, 3, PAY, arguments or {"amount": 5}, start=start, given_key=f"{run}-key")
 
 
 def background(id: str = "b1", principal: str = "ada", created: float = 0.0) -> BackgroundRun:
     """Return what somebody asks for."""
     return BackgroundRun(id, principal, "bank.pay(amount=5)", created or time.time(), name="pay", groups=("staff",))
+
+
+async def until(check: Callable[[], Awaitable[object]]) -> None:
+    """Return once *check* returns something, or raises LedgerUnavailable no more."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            with suppress(LedgerUnavailable):
+                if await check():
+                    return
+            await asyncio.sleep(LOOK_SECONDS)
 
 
 class LedgerBed(ABC):
@@ -102,7 +116,7 @@ class RedisBed(LedgerBed):
         return f"{self._prefix}:ledger:{kind}" + (f":{id}" if id else "")
 
     async def let_the_lease_pass(self, id: str) -> None:
-        await self.client.hset(self.key("run", id), "beat", 1)
+        await self.client.delete(self.key("beat", id))
 
     async def aclose(self) -> None:
         await super().aclose()

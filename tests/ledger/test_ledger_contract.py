@@ -46,6 +46,7 @@ async def test_a_call_is_there_when_it_may_be_sent_and_its_end_follows(bed: Ledg
     )  # fmt: skip
     assert bed.now == pytest.approx(entry.at, abs=1e-3)
     assert bed.now == pytest.approx(entry.ended, abs=1e-3)
+    assert "r1-key" == entry.key
 
 
 async def test_calls_are_told_in_the_order_in_which_they_were_made(bed: LedgerBed) -> None:
@@ -304,6 +305,17 @@ async def test_calls_of_two_starts_are_told_apart(bed: LedgerBed) -> None:
     assert [(1, "failed"), (2, "sent")] == [(one.start, one.state) for one in await bed.ledger.of_run("ada", "b1")]
 
 
+async def test_the_packs_of_the_first_start_are_told_to_the_later_ones(bed: LedgerBed) -> None:
+    await begun(bed)
+    assert {"bank": "v1"} == await bed.ledger.use_packs("b1", 1, {"bank": "v1"})
+    await bed.let_the_lease_pass("b1")
+    other = bed.process()
+    await other.begin("b1")
+    assert {"bank": "v1"} == await other.use_packs("b1", 2, {"bank": "v2"})
+    with pytest.raises(RunFenced):
+        await bed.ledger.use_packs("b1", 1, {"bank": "v1"})
+
+
 # ---------------------------------------------------------------- background runs: questions and cancelling
 
 
@@ -317,7 +329,11 @@ async def test_a_question_waits_for_the_answer_of_its_own_principal_and_one_coun
     assert not await other.answer("bob", "b1", 7, YES)
     assert not await other.answer("ada", "b1", 8, YES)
     assert await other.answer("ada", "b1", 7, YES)
+    assert (status := await other.status("ada", "b1"))
+    assert ("running", None) == (status.state, status.question), "nobody is to put it again"
     assert not await other.answer("ada", "b1", 7, {"action": "decline"}), "it was answered"
+    assert (status := await other.status("ada", "b1"))
+    assert ("running", None) == (status.state, status.question), "nobody else need answer it"
     assert await bed.ledger.beat("b1", 1) == Beat(answer=YES)
     await bed.ledger.ask("b1", 1, None)
     assert await bed.ledger.beat("b1", 1) == Beat()

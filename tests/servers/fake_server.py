@@ -23,6 +23,7 @@ OPTIONS: dict[str, str] = {key: value for key, _, value in (argument.partition("
 LOCK = threading.Lock()
 CANCELLED: list[Any] = []
 LATE: list[str] = []
+METAS: dict[Any, Any] = {}
 ANSWERS: dict[Any, Any] = {}
 ANSWERED = threading.Condition()
 PNG = "iVBORw0KGgo="
@@ -73,6 +74,16 @@ class Tools:
     def effect_and_die(self, id: Any, file: str, word: str) -> Any:
         self.effect(id, file, word)
         os._exit(3)
+
+    def pay_and_die(self, id: Any) -> Any:
+        os._exit(4)
+
+    def told(self, id: Any) -> Any:
+        """Returns what the request has beside its arguments."""
+        return text(METAS[id])
+
+    def pay(self, id: Any) -> Any:
+        return text(METAS[id])
 
     def die(self, id: Any) -> Any:
         sys.stderr.write("these are my last words\n")
@@ -199,7 +210,7 @@ def definition(name: str) -> dict[str, Any]:
         "name": name,
         "description": f"The tool {name}.{word()}",
         "inputSchema": {"type": "object", "properties": properties},
-        "annotations": {"readOnlyHint": True},
+        "annotations": {"readOnlyHint": not name.startswith("pay")},
     }
 
 
@@ -228,6 +239,7 @@ def handle(message: dict[str, Any]) -> None:
         notify("notifications/tools/list_changed")
         send({"id": id, "result": {"prompts": []}})
     elif method == "tools/call":
+        METAS[id] = params.get("_meta") or {}
         threading.Thread(target=call, args=(id, params["name"], params.get("arguments") or {}), daemon=True).start()
     elif method == "notifications/cancelled":
         CANCELLED.append(params.get("requestId"))

@@ -227,6 +227,28 @@ async def test_a_server_whose_secret_is_missing_is_disconnected_and_says_so(tmp_
         assert "NO_TOO" in error_of(await app.run("fake.echo()"))
 
 
+# ---------------------------------------------------------------- calls that may change something
+
+
+async def test_a_call_that_may_change_something_has_a_key_in_its_meta_and_others_have_none(tmp_path: Path):
+    async with running_app(tmp_path, config=config(fake=fake()) | {"policy": {"allow": ["fake.*"]}}) as app:
+        reply = await app.run("import json\n[json.loads(meta) for meta in (fake.told(), fake.pay())]")
+        told, paid = reply.value
+        assert "onetool/idempotency-key" not in told
+        assert f"{reply.meta['run']}-2" == paid["onetool/idempotency-key"]
+
+
+async def test_a_server_that_is_lost_during_a_write_leaves_it_unknown_and_the_same_write_asks(tmp_path: Path):
+    async with running_app(tmp_path, config=config(fake=fake()) | {"policy": {"allow": ["fake.*"]}}) as app:
+        lost = await app.run("fake.echo(text='a')\nfake.pay_and_die()")
+        assert "- fake.pay_and_die, line 2: may or may not have taken effect" in error_of(lost)
+        (row,) = (await app.run("ot.effects()")).value
+        assert ("fake.pay_and_die", "unknown", lost.meta["run"]) == (row["tool"], row["state"], row["run"])
+        again = error_of(await app.run("fake.pay_and_die()"))
+        assert "fake.pay_and_die was not called: the same call was sent at" in again
+        assert 1 == len((await app.run("ot.effects()")).value)
+
+
 # ---------------------------------------------------------------- content that is no text
 
 

@@ -14,9 +14,11 @@ import httpx2
 import pytest
 from fastmcp import Client
 from fastmcp.client.transports import StreamableHttpTransport
+from mcp_types import CallToolResult
 
+from faults.watched import Place
 from ot.team.auth.static_tokens import new_token, token_hash
-from pace import PATIENCE, patiently
+from pace import PATIENCE, patiently, wait_while
 from state.redis_process import RedisProcess, running_redis
 from state.replicas import Person, text_of
 from team.http_server import HttpServer
@@ -29,6 +31,19 @@ engines: {{use: portable}}
 policy: {{ask: ["ot.version"]}}
 state: {{redis: "{redis}", prefix: "{prefix}", keys: ["a key of 32 characters, or of more than that"]}}
 http: {{tokens: {{ann: {{hash: "{ann}"}}, bob: {{hash: "{bob}", scopes: [run, admin]}}}}}}
+"""
+BELL = """"A bell."
+import time
+from pathlib import Path
+
+def ring(*, times: int) -> int:
+    "Ring it."
+    return times
+
+def hold(*, sign: str) -> None:
+    "Hold it for a minute, and leave a sign that it is held."
+    Path(sign).touch()
+    time.sleep(60)
 """
 ASKS = "len(ot.version()) > 0"
 GONE = "the replica that held this run is gone"
@@ -44,7 +59,9 @@ def redis() -> Generator[RedisProcess]:
 
 def started(root: Path, redis: RedisProcess) -> HttpServer:
     """Return one replica, which may not be ready yet."""
-    root.mkdir()
+    tools = Place(root / "home", root / "work").config.parent / "tools" / "bell"
+    tools.mkdir(parents=True)
+    (tools / "bell_tools.py").write_text(BELL)
     hashes = {name: token_hash(token) for name, token in TOKENS.items()}
     return HttpServer.start(root, CONFIG.format(redis=redis.url, prefix=root.parent, **hashes), ready=False)
 
@@ -81,6 +98,37 @@ async def test_a_question_and_a_session_are_found_on_the_other_replica(replicas:
         assert await there.text("x + 1", "notes") == "42"
         assert "'x' is not defined" in await bob.text("x", "notes")
         assert "status: ok" in (await bob.text("ot.health()")).partition("state:")[2]
+
+
+async def test_what_a_run_did_is_known_on_the_other_replica_and_to_nobody_else(replicas: list[HttpServer]) -> None:
+    one, other, _ = replicas
+    async with person(one) as here, person(other) as there, person(other, "bob") as bob:
+        said = await here.run("bell.ring(times=3)")
+        assert isinstance(said, CallToolResult)
+        assert "3" == text_of(said)
+        run = (said.meta or {})["onetool"]["run"]
+        asks = f"__format__ = 'json'\n[(row['tool'], row['state']) for row in ot.effects(run='{run}')]"
+        assert '[["bell.ring","done"]]' == await there.text(asks)
+        assert "[]" == await bob.text(asks)
+        assert "kind: redis" in (await bob.text("ot.health()")).partition("ledger:")[2]
+
+
+async def test_what_a_killed_replica_had_sent_is_unknown_on_the_other(
+    tmp_path: Path, redis: RedisProcess, replicas: list[HttpServer]
+) -> None:
+    left, sign = replicas[2], tmp_path / "held"
+    hold, asks = f"bell.hold(sign='{sign}')", "__format__ = 'json'\n[row['state'] for row in ot.effects()]"
+    with started(left.place.home.parents[1] / "doomed", redis) as doomed:
+        doomed.wait_until_ready()
+        async with person(left) as there:
+            holding = asyncio.ensure_future(asyncio.to_thread(doomed.run, hold, token=TOKENS["ann"]))
+            await asyncio.to_thread(wait_while, lambda: not sign.exists())
+            assert "[]" == await there.text(asks), "it is under way"
+            doomed.signal(signal.SIGKILL)
+            await asyncio.gather(holding, return_exceptions=True)
+            began = time.monotonic()
+            while await there.text(asks) != '["unknown"]':
+                assert time.monotonic() - began < TOLD_SECONDS
 
 
 async def test_the_end_of_a_replica_is_told_in_time(replicas: list[HttpServer]) -> None:

@@ -10,11 +10,12 @@ from contextlib import suppress
 
 from ot.background.questions import BookQuestions
 from ot.background.report import report_on
-from ot.background.run_place import EnterPlace, RunLedger, RunPlace
+from ot.background.run_place import EnterPlace, RunPlace
 from ot.errors import LedgerUnavailable, OneToolError, RunFenced
 from ot.execution.caller import Caller
 from ot.ledger.background_run import BackgroundRun, EndState, RunEnd
 from ot.ledger.entries import LedgerEntry
+from ot.ledger.kept_ledger import KeptLedger
 from ot.ledger.run_book import BEAT_SECONDS, Beat, Start
 from ot.runtime.reply import Reply
 from ot.runtime.run_budget import RunStart
@@ -34,7 +35,7 @@ LEFT_OUT = "note: {count} blocks that are not text are left out of the result of
 class RunCarrier:
     """Carries out runs of a book, each in the workspace of its principal."""
 
-    def __init__(self, book: RunLedger, enter: EnterPlace, *, beat_seconds: float = BEAT_SECONDS) -> None:
+    def __init__(self, book: KeptLedger, enter: EnterPlace, *, beat_seconds: float = BEAT_SECONDS) -> None:
         """Carry out the runs that are kept in *book*."""
         self._book = book
         self._enter = enter

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Container
 from contextlib import suppress
 from contextvars import Context
 
@@ -25,6 +26,11 @@ class LocalQueue:
         self._places = asyncio.Semaphore(at_once)
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
+    @property
+    def ids(self) -> Container[str]:
+        """The runs that have not ended."""
+        return self._tasks.keys()
+
     async def submit(self, id: str) -> None:
         """Have the run carried out as soon as there is room; it outlives the call that asked for it."""
         # Nothing of that call's own, its clock least of all, may reach the run.
@@ -33,8 +39,11 @@ class LocalQueue:
         task.add_done_callback(lambda _: self._tasks.pop(id, None))
 
     async def _carried_out(self, id: str) -> None:
-        async with self._places:
-            await self._carrier.carry_out(id)
+        try:
+            async with self._places:
+                await self._carrier.carry_out(id)
+        except Exception:
+            logger.exception("background run %s was left behind", id)
 
     async def aclose(self) -> None:
         """End what has not ended, and report on it."""

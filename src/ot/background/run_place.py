@@ -1,4 +1,4 @@
-"""What a background run is carried out with: the book that keeps it, and the workspace that it runs in."""
+"""RunPlace: what a background run needs of the workspace that it is carried out in."""
 
 from __future__ import annotations
 
@@ -8,19 +8,9 @@ from typing import Any, Protocol
 
 from ot.config.models import Background
 from ot.execution.caller import Caller
-from ot.ledger.entries import LedgerEntry
-from ot.ledger.run_book import RunBook
 from ot.runtime.program import Program
 from ot.runtime.reply import Reply
 from ot.runtime.run_budget import RunStart
-
-
-class RunLedger(RunBook, Protocol):
-    """The book of runs, and the entries of their calls."""
-
-    async def of_run(self, principal: str, run: str) -> list[LedgerEntry]:
-        """Return the calls of a run of *principal*."""
-        ...
 
 
 class RunPlace(Protocol):

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from datetime import UTC, datetime
 from typing import Any
 
 from ot.background.carrying_out import SERVER_ENDED, RunCarrier
 from ot.background.questions import put_to_user
-from ot.background.run_place import RunLedger, RunPlace
+from ot.background.run_place import RunPlace
 from ot.errors import OneToolError
 from ot.execution.caller import Caller
 from ot.ledger.background_run import ENDED, BackgroundRun, RunStatus
+from ot.ledger.kept_ledger import KeptLedger
 
 type SubmitRun = Callable[[str], Awaitable[None]]
 """Has a run of the book carried out, by its id."""
@@ -33,17 +34,24 @@ class RunTools:
     """Answers for the runs of one workspace."""
 
     def __init__(
-        self, book: RunLedger, place: RunPlace, submit: SubmitRun | None, left_behind: RunCarrier | None, directory: str
+        self,
+        book: KeptLedger,
+        place: RunPlace,
+        submit: SubmitRun | None,
+        left_behind: RunCarrier | None,
+        directory: str,
+        own: Container[str] = (),
     ) -> None:
         """Keep runs in *book* and hand them to *submit*; None: nobody carries them out here.
 
-        *left_behind* reports on those whose server has ended, in *directory*.
+        *left_behind* reports on those whose server has ended, in *directory*; *own* are carried out in this process.
         """
         self._book = self.book = book
         self._place = place
         self._submit = submit
         self._left_behind = left_behind
         self._directory = directory
+        self._own = own
 
     async def begin(self, caller: Caller, command: str, name: str) -> dict[str, Any]:
         """Have *command* carried out, and return what is known of the run.
@@ -121,7 +129,8 @@ class RunTools:
         if self._left_behind is None:
             return
         for id in await self._book.left_behind():
-            status = await self._book.status(principal, id)
+            # After a sleep of the machine, what goes on here looks as if it were left behind, until it beats again.
+            status = None if id in self._own else await self._book.status(principal, id)
             if status and status.run.directory == self._directory:
                 await self._left_behind.stop(id, SERVER_ENDED)
 

@@ -39,6 +39,7 @@ def doctor(
 async def _examine() -> list[Finding]:
     from ot.cli.diagnosis import Finding, setup
     from ot.cli.diagnosis.engines import engine_findings
+    from ot.cli.diagnosis.ledger import ledger_findings
     from ot.cli.diagnosis.leftovers import leftover_findings, orphan_findings
     from ot.cli.diagnosis.starts import start_all
     from ot.config.models import Engines
@@ -67,6 +68,7 @@ async def _examine() -> list[Finding]:
             *setup.trust_findings(paths),
             *await engine_findings(loaded.config.engines),
             *await setup.program_findings(app),
+            *await ledger_findings(loaded, paths),
             *setup.uv_findings(needed=bool(app.picture.workers)),
             *setup.pack_findings(starts),
             *setup.server_findings(app, starts),

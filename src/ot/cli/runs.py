@@ -125,7 +125,7 @@ async def _ledger() -> AsyncGenerator[SqliteLedger | None]:
     try:
         yield ledger
     finally:
-        await asyncio.to_thread(ledger.close)
+        await ledger.aclose()
 
 
 def _done[T](work: Coroutine[Any, Any, T]) -> T:
@@ -178,14 +178,13 @@ async def _followed(id: str, as_json: bool) -> KnownRun:
 
 
 async def _answered(status: RunStatus, said: str) -> bool:
+    from ot.background.questions import question_of
     from ot.cli.terminal.prompts import TerminalQuestion, somebody_is_there
-    from ot.execution.caller import Question
 
-    fields = status.question or {}
-    message = f"Run {status.run.id}{f' ({status.run.name})' if status.run.name else ''} asks:\n{fields['message']}"
-    question = Question(message, fields["schema"], fields.get("kind", "form"), url=fields.get("url", ""))
+    fields, name = status.question or {}, f" ({status.run.name})" if status.run.name else ""
+    question = question_of(fields, f"Run {status.run.id}{name}")
     if not said and not somebody_is_there():
-        fail(f"{message}\nonetool: not asking without a terminal: add --yes, --no or --always", DENIED)
+        fail(f"{question.message}\nonetool: not asking without a terminal: add --yes, --no or --always", DENIED)
     given = _answer_of(question, said) if said else await TerminalQuestion(ANSWER_SECONDS)(question)
     if given.action == "cancel":
         fail("no answer was given: the question stays", DENIED)

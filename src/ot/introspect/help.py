@@ -38,6 +38,7 @@ At once: import asyncio
          await asyncio.gather(*[file.read(path=p) for p in paths])
 Short:   an alias is called like a tool; a snippet is a whole command: $name key=value
 Large:   a large result is stored: ot.result(handle="...", offset=1, limit=100, search="regex")
+Long:    ot.background(command="...", name="...") goes on after its run   ot.run_state(id="...")  ot.cancel(id="...")
 Format:  __format__ = "json" | "json_h" | "yml" | "yml_h" | "raw"
 State:   ot.health()  ot.stats()  ot.config()  ot.version()  ot.reload()  ot.notify(topic="notes", message="...")
 Tips:    search before you guess a name; do the whole task in one program; return only what matters"""

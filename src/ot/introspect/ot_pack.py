@@ -40,6 +40,10 @@ async def _no_effects(run: str) -> Any:
     return []
 
 
+async def _no_ledger() -> Mapping[str, str]:
+    return {"kind": "none"}
+
+
 @dataclass(frozen=True)
 class View:
     """What the ``ot`` pack may see of the house: one picture, read only, and the wish to reload."""
@@ -64,6 +68,8 @@ class View:
     """Reads the ledger: the calls of a run, or those whose effect is unknown."""
     runs: Callable[[], RunActions] | None = None
     """Opens the book of background runs."""
+    ledger: Callable[[], Awaitable[Mapping[str, str]]] = _no_ledger
+    """Tells which ledger there is, and what its entries survive."""
     project_dir: Path | None = None
     """The project's directory, in which no link is followed."""
     state: SharedState | None = None
@@ -251,7 +257,8 @@ class OtPack:
         """Show how OneTool's parts are.
 
         Returns:
-            version, python, cwd, engine, registry, proxy, project, policy, stats; workers, state and warnings if any.
+            version, python, cwd, engine, registry, proxy, project, policy, ledger, stats;
+            workers, state and warnings if any.
 
         Example:
             ot.health()
@@ -278,6 +285,7 @@ class OtPack:
             health["workers"] = workers
         if state := self._view.state:
             health["state"] = {"status": "unreachable", "why": state.trouble} if state.trouble else {"status": "ok"}
+        health["ledger"] = dict(await self._view.ledger())
         health["stats"] = self._view.statistics.health()
         return health | ({"warnings": list(self._view.warnings)} if self._view.warnings else {})
 
@@ -378,6 +386,7 @@ class OtPack:
         Example:
             ot.run_state(id="...", wait=20)
         """
+        wait = min(wait, self._view.config.limits.call_seconds / 2)
         return await self._runs().state(current_tool_context().caller, id, wait)
 
     async def cancel(self, *, id: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from ot.execution.ledger import Ledger
@@ -18,6 +19,10 @@ class KeptLedger(Ledger, RunBook, Protocol):
 
     async def unknown(self, principal: str, most: int = 100) -> list[LedgerEntry]:
         """Return the latest calls of *principal* whose effect is unknown, the latest first."""
+        ...
+
+    async def health(self) -> Mapping[str, str]:
+        """Return which ledger it is, and what its entries survive; nothing is opened for that."""
         ...
 
     async def aclose(self) -> None:

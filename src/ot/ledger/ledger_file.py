@@ -22,7 +22,7 @@ from ot.files.no_links import NO_LINK, make_private
 from ot.ledger.background_run import BackgroundRun, RunEnd, RunStatus
 from ot.ledger.entries import LedgerEntry, kept_value, read_value
 from ot.ledger.fingerprint import fingerprint
-from ot.ledger.run_book import FENCED, LEASE_SECONDS, SAME_CALL_SECONDS, Beat, Start
+from ot.ledger.run_book import CANCELLED_WAITING, FENCED, LEASE_SECONDS, SAME_CALL_SECONDS, Beat, Start
 from ot.ledger.writer_locks import WriterLocks
 
 LEDGER = Path("ledger") / "ledger.db"
@@ -57,7 +57,7 @@ class LedgerFile:
     ) -> None:
         """Use *path*, made at the first write; with *power*, what is written survives a loss of power."""
         self._path = path
-        self._power = power
+        self.power = power
         self._days = days
         self._clock = clock
         self._locks = WriterLocks(path.parent / "writers")
@@ -175,7 +175,7 @@ class LedgerFile:
     def use_packs(self, id: str, start: int, packs: Mapping[str, str]) -> Mapping[str, str]:
         """Note the packs of a run, or return those noted first."""
         if not self._goes_on(id, start):
-            raise RunFenced("the run was started again elsewhere, or has ended")
+            raise RunFenced(FENCED)
         self._opened().execute("UPDATE runs SET packs = ? WHERE id = ? AND packs IS NULL", (_json(dict(packs)), id))
         (noted,) = self._opened().execute("SELECT packs FROM runs WHERE id = ?", (id,)).fetchone()
         return orjson.loads(noted)
@@ -198,11 +198,12 @@ class LedgerFile:
 
     def answer(self, principal: str, id: str, number: int, answer: Mapping[str, Any]) -> bool:
         """Answer a question."""
-        chosen = "SELECT question FROM runs WHERE id = ? AND principal = ? AND state = 'asks' AND answer IS NULL"
-        row = self._row(chosen, (id, principal))
+        row = self._row("SELECT question FROM runs WHERE id = ? AND principal = ? AND state = 'asks'", (id, principal))
         if row is None or orjson.loads(row["question"]).get("number") != number:
             return False
-        self._opened().execute("UPDATE runs SET answer = ? WHERE id = ?", (_json(answer), id))
+        # From now on it asks nobody: a client that looks again must not put the same question again.
+        answered = "UPDATE runs SET answer = ?, question = NULL, state = 'running' WHERE id = ?"
+        self._opened().execute(answered, (_json(answer), id))
         return True
 
     def end_run(self, id: str, start: int, end: RunEnd) -> bool:
@@ -219,7 +220,7 @@ class LedgerFile:
         """Want a run to end."""
         mine = (id, principal)
         self._opened().execute("UPDATE runs SET cancelled = 1 WHERE id = ? AND principal = ? AND ending IS NULL", mine)
-        end = RunEnd("cancelled", self._clock(), ("it was cancelled before it began",))
+        end = RunEnd("cancelled", self._clock(), (CANCELLED_WAITING,))
         self._opened().execute(
             "UPDATE runs SET state = 'cancelled', ending = ? WHERE id = ? AND principal = ? AND state = 'waiting'",
             (_json(end.as_json()), *mine),
@@ -279,7 +280,7 @@ class LedgerFile:
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._connection = _open(self._path, power=self._power)
+            self._connection = _open(self._path, power=self.power)
             self._locks.hold()
             (self._key,) = self._connection.execute("SELECT key FROM ledger_key").fetchone()
         return self._connection

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -19,6 +19,7 @@ from ot.execution.ledger import Effect, HowEnded, UnknownEffect
 from ot.ledger import redis_scripts as scripts
 from ot.ledger.entries import LedgerEntry, kept_value, read_value
 from ot.ledger.fingerprint import fingerprint
+from ot.ledger.redis_durability import why_not_durable
 from ot.ledger.redis_place import RedisPlace, who
 from ot.ledger.redis_writer import RedisWriter
 from ot.ledger.run_book import FENCED, SAME_CALL_SECONDS
@@ -83,7 +84,8 @@ class RedisEffects:
         tool = effect.tool.full_name
         found = [fingerprint(tool, effect.arguments, key) for key in self.place.fingerprint_keys]
         entry = {"who": name, "run": effect.run_id, "call": effect.call_id, "tool": tool, "line": effect.line}
-        entry |= {"at": float(now), "start": effect.start, "given_key": effect.given_key}
+        entry |= {"at": float(now), "start": effect.start}
+        entry |= {"given_key": effect.given_key} if effect.given_key else {}
         effects = self._effects(effect.run_id)
         keys = [effects, self._open(name), self.writer.key, self.place.key("run", effect.run_id)]
         note = f"s|{self.writer.name}|{now}|{effect.line or ''}|{effect.run_id}"
@@ -168,6 +170,12 @@ class RedisEffects:
         value = read_value(self.place.opened(f"{effects}/{field.decode()}", sealed))
         state: Any = how.decode()
         return LedgerEntry(**known, state=state, ended=float(at), value=value)
+
+    async def health(self) -> Mapping[str, str]:
+        """Return that it is Redis, and why entries may be lost there, if they may."""
+        why_not = await why_not_durable(self.place.connection)
+        status = "unreachable" if self.place.connection.trouble else "not durable" if why_not else "ok"
+        return {"kind": "redis", "status": status} | ({"why": why_not} if why_not else {})
 
     async def aclose(self) -> None:
         """Write what waits, if Redis takes it, and show that this writer has ended."""

@@ -34,7 +34,9 @@ class RedisLedger(RedisEffects):
         name, key = who(run.principal), self._run(run.id)
         keys = [key, self.place.key("runs", name), self.place.key("open-runs", name), self._open_runs]
         sealed = self.place.seal(key, run.as_json())
-        answer = await self.place.step(scripts.ADD, keys, [run.id, sealed, name, run.created, most_open])
+        answer = await self.place.step(
+            scripts.ADD, keys, [self.place.name(run.id), sealed, name, run.created, most_open]
+        )
         if answer == b"many":
             raise TooManyRuns(most_open)
         if answer == b"twice":
@@ -45,7 +47,7 @@ class RedisLedger(RedisEffects):
         await self._write_ends()
         self.writer.start()
         effects = self.place.key("effects", id)
-        keys = [self._run(id), self.writer.key, effects]
+        keys = [self._run(id), self.writer.key, effects, self.place.key("beat", id)]
         match await self.place.kept_step(scripts.BEGIN, keys, [self.writer.name, LEASE_MS]):
             case [b"ended", record, ending]:
                 run = self._record(id, record)
@@ -70,7 +72,8 @@ class RedisLedger(RedisEffects):
 
     async def beat(self, id: str, start: int) -> Beat:
         """Show that *start* is alive."""
-        found = await self.place.step(scripts.BEAT, [self._run(id), self.writer.key], [start, self.writer.name])
+        keys = [self._run(id), self.writer.key, self.place.key("beat", id)]
+        found = await self.place.step(scripts.BEAT, keys, [start, self.writer.name, LEASE_MS])
         if not found:
             self._asked.pop(id, None)
             return Beat(fenced=True)
@@ -96,7 +99,7 @@ class RedisLedger(RedisEffects):
     async def end(self, id: str, start: int, end: RunEnd) -> bool:
         """Write how a run ended."""
         await self._write_ends()
-        arguments = [id, self.place.prefix, start, end.state, self._sealed_end(id, end), self._keep]
+        arguments = [self.place.name(id), self.place.prefix, start, end.state, self._sealed_end(id, end), self._keep]
         ended = await self.place.step(scripts.END, self._keys_of_end(id), arguments)
         self._asked.pop(id, None)
         return bool(ended)
@@ -104,7 +107,7 @@ class RedisLedger(RedisEffects):
     async def cancel(self, principal: str, id: str) -> RunStatus | None:
         """Want a run to end."""
         ending = self._sealed_end(id, RunEnd("cancelled", self._clock(), (CANCELLED_WAITING,)))
-        arguments = [id, self.place.prefix, who(principal), ending, self._keep]
+        arguments = [self.place.name(id), self.place.prefix, who(principal), ending, self._keep]
         await self.place.step(scripts.CANCEL, self._keys_of_end(id), arguments)
         return await self.status(principal, id)
 
@@ -122,7 +125,7 @@ class RedisLedger(RedisEffects):
     async def left_behind(self) -> list[str]:
         """Return the open runs that nobody alive carries out."""
         keys = [self._open_runs, self.writer.key]
-        return [id.decode() for id in await self.place.step(scripts.LEFT_BEHIND, keys, [self.place.prefix, LEASE_MS])]
+        return [id.decode() for id in await self.place.step(scripts.LEFT_BEHIND, keys, [self.place.prefix])]
 
     # ---------------------------------------------------------------- how
 

@@ -14,20 +14,22 @@ local function goes_on(run, start)
   return found[1] == start and not found[2]
 end
 """
-CLOCK = f"""
-local function now_ms()
-  local time = redis.call('TIME')
-  return time[1] * 1000 + math.floor(time[2] / 1000)
-end
-local function alive(writers, writer)
-  local beat = redis.call('ZSCORE', writers, writer)
-  return beat and tonumber(beat) > now_ms() - {ALIVE_SECONDS * 1000:.0f}
-end
-local function living(writers)
-  return redis.call('ZRANGEBYSCORE', writers, now_ms() - {ALIVE_SECONDS * 1000:.0f}, '+inf')
+LIFE = f"""
+local function alive(writers, writer) return redis.call('EXISTS', writers .. writer) == 1 end
+local function lives(writers, writer) redis.call('SET', writers .. writer, '1', 'PX', {ALIVE_SECONDS * 1000:.0f}) end
+local function living(writers, effects)
+  local asked, found = {{}}, {{}}
+  for _, value in ipairs(effects) do
+    local writer = value:match('^%x+|(%x+)|')
+    if writer and not asked[writer] then
+      asked[writer] = true
+      if alive(writers, writer) then table.insert(found, writer) end
+    end
+  end
+  return found
 end
 """
-"""Redis's own clock: those of replicas may differ."""
+"""By keys that expire: Redis has one clock, and those of its clients may differ."""
 
 FINISH = """
 local function finish(run, effects, open_runs, id, prefix, state, ending, keep)
@@ -43,7 +45,7 @@ end
 
 SEND = (
     FENCE
-    + CLOCK
+    + LIFE
     + """
 local effects, open, writers, run = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local field, entry, ref, now, again, start, writer, keep, same_seconds, note = unpack(ARGV)
@@ -61,7 +63,7 @@ if again == '' then
   if latest then return {'unknown', latest} end
 end
 if redis.call('HSETNX', effects, field, entry) == 0 then return {'twice'} end
-redis.call('ZADD', writers, now_ms(), writer)
+lives(writers, writer)
 redis.call('ZADD', open, now, ref)
 redis.call('HSET', KEYS[5], ref, note)
 redis.call('EXPIRE', KEYS[5], same_seconds)
@@ -93,7 +95,7 @@ end
 return 1
 """
 OPEN = (
-    CLOCK
+    LIFE
     + """
 local prefix, most, found = ARGV[1], tonumber(ARGV[2]), {}
 for _, ref in ipairs(redis.call('ZREVRANGE', KEYS[1], 0, -1)) do
@@ -108,15 +110,15 @@ end
 return found
 """
 )
-READ = CLOCK + "return {redis.call('HGETALL', KEYS[1]), living(KEYS[2])}"
-ALIVE = (
-    CLOCK
+READ = (
+    LIFE
     + """
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now_ms() - ARGV[2])
-return redis.call('ZADD', KEYS[1], now_ms(), ARGV[1])
+local effects = redis.call('HGETALL', KEYS[1])
+return {effects, living(KEYS[2], effects)}
 """
 )
-GONE = "return redis.call('ZREM', KEYS[1], ARGV[1])"
+ALIVE = LIFE + "lives(KEYS[1], ARGV[1]) return 1"
+GONE = "return redis.call('DEL', KEYS[1] .. ARGV[1])"
 
 # ---------------------------------------------------------------- runs in the background
 
@@ -132,40 +134,43 @@ redis.call('ZADD', open_runs, created, id)
 return 'added'
 """
 CARRIED = (
-    CLOCK
+    LIFE
     + """
-local function carried_by(run, writers, lease_ms)
-  local found = redis.call('HMGET', run, 'starts', 'beat', 'writer')
-  local recent = found[2] and tonumber(found[2]) > now_ms() - lease_ms
-  return found[1] ~= '0' and recent and alive(writers, found[3]) and found[3]
+local function carried_by(run, beat, writers)
+  local writer = redis.call('HGET', run, 'writer')
+  return writer and redis.call('EXISTS', beat) == 1 and alive(writers, writer) and writer
 end
 """
 )
 BEGIN = (
     CARRIED
     + """
-local run, writers, effects = unpack(KEYS)
-local writer, lease_ms = ARGV[1], tonumber(ARGV[2])
+local run, writers, effects, beat = unpack(KEYS)
+local writer, lease = unpack(ARGV)
 local record, ending, cancelled = unpack(redis.call('HMGET', run, 'run', 'ending', 'cancelled'))
 if not record then return false end
 if ending then return {'ended', record, ending} end
-local by = carried_by(run, writers, lease_ms)
+local by = carried_by(run, beat, writers)
 if by and by ~= writer then return {'alive', record} end
-redis.call('ZADD', writers, now_ms(), writer)
-redis.call('HSET', run, 'state', 'running', 'beat', now_ms(), 'writer', writer)
+lives(writers, writer)
+redis.call('SET', beat, '1', 'PX', lease)
+redis.call('HSET', run, 'state', 'running', 'writer', writer)
 redis.call('HDEL', run, 'question', 'number', 'answer')
 local number = redis.call('HINCRBY', run, 'starts', 1)
-return {'begun', record, number, cancelled or '', redis.call('HGETALL', effects), living(writers)}
+local done = redis.call('HGETALL', effects)
+return {'begun', record, number, cancelled or '', done, living(writers, done)}
 """
 )
 BEAT = (
     FENCE
-    + CLOCK
+    + LIFE
     + """
-if not goes_on(KEYS[1], ARGV[1]) then return false end
-redis.call('ZADD', KEYS[2], now_ms(), ARGV[2])
-redis.call('HSET', KEYS[1], 'beat', now_ms())
-return redis.call('HMGET', KEYS[1], 'cancelled', 'answer')
+local run, writers, beat = unpack(KEYS)
+local start, writer, lease = unpack(ARGV)
+if not goes_on(run, start) then return false end
+lives(writers, writer)
+redis.call('SET', beat, '1', 'PX', lease)
+return redis.call('HMGET', run, 'cancelled', 'answer')
 """
 )
 ASK = (
@@ -183,7 +188,9 @@ ANSWER = """
 local who, number, answer = unpack(ARGV)
 local found = redis.call('HMGET', KEYS[1], 'who', 'state', 'number')
 if found[1] ~= who or found[2] ~= 'asks' or found[3] ~= number then return 0 end
-return redis.call('HSETNX', KEYS[1], 'answer', answer)
+redis.call('HDEL', KEYS[1], 'question', 'number')
+redis.call('HSET', KEYS[1], 'answer', answer, 'state', 'running')
+return 1
 """
 PACKS = (
     FENCE
@@ -228,11 +235,11 @@ return found
 LEFT_BEHIND = (
     CARRIED
     + """
-local found = {}
+local prefix, found = ARGV[1], {}
 for _, id in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
-  local run = ARGV[1] .. 'run:' .. id
+  local run = prefix .. 'run:' .. id
   if redis.call('EXISTS', run) == 0 then redis.call('ZREM', KEYS[1], id)
-  elseif not carried_by(run, KEYS[2], tonumber(ARGV[2])) then table.insert(found, id) end
+  elseif not carried_by(run, prefix .. 'beat:' .. id, KEYS[2]) then table.insert(found, id) end
 end
 return found
 """

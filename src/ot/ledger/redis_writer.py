@@ -11,8 +11,6 @@ from ot.ledger.redis_place import RedisPlace
 from ot.ledger.redis_scripts import ALIVE, GONE
 
 BEAT_SECONDS = 1.0
-FORGET_SECONDS = 3600.0
-"""How long after its last beat a writer is forgotten; it counts as dead long before."""
 
 
 class RedisWriter:
@@ -26,8 +24,8 @@ class RedisWriter:
 
     @property
     def key(self) -> str:
-        """The key of all writers."""
-        return self._place.key("writers")
+        """What the keys of writers begin with."""
+        return self._place.key("writer") + ":"
 
     def start(self) -> None:
         """Show that this writer is alive, from now on."""
@@ -38,7 +36,7 @@ class RedisWriter:
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             with contextlib.suppress(LedgerUnavailable):
-                await self._place.step(ALIVE, [self.key], [self.name, FORGET_SECONDS * 1000])
+                await self._place.step(ALIVE, [self.key], [self.name])
 
     async def aclose(self) -> None:
         """Show that this writer has ended."""

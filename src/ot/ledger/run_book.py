@@ -76,7 +76,7 @@ class RunBook(Protocol):
         ...
 
     async def answer(self, principal: str, id: str, number: int, answer: Mapping[str, Any]) -> bool:
-        """Answer question *number*; return False when the run does not ask it, or has been answered."""
+        """Answer question *number*, which the run asks no more; return False when it does not ask it."""
         ...
 
     async def end(self, id: str, start: int, end: RunEnd) -> bool:

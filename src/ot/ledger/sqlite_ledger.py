@@ -162,6 +162,10 @@ class SqliteLedger:
         self._file.commit()
         return answers
 
+    async def health(self) -> Mapping[str, str]:
+        """Return that it is a file, and what its entries survive."""
+        return {"kind": "file", "survives": "a loss of power" if self._file.power else "a crash or a kill"}
+
     async def aclose(self) -> None:
         """Let go of the file, in a thread."""
         await asyncio.to_thread(self.close)

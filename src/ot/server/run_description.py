@@ -26,6 +26,7 @@ Call by keyword for plain data, gather in parallel, return little:
 A large result is stored:
   ot.result(handle="...", offset=1, limit=100, search="regex")
 PermissionError: the user or the workspace forbids it; tell the user.
+Long work: ot.background(command="...")
 ot.show(x) shows an image. __format__ = "json"|"json_h"|"yml"|"yml_h"|"raw" sets the output.
 """
 SANDBOX = {

@@ -18,6 +18,8 @@ from ot.server.elicitation import QuestionModes, elicit_request
 
 type TaskStatus = Literal["working", "input_required", "completed", "cancelled"]
 """The extension's ``failed`` is for errors of the protocol: a program that fails has completed with an error."""
+LATER = ConfigDict(defer_build=True)
+"""Built with the first task: a server that is asked for none starts no slower."""
 POLL_MS = 1000
 """Whoever carries a run out looks once a second for what is wanted of it."""
 SLOW_POLL_MS = 5000
@@ -30,6 +32,8 @@ ASKS_ELSEWHERE = "it asks its user, whom this client cannot ask: onetool runs an
 
 class TaskParams(RequestParams):
     """Which task is meant."""
+
+    model_config = LATER
 
     task_id: str = Field(alias="taskId", min_length=1, max_length=200)
 
@@ -54,7 +58,7 @@ class TaskAnswers(TaskParams):
 class WireTask(BaseModel):
     """A task, as it is made and as it is asked for."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+    model_config = LATER | ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
     result_type: Literal["task", "complete"] = "complete"
     task_id: str

@@ -14,6 +14,7 @@ from ot.state.memory_state import MemoryState
 from ot.state.shared_state import SharedState
 
 if TYPE_CHECKING:
+    from ot.state.redis_state import RedisState
     from ot.state.state_keys import StateKeys
 
 NEW_KEY = 'make one with: python -c "import secrets; print(secrets.token_hex(32))"'
@@ -47,8 +48,15 @@ def open_state(settings: SharedStore, secrets: Secrets) -> SharedState:
     Raises:
         ConfigError: The settings cannot be used.
     """
-    if not settings.redis:
-        return MemoryState()
+    return open_redis(settings, secrets) if settings.redis else MemoryState()
+
+
+def open_redis(settings: SharedStore, secrets: Secrets) -> RedisState:
+    """Return the Redis that ``state.redis`` names; nothing is connected yet.
+
+    Raises:
+        ConfigError: The settings cannot be used.
+    """
     if not settings.keys:
         raise ConfigError(NO_KEYS, hint=NEW_KEY)
     url = redis_url(settings, secrets)

@@ -1,23 +1,21 @@
-"""A service whose every write counts: an MCP server in a process of its own that remembers each in a file.
-
-Run as a program it is the server; ``CounterService`` starts it and reads the file.
-"""
+"""CounterService: a service whose every write counts, an MCP server in a process of its own."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import random
+import signal
 import socket
-import subprocess
 import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
+import warm_start
+
+SERVER = Path(__file__).with_name("counter_server.py")
 START_SECONDS = 30.0
 
 
@@ -25,7 +23,7 @@ START_SECONDS = 30.0
 class CounterService:
     """The server process, and what was written to it."""
 
-    process: subprocess.Popen[bytes]
+    process: Any
     file: Path
     port: int
 
@@ -34,7 +32,10 @@ class CounterService:
         """Start it; each call takes up to *slowest* seconds before and after its effect."""
         file, port = directory / "counted.jsonl", _free_port()
         file.touch()
-        process = subprocess.Popen([sys.executable, __file__, str(file), str(port), str(slowest)])
+        command = [sys.executable, str(SERVER), str(file), str(port), str(slowest)]
+        stderr = sys.__stderr__.fileno() if sys.__stderr__ else 2
+        also = warm_start.TEAM
+        process = warm_start.start(command, cwd=None, env=None, stderr=stderr, memory_bytes=None, also=also)
         service = cls(process, file, port)
         until = time.monotonic() + START_SECONDS
         while not service._listens():
@@ -59,8 +60,10 @@ class CounterService:
 
     def close(self) -> None:
         """End it."""
-        self.process.kill()
-        self.process.wait()
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(START_SECONDS)
+        self.process.stdin.close()
+        self.process.stdout.close()
 
 
 def _free_port() -> int:
@@ -79,34 +82,3 @@ for n in range({calls}):
         counter.add(run={run!r}, call=n)
 "{run} is through"
 """
-
-
-def _serve(file: Path, port: int, slowest: float) -> None:
-    import uvicorn
-    from fastmcp import FastMCP
-    from mcp.types import ToolAnnotations
-
-    server = FastMCP("counter")
-    writing = os.open(file, os.O_WRONLY | os.O_APPEND)
-    random.seed(port)
-
-    @server.tool(annotations=ToolAnnotations(read_only_hint=False, destructive_hint=False))
-    async def add(run: str, call: int) -> int:
-        """Count one write."""
-        await asyncio.sleep(random.uniform(0, slowest))
-        os.write(writing, json.dumps({"run": run, "call": call}).encode() + b"\n")
-        await asyncio.sleep(random.uniform(0, slowest))
-        return call
-
-    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
-    async def look(run: str) -> str:
-        """Change nothing."""
-        await asyncio.sleep(random.uniform(0, slowest))
-        return run
-
-    app = server.http_app(stateless_http=True, json_response=True)
-    uvicorn.run(app, host="127.0.0.1", port=port, log_level="critical")
-
-
-if __name__ == "__main__":
-    _serve(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))

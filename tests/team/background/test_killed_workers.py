@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,34 +15,55 @@ from team.background.worker_bed import WorkerBed, worker_bed
 
 pytestmark = pytest.mark.anyio
 
-KILLS, PAUSES = 40, (0.05, 0.9)
-LEAST_OPEN = 8
+PAUSES = (0.05, 0.7)
+LEAST_OPEN = 24
 """Runs that are under way or wait while workers are killed: every kill meets some."""
+FREEZES = (1.0, 8.0)
+"""Seconds: some are longer than a worker may be silent, some are not."""
 END_SECONDS = 4 * PATIENCE
 
 
-async def keep_busy(bed: WorkerBed, least: int) -> None:
-    """Ask for runs, so that there are always some that have not ended."""
-    while True:
-        missing = least - len([id for id in list(bed.asked)[-4 * least :] if not (await bed.status(id)).end])
-        for _ in range(missing):
-            await bed.ask()
-        await asyncio.sleep(0.05)
+async def keep_busy(bed: WorkerBed, runs: int) -> None:
+    """Ask for that many runs, so that some have not ended at any time."""
+    is_open: set[str] = set()
+    while len(bed.asked) < runs:
+        is_open = {id for id in is_open if not (await bed.status(id)).end}
+        is_open |= {await bed.ask() for _ in range(LEAST_OPEN - len(is_open))}
+        await asyncio.sleep(0.1)
 
 
-@pytest.mark.timeout(180)
+async def disturbed(bed: WorkerBed, kills: int, freezes: int, runs: int) -> Counter[str]:
+    """Return how that many runs ended while workers were killed and frozen."""
+    asking = asyncio.ensure_future(keep_busy(bed, runs))
+    freezing: list[asyncio.Future[None]] = []
+    for action in random.sample(["kill"] * kills + ["freeze"] * freezes, kills + freezes):
+        await asyncio.sleep(random.uniform(*PAUSES))
+        if action == "kill":
+            await asyncio.to_thread(bed.kill_one)
+        else:
+            freezing.append(asyncio.ensure_future(bed.freeze_one(random.uniform(*FREEZES))))
+    await asyncio.gather(*freezing)
+    await asking
+    await bed.all_ended(END_SECONDS)
+    return await bed.check()
+
+
+@pytest.mark.timeout(240)
 async def test_forty_kills_double_no_write_and_lose_no_run(tmp_path: Path) -> None:
     with running_redis() as redis:
         async with worker_bed(tmp_path, redis) as bed:
-            asking = asyncio.ensure_future(keep_busy(bed, LEAST_OPEN))
-            for _ in range(KILLS):
-                await asyncio.sleep(random.uniform(*PAUSES))
-                await asyncio.to_thread(bed.kill_one)
-            asking.cancel()
-            async with asyncio.timeout(END_SECONDS):
-                while await bed.open_runs():
-                    await asyncio.sleep(0.1)
-            ends = await bed.check()
-    print(f"{bed.kills} kills, {len(bed.asked)} runs: {dict(ends)}")
-    assert ends["done"] > 0
+            ends = await disturbed(bed, kills=40, freezes=0, runs=60)
+    assert bed.kills == 40
     assert ends["stopped"] > 0, "no kill has met a run"
+    assert ends.total() >= 60
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+async def test_five_hundred_kills_and_a_hundred_freezes_double_no_write_and_lose_no_run(tmp_path: Path) -> None:
+    with running_redis() as redis:
+        async with worker_bed(tmp_path, redis) as bed:
+            ends = await disturbed(bed, kills=500, freezes=100, runs=2000)
+    assert (bed.kills, bed.freezes) == (500, 100)
+    assert ends.total() >= 2000
+    assert ends["stopped"] > 100, ends

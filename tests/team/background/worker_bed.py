@@ -11,7 +11,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 from ot.errors import LedgerUnavailable
 from ot.ledger.background_run import BackgroundRun, RunStatus
 from ot.team.background.docket_queue import DocketQueue
+from pace import PATIENCE
 from state.redis_process import RedisProcess
 from team.background.counter_service import CounterService, program
 from team.background.team_book import TeamBook
@@ -34,10 +35,12 @@ background: {{at_once: {at_once}}}
 state: {{redis: "{redis}", keys: ["{key}"]}}
 http: {{tokens: {{ann: {{hash: "sha256:{zeros}"}}}}}}
 logs: {{level: WARNING}}
+{more}
 """
 WRITES = [n for n in range(12) if n % 3 != 2]
-REPORTED = re.compile(r"- (done|unknown): counter\.add")
+REPORTED = re.compile(r"- (done|unknown): counter\.add, line \d+(?:, (\d+) times)?")
 MOST_OPEN = 100_000
+UNRECORDED = "could not be written to the ledger first"
 
 
 @dataclass
@@ -50,6 +53,8 @@ class WorkerBed:
     book: TeamBook
     queue: DocketQueue
     at_once: int = 4
+    more: str = ""
+    """Further settings."""
     workers: list[WorkerProcess] = field(default_factory=list[WorkerProcess])
     asked: dict[str, str] = field(default_factory=dict[str, str])
     """The id of each run, and what the counter knows it by."""
@@ -61,7 +66,7 @@ class WorkerBed:
     def config(self) -> str:
         """The configuration of workers."""
         values = {"counter": self.counter.url, "redis": self.redis.url, "key": KEY, "zeros": "0" * 64}
-        return CONFIG.format(at_once=self.at_once, **values)
+        return CONFIG.format(at_once=self.at_once, more=self.more, **values)
 
     def start_worker(self, *, ready: bool = True) -> WorkerProcess:
         """Start one more worker."""
@@ -92,13 +97,23 @@ class WorkerBed:
     async def ended(self, id: str, seconds: float) -> RunStatus:
         """Return a run's status once it has ended."""
         async with asyncio.timeout(seconds):
-            while not (status := await self.status(id)).end:
+            while not (status := await self.status(id)).end:  # noqa: ASYNC110 - the book tells nobody
                 await asyncio.sleep(0.05)
         return status
 
-    async def open_runs(self) -> list[str]:
-        """Return the runs that have not ended."""
-        return [id for id in self.asked if not (await self.status(id)).end]
+    async def started(self, id: str, starts: int = 1) -> RunStatus:
+        """Return a run's status once it was started so often."""
+        async with asyncio.timeout(PATIENCE):
+            while (status := await self.status(id)).starts < starts:
+                assert not status.end, status
+                await asyncio.sleep(0.02)
+        return status
+
+    async def all_ended(self, seconds: float) -> None:
+        """Return once no run is open."""
+        async with asyncio.timeout(seconds):
+            for id in self.asked:
+                await self.ended(id, seconds)
 
     # ---------------------------------------------------------------- what goes wrong
 
@@ -114,9 +129,10 @@ class WorkerBed:
         """Stop a worker for some time, as a machine that is moved does."""
         worker = random.choice(self.workers)
         worker.signal(signal.SIGSTOP)
-        await asyncio.sleep(seconds)
-        worker.signal(signal.SIGCONT)
         self.freezes += 1
+        await asyncio.sleep(seconds)
+        with suppress(ProcessLookupError):  # killed meanwhile
+            worker.signal(signal.SIGCONT)
 
     # ---------------------------------------------------------------- what must hold
 
@@ -135,7 +151,10 @@ class WorkerBed:
     async def _check_one(self, status: RunStatus, written: set[int]) -> None:
         """Check that what a run's end says is what the counter saw."""
         entries = await self.book.of_run(ANN, status.run.id)
-        assert status.state in ("done", "stopped", "cancelled"), status.end
+        # A write that cannot be recorded, as when a worker was frozen for the time of an answer, is not sent.
+        assert status.end
+        not_sent = status.state == "failed" and UNRECORDED in status.end.texts[0]
+        assert status.state in ("done", "stopped", "cancelled") or not_sent, status.end
         done = [entry for entry in entries if entry.state == "done"]
         unknown = [entry for entry in entries if entry.state in ("unknown", "sent")]
         assert len(done) <= len(written) <= len(done) + len(unknown), (status, entries, written)
@@ -143,14 +162,17 @@ class WorkerBed:
         if status.state == "done":
             assert (written, unknown) == (set(WRITES), []), (status, entries, written)
         if status.state == "stopped":
-            _check_report(status, len(done), len(unknown))
+            _check_report(status, len(written))
 
 
-def _check_report(status: RunStatus, done: int, unknown: int) -> None:
+def _check_report(status: RunStatus, written: int) -> None:
+    """Check that what the report says is done has happened, and what it says is unknown may have."""
     assert status.end
     text = "\n".join(status.end.texts)
-    told = set(REPORTED.findall(text))
-    assert told == {word for word, count in (("done", done), ("unknown", unknown)) if count}, (text, done, unknown)
+    told: Counter[str] = Counter()
+    for word, times in REPORTED.findall(text):
+        told[word] += int(times or 1)
+    assert told["done"] <= written <= told["done"] + told["unknown"], (text, written)
 
 
 @asynccontextmanager

@@ -73,6 +73,7 @@ class RunWorker:
             await self._one(carry_out, execution.key)
 
         self._docket.register(task, names=[TASK])
+        logging.getLogger("docket").setLevel(logging.WARNING)  # else it tells of each run, which the book knows
         pace = self._pace
         async with self._docket:
             looking = asyncio.ensure_future(self._look())

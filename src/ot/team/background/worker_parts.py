@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ot.background.run_place import RunLedger
 from ot.config.load import Loaded, load_config
 from ot.config.paths import Paths
 from ot.config.trust import Trust
 from ot.errors import ConfigError
+from ot.ledger.kept_ledger import KeptLedger
 from ot.state.open_state import redis_url
 from ot.team.auth.token_redaction import without_tokens
 from ot.team.background.run_docket import RunDocket
@@ -27,7 +27,7 @@ class WorkerParts:
     """The parts, and how they end."""
 
     team: TeamHost
-    book: RunLedger
+    book: KeptLedger
     worker: RunWorker
     redact: Callable[[str], str]
     """Takes every secret out of a line of the log."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Collection, Mapping
 from functools import cache
-from sys import _getframe as frame_at
 from types import FrameType
 from typing import Any
 
@@ -51,14 +51,15 @@ class Door:
         return decode(_answer(answer)["v"])
 
     async def call_later(
-        self, pack: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], line: Mapping[str, int]
+        self, pack: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], line: dict[str, int]
     ) -> Any:
         """Return the value of a call in *line*, letting others of the same event loop work meanwhile."""
         return decode(_answer(await self._channel.ask_later(_call(pack, name, args, kwargs) | line))["v"])
 
     def line(self) -> dict[str, int]:
         """Return, for a message, in which line of the program that is running the call stands."""
-        frame: FrameType | None = frame_at(2)
+        # As inspect.currentframe(), whose import would cost every program.
+        frame: FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage] - as above
         for _ in range(MAX_FRAMES):
             if frame is None or frame.f_code.co_filename == self._channel.program:
                 break

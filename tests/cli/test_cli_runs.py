@@ -1,0 +1,180 @@
+"""onetool runs: what runs did, how those in the background are, and answers to what they ask."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from cli.command import OneTool
+from ot.background.questions import question_fields
+from ot.config.principal import os_user
+from ot.execution.call_context import CallForecast
+from ot.execution.consent import consent_question
+from ot.ledger.background_run import BackgroundRun, RunEnd
+from ot.ledger.ledger_file import LEDGER, LedgerFile
+from ot.ledger.sqlite_ledger import SqliteLedger
+from ot.registry.tool import Tool
+
+RUN = "1f0c2b7a9d3e4f56"
+WRITE = "file.write(path='a.txt', content='x')"
+
+
+def in_ledger[T](onetool: OneTool, work: Callable[[SqliteLedger], Awaitable[T]]) -> T:
+    """Return what *work* returns, done by a server that has ended since."""
+
+    async def done() -> T:
+        ledger = SqliteLedger(LedgerFile(onetool.user / LEDGER))
+        try:
+            return await work(ledger)
+        finally:
+            await ledger.aclose()
+
+    return asyncio.run(done())
+
+
+async def begun(ledger: SqliteLedger) -> int:
+    run = BackgroundRun(RUN, os_user(), "file.delete(path='a')", time.time(), "nightly")
+    await ledger.add(run, 10)
+    start = await ledger.begin(RUN)
+    assert start is not None
+    return start.number
+
+
+async def asks(ledger: SqliteLedger) -> None:
+    tool = Tool("file", "delete", destructive=True)
+    question = consent_question(tool, {"path": "a"}, CallForecast(), calls=10, always=True, redact=str)
+    await ledger.ask(RUN, await begun(ledger), question_fields(question, 1001))
+
+
+def answer_in(onetool: OneTool) -> Any:
+    """Return the answer that the run would learn of."""
+
+    async def beat(ledger: SqliteLedger) -> Any:
+        return (await ledger.beat(RUN, 1)).answer
+
+    return in_ledger(onetool, beat)
+
+
+def test_what_a_run_in_the_foreground_did_is_shown(onetool: OneTool) -> None:
+    run = json.loads(onetool("run", f"{WRITE}\n1 / 0", "--json").out)["meta"]["run"]
+    shown = onetool("runs", "show", run)
+    assert 0 == shown.code
+    assert shown.out.splitlines()[0] == f"Run {run}, in the foreground"
+    assert shown.out.splitlines()[1].split()[:4] == ["done", "file.write", "line", "1"]
+    found = json.loads(onetool("runs", "show", run, "--json").out)
+    assert (run, f"{run}-1") == (found["id"], found["effects"][0]["key"])
+    assert 0 == onetool("runs", "follow", run).code
+
+
+def test_runs_that_nobody_knows_are_told_as_that(onetool: OneTool) -> None:
+    listed = onetool("runs", "list")
+    assert (0, "") == (listed.code, listed.out)
+    assert "No runs in the background" in listed.err
+    assert {"runs": [], "unknown": []} == json.loads(onetool("runs", "list", "--json").out)
+    assert not (onetool.user / LEDGER).exists()
+    for command in ("show", "follow", "cancel", "answer"):
+        ended = onetool("runs", command, "nobody")
+        assert (3, "") == (ended.code, ended.out)
+        assert "'nobody'" in ended.err
+
+
+def test_a_run_that_was_left_behind_is_shown_as_that_and_can_be_cancelled(onetool: OneTool) -> None:
+    in_ledger(onetool, begun)
+    (row,) = json.loads(onetool("runs", "list", "--json").out)["runs"]
+    assert (RUN, "nightly", "running", 1, True) == tuple(
+        row[k] for k in ("id", "name", "state", "starts", "left_behind")
+    )
+    assert f"{RUN}  running" in onetool("runs", "list").out
+    shown = onetool("runs", "show", RUN).out
+    assert f"Run {RUN} (nightly): running, started 1 time, asked for at 20" in shown
+    assert "nobody carries it out: its server has ended" in shown
+    followed = onetool("runs", "follow", RUN)
+    assert (5, True) == (followed.code, "nobody carries it out" in followed.err)
+    cancelled = onetool("runs", "cancel", RUN)
+    assert (0, True) == (cancelled.code, f"Run {RUN} is asked to stop. But nobody" in cancelled.out)
+    assert json.loads(onetool("runs", "cancel", RUN, "--json").out)["cancelled"]
+
+
+def test_a_run_that_waits_has_ended_when_it_is_cancelled(onetool: OneTool) -> None:
+    in_ledger(onetool, lambda ledger: ledger.add(BackgroundRun(RUN, os_user(), "1", time.time()), 10))
+    assert f"Run {RUN} has ended: cancelled." in onetool("runs", "cancel", RUN).out
+    assert 1 == onetool("runs", "follow", RUN).code
+
+
+@pytest.mark.parametrize(("state", "code"), [("done", 0), ("stopped", 1)])
+def test_a_run_is_followed_to_its_end_while_a_server_carries_it_out(onetool: OneTool, state: Any, code: int) -> None:
+    ledger = SqliteLedger(LedgerFile(onetool.user / LEDGER))
+
+    async def carry_out() -> None:
+        number = await begun(ledger)
+        started.set()
+        while not followed.is_set():
+            await ledger.beat(RUN, number)
+            await asyncio.sleep(0.01)
+        await ledger.end(RUN, number, RunEnd(state, time.time(), ("all that was to be done",)))
+
+    started, followed = threading.Event(), threading.Event()
+    server = threading.Thread(target=lambda: asyncio.run(carry_out()))
+    server.start()
+    assert started.wait(20)
+    threading.Timer(0.3, followed.set).start()
+    ended = onetool("runs", "follow", RUN)
+    server.join()
+    ledger.close()
+    assert code == ended.code
+    first, *_, last = ended.out.splitlines()
+    assert (True, "all that was to be done") == (": running" in first, last)
+
+
+@pytest.mark.parametrize(
+    ("option", "action", "content"),
+    [
+        ("--yes", "accept", {"decision": "allow"}),
+        ("--no", "decline", {}),
+        ("--always", "accept", {"decision": "always"}),
+    ],
+)
+def test_a_question_is_shown_and_answered(onetool: OneTool, option: str, action: str, content: dict[str, Any]) -> None:
+    in_ledger(onetool, asks)
+    shown = onetool("runs", "show", RUN).out
+    assert "A program wants to call file.delete, marked as destructive." in shown
+    assert f"Answer it with: onetool runs answer {RUN}" in shown
+    answered = onetool("runs", "answer", RUN, option)
+    assert (0, f"Run {RUN} has its answer: onetool runs follow {RUN}\n") == (answered.code, answered.out)
+    assert {"number": 1001, "action": action, "content": content} == answer_in(onetool)
+    again = onetool("runs", "answer", RUN, "--yes")
+    assert (1, True) == (again.code, "was answered already" in again.err)
+
+
+def test_a_question_is_not_asked_where_nobody_sits(onetool: OneTool) -> None:
+    in_ledger(onetool, asks)
+    ended = onetool("runs", "answer", RUN)
+    assert (4, "") == (ended.code, ended.out)
+    assert "wants to call file.delete" in ended.err
+    assert "add --yes, --no or --always" in ended.err
+    assert 2 == onetool("runs", "answer", RUN, "--yes", "--no").code
+    assert answer_in(onetool) is None
+
+
+def test_a_run_that_asks_nothing_cannot_be_answered(onetool: OneTool) -> None:
+    in_ledger(onetool, begun)
+    ended = onetool("runs", "answer", RUN, "--yes")
+    assert (1, f"onetool: run {RUN} asks nothing: it is running\n") == (ended.code, ended.err)
+
+
+def test_calls_of_unknown_effect_are_listed(onetool: OneTool) -> None:
+    config = "policy: {allow: ['slow.*']}\nlimits: {call_seconds: 0.3}\n"
+    pack = onetool.user / "tools" / "slow" / "slow_tools.py"
+    pack.parent.mkdir(parents=True)
+    pack.write_text('import time\n\n\ndef pay() -> None:\n    """Pay, slowly."""\n    time.sleep(600)\n')
+    (onetool.user / "onetool.yaml").write_text(config)
+    run = json.loads(onetool("run", "slow.pay()", "--json").out)["meta"]["run"]
+    assert f"The effect of 1 call of run {run} is unknown: onetool runs show {run}" in onetool("runs", "list").err
+    (row,) = json.loads(onetool("runs", "list", "--json").out)["unknown"]
+    assert ("slow.pay", "unknown") == (row["tool"], row["state"])
