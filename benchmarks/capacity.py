@@ -215,7 +215,7 @@ def measure(asked: argparse.Namespace) -> dict[str, Any]:
             figures |= measure_background(place, asked.rounds, max(5, asked.repeat // 2))
         figures |= measure_memory(place, 3) | measure_bytes(place)
     about = {"engine": asked.engine, "rounds": asked.rounds, "runs": asked.repeat, "python": platform.python_version()}
-    return {"about": about, "figures": dict(sorted(figures.items()))}
+    return {"about": about, "figures": figures}
 
 
 def options() -> argparse.ArgumentParser:
