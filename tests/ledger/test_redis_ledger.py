@@ -82,6 +82,13 @@ async def test_a_run_that_is_gone_is_not_told_any_more(bed: RedisBed) -> None:
     assert ["b2"] == await bed.ledger.left_behind()
 
 
+async def test_what_a_later_release_has_added_to_an_entry_is_ignored(bed: RedisBed) -> None:
+    await bed.ledger.send(effect())
+    key = bed.key("effects", "r1")
+    await bed.client.hset(key, "0:1", (await bed.client.hget(key, "0:1")).replace(b'{"', b'{"later":1,"'))
+    assert ["bank.pay"] == [entry.tool for entry in await bed.ledger.of_run("ada", "r1")]
+
+
 async def test_a_forged_or_moved_run_is_not_carried_out(bed: RedisBed) -> None:
     await bed.ledger.add(background("b1"), 10)
     await bed.ledger.add(background("b2"), 10)

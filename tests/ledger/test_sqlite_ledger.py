@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ledger.ledger_beds import effect
+from ledger.ledger_beds import background, effect
 from ot.errors import LedgerUnavailable
+from ot.ledger.background_run import RunEnd
 from ot.ledger.ledger_file import LedgerFile
 from ot.ledger.sqlite_ledger import SqliteLedger
 
@@ -54,6 +55,22 @@ async def test_what_is_too_old_is_removed(path: Path) -> None:
     now += 31 * 86_400
     await ledger.send(effect("r2"))
     assert [] == await states(ledger)
+    ledger.close()
+
+
+async def test_what_a_run_did_that_has_not_ended_is_kept_however_old_it_is(path: Path) -> None:
+    now = 1e9
+    ledger = SqliteLedger(LedgerFile(path, days=30, clock=lambda: now))
+    await ledger.add(background(created=now), 10)
+    await ledger.begin("b1")
+    await ledger.send(effect("b1", start=1))
+    now += 31 * 86_400
+    await ledger.send(effect("r2", amount=2))
+    assert ["sent"] == await states(ledger, "b1"), "the next start has to know what it did"
+    await ledger.end("b1", 1, RunEnd("done", now))
+    now += 3601
+    await ledger.send(effect("r3", amount=3))
+    assert [] == await states(ledger, "b1")
     ledger.close()
 
 

@@ -161,9 +161,10 @@ class RedisEffects:
         self, name: str, effects: str, field: bytes, call: bytes, ending: bytes | None, alive: set[bytes]
     ) -> LedgerEntry | None:
         _, writer, written = call.split(b"|", 2)
-        known = orjson.loads(written)
-        if known.pop("who") != name:
+        found = orjson.loads(written)
+        if found["who"] != name:
             return None
+        known = {name: found[name] for name in LedgerEntry.__slots__ if name in found}  # a later release may add some
         if not ending:
             return LedgerEntry(**known, state="sent" if writer in alive else "unknown")
         how, at, sealed = ending.split(b"|", 2)

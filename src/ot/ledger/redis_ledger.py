@@ -98,7 +98,6 @@ class RedisLedger(RedisEffects):
 
     async def end(self, id: str, start: int, end: RunEnd) -> bool:
         """Write how a run ended."""
-        await self._write_ends()
         arguments = [self.place.name(id), self.place.prefix, start, end.state, self._sealed_end(id, end), self._keep]
         ended = await self.place.step(scripts.END, self._keys_of_end(id), arguments)
         self._asked.pop(id, None)

@@ -16,7 +16,7 @@ from ot.state.state_keys import NotSealed, StateKeys
 
 PLAIN_ID = re.compile(r"[0-9A-Za-z_-]{1,64}\Z")
 WAIT_SECONDS = 0.8
-"""How long Redis's replicas have for a write that must not be lost; less than Redis has for an answer."""
+"""How long Redis's replicas have for a write that must not be lost."""
 
 
 class RedisPlace:

@@ -71,7 +71,7 @@ class RedisConnection:
             StateUnavailable: There is no answer, or it is a refusal.
         """
         # Both on one connection: Redis waits for what this one has written.
-        pipe = cast("Any", self.client.pipeline(transaction=False))
+        pipe = cast("Any", self.waiting.pipeline(transaction=False))
         pipe.eval(script, len(keys), *keys, *arguments)
         pipe.execute_command("WAIT", replicas, round(seconds * 1000))
         answer, acknowledged = await self.answer(pipe.execute(), self.seconds + seconds)
