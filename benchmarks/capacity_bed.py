@@ -14,7 +14,7 @@ from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 sys.path.insert(1, str(Path(__file__).parents[1] / "tests"))
@@ -125,8 +125,9 @@ class Bed:
 
     def redis_bytes(self) -> int:
         """Return what Redis holds now."""
-        with Redis.from_url(self.redis_url) as client:
-            return int(cast("dict[str, Any]", client.info("memory"))["used_memory"])
+        client: Any = Redis
+        with client.from_url(self.redis_url) as redis:
+            return int(redis.info("memory")["used_memory"])
 
     def _pids(self, names: Sequence[str]) -> list[int]:
         return [pid for name, pid in self.processes.items() if not names or name in names]

@@ -132,7 +132,7 @@ async def _in_redis(url: str) -> AsyncGenerator[tuple[RedisLedger, Any]]:
 
 
 def _make_keys(directory: Path) -> None:
-    async def made(url: str) -> Mapping[str, Any]:
+    async def made(url: str) -> Mapping[bytes, Any]:
         async with _in_redis(url) as (ledger, _):
             await _write(ledger)
         async with _in_redis(url) as (_, client):
