@@ -10,7 +10,7 @@ from ot.config.paths import Paths
 from ot.host import Host
 from ot.state.always_allowed import AlwaysAllowed
 from ot.state.open_state import Shared, open_shared, redis_url
-from ot.team.background.docket_queue import DocketQueue
+from ot.team.docket.docket_queue import DocketQueue
 from ot.team.logins.team_logins import TeamLogins
 from ot.team.people import TeamFront
 

@@ -19,9 +19,9 @@ from docket.strikelist import Operator, Strike
 from redis.asyncio import Redis
 
 from ot.state.memory_state import MemoryState
-from ot.team.background.docket_queue import DocketQueue
-from ot.team.background.run_docket import TASK, RunDocket
 from ot.team.background.run_worker import RunWorker, WorkerPace
+from ot.team.docket.docket_queue import DocketQueue
+from ot.team.docket.run_docket import TASK, RunDocket
 from pace import PATIENCE
 from state.redis_process import RedisProcess
 

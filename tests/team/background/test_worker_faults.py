@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from redis.asyncio import Redis
 
-from ot.team.background.run_docket import TASK
+from ot.team.docket.run_docket import TASK
 from pace import PATIENCE
 from state.redis_process import running_redis
 from team.background.worker_bed import ANN, WorkerBed, worker_bed

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ot.ledger.background_run import BackgroundRun, RunStatus
-from ot.team.background.docket_queue import DocketQueue
+from ot.team.docket.docket_queue import DocketQueue
 from pace import PATIENCE
 from state.redis_process import RedisProcess
 from team.background.counter_service import CounterService, program

@@ -17,8 +17,8 @@ from redis.exceptions import RedisError
 
 from ot.errors import LedgerUnavailable
 from ot.state.shared_state import SharedState, StateUnavailable
-from ot.team.background.docket_queue import DocketQueue
-from ot.team.background.run_docket import TASK, RunDocket
+from ot.team.docket.docket_queue import DocketQueue
+from ot.team.docket.run_docket import TASK, RunDocket
 
 logger = logging.getLogger(__name__)
 

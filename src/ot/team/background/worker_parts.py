@@ -12,8 +12,8 @@ from ot.errors import ConfigError
 from ot.ledger.kept_ledger import KeptLedger
 from ot.state.open_state import redis_url
 from ot.team.auth.token_redaction import without_tokens
-from ot.team.background.run_docket import RunDocket
 from ot.team.background.run_worker import RunWorker
+from ot.team.docket.run_docket import RunDocket
 from ot.team.team_host import TeamHost
 
 NO_REDIS = "a worker takes background runs from Redis, and state.redis names none"

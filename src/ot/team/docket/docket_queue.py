@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 
 from redis.exceptions import RedisError
 
-from ot.team.background.run_docket import TASK, RunDocket
+from ot.team.docket.run_docket import TASK, RunDocket
 
 logger = logging.getLogger(__name__)
 
