@@ -32,7 +32,7 @@ KEYS = StateKeys(["the key of all processes, 32 characters at least"])
 
 def effect(run: str = "r1", call: int = 1, caller: Caller = ADA, start: int = 0, **arguments: Any) -> Effect:
     """Return a call on its way."""
-    return Effect(caller, run, call, 3, PAY, arguments or {"amount": 5}, start=start, given_key=f"{run}-key")
+    return Effect(caller, run, call, 3, PAY, arguments or {"amount": 5}, start=start)
 
 
 def background(id: str = "b1", principal: str = "ada", created: float = 0.0) -> BackgroundRun:

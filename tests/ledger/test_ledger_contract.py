@@ -47,7 +47,6 @@ async def test_a_call_is_there_when_it_may_be_sent_and_its_end_follows(bed: Ledg
     )  # fmt: skip
     assert bed.now == pytest.approx(entry.at, abs=1e-3)
     assert bed.now == pytest.approx(entry.ended, abs=1e-3)
-    assert "r1-key" == entry.key
 
 
 async def test_a_call_has_the_key_that_it_came_with_or_one_made_of_its_run(bed: LedgerBed) -> None:
