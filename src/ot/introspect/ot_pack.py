@@ -387,7 +387,7 @@ class OtPack:
         Example:
             ot.run_state(id="...", wait=20)
         """
-        wait = min(wait, self._view.config.limits.call_seconds / 2)
+        wait = min(wait, self._view.config.limits.call_seconds * 0.8)
         return await self._runs().state(current_tool_context().caller, id, wait)
 
     async def cancel(self, *, id: str) -> dict[str, Any]:
