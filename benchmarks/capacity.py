@@ -40,7 +40,12 @@ TEXT = "'x' * 99 + chr(10)"
 IN_FLIGHT = 8
 HOLD_SECONDS = 1.5
 BURN_SECONDS = 0.2
+IN_BACKGROUND = "ot.background(command='1 + 1')['id']"
+WARM_RUNS = 5
 DRAWS = 1000
+MANY = 200
+WRITE_SECONDS = 2.0
+"""After so long statistics and the ends of calls are written."""
 
 PROGRAMS: Mapping[str, tuple[str, int]] = {
     "nested call": (f"for _ in range({CALLS}):\n    file.read(path='small.txt')\n1", CALLS),
@@ -94,20 +99,25 @@ def measure_background(place: Bed, rounds: int, runs: int) -> dict[str, dict[str
     """Return what a run in the background takes, on top of the run that asks for it and the one that looks."""
     whole: list[float] = []
     redis: list[float] = []
+    for _ in range(WARM_RUNS):
+        _ended(place, place.run(IN_BACKGROUND))
+    held = place.redis_bytes()
     for _ in range(rounds):
         plain = cpu_of(place, lambda: place.run("1 + 1"), runs)
         before, before_redis = place.cpu_ms(), place.cpu_ms("redis")
-        asked = [json.loads(place.run("ot.background(command='1 + 1')"))["id"] for _ in range(runs)]
+        asked = [place.run(IN_BACKGROUND) for _ in range(runs)]
         looks = sum(_ended(place, id) for id in asked)
         whole.append((place.cpu_ms() - before - (runs + looks) * plain) / runs)
         redis.append((place.cpu_ms("redis") - before_redis) / runs)
-    return {"background run, CPU ms": figure(whole), "background run, CPU ms of Redis": figure(redis)}
+    grown = [(place.redis_bytes() - held) / rounds / runs]
+    names = "background run, CPU ms", "background run, CPU ms of Redis", "background run, bytes"
+    return dict(zip(names, map(figure, (whole, redis, grown)), strict=True))
 
 
 def _ended(place: Bed, id: str) -> int:
     """Wait for the end of a background run, and return how often it was looked at."""
     for looks in range(1, 30):
-        if json.loads(place.run(f"ot.run_state(id={id!r}, wait=20)"))["state"] == "done":
+        if place.run(f"ot.run_state(id={id!r}, wait=20)['state']") == "done":
             return looks
     raise RuntimeError(f"the background run {id} does not end")
 
@@ -142,23 +152,26 @@ def measure_worker_memory(place: Bed) -> dict[str, dict[str, float]]:
     return {"worker of a pack, MB": figure([place.pss_mb("server") - before])}
 
 
-def measure_bytes(place: Bed, runs: int) -> dict[str, dict[str, float]]:
-    """Return what runs send, and leave on disk."""
-    found: dict[str, list[float]] = {"run, bytes sent and received": [], "stored result, bytes": []}
+def measure_bytes(place: Bed) -> dict[str, dict[str, float]]:
+    """Return what runs send, and what they leave on disk and in Redis."""
+    network: list[float] = []
+    stored: list[float] = []
+    events, entries = _kept(place, "stats/stats.db"), place.redis_bytes()
+    for number in range(MANY):
+        place.run(f"near.note(text='{number}')")
+        network.append(place.sent + place.received)
+    time.sleep(WRITE_SECONDS)
+    figures = {
+        "run, bytes sent and received": network,
+        "run, bytes of statistics": [(_kept(place, "stats/stats.db") - events) / MANY],
+        "ledger entry, bytes": [(place.redis_bytes() - entries) / MANY],
+    }
     results = place.home / ".onetool" / "tmp"
-    events, entries = _kept(place, "stats/stats.db"), _kept(place, "ledger/ledger.db")
-    for _ in range(runs):
-        place.run("near.note(text='x')")
-        found["run, bytes sent and received"].append(place.sent + place.received)
-    time.sleep(2.0)  # statistics and the log are written a moment later
-    found["run, bytes of statistics"] = [(_kept(place, "stats/stats.db") - events) / runs]
-    if grown := _kept(place, "ledger/ledger.db") - entries:
-        found["ledger entry, bytes"] = [grown / runs]
     for _ in range(5):
         before = _size(results)
         place.run(PROGRAMS["stored result"][0])
-        found["stored result, bytes"].append(_size(results) - before)
-    return {name: figure(values) for name, values in found.items()}
+        stored.append(_size(results) - before)
+    return {name: figure(values) for name, values in {**figures, "stored result, bytes": stored}.items()}
 
 
 def _size(directory: Path) -> int:
@@ -200,9 +213,9 @@ def measure(asked: argparse.Namespace) -> dict[str, Any]:
         figures = measure_cpu(place, asked.rounds, asked.repeat) | figures
         if "worker" in place.processes:
             figures |= measure_background(place, asked.rounds, max(5, asked.repeat // 2))
-        figures |= measure_memory(place, 3) | measure_bytes(place, asked.repeat)
+        figures |= measure_memory(place, 3) | measure_bytes(place)
     about = {"engine": asked.engine, "rounds": asked.rounds, "runs": asked.repeat, "python": platform.python_version()}
-    return {"about": about, "figures": dict(sorted(figures.items()))}
+    return {"about": about, "figures": figures}
 
 
 def options() -> argparse.ArgumentParser:

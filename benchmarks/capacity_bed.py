@@ -21,6 +21,7 @@ sys.path.insert(1, str(Path(__file__).parents[1] / "tests"))
 
 from benchmarks.http_ratio import META, MODERN
 from benchmarks.process_costs import cpu_ns, pss_bytes
+from redis import Redis
 
 from ot.team.auth.static_tokens import new_token, token_hash
 from state.redis_process import running_redis
@@ -80,6 +81,7 @@ class Bed:
     port: int
     token: str
     processes: dict[str, int]
+    redis_url: str
     sent: int = 0
     received: int = 0
     _connection: http.client.HTTPConnection | None = field(default=None, repr=False)
@@ -111,7 +113,7 @@ class Bed:
 
     def another(self) -> Bed:
         """Return the same with a connection of its own."""
-        return Bed(self.home, self.port, self.token, self.processes)
+        return Bed(self.home, self.port, self.token, self.processes, self.redis_url)
 
     def cpu_ms(self, *names: str) -> float:
         """Return the CPU time so far of the named processes, or of all."""
@@ -120,6 +122,12 @@ class Bed:
     def pss_mb(self, *names: str) -> float:
         """Return the memory of the named processes, or of all."""
         return pss_bytes(self._pids(names)) / (1 << 20)
+
+    def redis_bytes(self) -> int:
+        """Return what Redis holds now."""
+        client: Any = Redis
+        with client.from_url(self.redis_url) as redis:
+            return int(redis.info("memory")["used_memory"])
 
     def _pids(self, names: Sequence[str]) -> list[int]:
         return [pid for name, pid in self.processes.items() if not names or name in names]
@@ -167,7 +175,7 @@ def bed(engine: str) -> Generator[Bed]:
         processes = {"server": server.pid, "redis": redis.process.pid, "far": far.pid}
         if "worker" in _commands():
             processes["worker"] = _started(stack, here, "worker", "--json").pid
-        place = Bed(here, int(server.told["url"].split(":")[2].split("/")[0]), token, processes)
+        place = Bed(here, int(server.told["url"].split(":")[2].split("/")[0]), token, processes, redis.url)
         place.wait_until_ready()
         yield place
 

@@ -22,24 +22,24 @@ def _said(default: float, about: str) -> Any:
 class Assumptions:
     """What nobody has measured: how people use it, and on what."""
 
-    active: float = _said(0.2, "the share of users who are active on a day")
-    runs: float = _said(100, "runs of an active user a day")
-    peak: float = _said(5, "how many times the average the peak is")
-    calls: float = _said(3, "calls of packs in a run")
-    writes: float = _said(1, "how many of these calls may change something, so that the ledger records them")
-    seconds: float = _said(2, "how long a run takes, most of it waiting")
-    stored: float = _said(0.05, "the share of runs that store a result")
-    stored_kb: float = _said(200, "KB of a stored result")
-    background: float = _said(0.02, "the share of runs in the background")
-    run_mb: float = _said(30, "MB of a program that waits, with the data that it holds")
-    event_kb: float = _said(1.2, "KB of events that a run leaves")
-    load: float = _said(0.5, "the share of a core that is used at the peak")
-    at_once: float = _said(0.05, "the share of the day's active users who work at the same moment")
-    own: float = _said(2, "processes that each of them has alone: stdio servers, packs with own secrets")
-    own_mb: float = _said(30, "MB of such a process")
+    active: float = _said(0.2, "share of users active on a day")
+    runs: float = _said(100, "runs of each a day")
+    peak: float = _said(5, "peak, in averages")
+    calls: float = _said(3, "calls of packs a run")
+    writes: float = _said(1, "of them recorded in the ledger")
+    seconds: float = _said(2, "seconds of a run")
+    stored: float = _said(0.05, "share of runs that store a result")
+    stored_kb: float = _said(200, "its KB")
+    background: float = _said(0.02, "share of runs in the background")
+    run_mb: float = _said(30, "MB of a run in flight, with its data")
+    event_kb: float = _said(1.2, "KB of events a run")
+    load: float = _said(0.5, "share of a core used at the peak")
+    at_once: float = _said(0.05, "share of active users at work at once")
+    own: float = _said(2, "processes that each has alone")
+    own_mb: float = _said(30, "their MB")
     cores: float = _said(8, "cores of a machine")
-    machine_gb: float = _said(64, "GB of memory of a machine")
-    ledger_days: float = _said(30, "how long the ledger keeps entries")
+    machine_gb: float = _said(64, "its GB")
+    ledger_days: float = _said(30, "days the ledger keeps")
 
 
 @dataclass(frozen=True)
@@ -168,18 +168,23 @@ def bottlenecks(costs: Costs, given: Assumptions) -> Sequence[Bottleneck]:
         Bottleneck(
             "memory of one machine, by processes that each user has alone",
             carried(one.own_gb, given.machine_gb),
-            "serve these tools over HTTP, or give packs no secret of a user's own: their workers are then shared",
+            "serve these tools over HTTP; workers are shared where no secret is a user's own",
         ),
         Bottleneck(
             "memory of one machine, by programs that wait",
             carried(one.waiting_gb, given.machine_gb),
             "more replicas; background runs for what takes minutes",
         ),
+        Bottleneck(
+            "memory of one Redis, by the ledger's entries",
+            carried(one.ledger_gb, given.machine_gb),
+            "fewer `ledger.days`; several deployments, each with its Redis",
+        ),
         Bottleneck("cores of one machine", carried(one.cores, given.cores), "more replicas behind the balancer"),
         Bottleneck(
-            "one core, which is what one Redis uses",
+            "the one core that one Redis uses",
             carried(one.redis_cores, given.load),
-            "one deployment with a Redis of its own for each part of the users",
+            "several deployments, each with its Redis",
         ),
     ]
     return sorted(found, key=lambda each: each.users)

@@ -40,7 +40,7 @@ def sheet(measured: Mapping[str, Any], given: Assumptions) -> str:
 def _measured(measured: Mapping[str, Any]) -> str:
     about = measured["about"]
     rows = [f"| {name} | {_interval(Figure.of(found))} |" for name, found in measured["figures"].items()]
-    head = f"Measured with the {about['engine']} engine: the median of {about['rounds']} rounds, and its 90 % interval."
+    head = f"Measured with the {about['engine']} engine, the median of {about['rounds']} rounds and its 90 % interval:"
     return "\n".join([head, "", "| one | costs |", "|---|---|", *rows])
 
 
@@ -54,12 +54,12 @@ def _steps(costs: Costs, given: Assumptions) -> str:
     rows: list[tuple[str, Callable[[Step], str]]] = [
         ("runs per second, on average", lambda one: short(one.runs_per_second)),
         ("runs per second at the peak", lambda one: short(one.peak_per_second)),
-        (f"cores at the peak, {given.load:.0%} used", lambda one: short(one.cores)),
-        ("cores more if all calls of packs go to other hosts", lambda one: short(one.remote_cores)),
+        ("cores at the peak", lambda one: short(one.cores)),
+        ("cores more with all packs on other hosts", lambda one: short(one.remote_cores)),
         ("programs in flight at the peak", lambda one: short(one.in_flight)),
         ("their memory", lambda one: gb(one.waiting_gb)),
-        (f"machines, {given.cores:g} cores and {given.machine_gb:g} GB, one to spare", lambda one: str(one.machines)),
-        ("memory of processes that users have alone", lambda one: gb(one.own_gb)),
+        ("machines for these, one to spare", lambda one: str(one.machines)),
+        ("memory of users' own processes", lambda one: gb(one.own_gb)),
         ("background runs per second at the peak", lambda one: short(one.background_per_second)),
         ("cores of Redis at the peak", lambda one: short(one.redis_cores)),
         ("results stored a day", lambda one: gb(one.results_gb)),
@@ -72,8 +72,8 @@ def _steps(costs: Costs, given: Assumptions) -> str:
 
 
 def _assumed(given: Assumptions) -> str:
-    told = (f"{one.metadata['about']}: {short(getattr(given, one.name))}" for one in fields(given))
-    return f"Assumed, each an option of the script: {'; '.join(told)}."
+    told = (f"{one.metadata['about']} {short(getattr(given, one.name))}" for one in fields(given))
+    return f"Assumed, each an option of the script: {', '.join(told)}."
 
 
 def _first(found: Sequence[Bottleneck]) -> str:
