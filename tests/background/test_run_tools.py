@@ -54,10 +54,12 @@ async def test_a_long_result_is_stored_as_that_of_any_run(tmp_path: Path) -> Non
         assert "row 19999" == await asked(one, f"ot.result(handle={state['handle']!r}, path='[19999]')")
 
 
-async def test_a_run_outlives_the_time_of_the_one_that_began_it(tmp_path: Path) -> None:
-    async with desk(tmp_path, config={"limits": {"run_seconds": 0.3}}) as one:
-        id = await begun(one, "import asyncio\nawait asyncio.sleep(0.5)\nreturn 1")
-        assert "done" == (await one.until(id, "done")).state
+async def test_a_run_has_its_own_time_and_not_that_of_the_one_that_began_it(tmp_path: Path) -> None:
+    async with desk(tmp_path, config={"limits": {"run_seconds": 600}, "background": {"run_seconds": 0.3}}) as one:
+        id = await begun(one, "counter.look()")
+        end = (await one.until(id, "failed")).end
+        assert end is not None
+        assert "(background.run_seconds)" in end.texts[-1]
 
 
 async def test_a_run_goes_on_when_the_client_of_the_one_that_began_it_gives_up(tmp_path: Path) -> None:
@@ -184,10 +186,24 @@ async def test_what_a_dead_server_left_behind_is_stopped_by_one_of_the_same_dire
         ids = [await one.add("counter.add(n=1)", directory=str(place)) for place in (tmp_path / "work", "/elsewhere")]
         await one.die()
     async with desk(tmp_path, one.counter) as next_one:
-        assert ["waiting", "stopped"] == [state["state"] for state in await asked(next_one, "ot.run_state()")]
+        states = await asked(next_one, "ot.run_state()")
+        assert ["waiting", "stopped"] == [state["state"] for state in states]
+        assert "the next server in /elsewhere reports on it" in states[0]["note"]
         state = await asked(next_one, f"ot.run_state(id={ids[0]!r})")
         assert "The run was not brought to its end: the server that carried it out has ended." == state["texts"][0]
     assert [] == one.counter.added
+
+
+async def test_a_run_of_this_process_is_not_taken_for_one_left_behind_when_the_machine_slept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(tmp_path) as one:
+        id = await begun(one, "counter.look()\nreturn 1")
+        await came(one)
+        monkeypatch.setattr("ot.ledger.ledger_file.LEASE_SECONDS", 0.0)
+        assert "running" == (await asked(one, f"ot.run_state(id={id!r})"))["state"]
+        one.counter.gate.set()
+        await one.until(id, "done")
 
 
 async def test_a_run_that_a_living_server_has_waiting_is_left_alone(tmp_path: Path) -> None:

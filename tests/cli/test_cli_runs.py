@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import pty
+import select
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cli.command import OneTool
 from ot.background.questions import question_fields
+from ot.cli import runs
+from ot.cli.terminal import echo
 from ot.config.principal import os_user
 from ot.execution.call_context import CallForecast
 from ot.execution.consent import consent_question
@@ -20,6 +28,7 @@ from ot.ledger.background_run import BackgroundRun, RunEnd
 from ot.ledger.ledger_file import LEDGER, LedgerFile
 from ot.ledger.sqlite_ledger import SqliteLedger
 from ot.registry.tool import Tool
+from pace import PATIENCE
 
 RUN = "1f0c2b7a9d3e4f56"
 WRITE = "file.write(path='a.txt', content='x')"
@@ -123,8 +132,9 @@ def test_a_run_is_followed_to_its_end_while_a_server_carries_it_out(onetool: One
     server = threading.Thread(target=lambda: asyncio.run(carry_out()))
     server.start()
     assert started.wait(20)
-    threading.Timer(0.3, followed.set).start()
-    ended = onetool("runs", "follow", RUN)
+    with onetool.monkeypatch.context() as patch:
+        patch.setattr(runs, "echo", lambda line: (echo(line), followed.set()))
+        ended = onetool("runs", "follow", RUN)
     server.join()
     ledger.close()
     assert code == ended.code
@@ -149,7 +159,28 @@ def test_a_question_is_shown_and_answered(onetool: OneTool, option: str, action:
     assert (0, f"Run {RUN} has its answer: onetool runs follow {RUN}\n") == (answered.code, answered.out)
     assert {"number": 1001, "action": action, "content": content} == answer_in(onetool)
     again = onetool("runs", "answer", RUN, "--yes")
-    assert (1, True) == (again.code, "was answered already" in again.err)
+    assert (1, f"onetool: run {RUN} asks nothing: it is running\n") == (again.code, again.err)
+
+
+def test_somebody_at_a_terminal_is_shown_the_question_and_answers_it(onetool: OneTool) -> None:
+    in_ledger(onetool, asks)
+    mine, its = pty.openpty()
+    command = [Path(sys.executable).with_name("onetool"), "runs", "answer", RUN]
+    with subprocess.Popen(
+        command, stdin=its, stderr=its, stdout=subprocess.PIPE, text=True, cwd=onetool.cwd
+    ) as process:
+        said = ""
+        while "[n]o: " not in said:
+            assert select.select([mine], [], [], PATIENCE)[0], said
+            said += os.read(mine, 4096).decode()
+        os.write(mine, b"5\n")
+        out, _ = process.communicate(timeout=PATIENCE)
+    os.close(mine)
+    os.close(its)
+    assert f"Run {RUN} (nightly) asks:" in said
+    assert "A program wants to call file.delete, marked as destructive." in said
+    assert f"Run {RUN} has its answer: onetool runs follow {RUN}\n" == out
+    assert {"decision": "allow", "up_to": 5} == answer_in(onetool)["content"]
 
 
 def test_a_question_is_not_asked_where_nobody_sits(onetool: OneTool) -> None:

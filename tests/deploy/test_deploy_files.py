@@ -30,20 +30,20 @@ def manifests() -> list[dict[str, Any]]:
     return [thing for file in files for thing in yaml.safe_load_all(file.read_text(encoding="utf-8"))]
 
 
-def of_kind(kind: str) -> dict[str, Any]:
-    """Return the one object of that kind."""
-    (found,) = [thing for thing in manifests() if thing["kind"] == kind]
+def of_kind(kind: str, name: str = "onetool") -> dict[str, Any]:
+    """Return the one object of that kind and name."""
+    (found,) = [thing for thing in manifests() if thing["kind"] == kind and thing["metadata"]["name"] == name]
     return found
 
 
-def pod() -> dict[str, Any]:
+def pod(name: str = "onetool") -> dict[str, Any]:
     """Return what a pod is made of."""
-    return of_kind("Deployment")["spec"]["template"]["spec"]
+    return of_kind("Deployment", name)["spec"]["template"]["spec"]
 
 
-def container() -> dict[str, Any]:
+def container(name: str = "onetool") -> dict[str, Any]:
     """Return its one container."""
-    (found,) = pod()["containers"]
+    (found,) = pod(name)["containers"]
     return found
 
 
@@ -66,7 +66,7 @@ def settings(place: str) -> Config:
 # ---------------------------------------------------------------- the form
 
 
-@pytest.mark.parametrize("thing", manifests(), ids=lambda thing: f"{thing['kind']}")
+@pytest.mark.parametrize("thing", manifests(), ids=lambda thing: f"{thing['kind']} {thing['metadata']['name']}")
 def test_a_kubernetes_object_has_only_names_and_types_that_its_kind_has(thing: dict[str, Any]) -> None:
     assert problems_of(thing) == []
 
@@ -105,7 +105,7 @@ def test_every_secret_of_the_compose_file_is_asked_for_by_name() -> None:
 def test_every_file_that_the_compose_file_mounts_exists() -> None:
     mounts = [mount for one in compose()["services"].values() for mount in one.get("volumes", ())]
     files = {mount.split(":")[0] for mount in mounts if mount.startswith("./")}
-    assert files == {"./onetool.yaml", "./haproxy.cfg", "./otel-collector.yaml"}
+    assert files == {"./onetool.yaml", "./haproxy.cfg", "./otel-collector.yaml", "./redis-users.acl"}
     assert all((DEPLOY / file).is_file() for file in files)
 
 
@@ -117,7 +117,7 @@ def test_only_the_balancer_can_be_reached_and_only_from_this_machine() -> None:
 
 def test_the_balancer_knows_all_replicas_and_asks_whether_they_are_ready() -> None:
     text = (DEPLOY / "haproxy.cfg").read_text(encoding="utf-8")
-    replicas = [name for name, one in compose()["services"].items() if one.get("image") == "onetool-run:team"]
+    replicas = [name for name, one in compose()["services"].items() if "--http" in one.get("command", ())]
     assert re.findall(r"server (\S+) (\S+):8000", text) == [(name, name) for name in replicas]
     assert "httpchk GET /readyz" in text
     # Whatever was sent may have had an effect.
@@ -132,10 +132,11 @@ def seconds_to_end(config: Config) -> float:
 
 
 def test_replicas_have_the_time_to_end_their_runs() -> None:
-    for one in ("onetool-1", "onetool-2"):
+    for one in ("onetool-1", "onetool-2", "worker"):
         (grace,) = map(int, SECONDS.findall(compose()["services"][one]["stop_grace_period"]))
         assert grace >= seconds_to_end(settings("compose"))
-    assert pod()["terminationGracePeriodSeconds"] >= seconds_to_end(settings("kubernetes"))
+    for name in ("onetool", "onetool-worker"):
+        assert pod(name)["terminationGracePeriodSeconds"] >= seconds_to_end(settings("kubernetes"))
     assert settings("kubernetes").http.notice_seconds > container()["readinessProbe"]["periodSeconds"]
     assert settings("kubernetes").limits.drain_seconds >= settings("kubernetes").limits.run_seconds
 
@@ -152,6 +153,39 @@ def test_ports_are_those_that_the_server_is_told() -> None:
     assert probes == {"/readyz", "/healthz"}
     allowed = {rule["ports"][0]["port"] for rule in of_kind("NetworkPolicy")["spec"]["ingress"]}
     assert allowed == set(named.values())
+
+
+def test_the_ports_of_workers_are_those_of_their_probes_and_metrics() -> None:
+    worker = container("onetool-worker")
+    arguments: list[str] = worker["args"]
+    told = ListenAddress.read(arguments[arguments.index("--probes") + 1]).port
+    measured = ListenAddress.read(settings("kubernetes").telemetry.metrics).port
+    assert {port["name"]: port["containerPort"] for port in worker["ports"]} == {"probes": told, "metrics": measured}
+    assert {worker[f"{name}Probe"]["httpGet"]["port"] for name in ("startup", "readiness", "liveness")} == {"probes"}
+    labels = of_kind("Deployment", "onetool-worker")["spec"]["template"]["metadata"]["labels"]
+    policy = of_kind("NetworkPolicy", "onetool-worker")["spec"]
+    assert policy["podSelector"]["matchLabels"] == labels
+    assert policy["egress"] == of_kind("NetworkPolicy")["spec"]["egress"]
+    # Whoever balances requests must not send any to them.
+    assert labels != of_kind("Service")["spec"]["selector"]
+
+
+def test_a_worker_is_a_replica_but_for_what_it_does_and_its_user_of_redis() -> None:
+    replica, worker = compose()["services"]["onetool-1"], compose()["services"]["worker"]
+    differ = {name for name in replica | worker if replica.get(name) != worker.get(name)}
+    assert differ == {"command", "env_file", "healthcheck", "hostname"}
+    ours, others = container(), container("onetool-worker")
+    probes = {"startupProbe", "readinessProbe", "livenessProbe"}
+    assert {name for name in ours if ours[name] != others[name]} == {"name", "args", "envFrom", "ports"} | probes
+    for file, user in (("secrets.env.example", "replica"), ("worker.env.example", "worker")):
+        assert f"REDIS_URL=redis://{user}:" in (DEPLOY / file).read_text()
+        assert f"\nuser {user} on " in (DEPLOY / "redis-users.acl").read_text()
+
+
+def test_what_the_ledger_writes_is_on_disk_before_a_call_is_sent() -> None:
+    command = " ".join(compose()["services"]["valkey"]["command"])
+    assert "--appendonly yes --appendfsync always" in command
+    assert "--maxmemory-policy noeviction" in command
 
 
 def test_all_objects_speak_of_the_same_pods() -> None:

@@ -164,7 +164,12 @@ async def test_a_user_can_do_nothing_else(guarded: GuardedRedis, user: str, comm
     assert isinstance(refused.value, NoPermissionError) or within_script, refused.value
 
 
+def test_the_page_shows_the_rules_that_are_tested() -> None:
+    page = (USERS.parents[1] / "docs" / "how-to" / "background-runs-for-a-team.md").read_text(encoding="utf-8")
+    assert f"```text\n{USERS.read_text()}```" in page
+
+
 async def test_nobody_gets_in_without_a_name(guarded: GuardedRedis) -> None:
     async with cast("Any", Redis).from_url(guarded.process.url) as client:
-        with pytest.raises(Exception, match="authenticated|Authentication"):
+        with pytest.raises(Exception, match=r"authenticated|Authentication"):
             await client.ping()

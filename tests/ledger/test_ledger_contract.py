@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,6 +48,12 @@ async def test_a_call_is_there_when_it_may_be_sent_and_its_end_follows(bed: Ledg
     assert bed.now == pytest.approx(entry.at, abs=1e-3)
     assert bed.now == pytest.approx(entry.ended, abs=1e-3)
     assert "r1-key" == entry.key
+
+
+async def test_a_call_has_the_key_that_it_came_with_or_one_made_of_its_run(bed: LedgerBed) -> None:
+    await bed.ledger.send(effect())
+    await bed.ledger.send(replace(effect(call=2, amount=6), given_key="theirs"))
+    assert ["r1-1", "theirs"] == [entry.key for entry in await bed.ledger.of_run("ada", "r1")]
 
 
 async def test_calls_are_told_in_the_order_in_which_they_were_made(bed: LedgerBed) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from ledger.ledger_beds import RedisBed, background, effect, until
 from ot.errors import LedgerUnavailable
+from ot.ledger import redis_effects
 from pace import PATIENCE, within
 from state.redis_process import RedisProcess, running_redis
 
@@ -130,14 +131,26 @@ async def test_a_background_run_is_in_the_file_with_its_fence() -> None:
             await bed.ledger.begin("b1")
             await bed.ledger.send(effect("b1", start=1))
             redis.kill()
-            await refused(bed, "b1", call=2, start=1)
-            redis.start()
-            await is_back(bed)
+            # A run that has the time waits until it can be written down.
+            sending = asyncio.ensure_future(bed.ledger.send(effect("b1", call=2, start=1)))
+            await asyncio.sleep(0)
+            await asyncio.to_thread(redis.start)
+            assert await sending is None
             other = bed.process()
             await bed.let_the_lease_pass("b1")
             assert (start := await other.begin("b1"))
-            assert (2, ["sent"]) == (start.number, [entry.state for entry in start.effects])
+            assert (2, [1, 2]) == (start.number, [entry.call for entry in start.effects])
             assert (await bed.ledger.beat("b1", 1)).fenced
+
+
+async def test_a_background_run_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_effects, "WAIT_SECONDS", 0.0)
+    with running_redis() as redis:
+        async with bed_on(redis) as bed:
+            await bed.ledger.add(background(), 10)
+            await bed.ledger.begin("b1")
+            redis.kill()
+            assert await refused(bed, "b1", call=1, start=1)
 
 
 async def test_what_a_replica_of_redis_does_not_have_is_not_sent() -> None:

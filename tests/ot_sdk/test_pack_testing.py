@@ -94,6 +94,12 @@ async def test_the_model_is_a_function_or_the_answer_of_the_test() -> None:
         ot_sdk.llm.ask("Who?")
 
 
+def test_a_test_gives_the_key_of_the_call() -> None:
+    assert "" == ot_sdk.idempotency_key()
+    with use(key="run-1"):
+        assert "run-1" == ot_sdk.idempotency_key()
+
+
 def test_threads_of_a_tool_reach_the_same_host() -> None:
     seen: list[object] = []
     with use(config="settings"):
@@ -113,5 +119,5 @@ def test_what_one_test_gave_is_gone_for_the_next_even_when_it_failed() -> None:
 
 def test_the_names_for_authors_are_these() -> None:
     expected = """ChatError NoConfig NotPlain OutsideWorker SdkError Secret SecretNotGranted SettingsError
-        ToolCallFailed acall_tool call_tool config llm log progress secret"""
+        ToolCallFailed acall_tool call_tool config idempotency_key llm log progress secret"""
     assert expected.split() == ot_sdk.__all__

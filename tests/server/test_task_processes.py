@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from fastmcp.client.transports import StreamableHttpTransport
 from mcp_types import HEADER_MISMATCH
 
+from docs_blocks import DOCS, blocks_of
 from faults.watched import Place
 from faults.wire_eras import MODERN
 from mcp_wire import WireReply, WireServer
@@ -98,11 +100,24 @@ def test_a_task_over_stdio_is_found_stopped_after_its_server_was_killed(tmp_path
     assert not Path(f"{gate}2").exists()
 
 
+def check_page(wire: WireServer) -> None:
+    """Check that the request of docs/reference/mcp-tasks.md has the answer that the page says."""
+    blocks = [block.text for block in blocks_of(DOCS / "reference/mcp-tasks.md") if block.language == "json"]
+    request, answer = map(json.loads, blocks)
+    result = wire.request(request["method"], request["params"]).result
+    times = {"taskId", "createdAt", "lastUpdatedAt"}
+    assert result.keys() - {"_meta"} == answer["result"].keys()
+    assert {name: result[name] for name in answer["result"].keys() - times} == {
+        name: value for name, value in answer["result"].items() if name not in times
+    }
+
+
 def test_the_extension_is_offered_to_the_modern_era_alone(tmp_path: Path) -> None:
     place = Place.make(tmp_path, CONFIG)
     with started(place) as wire:
         offered = wire.request("server/discover", {"_meta": META}).result["capabilities"]["extensions"]
         assert offered[EXTENSION] == {}
+        check_page(wire)
     with started(place) as wire:
         assert EXTENSION.encode() not in wire.initialize().raw_line
         assert EXTENSION.encode() not in wire.request("tools/list").raw_line

@@ -10,6 +10,7 @@ import pytest
 from fastmcp import Client, FastMCP
 from mcp import MCPError
 from mcp_types import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     MISSING_REQUIRED_CLIENT_CAPABILITY,
@@ -54,6 +55,11 @@ async def talk(server: FastMCP) -> AsyncIterator[TaskTalk]:
     """A client that speaks tasks and can ask its user."""
     async with task_client(server, elicitation_handler=nobody) as talk:
         yield talk
+
+
+def ledger_of(house: Desk) -> Path:
+    """Return where the ledger is, once anything was written or looked for."""
+    return house.workspace.paths.global_dir / "ledger"
 
 
 # ---------------------------------------------------------------- from the call to the result
@@ -114,6 +120,13 @@ async def test_a_task_has_no_session(house: Desk, talk: TaskTalk) -> None:
     assert [] == await house.book.runs(ME)
 
 
+async def test_where_nobody_carries_out_runs_a_wish_is_refused(house: Desk, talk: TaskTalk) -> None:
+    house.workspace.goes_on = False
+    found = await talk.call("6 * 7")
+    assert "nothing here carries out runs in the background" in text_of(found)
+    assert found.meta["onetool"]["error"] == "ValueError"
+
+
 async def test_a_server_that_is_ending_begins_no_task(house: Desk) -> None:
     drain = Drain()
     async with task_client(build_server(OneUser(house.workspace), "1", drain=drain)) as talk:
@@ -132,14 +145,14 @@ async def test_a_client_that_speaks_tasks_but_wishes_none_is_answered_at_once(
     found = await talk.call("6 * 7", meta)
     assert isinstance(found, CallToolResult)
     assert text_of(found) == "42"
-    assert not house.book.is_used
+    assert not ledger_of(house).exists()
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_wish_of_a_client_that_does_not_speak_tasks_makes_none(house: Desk, server: FastMCP, mode: Any) -> None:
     async with Client(server, mode=mode) as client:
         assert text_of(await client.call_tool("run", {"command": "6 * 7"}, meta=dict(WISH))) == "42"
-    assert not house.book.is_used
+    assert not ledger_of(house).exists()
 
 
 async def test_the_task_parameter_of_the_older_revision_makes_none(house: Desk, server: FastMCP) -> None:
@@ -148,7 +161,7 @@ async def test_the_task_parameter_of_the_older_revision_makes_none(house: Desk, 
             params = CallToolRequestParams(name="run", arguments={"command": "6 * 7"}, task=TaskMetadata(ttl=60_000))
             found = await client.session.send_request(CallToolRequest(params=params), CallToolResult)
             assert text_of(found) == "42"
-    assert not house.book.is_used
+    assert not ledger_of(house).exists()
 
 
 async def test_clients_of_the_handshake_era_see_nothing_of_it(server: FastMCP) -> None:
@@ -269,6 +282,17 @@ async def test_somebody_elses_task_is_told_like_one_that_never_was(house: Desk, 
     status = await house.book.status("somebody else", "theirs")
     assert status is not None
     assert not status.cancelled
+
+
+async def test_an_unavailable_ledger_is_told_as_that_and_not_as_an_unknown_task(house: Desk, talk: TaskTalk) -> None:
+    ledger_of(house).write_text("a file where a directory should be")
+    made = await talk.call("6 * 7")
+    assert isinstance(made, CallToolResult)
+    assert made.is_error
+    assert "LedgerUnavailable" in text_of(made)
+    with pytest.raises(MCPError, match="LedgerUnavailable") as caught:
+        await talk.ask("tasks/cancel", "anything")
+    assert caught.value.code == INTERNAL_ERROR
 
 
 async def test_what_the_extension_has_dropped_is_not_there(talk: TaskTalk) -> None:

@@ -7,6 +7,7 @@ import itertools
 import random
 import re
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -18,6 +19,9 @@ import pytest
 
 from pace import PATIENCE
 from system_package import require_programs
+from team.background.counter_service import CounterService, program
+from team.background.team_book import TeamBook
+from team.background.worker_bed import check_run
 from team.http_server import call, reply_of
 from team.whole_team import WholeTeam, whole_team
 
@@ -26,6 +30,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.soak, pytest.mark.timeout(3600)]
 KILLS = 50
 PARTITIONS = 20
 USERS = 6
+AOF = ("--appendonly", "yes", "--appendfsync", "always")
 HANDLE = re.compile(r'"handle":"([\w-]+)"')
 ANSWERED = {200, 401, 429, 503}
 """What a request may be answered with; a closed connection is an answer too."""
@@ -123,6 +128,103 @@ async def test_any_part_may_be_killed_under_load(tmp_path: Path) -> None:
         load = await under_load(team, lambda: asyncio.to_thread(next(parts)), KILLS)
     assert load.seen["200"] > 10 * KILLS, load.seen
     assert len(load.kept) > KILLS, load.seen
+
+
+class BackgroundLoad(Load):
+    """Users who begin background runs as well, each of which writes to a service that counts."""
+
+    def __init__(self, team: WholeTeam) -> None:
+        super().__init__(team)
+        self.begun: dict[str, tuple[str, str]] = {}
+        """The id of each run that was taken, who asked for it, and what the counter knows it by."""
+
+    async def _once(self, client: httpx2.AsyncClient, name: str, mark: str) -> None:
+        await super()._once(client, name, mark)
+        if random.random() > 0.05:
+            return
+        try:
+            answer = await client.post("/mcp", json=call(f"ot.background(command={program(mark)!r})['id']"))
+        except httpx2.TransportError:
+            return  # it may have been taken or not
+        if answer.status_code == 200 and (found := re.search(r"\b[0-9a-f]{16}\b", answer.text)):
+            self.begun[found[0]] = (name, mark)
+
+    async def ends(self, book: TeamBook, issuer: str) -> Counter[str]:
+        """Return how the runs ended, once all have."""
+        ends: Counter[str] = Counter()
+        for id, (name, _) in self.begun.items():
+            async with asyncio.timeout(10 * PATIENCE):
+                while not (status := await book.known(f"{issuer}|{name}", id)).end:  # noqa: ASYNC110 - as above
+                    await asyncio.sleep(0.1)
+            ends[status.state] += 1
+        return ends
+
+
+@pytest.mark.parametrize("minutes", [10])
+async def test_replicas_workers_redis_and_s3_may_be_killed_in_turn_while_runs_go_on_in_the_background(
+    tmp_path: Path, minutes: float
+) -> None:
+    (tmp_path / "counter").mkdir()
+    counter = CounterService.start(tmp_path / "counter")
+    more = f'servers: {{counter: {{url: "{counter.url}"}}}}\nbackground: {{most_open: 100000}}'
+    with whole_team(tmp_path, redis_options=AOF, more=more) as team:
+        load, ends = await _in_turn(team, counter, minutes * 60)
+    counter.close()
+    assert ends.total() > 5 * minutes, ends
+    assert load.seen["200"] > 10 * minutes, load.seen
+
+
+async def _in_turn(team: WholeTeam, counter: CounterService, seconds: float) -> tuple[BackgroundLoad, Counter[str]]:
+    """Return what users saw, and how background runs ended, while one part after the other was killed."""
+    workers = [team.start_worker(f"worker{n}") for n in range(2)]
+    load = BackgroundLoad(team)
+    book = TeamBook(team.redis.url, team.root.name, team.tokens["ann"])
+
+    def replica(place: int, name: str) -> None:
+        team.replicas[place].kill()
+        team.replicas[place] = _again(team, place, name)
+
+    def worker(place: int) -> None:
+        workers[place].kill()
+        workers[place].close()
+        workers[place] = team.start_worker(f"worker{place}")
+
+    def restart(part: Any) -> None:
+        part.kill()
+        part.start()
+
+    kills = itertools.cycle(
+        [
+            lambda: replica(0, "one"),
+            lambda: worker(0),
+            lambda: restart(team.redis),
+            lambda: replica(1, "other"),
+            lambda: worker(1),
+            lambda: restart(team.s3),
+        ]
+    )
+    until = time.monotonic() + seconds
+    async with team.balancing():
+        users = [asyncio.ensure_future(load.user(f"user{n}")) for n in range(USERS)]
+        while time.monotonic() < until:
+            await asyncio.sleep(random.uniform(0.5, 4))
+            await asyncio.to_thread(next(kills))
+        for user in users:
+            user.cancel()
+        await asyncio.gather(*users, return_exceptions=True)
+        ends = await load.ends(book, team.issuer.origin)
+        await asyncio.sleep(3)  # what was switched off for a while is tried again
+        assert load.wrong == []
+        assert await load.lost() == []
+    counted = counter.counted()
+    assert [write for write, times in counted.items() if times > 1] == []
+    for id, (name, mark) in load.begun.items():
+        status = await book.known(f"{team.issuer.origin}|{name}", id)
+        await check_run(book, status, {number for run, number in counted if run == mark})
+    for one in workers:
+        one.close()
+    await book.aclose()
+    return load, ends
 
 
 def _again(team: WholeTeam, place: int, name: str) -> Any:

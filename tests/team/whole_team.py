@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,13 +21,14 @@ from pace import PATIENCE
 from servers.desk import free_port
 from state.redis_process import RedisProcess, running_redis
 from team.auth.forged_tokens import forge_of
+from team.background.worker_process import WorkerProcess
 from team.balancer import Balancer, balancing
 from team.http_server import ACCEPT, MODERN, HttpServer
 
 CONFIG = """
 engines: {{use: portable}}
 limits: {{drain_seconds: 10}}
-policy: {{ask: ["ot.version"]}}
+policy: {{ask: ["ot.version"], allow: ["counter.*"]}}
 output: {{max_inline_size: 2000, store: {{url: "s3://results/{prefix}", endpoint: "{s3}", region: eu-test-1,
   access_key_id: {key}, secret_access_key: {secret}}}}}
 state: {{redis: "{redis}", prefix: "{prefix}", keys: ["{state_key}"]}}
@@ -38,6 +39,7 @@ http:
   tokens: {{ann: {{hash: "{ann}"}}, bob: {{hash: "{bob}", scopes: [run, admin]}}}}
   oauth: {{issuer: "{issuer}"}}
   notice_seconds: 0.5
+{more}
 """
 
 
@@ -52,6 +54,8 @@ class WholeTeam:
     port: int
     tokens: dict[str, str]
     replicas: list[HttpServer]
+    more: str = ""
+    """Further settings."""
 
     @property
     def public(self) -> str:
@@ -62,13 +66,22 @@ class WholeTeam:
         """Start one more replica, or one again."""
         root = self.root / name
         root.mkdir(exist_ok=True)
+        return HttpServer.start(root, self.config(), address=address)
+
+    def start_worker(self, name: str) -> WorkerProcess:
+        """Start a worker."""
+        root = self.root / name
+        root.mkdir(exist_ok=True)
+        return WorkerProcess.start(root, self.config())
+
+    def config(self) -> str:
+        """Return the configuration of replicas and workers."""
         values = {name: token_hash(token) for name, token in self.tokens.items()}
-        config = CONFIG.format(
+        return CONFIG.format(
             prefix=self.root.name, s3=self.s3.endpoint, key=KEY, secret=SECRET, redis=self.redis.url,
             state_key=self.tokens["ann"], public=self.public, people=self.root / "people", issuer=self.issuer.origin,
-            **values,
+            more=self.more, **values,
         )  # fmt: skip
-        return HttpServer.start(root, config, address=address)
 
     @asynccontextmanager
     async def balancing(self) -> AsyncGenerator[Balancer]:
@@ -94,16 +107,22 @@ class WholeTeam:
 
 
 @contextmanager
-def whole_team(root: Path, redis_in: str = "", redis_at: str = "") -> Generator[WholeTeam]:
-    """Yield two replicas and everything that they need; Redis may be in a network namespace, at an address."""
+def whole_team(
+    root: Path, redis_in: str = "", redis_at: str = "", redis_options: Sequence[str] = (), more: str = ""
+) -> Generator[WholeTeam]:
+    """Yield two replicas and everything that they need; Redis may be in a network namespace, at an address.
+
+    *more* is added to the configuration.
+    """
     with ExitStack() as stack:
-        redis = stack.enter_context(running_redis(tcp=bool(redis_at), within=redis_in, host=redis_at or "127.0.0.1"))
+        host = redis_at or "127.0.0.1"
+        redis = stack.enter_context(running_redis(*redis_options, tcp=bool(redis_at), within=redis_in, host=host))
         s3 = stack.enter_context(running_s3())
         issuer = stack.enter_context(LoopbackAuthorizationServer())
         issuer.issuing.signing = SigningKeys()
         (root / "people").mkdir()
         tokens = {name: new_token() for name in ("ann", "bob")}
-        team = WholeTeam(redis, s3, issuer, root, free_port(), tokens, [])
+        team = WholeTeam(redis, s3, issuer, root, free_port(), tokens, [], more)
         for name in ("one", "other"):
             team.replicas.append(team.start_replica(name))
             stack.callback(lambda name=name: _close(team, name))

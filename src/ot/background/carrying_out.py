@@ -26,6 +26,7 @@ MOST_STARTS = 3
 CANCELLED = "it was cancelled"
 INTERRUPTED = "whoever carried it out died after it had sent calls that change something, so it is not started again"
 TOO_OFTEN = f"it was started {MOST_STARTS} times, and whoever carried it out died each time"
+NO_LEDGER = "the ledger was unavailable, and nothing is sent that is not written down first"
 SERVER_ENDED = "the server that carried it out has ended"
 CHANGED = "packs that it uses are not those of its first start: {packs}"
 BROKEN = "The run was stopped, for something failed in the server: {error}. ot.effects(run='{id}') tells what it did."
@@ -145,7 +146,11 @@ class RunCarrier:
         questions.seconds = settings.ask_seconds
         begun = RunStart(run.id, start.number, settings.run_seconds)
         reply = await place.run(run.command, _caller(run, questions), background=begun)
-        return None if reply.error == RunFenced.__name__ else _end_of(reply)
+        if reply.error == RunFenced.__name__:
+            return None
+        if reply.cause == LedgerUnavailable.__name__:
+            return await self._stopped(start, place, NO_LEDGER)
+        return _end_of(reply)
 
     async def _beaten(self, start: Start, questions: BookQuestions) -> Beat:
         """Beat until the run must end; hand on the answers that come with a beat."""

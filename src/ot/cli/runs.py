@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ot.cli.exit_codes import BACKEND, DENIED, FAILURE, NOT_FOUND, OK
-from ot.cli.terminal import columns, counted, echo, echo_either, echo_json, fail
-from ot.cli.terminal.known_run import LEFT, KnownRun, run_row
+from ot.cli.terminal import counted, echo, echo_either, fail
+from ot.cli.terminal.known_run import LEFT, KnownRun, list_lines, run_row
 from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
@@ -35,21 +35,18 @@ RunArgument = Annotated[str, typer.Argument(metavar="ID", help="The run's id, as
 def list_(as_json: AsJson = False) -> None:
     """List your runs in the background, the latest first, and the calls of any run whose effect is unknown."""
 
-    async def read() -> tuple[list[dict[str, Any]], list[LedgerEntry]]:
+    async def read() -> tuple[list[RunStatus], set[str], list[LedgerEntry]]:
         async with _ledger() as ledger:
             if ledger is None:
-                return [], []
-            left = set(await ledger.left_behind())
+                return [], set(), []
             found = await ledger.runs(_principal(), MOST_LISTED)
-            return [run_row(status, status.run.id in left) for status in found], await ledger.unknown(_principal())
+            return found, set(await ledger.left_behind()), await ledger.unknown(_principal())
 
-    rows, unknown = _done(read())
+    statuses, left, unknown = _done(read())
+    rows = [run_row(status, status.run.id in left) for status in statuses]
+    echo_either(as_json, {"runs": rows, "unknown": [entry.as_row() for entry in unknown]}, list_lines(statuses))
     if as_json:
-        echo_json({"runs": rows, "unknown": [entry.as_row() for entry in unknown]})
         return
-    cells = [[row["id"], row["state"], row["created"], row["name"]] for row in rows]
-    for line in columns([["id", "state", "created", "name"], *cells]) if cells else ():
-        echo(line)
     if not rows:
         echo("No runs in the background. A program starts one with ot.background(command=...).", err=True)
     for run in dict.fromkeys(entry.run for entry in unknown):

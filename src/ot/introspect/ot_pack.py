@@ -350,7 +350,8 @@ class OtPack:
             run: The run's id, as its reply names it; empty for the latest calls whose effect is unknown.
 
         Returns:
-            One entry a call that may have changed something; calls that only read are left out.
+            One entry a call that may have changed something, with the key that its tool was given; calls that only
+            read are left out.
 
         Example:
             ot.effects()
@@ -386,7 +387,7 @@ class OtPack:
         Example:
             ot.run_state(id="...", wait=20)
         """
-        wait = min(wait, self._view.config.limits.call_seconds / 2)
+        wait = min(wait, self._view.config.limits.call_seconds * 0.8)
         return await self._runs().state(current_tool_context().caller, id, wait)
 
     async def cancel(self, *, id: str) -> dict[str, Any]:

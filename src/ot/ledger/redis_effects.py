@@ -32,6 +32,8 @@ TOGETHER = 100
 MOST_ENDS = 10_000
 """How many ends wait for a Redis that does not take them."""
 RETRY_SECONDS = 0.5
+WAIT_SECONDS = 30.0
+"""How long a background run, which has the time, waits for a Redis that is away or slow."""
 LOST = "the end of a call was not written to the ledger: %d wait already"
 
 
@@ -57,27 +59,26 @@ class RedisEffects:
         self._writing: asyncio.Task[None] | None = None
 
     async def send(self, effect: Effect, *, again: bool = False) -> UnknownEffect | None:
-        """Return when it is written down, or the same call whose effect is unknown."""
+        """Return when it is written down, or the same call whose effect is unknown; a background run waits for that."""
+        keys, arguments = self._sending(effect, again=again)
+        waiting_ends, tried = time.monotonic() + (WAIT_SECONDS if effect.start else 0.0), ""
+        while True:
+            try:
+                return _what_was_sent(await self._sent(keys, [*arguments, tried]))
+            except LedgerUnavailable:
+                if time.monotonic() >= waiting_ends:
+                    # It may have arrived all the same; whoever refuses the call because of this says that it failed.
+                    self.ended(effect, "unknown")
+                    raise
+            tried = "1"
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _sent(self, keys: list[str], arguments: list[Any]) -> Any:
         if trouble := self.place.connection.trouble:
             raise LedgerUnavailable(trouble)
         await self._write_ends()
         self.writer.start()
-        try:
-            answer = await self.place.kept_step(scripts.SEND, *self._sending(effect, again=again))
-        except LedgerUnavailable:
-            # It may have arrived all the same; whoever refuses the call because of this says that it failed.
-            self.ended(effect, "unknown")
-            raise
-        match answer:
-            case [b"fenced"]:
-                raise RunFenced(FENCED)
-            case [b"twice"]:
-                raise LedgerUnavailable("a call of this number is there already")
-            case [b"unknown", known]:
-                _, _, at, line, run = known.decode().split("|", 4)
-                return UnknownEffect(run, int(line) if line else None, float(at))
-            case _:
-                return None
+        return await self.place.kept_step(scripts.SEND, keys, arguments)
 
     def _sending(self, effect: Effect, *, again: bool) -> tuple[list[str], list[Any]]:
         name, field, now = who(effect.caller.principal), _field(effect), f"{self._clock():.6f}"
@@ -206,3 +207,16 @@ class RedisEffects:
 
 def _field(effect: Effect) -> str:
     return f"{effect.start}:{effect.call_id}"
+
+
+def _what_was_sent(answer: Any) -> UnknownEffect | None:
+    match answer:
+        case [b"fenced"]:
+            raise RunFenced(FENCED)
+        case [b"twice"]:
+            raise LedgerUnavailable("a call of this number is there already")
+        case [b"unknown", known]:
+            _, _, at, line, run = known.decode().split("|", 4)
+            return UnknownEffect(run, int(line) if line else None, float(at))
+        case _:
+            return None

@@ -48,21 +48,25 @@ SEND = (
     + LIFE
     + """
 local effects, open, writers, run = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local field, entry, ref, now, again, start, writer, keep, same_seconds, note = unpack(ARGV)
+local field, entry, ref, now, again, start, writer, keep, same_seconds, note, tried = unpack(ARGV)
 if start ~= '0' and not goes_on(run, start) then return {'fenced'} end
 if again == '' then
   local latest, at_latest
   for k = 5, #KEYS do
-    for _, known in ipairs(redis.call('HVALS', KEYS[k])) do
-      local state, by, at = known:match('^(%a)|(%x+)|([%d.]+)|')
-      at = tonumber(at)
+    local found = redis.call('HGETALL', KEYS[k])
+    for i = 1, #found, 2 do
+      local state, by, at = found[i + 1]:match('^(%a)|(%x+)|([%d.]+)|')
+      at = found[i] ~= ref and tonumber(at)
       local open_still = at and at > now - same_seconds and (state == 'u' or not alive(writers, by))
-      if open_still and (not latest or at > at_latest) then latest, at_latest = known, at end
+      if open_still and (not latest or at > at_latest) then latest, at_latest = found[i + 1], at end
     end
   end
   if latest then return {'unknown', latest} end
 end
-if redis.call('HSETNX', effects, field, entry) == 0 then return {'twice'} end
+local known = redis.call('HGET', effects, field)
+if known and (tried == '' or known ~= entry) then return {'twice'} end
+-- Written anew where it arrived before and nobody heard of it: whoever waits for replicas waits for a write.
+redis.call('HSET', effects, field, entry)
 lives(writers, writer)
 redis.call('ZADD', open, now, ref)
 redis.call('HSET', KEYS[5], ref, note)

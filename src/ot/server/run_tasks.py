@@ -22,7 +22,7 @@ from pydantic import BaseModel, ValidationError
 from ot.errors import OneToolError
 from ot.execution.caller import Caller
 from ot.ledger.background_run import RunStatus
-from ot.registry.announced_tool import told_in
+from ot.registry.announced_tool import META, told_in
 from ot.server.elicitation import is_modern, modes_of
 from ot.server.front import Front
 from ot.server.serve import Drain
@@ -66,7 +66,7 @@ class RunTasks(ServerExtension):
         if params.name != RUN or not _is_wished(context) or not _is_sound(arguments):
             return await call_next()
         if arguments.get("session"):
-            return ToolResult(content=NO_SESSION, is_error=True)
+            return _refused(NO_SESSION, "ValueError")
         return await self._drain.answer(lambda: self._made(context, arguments["command"]))
 
     async def _made(self, ctx: Context, command: str) -> ToolResult | BaseModel:
@@ -75,8 +75,10 @@ class RunTasks(ServerExtension):
             try:
                 begun = await tools.begin(caller, command, "")
                 status = _found(await tools.book.status(caller.principal, begun["id"]))
-            except (OneToolError, ValueError) as error:
-                return ToolResult(content=f"{type(error).__name__}: {error}", is_error=True)
+            except OneToolError as error:
+                return _refused(f"{type(error).__name__}: {error}", type(error).__name__)
+            except ValueError as error:
+                return _refused(str(error), "ValueError")
             return _form(ctx, workspace).made(status)
 
     async def _get(self, request: Any, params: TaskParams) -> WireTask:
@@ -109,6 +111,10 @@ class RunTasks(ServerExtension):
                 yield ctx, workspace, caller
         except (OneToolError, ToolError) as error:
             raise MCPError(INTERNAL_ERROR, f"{type(error).__name__}: {error}") from None
+
+
+def _refused(text: str, error: str) -> ToolResult:
+    return ToolResult(content=text, meta={META: {"error": error}}, is_error=True)
 
 
 def _is_wished(ctx: Context) -> bool:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from ot.errors import LedgerUnavailable
+from ot.ledger.background_run import RunStatus
 from ot.ledger.redis_ledger import RedisLedger
 from ot.ledger.redis_place import RedisPlace
 from ot.state.redis_connection import RedisConnection
@@ -14,6 +18,17 @@ class TeamBook(RedisLedger):
     def __init__(self, url: str, prefix: str, key: str) -> None:
         self._own = RedisConnection(url)
         super().__init__(RedisPlace(self._own, prefix, StateKeys([key])))
+
+    async def known(self, principal: str, id: str) -> RunStatus:
+        """Return what is known of a run, as soon as Redis answers."""
+        while True:
+            try:
+                found = await self.status(principal, id)
+            except LedgerUnavailable:
+                await asyncio.sleep(0.1)
+                continue
+            assert found, "a run is lost"
+            return found
 
     async def aclose(self) -> None:
         """Let go of the connection as well."""

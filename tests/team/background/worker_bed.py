@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ot.errors import LedgerUnavailable
 from ot.ledger.background_run import BackgroundRun, RunStatus
 from ot.team.background.docket_queue import DocketQueue
 from pace import PATIENCE
@@ -85,14 +84,7 @@ class WorkerBed:
 
     async def status(self, id: str) -> RunStatus:
         """Return what is known of a run."""
-        while True:
-            try:
-                found = await self.book.status(ANN, id)
-            except LedgerUnavailable:
-                await asyncio.sleep(0.1)
-                continue
-            assert found, "a run is lost"
-            return found
+        return await self.book.known(ANN, id)
 
     async def ended(self, id: str, seconds: float) -> RunStatus:
         """Return a run's status once it has ended."""
@@ -145,24 +137,25 @@ class WorkerBed:
             status = await self.status(id)
             assert status.end, f"{name} has not ended"
             ends[status.state] += 1
-            await self._check_one(status, {call for run, call in counted if run == name})
+            await check_run(self.book, status, {call for run, call in counted if run == name})
         return ends
 
-    async def _check_one(self, status: RunStatus, written: set[int]) -> None:
-        """Check that what a run's end says is what the counter saw."""
-        entries = await self.book.of_run(ANN, status.run.id)
-        # A write that cannot be recorded, as when a worker was frozen for the time of an answer, is not sent.
-        assert status.end
-        not_sent = status.state == "failed" and UNRECORDED in status.end.texts[0]
-        assert status.state in ("done", "stopped", "cancelled") or not_sent, status.end
-        done = [entry for entry in entries if entry.state == "done"]
-        unknown = [entry for entry in entries if entry.state in ("unknown", "sent")]
-        assert len(done) <= len(written) <= len(done) + len(unknown), (status, entries, written)
-        assert {entry.value for entry in done} <= written, (status, entries, written)
-        if status.state == "done":
-            assert (written, unknown) == (set(WRITES), []), (status, entries, written)
-        if status.state == "stopped":
-            _check_report(status, len(written))
+
+async def check_run(book: TeamBook, status: RunStatus, written: set[int]) -> None:
+    """Check that what a run's end says is what the counter saw."""
+    entries = await book.of_run(status.run.principal, status.run.id)
+    # A write that cannot be recorded, as when a worker was frozen for the time of an answer, is not sent.
+    assert status.end
+    not_sent = status.state == "failed" and UNRECORDED in status.end.texts[0]
+    assert status.state in ("done", "stopped", "cancelled") or not_sent, status.end
+    done = [entry for entry in entries if entry.state == "done"]
+    unknown = [entry for entry in entries if entry.state in ("unknown", "sent")]
+    assert len(done) <= len(written) <= len(done) + len(unknown), (status, entries, written)
+    assert {entry.value for entry in done} <= written, (status, entries, written)
+    if status.state == "done":
+        assert (written, unknown) == (set(WRITES), []), (status, entries, written)
+    if status.state == "stopped":
+        _check_report(status, len(written))
 
 
 def _check_report(status: RunStatus, written: int) -> None:

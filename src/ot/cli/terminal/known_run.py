@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ot.cli.terminal import columns, counted
@@ -78,8 +79,15 @@ class KnownRun:
 
 def run_row(status: RunStatus, left: bool) -> dict[str, Any]:
     """Return a run in the background as a line of a list."""
+    created = datetime.fromtimestamp(status.run.created, UTC).isoformat(timespec="seconds")
     row = {"id": status.run.id, "name": status.run.name, "state": status.state, "starts": status.starts}
-    return row | {"created": _time(status.run.created), "cancelled": status.cancelled, "left_behind": left}
+    return row | {"created": created, "cancelled": status.cancelled, "left_behind": left}
+
+
+def list_lines(statuses: Sequence[RunStatus]) -> list[str]:
+    """Return runs in the background as a table."""
+    cells = [[one.run.id, one.state, _time(one.run.created), one.run.name] for one in statuses]
+    return columns([["id", "state", "created", "name"], *cells]) if cells else []
 
 
 def _cells(entry: LedgerEntry) -> list[str]:
