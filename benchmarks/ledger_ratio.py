@@ -79,7 +79,7 @@ async def main(asked: argparse.Namespace) -> dict[str, Any]:
     }
     with tempfile.TemporaryDirectory() as root:
         recorded, control = (opened(Path(root), name, settings) for name in ("recorded", "control"))
-        control.picture.runner.executor._entries = EffectEntries(NoLedger())
+        control.picture.runner.executor._entries = EffectEntries(NoLedger())  # pyright: ignore[reportPrivateUsage] - the control
         try:
             for app in (recorded, control):
                 await app.start()

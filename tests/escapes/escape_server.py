@@ -94,10 +94,11 @@ def count_calls() -> None:
         kwargs: Mapping[str, Any],
         *,
         line: int | None = None,
+        key: str = "",
     ) -> Any:
         WATCH.calls += 1
         try:
-            return await call(self, pack, name, args, kwargs, line=line)
+            return await call(self, pack, name, args, kwargs, line=line, key=key)
         except LimitExceeded:
             WATCH.calls -= 1
             raise
