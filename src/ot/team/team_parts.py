@@ -20,6 +20,7 @@ from ot.team.auth.authenticators import open_authenticator
 from ot.team.auth.live_tokens import LiveTokens
 from ot.team.auth.resource_metadata import challenge, metadata_answers
 from ot.team.auth.token_redaction import without_tokens
+from ot.team.background.team_host import TeamHost
 from ot.team.fair_queue import FairQueue
 from ot.team.http.app import as_it_is
 from ot.team.http.asgi import AsgiApp
@@ -30,7 +31,6 @@ from ot.team.identity import Authenticator, TokenRefused
 from ot.team.logins.routes import LoginPages
 from ot.team.people import ASK_SECONDS, TeamFront
 from ot.team.rate_window import RateWindow
-from ot.team.team_host import TeamHost
 from ot.workspace import Workspace
 
 PUBLIC = "others can reach {host}, and no one would have to say who they are"

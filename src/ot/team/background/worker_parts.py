@@ -14,7 +14,7 @@ from ot.state.open_state import redis_url
 from ot.team.auth.token_redaction import without_tokens
 from ot.team.background.run_docket import RunDocket
 from ot.team.background.run_worker import RunWorker
-from ot.team.team_host import TeamHost
+from ot.team.background.team_host import TeamHost
 
 NO_REDIS = "a worker takes background runs from Redis, and state.redis names none"
 NO_REDIS_HINT = "give it the configuration of the replicas; one user's server carries out its background runs itself"
