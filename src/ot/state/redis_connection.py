@@ -16,6 +16,8 @@ from redis.exceptions import TimeoutError as TooSlow
 from ot.state.circuit import Circuit
 from ot.state.shared_state import StateUnavailable
 
+REDIS_FAILURES = (RedisError, OSError, TimeoutError)
+"""What a client of Redis raises when it has no answer, for those who use another library's."""
 ANSWER_SECONDS = 1.0
 """How long Redis may take for one answer: all that a Redis that is slow or gone costs a run, once."""
 CONNECTIONS = 32

@@ -13,9 +13,9 @@ from datetime import timedelta
 
 from docket import CurrentExecution, Worker
 from docket.execution import Execution
-from redis.exceptions import RedisError
 
 from ot.errors import LedgerUnavailable
+from ot.state.redis_connection import REDIS_FAILURES
 from ot.state.shared_state import SharedState, StateUnavailable
 from ot.team.docket.docket_queue import DocketQueue
 from ot.team.docket.run_docket import TASK, RunDocket
@@ -107,7 +107,7 @@ class RunWorker:
         """Put runs on the docket that are in the book alone: whoever added them died, or the docket was lost."""
         while True:
             await asyncio.sleep(self._pace.look_seconds)
-            with suppress(LedgerUnavailable, StateUnavailable, RedisError, OSError):
+            with suppress(LedgerUnavailable, StateUnavailable, *REDIS_FAILURES):
                 # One of all workers looks.
                 if await self._state.add(LOOK_KEY, b"1", 0.9 * self._pace.look_seconds):
                     await asyncio.gather(*map(self._queue.submit, await self._left_behind()))

@@ -6,8 +6,7 @@ import asyncio
 import logging
 from contextlib import AsyncExitStack
 
-from redis.exceptions import RedisError
-
+from ot.state.redis_connection import REDIS_FAILURES
 from ot.team.docket.run_docket import TASK, RunDocket
 
 logger = logging.getLogger(__name__)
@@ -34,7 +33,7 @@ class DocketQueue:
             async with self._places, asyncio.timeout(ANSWER_SECONDS):
                 await self._open()
                 await self._docket.add(TASK, key=id)()
-        except (RedisError, OSError, TimeoutError) as error:
+        except REDIS_FAILURES as error:
             # To refuse now would be wrong: it is in the book, and a worker will look there.
             logger.warning(
                 "run %s is not on the docket, and waits for a worker to find it: %s", id, type(error).__name__
