@@ -58,9 +58,8 @@ NOT_STORED: Mapping[str, str] = {
     "ot/servers/place.py": "files that keep launchers from looking further up; nothing reads what is in them",
     "ot/state/redis_connection.py": "what other modules hand it, as it is",
     "ot/stats/query.py": "nothing: it reads",
-    "ot/team/docket/docket_queue.py": "run ids, in the form of the library that queues; the book holds the runs",
-    "ot/team/docket/run_docket.py": "as above",
-    "ot/team/background/run_worker.py": "as above",
+    "ot/team/background/run_worker.py": "as below",
+    "ot/team/docket/run_docket.py": "run ids, in the form of the library that queues; the book holds the runs",
     "ot/team/rate_window.py": "counts of the last minute, in the form of the library that counts",
     "ot_tools/_tree_walk.py": "nothing: it goes through directories step by step",
 }

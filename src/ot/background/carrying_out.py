@@ -68,6 +68,14 @@ class RunCarrier:
             end = await self._stopped(start, place, CANCELLED if start.cancelled else why, state)
         return await self._ended(start, end)
 
+    async def aclose(self) -> None:
+        """Leave the runs under way as they are: what they work with is about to end, and must not end them."""
+        tasks = list(self._under_way.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
     async def _carried_out(self, id: str) -> RunEnd | None:
         while True:
             start = await self._begun(id)

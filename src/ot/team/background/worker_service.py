@@ -85,15 +85,16 @@ class WorkerService:
         """
         web = WebServer(self._workspace.picture.loaded.config.http)
         answering = asyncio.ensure_future(web.answer(self._routes(), self._probes)) if self._probes else None
+        carrier = RunCarrier(self._parts.book, self._parts.team.front.entered)
         try:
             engine = await self._start()
             background = self._workspace.picture.loaded.config.background
-            carrier = RunCarrier(self._parts.book, self._parts.team.front.entered)
             working = asyncio.ensure_future(self._worker.work(carrier.carry_out, background.at_once))
             probes = url_of(self._probes, "") if self._probes else ""
             tell(Working(self._worker.name, background.at_once, engine, probes))
             await self._until_the_end(working)
         finally:
+            await carrier.aclose()
             web.should_exit = True
             if answering:
                 await answering
