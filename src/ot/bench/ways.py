@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -134,7 +135,7 @@ def _door_tool(workspace: Workspace, tool: Tool, output: dict[str, Any] | None) 
 
     async def door(arguments: Mapping[str, Any]) -> Any:
         # Without a user to ask: a tool that asks first is refused.
-        context = CallContext(caller, CLIENT, 0, float("inf"))
+        context = CallContext(caller, secrets.token_hex(8), 0, float("inf"))
         value, _ = await workspace.picture.runner.executor.call(tool.pack, tool.name, (), arguments, context)
         return value
 
