@@ -179,7 +179,7 @@ async def test_a_user_of_redis_who_may_use_our_keys_alone_is_enough() -> None:
     rules = "on >a-password ~onetool:* +@read +@write +@connection +@scripting"
     with running_redis("--user", "onetool", *rules.split(), tcp=True) as locked:
         url = locked.url.replace("//", "//onetool:a-password@")
-        state, other = RedisState(url), RedisState(url, "another")
+        state, other = (RedisState(url, prefix, answer_seconds=PATIENCE) for prefix in ("onetool", "another"))
         async with state.lock("a", 10):
             assert await state.add("a", b"1", 10)
             assert await state.count("n") == 1
@@ -193,7 +193,7 @@ async def test_a_user_of_redis_who_may_use_our_keys_alone_is_enough() -> None:
 
 
 async def test_prefixes_keep_deployments_apart(redis: RedisProcess) -> None:
-    one, other = RedisState(redis.url, "one"), RedisState(redis.url, "other")
+    one, other = (RedisState(redis.url, prefix, answer_seconds=PATIENCE) for prefix in ("one", "other"))
     await one.set("a", b"1")
     assert await other.get("a") is None
     assert await one.pop("a") == b"1"

@@ -21,6 +21,7 @@ from ot.servers.auth.shared_token_store import shared_token_stores
 from ot.servers.auth.token_store import RecordUnreadable, token_store
 from ot.state.redis_state import RedisState
 from ot.state.state_keys import StateKeys
+from pace import PATIENCE
 from servers.auth.login_desk import account_at, logged_in, spec_of_account
 from servers.desk import door_to
 from state.redis_process import RedisProcess, running_redis
@@ -39,7 +40,7 @@ def redis() -> Generator[RedisProcess]:
 @asynccontextmanager
 async def replica(account: ServerAccount, redis: RedisProcess, keys: StateKeys = KEYS) -> AsyncGenerator[ServerAccount]:
     """Yield the account as one replica has it."""
-    state = RedisState(redis.url)
+    state = RedisState(redis.url, answer_seconds=PATIENCE)
     yield replace(account, shared=shared_token_stores(state, keys))
     await state.aclose()
 
@@ -75,7 +76,7 @@ async def test_of_replicas_that_find_the_same_token_expired_one_renews_it(
 async def test_redis_holds_no_token_in_clear_and_a_record_opens_with_its_keys_at_its_place_alone(
     account: ServerAccount, redis: RedisProcess
 ) -> None:
-    state = RedisState(redis.url)
+    state = RedisState(redis.url, answer_seconds=PATIENCE)
     async with replica(account, redis) as here, replica(account, redis, StateKeys.ephemeral()) as stranger:
         record = await logged_in(here)
         sealed = await state.get(f"login:{account.key}")
