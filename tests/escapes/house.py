@@ -85,7 +85,11 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
+OWN = {"logs", "stats", "projects", "ledger"}
+"""Where the server writes for itself."""
+
+
 def everything(directory: Path) -> dict[str, bytes | None]:
-    """Return what a directory holds, but for the server's own log, statistics and ledger; folders hold nothing themselves."""
-    found = [path for path in sorted(directory.rglob("*")) if not {"logs", "stats", "projects", "ledger"} & set(path.parts)]
+    """Return what a directory holds, but for what the server writes for itself; folders hold nothing themselves."""
+    found = [path for path in sorted(directory.rglob("*")) if not OWN & set(path.parts)]
     return {str(path): path.read_bytes() if path.is_file() and not path.is_symlink() else None for path in found}
