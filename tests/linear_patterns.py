@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -20,6 +20,8 @@ from re import _parser as parser  # pyright: ignore[reportAttributeAccessIssue] 
 from typing import Any
 
 FUNCTIONS = ("match", "fullmatch", "search", "sub", "subn", "findall", "finditer", "split")
+ALL = frozenset(FUNCTIONS)
+USE = re.compile(rf"\b(\w+)\.({'|'.join(FUNCTIONS)})\(")
 SIZES = (12, 24, 2000)
 """The small ones show what grows exponentially, before a large one would never end."""
 MOST_TIMES = 60
@@ -57,36 +59,46 @@ def every_pattern(root: Path) -> list[Found]:
 
 
 def _module_patterns(root: Path) -> Iterator[Found]:
-    everything = "\n".join(path.read_text(encoding="utf-8") for path in root.rglob("*.py"))
-    for path in sorted(root.rglob("*.py")):
-        if "re.compile(" not in path.read_text(encoding="utf-8"):
+    texts = _texts(root)
+    uses = _all_uses(texts)
+    for path, text in texts.items():
+        if "re.compile(" not in text:
             continue
         module = import_module(".".join(path.relative_to(root).with_suffix("").parts))
         for name, value in vars(module).items():
             if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
-                yield Found(f"{module.__name__}.{name}", value.pattern, value.flags, frozenset(_uses(name, everything)))
+                used = uses.get(name, ALL)
+                yield Found(f"{module.__name__}.{name}", value.pattern, value.flags, used)
 
 
 def _written_patterns(root: Path) -> Iterator[Found]:
-    texts = {path: path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.py"))}
-    everything = "\n".join(texts.values())
+    texts = _texts(root)
+    uses = _all_uses(texts)
     for path, text in texts.items():
         tree = ast.parse(text)
         names = {id(node.value): _target(node) for node in ast.walk(tree) if isinstance(node, ast.Assign)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and (found := _pattern(node)) is not None:
                 function, pattern = found
-                used = _uses(names.get(id(node), ""), everything) if function == "compile" else {function}
-                yield Found(f"{path.relative_to(root)}:{node.lineno}", pattern, _flags(node), frozenset(used))
+                used = uses.get(names.get(id(node), ""), ALL) if function == "compile" else frozenset({function})
+                yield Found(f"{path.relative_to(root)}:{node.lineno}", pattern, _flags(node), used)
+
+
+def _texts(root: Path) -> dict[Path, str]:
+    return {path: path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.py"))}
+
+
+def _all_uses(texts: Mapping[Path, str]) -> dict[str, frozenset[str]]:
+    """Return with which functions each name is used anywhere."""
+    found: dict[str, set[str]] = {}
+    for text in texts.values():
+        for name, function in USE.findall(text):
+            found.setdefault(name, set()).add(function)
+    return {name: frozenset(functions) for name, functions in found.items()}
 
 
 def _target(node: ast.Assign) -> str:
     return node.targets[0].id if isinstance(node.targets[0], ast.Name) else ""
-
-
-def _uses(name: str, everything: str) -> set[str]:
-    found = set(re.findall(rf"\b{name}\.({'|'.join(FUNCTIONS)})\(", everything)) if name else set()
-    return found or set(FUNCTIONS)
 
 
 def _pattern(node: ast.Call) -> tuple[str, str] | None:
@@ -119,7 +131,7 @@ def _flags(node: ast.Call) -> int:
     return sum(int(getattr(re, name)) for name in names if isinstance(getattr(re, name, None), re.RegexFlag))
 
 
-def super_linear(pattern: str, flags: int = 0, used: frozenset[str] = frozenset(FUNCTIONS)) -> str:
+def super_linear(pattern: str, flags: int = 0, used: frozenset[str] = ALL) -> str:
     """Return a text on which *pattern* takes far too long, described, or nothing."""
     compiled = re.compile(pattern, flags)
     ways = [compiled.search] if used - {"match", "fullmatch"} else []
