@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+import time
 from collections.abc import Generator
 from contextlib import AbstractAsyncContextManager, closing, contextmanager
 from pathlib import Path
@@ -123,6 +124,22 @@ async def test_pythons_own_file_functions_have_one_entry_a_tool_and_run(tmp_path
         cut = await app.run(program)
         assert [("file.write", "done"), ("file.delete", "done")] == await effects(app, cut.meta["run"])
         assert 19 == len(list((tmp_path / "work").iterdir()))
+
+
+async def test_a_reply_comes_when_the_ledger_knows_how_its_calls_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = ledger_file.LedgerFile.ended
+
+    def late(*args: Any) -> None:
+        time.sleep(0.05)  # so that a reply which does not wait is the first
+        real(*args)
+
+    monkeypatch.setattr(ledger_file.LedgerFile, "ended", late)
+    async with shop(tmp_path) as app:
+        await app.run("shop.order(what='a')\nopen('b', 'w').write('x')")
+        with closing(sqlite3.connect(tmp_path / "user" / LEDGER)) as file:
+            assert [("done",), ("done",)] == file.execute("SELECT state FROM effects").fetchall()
 
 
 async def test_an_entry_adds_little_to_a_run(tmp_path: Path) -> None:

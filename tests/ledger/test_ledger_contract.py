@@ -55,6 +55,15 @@ async def test_a_call_has_the_key_that_it_came_with_or_one_made_of_its_run(bed: 
     assert ["r1-1", "theirs"] == [entry.key for entry in await bed.ledger.of_run("ada", "r1")]
 
 
+async def test_once_it_is_settled_another_process_knows_how_calls_ended(bed: LedgerBed) -> None:
+    other = bed.process()
+    for call in range(20):
+        await bed.ledger.send(effect(call=call, amount=call))
+        bed.ledger.ended(effect(call=call, amount=call), "done")
+    await bed.ledger.settled()
+    assert ["done"] * 20 == await states(other)
+
+
 async def test_calls_are_told_in_the_order_in_which_they_were_made(bed: LedgerBed) -> None:
     for call in (3, 1, 2):
         bed.now += 1

@@ -87,6 +87,10 @@ class EffectEntries:
         """Write down how a call ended; of a run in the background also what it returned."""
         self._ledger.ended(effect, how, value if effect.start else None)
 
+    async def settled(self) -> None:
+        """Return when it is written down how calls ended so far."""
+        await self._ledger.settled()
+
 
 class SummedEntries:
     """One entry a tool and run, for Python's own file functions, of which a program may make thousands of calls.

@@ -9,6 +9,9 @@ from typing import Any, Literal, Protocol
 from ot.execution.caller import Caller
 from ot.registry.tool import Tool
 
+SETTLE_SECONDS = 0.5
+"""A reply waits no longer for its ledger: what is not written by then is written soon."""
+
 type HowEnded = Literal["done", "failed", "unknown"]
 """The tool did it; it said that it did not, or was never reached; nobody knows."""
 
@@ -74,6 +77,10 @@ class Ledger(Protocol):
         """
         ...
 
+    async def settled(self) -> None:
+        """Return when it is written down how calls ended so far; a ledger that takes long is not waited for."""
+        ...
+
 
 class NoLedger:
     """Writes nothing down."""
@@ -83,6 +90,9 @@ class NoLedger:
 
     def ended(self, effect: Effect, how: HowEnded, value: Any = None) -> None:
         """Forget it."""
+
+    async def settled(self) -> None:
+        """Wait for nothing."""
 
 
 class EffectWatcher(Protocol):

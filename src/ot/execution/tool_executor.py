@@ -134,6 +134,10 @@ class ToolExecutor:
         """Return what sums up the entries of one run's file calls."""
         return SummedEntries(self._entries)
 
+    async def settled(self) -> None:
+        """Return when it is written down how calls ended so far: whoever reads a reply may rely on it."""
+        await self._entries.settled()
+
     async def _told(
         self,
         called: str,

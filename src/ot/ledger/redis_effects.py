@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from ot.errors import LedgerUnavailable, RunFenced
-from ot.execution.ledger import Effect, HowEnded, UnknownEffect
+from ot.execution.ledger import SETTLE_SECONDS, Effect, HowEnded, UnknownEffect
 from ot.ledger import redis_scripts as scripts
 from ot.ledger.entries import LedgerEntry, kept_value, read_value
 from ot.ledger.fingerprint import fingerprint
@@ -108,6 +108,11 @@ class RedisEffects:
         self._ends.append(_End([effects, self._open(name)], [field, ending, self._ref(effect), how, name]))
         if self._writing is None or self._writing.done():
             self._writing = asyncio.ensure_future(self._write_on())
+
+    async def settled(self) -> None:
+        """Return when it is written down how calls ended so far."""
+        if self._writing is not None and not self._writing.done():
+            await asyncio.wait((self._writing,), timeout=SETTLE_SECONDS)
 
     async def _write_on(self) -> None:
         """Write ends until there are none."""

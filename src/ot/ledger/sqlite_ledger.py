@@ -8,12 +8,13 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from ot.errors import LedgerUnavailable
-from ot.execution.ledger import Effect, HowEnded, UnknownEffect
+from ot.execution.ledger import SETTLE_SECONDS, Effect, HowEnded, UnknownEffect
 from ot.ledger.background_run import BackgroundRun, RunEnd, RunStatus
 from ot.ledger.entries import LedgerEntry
 from ot.ledger.ledger_file import LedgerFile
@@ -50,6 +51,13 @@ class SqliteLedger:
     def ended(self, effect: Effect, how: HowEnded, value: Any = None) -> None:
         """Have it written down how it ended."""
         self._add(_Work(lambda file: file.ended(effect, how, value)))
+
+    async def settled(self) -> None:
+        """Return when it is written down how calls ended so far."""
+        if self.is_used:
+            with suppress(LedgerUnavailable, TimeoutError):
+                async with asyncio.timeout(SETTLE_SECONDS):
+                    await self._done(lambda _: None)
 
     async def of_run(self, principal: str, run: str) -> list[LedgerEntry]:
         """Return the calls of a run of *principal*."""

@@ -35,6 +35,11 @@ class RunEffects:
         self._why = why
 
     @property
+    def any(self) -> bool:
+        """Whether a call may have changed something."""
+        return bool(self._counted)
+
+    @property
     def unknown(self) -> bool:
         """Whether nobody knows of some call whether it took effect."""
         return any(how == "unknown" for how, _, _ in self._counted)

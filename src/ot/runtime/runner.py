@@ -224,14 +224,17 @@ class Runner:
         end_span = self._open_span(self._begun(trail)) if self._open_span else None
         reply: Reply | None = None
         try:
-            reply = await self._answer(work, trail, budget)
-            return reply
+            reply = answer = await self._answer(work, trail, budget)
         finally:
             current_budget.reset(token)
             row = self._report(trail, chars_in, reply)
             if end_span:
                 end_span(row)
             current_run.reset(logged)
+        if trail.packs and trail.packs.effects.any:
+            # Whoever has the reply may be asked what the run did, and a server that is killed then cannot tell.
+            await self.executor.settled()
+        return answer
 
     async def _answer(self, work: Callable[[RunBudget], Awaitable[Outcome]], trail: _Trail, budget: RunBudget) -> Reply:
         try:
