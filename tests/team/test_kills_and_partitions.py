@@ -146,8 +146,10 @@ class BackgroundLoad(Load):
             answer = await client.post("/mcp", json=call(f"ot.background(command={program(mark)!r})['id']"))
         except httpx2.TransportError:
             return  # it may have been taken or not
-        if answer.status_code == 200 and (found := re.search(r"\b[0-9a-f]{16}\b", answer.text)):
-            self.begun[found[0]] = (name, mark)
+        result = reply_of(answer).get("result", {}) if answer.status_code == 200 else {}
+        if not result.get("isError"):
+            # A note about the ledger may follow the id.
+            self.begun |= {block["text"]: (name, mark) for block in result.get("content", [])[:1]}
 
     async def ends(self, book: TeamBook, issuer: str) -> Counter[str]:
         """Return how the runs ended, once all have."""
