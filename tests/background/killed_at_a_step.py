@@ -23,7 +23,8 @@ from ot.ledger.ledger_file import LedgerFile
 from ot.ledger.sqlite_ledger import SqliteLedger
 
 WRITES = 3
-COMMAND = f"return [counter.add(n=n) for n in range({WRITES})]"
+COMMAND = "return [counter.add(n=n) for n in range({first}, {last})]"
+"""Each run adds numbers of its own: the same call as an unknown one of another run would be another case."""
 
 
 class KeptCounter(Counter):
@@ -130,26 +131,29 @@ def asked(directory: Path, count: int) -> list[str]:
 
     async def ask() -> None:
         async with desk(directory) as one:
-            ids.write_text(json.dumps([await one.add(COMMAND) for _ in range(count)]))
+            firsts = range(0, count * WRITES, WRITES)
+            commands = [COMMAND.format(first=first, last=first + WRITES) for first in firsts]
+            ids.write_text(json.dumps([await one.add(command) for command in commands]))
 
     assert in_a_fork(lambda: asyncio.run(ask())) == 0
     return json.loads(ids.read_text())
 
 
-async def taken_up(directory: Path, id: str, step: str) -> dict[str, Any]:
-    """Return what another process makes of the run."""
+async def taken_up(directory: Path, id: str, step: str, first: int) -> dict[str, Any]:
+    """Return what another process makes of the run, whose numbers are told as if its *first* were 0."""
     file = directory / f"{id}.txt"
     async with desk(directory, KeptCounter(file)) as one:
         end = await one.carrier.carry_out(id)
         assert end
-        entries = [[entry.value, entry.state] for entry in await one.book.of_run(ME, id)]
-    added = [int(line) for line in file.read_text().split()] if file.exists() else []
+        found = await one.book.of_run(ME, id)
+    entries = [[None if entry.value is None else entry.value // 2 - first, entry.state] for entry in found]
+    added = [int(line) - first for line in file.read_text().split()] if file.exists() else []
     return {"step": step, "added": added, "state": end.state, "texts": list(end.texts), "entries": entries}
 
 
 async def all_taken_up(directory: Path, runs: dict[str, str]) -> None:
-    for id, step in runs.items():
-        sys.stdout.write(json.dumps(await taken_up(directory, id, step)) + "\n")
+    for number, (id, step) in enumerate(runs.items()):
+        sys.stdout.write(json.dumps(await taken_up(directory, id, step, number * WRITES)) + "\n")
 
 
 def main(directory: Path, rounds: int) -> None:
