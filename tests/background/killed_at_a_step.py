@@ -12,6 +12,7 @@ import os
 import random
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,8 +107,11 @@ def in_a_fork(work: Callable[[], None]) -> int:
     if pid == 0:
         try:
             work()
-        finally:
-            os._exit(0)
+        except BaseException:  # noqa: BLE001 - whatever it is, the parent is told
+            traceback.print_exc()
+            os._exit(1)
+        sys.stdout.flush()
+        os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
@@ -125,13 +129,13 @@ def killed(directory: Path, id: str, step: str) -> None:
     asyncio.run(carry_out())
 
 
-def asked(directory: Path, count: int) -> list[str]:
-    """Put runs into the book, in a process of its own, and return their ids."""
+def asked(directory: Path, first: int, count: int) -> list[str]:
+    """Put runs into the book, in a process of its own, and return their ids; the numbers of the first begin there."""
     ids = directory / "ids.json"
 
     async def ask() -> None:
         async with desk(directory) as one:
-            firsts = range(0, count * WRITES, WRITES)
+            firsts = range(first, first + count * WRITES, WRITES)
             commands = [COMMAND.format(first=first, last=first + WRITES) for first in firsts]
             ids.write_text(json.dumps([await one.add(command) for command in commands]))
 
@@ -151,19 +155,26 @@ async def taken_up(directory: Path, id: str, step: str, first: int) -> dict[str,
     return {"step": step, "added": added, "state": end.state, "texts": list(end.texts), "entries": entries}
 
 
-async def all_taken_up(directory: Path, runs: dict[str, str]) -> None:
+async def all_taken_up(directory: Path, runs: dict[str, str], first: int) -> None:
     for number, (id, step) in enumerate(runs.items()):
-        sys.stdout.write(json.dumps(await taken_up(directory, id, step, number * WRITES)) + "\n")
+        told = await taken_up(directory, id, step, first + number * WRITES)
+        sys.stdout.write(json.dumps(told) + "\n")
 
 
-def main(directory: Path, rounds: int) -> None:
-    """Kill a process at each step, in so many rounds, and tell what another made of each run."""
-    steps = [*STEPS, ON_THE_WIRE] * rounds
-    runs = dict(zip(asked(directory, len(steps)), steps, strict=True))
+def one_round(directory: Path, first: int) -> None:
+    """Kill a process at each step, and tell what another made of each run."""
+    steps = [*STEPS, ON_THE_WIRE]
+    runs = dict(zip(asked(directory, first, len(steps)), steps, strict=True))
     for id, step in runs.items():
         how = in_a_fork(lambda id=id, step=step: killed(directory, id, step))
         assert how == -signal.SIGKILL, (step, how)
-    asyncio.run(all_taken_up(directory, runs))
+    assert in_a_fork(lambda: asyncio.run(all_taken_up(directory, runs, first))) == 0
+
+
+def main(directory: Path, rounds: int) -> None:
+    """Do so many rounds."""
+    for number in range(rounds):
+        one_round(directory, number * 1000)
 
 
 if __name__ == "__main__":
