@@ -42,6 +42,8 @@ class SqliteLedger:
         """Keep everything in *file*."""
         self._file = file
         self._work: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
+        # Each is counted on one thread alone.
+        self._ends_given = self._ends_taken = 0
         self._thread = threading.Thread(target=self._write, name="onetool-ledger", daemon=True)
 
     async def send(self, effect: Effect, *, again: bool = False) -> UnknownEffect | None:
@@ -50,11 +52,12 @@ class SqliteLedger:
 
     def ended(self, effect: Effect, how: HowEnded, value: Any = None) -> None:
         """Have it written down how it ended."""
+        self._ends_given += 1
         self._add(_Work(lambda file: file.ended(effect, how, value)))
 
     async def settled(self) -> None:
         """Return when it is written down how calls ended so far."""
-        if self.is_used:
+        if self._ends_taken < self._ends_given:
             with suppress(LedgerUnavailable, TimeoutError):
                 async with asyncio.timeout(SETTLE_SECONDS):
                     await self._done(lambda _: None)
@@ -137,10 +140,14 @@ class SqliteLedger:
             together = [first]
             while len(together) < MAX_TOGETHER and not self._work.empty():
                 if (more := self._work.get()) is None:
-                    self._together(together)
+                    self._taken(together)
                     return
                 together.append(more)
-            self._together(together)
+            self._taken(together)
+
+    def _taken(self, works: list[_Work]) -> None:
+        self._together(works)
+        self._ends_taken += sum(work.answer is None for work in works)
 
     def _together(self, works: list[_Work]) -> None:
         """Do *works* in one transaction; when it fails, each alone, so that each has its own answer."""
