@@ -19,8 +19,7 @@ from ot.execution.ledger import SETTLE_SECONDS, Effect, HowEnded, UnknownEffect
 from ot.ledger import redis_scripts as scripts
 from ot.ledger.entries import LedgerEntry, kept_value, read_value
 from ot.ledger.fingerprint import fingerprint
-from ot.ledger.redis_durability import why_not_durable
-from ot.ledger.redis_place import RedisPlace, who
+from ot.ledger.redis_place import RedisPlace, who, why_not_durable
 from ot.ledger.redis_writer import RedisWriter
 from ot.ledger.run_book import FENCED, SAME_CALL_SECONDS
 

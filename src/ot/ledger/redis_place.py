@@ -1,4 +1,4 @@
-"""RedisPlace: where the ledger is in Redis, how its steps are taken there, and what seals it."""
+"""RedisPlace: where the ledger is in Redis, how its steps are taken there, what seals it, and whether it is kept."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ from ot.state.state_keys import NotSealed, StateKeys
 PLAIN_ID = re.compile(r"[0-9A-Za-z_-]{1,64}\Z")
 WAIT_SECONDS = 0.8
 """How long Redis's replicas have for a write that must not be lost."""
+NEEDED = "appendonly yes and appendfsync always"
+UNREAD = f"whether Redis has {NEEDED} could not be read (CONFIG GET is refused)"
+NO_FILE = f"Redis has no append-only file: entries are lost when it ends (needed: {NEEDED})"
+LAST_SECOND = "appendfsync is {fsync}: entries of the last moments are lost with a loss of power (needed: always)"
 
 
 class RedisPlace:
@@ -96,3 +100,15 @@ class RedisPlace:
 def who(principal: str) -> str:
     """Return what stands for *principal* in keys."""
     return hashlib.sha256(principal.encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+async def why_not_durable(connection: RedisConnection) -> str:
+    """Return why an entry may be lost although its call was sent; nothing when Redis keeps every one."""
+    found = await connection.settings("appendonly", "appendfsync")
+    if connection.trouble:
+        return connection.trouble
+    if len(found) < 2:
+        return UNREAD
+    if found["appendonly"] != "yes":
+        return NO_FILE
+    return "" if found["appendfsync"] == "always" else LAST_SECOND.format(fsync=found["appendfsync"])

@@ -114,11 +114,6 @@ class SqliteLedger:
         """Return the open runs that nobody alive carries out."""
         return await self._done(lambda file: file.left_behind())
 
-    @property
-    def is_used(self) -> bool:
-        """Whether anything was written or read: until then there is neither a thread nor a file."""
-        return self._thread.ident is not None
-
     async def _done(self, do: Callable[[LedgerFile], Any]) -> Any:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()

@@ -35,7 +35,7 @@ async def ledger_findings(loaded: Loaded, paths: Paths) -> list[Finding]:
 
 
 async def _of_redis(state: RedisState, replicas: int) -> Finding:
-    from ot.ledger.redis_durability import why_not_durable
+    from ot.ledger.redis_place import why_not_durable
 
     waits = f", and {replicas} of its replicas have each entry first (ledger.replicas)" if replicas else ""
     why_not = await why_not_durable(state.connection)
