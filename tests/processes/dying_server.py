@@ -17,6 +17,7 @@ from pathlib import Path
 from process_marks import TREE, fresh_environ, marked, within
 
 from ot.processes.guarded_process import GuardedProcess
+from pace import Stopwatch
 
 SPAWN_SECONDS = 0.06
 PATIENCE = 5.0
@@ -55,14 +56,14 @@ def kill_one(delay: float | None) -> dict[str, float | int]:
     os.close(told)
     before = len(marked(environ))
     os.kill(pid, signal.SIGKILL)
-    killed = time.monotonic()
+    killed = Stopwatch()
     os.waitpid(pid, 0)
     within(PATIENCE, lambda: not marked(environ))
-    seconds = time.monotonic() - killed
+    seconds = killed.seconds
     # A guard that was forked and not executed yet had no mark: it may come only now, and must go as well.
     if delay is not None and within(0.2, lambda: bool(marked(environ))):
         within(PATIENCE, lambda: not marked(environ))
-        seconds = time.monotonic() - killed
+        seconds = killed.seconds
     return {"before": before, "left": len(marked(environ)), "seconds": seconds}
 
 

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from pace import Stopwatch
+
 NAME = "LC_TEST_TREE_MARK"
 """Every process may have variables that start so."""
 
@@ -58,9 +60,9 @@ def zombies_of(parent: int) -> list[int]:
 
 def within(seconds: float, holds: Callable[[], bool]) -> bool:
     """Return whether *holds* becomes true before *seconds* are over."""
-    until = time.monotonic() + seconds
+    watch = Stopwatch()
     while not holds():
-        if time.monotonic() > until:
+        if watch.seconds > seconds:
             return False
         time.sleep(0.005)
     return True

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import time
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -162,9 +163,17 @@ async def test_a_session_that_runs_out_of_memory_ends(tmp_path: Path, engine: st
 
 
 async def test_computing_time_is_counted_anew_for_every_run(tmp_path: Path, engine: str) -> None:
-    async with _app(tmp_path, engine, limits={"cpu_seconds": 1}) as app:
-        for _ in range(5):
-            await ask(app, "s = 0\nfor i in range(1_500_000):\n    s += i\nNone")
+    for name in ("control", "limited"):
+        (tmp_path / name).mkdir()
+    program = "s = 0\nfor i in range(300_000):\n    s += i\nNone"
+    async with _app(tmp_path / "control", engine, limits={"cpu_seconds": 60}) as app:
+        await ask(app, "None")
+        began = time.monotonic()
+        await ask(app, program)
+        one = time.monotonic() - began
+    async with _app(tmp_path / "limited", engine, limits={"cpu_seconds": 10 * one}) as app:
+        for _ in range(25):
+            await ask(app, program)
 
 
 async def test_a_cancelled_run_ends_its_session(app: Workspace) -> None:
