@@ -13,6 +13,7 @@ from ot.config.load import Loaded
 from ot.config.models import LedgerSettings, Output
 from ot.config.paths import Paths
 from ot.config.secrets import IssuedSecrets
+from ot.config.shared_redaction import SharedRedaction
 from ot.errors import ConfigError
 from ot.execution.ledger import EffectWatcher
 from ot.execution.tool_executor import CallObserver, OpenCallSpan
@@ -23,6 +24,7 @@ from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
 from ot.runtime.engines.forked.analysis_packages import AnalysisPackages
 from ot.runtime.snippet_renderer import SnippetRenderer
+from ot.servers.asking_servers import AskingServers
 from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.record import OpenTokenStore
 from ot.servers.catalogue_files import FOLDER as SERVERS
@@ -65,20 +67,27 @@ class Watchers:
 class Host:
     """The engines, pools and stores of one user; a workspace holds what it needs of them, by key."""
 
-    def __init__(self, paths: Paths, *, engine: Engine | None = None, watchers: Watchers | None = None) -> None:
-        """Keep state in the user's directory of *paths*; *engine* stands in for those that settings ask for."""
+    def __init__(
+        self, paths: Paths, *, engine: Engine | None = None, watchers: Watchers | None = None, spare_engines: int = 0
+    ) -> None:
+        """Keep state in the user's directory of *paths*; *engine* stands in for those that settings ask for.
+
+        So many *spare_engines* stay warm for the next workspace though nobody holds them.
+        """
+        self._spare_engines = spare_engines
         self.watchers = watchers or Watchers()
         directory = paths.global_dir / SERVERS
         self._paths = paths
         self._engine = engine
         self.renderer = SnippetRenderer()
         self._issued: dict[str, IssuedSecrets] = {}
+        self.redaction = SharedRedaction()
         self.workers = WorkerPool(paths.global_dir, paths.environ)
         self.model_places = asyncio.Semaphore(MODEL_QUESTIONS)
         self.roots = ClientRoots()
         self.learners: dict[object, Callable[[ServerSpec, ServerDefinitions], bool]] = {}
         """Who is told, whenever a server has listed what it offers, and says whether that is new."""
-        self.servers = ServerPool(self._learned, roots=self.roots)
+        self.servers = ServerPool(self._learned, roots=self.roots, asking=AskingServers(directory))
         self.state: SharedState | None = None
         """What the replicas of a server share; None: this process is alone."""
         self.revisions: Revisions | None = None
@@ -89,7 +98,8 @@ class Host:
         self.catalogue_files = CatalogueFiles(directory)
         self.shapes = LearnedShapes(directory)
         self._telling: asyncio.Future[None] | None = None
-        self._engines = _Held[Engine]()
+        self._engines, self._own_engines = _Held[Engine](), _Held[Engine]()
+        """Those that several may use, and those that are for one workspace alone."""
         self._recorders = _Held[Recorder]()
         self._objects: tuple[Output, ResultObjects] | None = None
         self._ledgers = _Held[KeptLedger]()
@@ -103,12 +113,13 @@ class Host:
         def make() -> Engine:
             if self._engine:
                 return self._engine
-            environments = PackEnvironments(self._paths.global_dir, self._paths.environ)
+            environments = PackEnvironments(self._paths.global_dir, loaded.secrets.environment)
             packages = AnalysisPackages(wanted, environments) if wanted else None
             return EngineChoice(settings, packages=packages, sessions=sessions, environ=loaded.secrets.environment)
 
-        alone = id(holder) if settings.use == "trusted" else 0
-        return self._engines.hold(holder, (settings, sessions, alone), make)
+        if settings.use == "trusted":
+            return self._own_engines.hold(holder, id(holder), make)
+        return self._engines.hold(holder, (settings, sessions), make)
 
     def issued_to(self, principal: str) -> IssuedSecrets:
         """Return the tokens that were issued to *principal*: to redact them for others would let these guess them."""
@@ -116,7 +127,7 @@ class Host:
 
     def engines(self) -> Collection[Engine]:
         """Return the engines that somebody holds."""
-        return self._engines.things()
+        return [*self._engines.things(), *self._own_engines.things()]
 
     def recorder(self, holder: object, place: StatsPlace) -> Recorder:
         """Return what records into the file of *place*: there is one for each file."""
@@ -181,7 +192,8 @@ class Host:
         """Let go of everything that only *holder* needed."""
         self.hold(holder, (), ())
         self.learners.pop(holder, None)
-        for engine in self._engines.drop(holder):
+        self.redaction.drop(holder)
+        for engine in [*self._engines.drop(holder, self._spare_engines), *self._own_engines.drop(holder)]:
             await engine.aclose()
         for recorder in self._recorders.drop(holder):
             await anyio.to_thread.run_sync(recorder.close)
@@ -189,11 +201,13 @@ class Host:
             await ledger.aclose()
 
     async def aclose(self) -> None:
-        """End all workers and servers; engines and recorders end with those who hold them."""
+        """End all workers and servers, and spare engines; others end, as recorders do, with those who hold them."""
         if self.revisions:
             await self.revisions.aclose()
         await self.servers.aclose()
         await self.workers.aclose()
+        for engine in self._engines.drop(None):
+            await engine.aclose()
         await self.renderer.aclose()
         await anyio.to_thread.run_sync(self.shapes.flush)
 
@@ -236,8 +250,9 @@ class _Held[T]:
     def things(self) -> Collection[T]:
         return self._things.values()
 
-    def drop(self, holder: object) -> list[T]:
-        """Return what nobody holds any more once *holder* does not."""
+    def drop(self, holder: object, spare: int = 0) -> list[T]:
+        """Return what nobody holds any more once *holder* does not, but for the *spare* newest of it."""
         self._keys.pop(holder, None)
-        unheld = self._things.keys() - set(self._keys.values())
-        return [self._things.pop(key) for key in unheld]
+        held = set(self._keys.values())
+        unheld = [key for key in self._things if key not in held]
+        return [self._things.pop(key) for key in unheld[: max(0, len(unheld) - spare)]]
