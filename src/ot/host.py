@@ -67,14 +67,8 @@ class Watchers:
 class Host:
     """The engines, pools and stores of one user; a workspace holds what it needs of them, by key."""
 
-    def __init__(
-        self, paths: Paths, *, engine: Engine | None = None, watchers: Watchers | None = None, spare_engines: int = 0
-    ) -> None:
-        """Keep state in the user's directory of *paths*; *engine* stands in for those that settings ask for.
-
-        So many *spare_engines* stay warm for the next workspace though nobody holds them.
-        """
-        self._spare_engines = spare_engines
+    def __init__(self, paths: Paths, *, engine: Engine | None = None, watchers: Watchers | None = None) -> None:
+        """Keep state in the user's directory of *paths*; *engine* stands in for those that settings ask for."""
         self.watchers = watchers or Watchers()
         directory = paths.global_dir / SERVERS
         self._paths = paths
@@ -98,8 +92,7 @@ class Host:
         self.catalogue_files = CatalogueFiles(directory)
         self.shapes = LearnedShapes(directory)
         self._telling: asyncio.Future[None] | None = None
-        self._engines, self._own_engines = _Held[Engine](), _Held[Engine]()
-        """Those that several may use, and those that are for one workspace alone."""
+        self._engines = _Held[Engine]()
         self._recorders = _Held[Recorder]()
         self._objects: tuple[Output, ResultObjects] | None = None
         self._ledgers = _Held[KeptLedger]()
@@ -117,9 +110,8 @@ class Host:
             packages = AnalysisPackages(wanted, environments) if wanted else None
             return EngineChoice(settings, packages=packages, sessions=sessions, environ=loaded.secrets.environment)
 
-        if settings.use == "trusted":
-            return self._own_engines.hold(holder, id(holder), make)
-        return self._engines.hold(holder, (settings, sessions), make)
+        alone = id(holder) if settings.use == "trusted" else 0
+        return self._engines.hold(holder, (settings, sessions, alone), make)
 
     def issued_to(self, principal: str) -> IssuedSecrets:
         """Return the tokens that were issued to *principal*: to redact them for others would let these guess them."""
@@ -127,7 +119,7 @@ class Host:
 
     def engines(self) -> Collection[Engine]:
         """Return the engines that somebody holds."""
-        return [*self._engines.things(), *self._own_engines.things()]
+        return self._engines.things()
 
     def recorder(self, holder: object, place: StatsPlace) -> Recorder:
         """Return what records into the file of *place*: there is one for each file."""
@@ -193,7 +185,7 @@ class Host:
         self.hold(holder, (), ())
         self.learners.pop(holder, None)
         self.redaction.drop(holder)
-        for engine in [*self._engines.drop(holder, self._spare_engines), *self._own_engines.drop(holder)]:
+        for engine in self._engines.drop(holder):
             await engine.aclose()
         for recorder in self._recorders.drop(holder):
             await anyio.to_thread.run_sync(recorder.close)
@@ -201,13 +193,11 @@ class Host:
             await ledger.aclose()
 
     async def aclose(self) -> None:
-        """End all workers and servers, and spare engines; others end, as recorders do, with those who hold them."""
+        """End all workers and servers; engines and recorders end with those who hold them."""
         if self.revisions:
             await self.revisions.aclose()
         await self.servers.aclose()
         await self.workers.aclose()
-        for engine in self._engines.drop(None):
-            await engine.aclose()
         await self.renderer.aclose()
         await anyio.to_thread.run_sync(self.shapes.flush)
 
@@ -250,9 +240,8 @@ class _Held[T]:
     def things(self) -> Collection[T]:
         return self._things.values()
 
-    def drop(self, holder: object, spare: int = 0) -> list[T]:
-        """Return what nobody holds any more once *holder* does not, but for the *spare* newest of it."""
+    def drop(self, holder: object) -> list[T]:
+        """Return what nobody holds any more once *holder* does not."""
         self._keys.pop(holder, None)
-        held = set(self._keys.values())
-        unheld = [key for key in self._things if key not in held]
-        return [self._things.pop(key) for key in unheld[: max(0, len(unheld) - spare)]]
+        unheld = self._things.keys() - set(self._keys.values())
+        return [self._things.pop(key) for key in unheld]

@@ -167,7 +167,7 @@ async def shared_host(directory: Path, config: Mapping[str, Any] | None = None) 
     user = Path.home() / ".onetool"
     user.mkdir(parents=True, exist_ok=True)
     (user / "onetool.yaml").write_text(json.dumps({"engines": {"use": "portable"}, **(config or {})}), encoding="utf-8")
-    host = Host(Paths.of(directory, user), spare_engines=1)
+    host = Host(Paths.of(directory, user))
     shared = SharedHost(host, directory, user)
     try:
         yield shared

@@ -58,15 +58,6 @@ async def test_a_client_that_is_killed_with_replies_unread_is_let_go(tmp_path: P
         assert "2" == await stays.run("1 + 1")
 
 
-async def test_an_engine_stays_warm_for_the_next_client_and_ends_with_the_host(tmp_path: Path) -> None:
-    async with shared_host(tmp_path) as shared:
-        await (await shared.client()).aclose()
-        (engine,) = shared.host.engines()
-        assert "2" == await (await shared.client()).run("1 + 1")
-        assert [engine] == list(shared.host.engines())
-    assert [] == list(shared.host.engines())
-
-
 async def test_a_run_ends_with_its_client(tmp_path: Path) -> None:
     async with shared_host(tmp_path) as shared:
         talk = await shared.client()
