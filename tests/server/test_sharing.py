@@ -291,6 +291,7 @@ MANY_PARTS = long_line([[]] * (700_000))
 async def test_a_long_message_is_answered_and_holds_up_nobody(tmp_path: Path, line: bytes) -> None:
     async with shared_host(tmp_path) as shared:
         one, other = await shared.client(), await shared.client()
+        longest = 0.0
         for _ in range(TURNS):
             answer = one.send_line("long", line)
             longest = max([await other.ping() async for _ in while_open(answer)])
