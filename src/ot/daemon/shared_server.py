@@ -34,9 +34,18 @@ class SharedServer:
     """The clients of one user, each with a workspace of its own on one host."""
 
     def __init__(
-        self, life: Life, host: Host, *, idle_seconds: float = IDLE_SECONDS, look_seconds: float = LOOK_SECONDS
+        self,
+        life: Life,
+        host: Host,
+        redactors: dict[object, Callable[[str], str]],
+        *,
+        idle_seconds: float = IDLE_SECONDS,
+        look_seconds: float = LOOK_SECONDS,
     ) -> None:
-        """Serve those who connect to the socket of *life*; end *idle_seconds* after the last one has gone."""
+        """Serve those who connect to the socket of *life*; end *idle_seconds* after the last one has gone.
+
+        Whatever takes a client's secrets out of the log is among *redactors* while the client is there.
+        """
         self._life = life
         self._host = host
         self._idle_seconds, self._look_seconds = idle_seconds, look_seconds
@@ -47,8 +56,7 @@ class SharedServer:
         self._takes_clients = True
         self._ended = asyncio.Event()
         self._stopping: asyncio.Task[None] | None = None
-        self.redactors: dict[object, Callable[[str], str]] = {}
-        """What takes secrets out of the log, of every client that is there."""
+        self._redactors = redactors
 
     async def serve(self) -> None:
         """Serve until it is stopped, or not needed any more."""
@@ -132,7 +140,7 @@ class SharedServer:
             await connection.serve(reader, writer)
         finally:
             self._connections.discard(connection)
-            asyncio.get_running_loop().call_later(LAST_WORDS_SECONDS, self.redactors.pop, connection, None)
+            asyncio.get_running_loop().call_later(LAST_WORDS_SECONDS, self._redactors.pop, connection, None)
 
     def _require_own_build(self, header: Header) -> None:
         if header.key != self._life.place.key:
@@ -146,7 +154,7 @@ class SharedServer:
     async def _opened(self, header: Header) -> Connection:
         connection = await Connection.opened(self._host, client_process(header))
         workspace = connection.workspace
-        self.redactors[connection] = lambda text: workspace.picture.loaded.secrets.redact(text)
+        self._redactors[connection] = lambda text: workspace.picture.loaded.secrets.redact(text)
         if getattr(workspace.picture.loaded.config, "daemon", "on") == "off":
             await workspace.aclose()
             raise Refused("the setting daemon is off")
