@@ -66,8 +66,6 @@ def _served_alone(arguments: list[str]) -> socket:
 
 
 def _require_shareable() -> None:
-    if os.name != "posix":
-        raise Unshared("not on this system")
     if os.environ.get("ONETOOL_DAEMON", "").lower() in ("off", "0", "no", "false"):
         raise Unshared("ONETOOL_DAEMON is off")
     if os.environ.get("CI"):
