@@ -17,6 +17,10 @@ class Unshared(Exception):
     """The server cannot be shared from here: the client is served alone."""
 
 
+class ServerGone(Unshared):
+    """The server ended while it was greeted."""
+
+
 class Place:
     """The files of one shared server, all of them named by its key."""
 
@@ -110,7 +114,7 @@ def confinement(pid: int | str) -> str:
     if not sys.platform.startswith("linux"):
         return ""
     spaces = [str(os.stat(f"/proc/{pid}/ns/{name}").st_ino) for name in NAMESPACES]
-    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
+    with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as status:
         lines = [line.strip() for line in status if line.startswith(CONFINED_BY)]
     return "\n".join([*spaces, *lines, _label(pid)])
 
@@ -118,7 +122,7 @@ def confinement(pid: int | str) -> str:
 def _label(pid: int | str) -> str:
     """Return the profile of AppArmor or SELinux."""
     try:
-        with open(f"/proc/{pid}/attr/current", encoding="ascii", errors="replace") as label:
+        with open(f"/proc/{pid}/attr/current", encoding="utf-8", errors="replace") as label:
             return label.read().strip("\0\n")
     except OSError:  # no such module
         return ""

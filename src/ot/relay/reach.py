@@ -10,7 +10,7 @@ import time
 from _socket import AF_UNIX, MSG_DONTWAIT, SOCK_STREAM, socket
 
 from ot.relay.header import WELCOME, Header
-from ot.relay.place import Place, Unshared, source_root
+from ot.relay.place import Place, ServerGone, Unshared, source_root
 
 WELCOME_SECONDS = 2.0
 LOCK_SECONDS = 5.0
@@ -25,6 +25,7 @@ def reach_daemon(place: Place, header: Header) -> socket:
     """Return a connection on which the daemon has said welcome.
 
     Raises:
+        ServerGone: It ended meanwhile.
         Unshared: There is none, and none could be started; or it refuses.
     """
     connection = _connected(place) or _started(place)
@@ -119,7 +120,7 @@ def _shake_hands(connection: socket, place: Place, header: bytes) -> None:
             else:
                 answer += _received(connection)
         except OSError as error:
-            raise Unshared(f"the shared server has gone: {error.strerror}") from None
+            raise ServerGone(f"the shared server has gone: {error.strerror}") from None
     if not answer.startswith(WELCOME):
         raise Unshared(f"the shared server refuses: {answer[1:].decode(errors='replace').strip()}")
 

@@ -9,7 +9,7 @@ import time
 from _socket import MSG_DONTWAIT, SHUT_WR, socket, socketpair
 
 from ot.relay.header import Header
-from ot.relay.place import Unshared, find_place
+from ot.relay.place import ServerGone, Unshared, find_place
 from ot.relay.reach import reach_daemon
 from ot.relay.tracking import Traffic
 
@@ -54,15 +54,25 @@ def _reached(arguments: list[str]) -> socket:
     return reach_daemon(place, Header(place.key, os.getcwdb(), tuple(map(os.fsencode, arguments)), dict(os.environb)))
 
 
-def _served_alone(arguments: list[str]) -> socket:
-    """Return a connection to a server that is this client's alone."""
-    ours, theirs = socketpair()
+def _reached_again(arguments: list[str]) -> socket:
+    """Return a connection to a new server; the one that has just died may still have seemed to listen."""
+    try:
+        return _reached(arguments)
+    except ServerGone:
+        return _reached(arguments)
+
+
+def _served_alone(arguments: list[str]) -> tuple[socket, socket]:
+    """Return where a server that is this client's alone takes requests, and where its answers come."""
+    requests, stdin = socketpair()
+    answers, stdout = socketpair()
     plain = [argument for argument in arguments if argument != "--shared"]
-    streams = [(os.POSIX_SPAWN_DUP2, theirs.fileno(), number) for number in (0, 1)]
+    streams = [(os.POSIX_SPAWN_DUP2, stdin.fileno(), 0), (os.POSIX_SPAWN_DUP2, stdout.fileno(), 1)]
     command = [sys.executable, "-P", "-c", ALONE, *plain]
     os.posix_spawn(sys.executable, command, os.environ, file_actions=streams)
-    theirs.close()
-    return ours
+    stdin.close()
+    stdout.close()
+    return requests, answers
 
 
 def _require_shareable() -> None:
@@ -80,7 +90,8 @@ class Relay:
     def __init__(self, arguments: list[str], server: socket) -> None:
         """Pass on what comes on fd 0 and what *server* answers."""
         self._arguments = arguments
-        self._server: socket | None = server
+        self._server: tuple[socket, socket] | None = (server, server)
+        """Where requests go, and where answers come from."""
         self._is_alone = False
         self._traffic = Traffic()
         self._outgoing = bytearray()
@@ -101,14 +112,22 @@ class Relay:
         """Pass messages until the client goes."""
         while (left := self._seconds_left()) is None or left > 0:
             poll = select.poll()
-            poll.register(self._woken, select.POLLIN)
-            # Before the client: what it sends is for the next server if this one has gone.
-            if self._server:
-                poll.register(self._server.fileno(), select.POLLIN | (select.POLLOUT if self._outgoing else 0))
-            if self._until is None and not self._outgoing:
-                poll.register(0, select.POLLIN)
+            for fd, events in self._awaited().items():
+                poll.register(fd, events)
             for fd, event in poll.poll(None if left is None else left * 1000):
                 self._turn(fd, event)
+
+    def _awaited(self) -> dict[int, int]:
+        """Return what to wait for; the server comes before the client, whose next line may be for another server."""
+        awaited = {self._woken: select.POLLIN}
+        if self._server:
+            requests, answers = self._server
+            awaited[answers.fileno()] = select.POLLIN
+            if self._outgoing:
+                awaited[requests.fileno()] = awaited.get(requests.fileno(), 0) | select.POLLOUT
+        if self._until is None and not self._outgoing:
+            awaited[0] = select.POLLIN
+        return awaited
 
     def _turn(self, fd: int, event: int) -> None:
         if fd == 0:
@@ -172,9 +191,9 @@ class Relay:
             return
         try:
             while self._outgoing:
-                del self._outgoing[: self._server.send(self._outgoing, MSG_DONTWAIT)]
+                del self._outgoing[: self._server[0].send(self._outgoing, MSG_DONTWAIT)]
             if self._input_ended:
-                self._server.shutdown(SHUT_WR)
+                self._server[0].shutdown(SHUT_WR)
         except BlockingIOError:
             pass
         except OSError:
@@ -182,7 +201,7 @@ class Relay:
 
     def _read_server(self) -> None:
         try:
-            chunk = self._server.recv(CHUNK, MSG_DONTWAIT) if self._server else b""
+            chunk = self._server[1].recv(CHUNK, MSG_DONTWAIT) if self._server else b""
         except BlockingIOError:
             return
         except OSError:
@@ -211,8 +230,8 @@ class Relay:
 
     def _lost(self) -> None:
         """Tell the client what the server leaves unanswered; another one is started when there is something to ask."""
-        if self._server:
-            self._server.close()
+        for end in self._server or ():
+            end.close()
         self._server = None
         self._from_server.clear()
         self._outgoing.clear()
@@ -229,7 +248,8 @@ class Relay:
         try:
             if len(self._ends) >= MOST_ENDS:
                 raise Unshared("the shared server ended too often")
-            self._server = _reached(self._arguments)
+            server = _reached_again(self._arguments)
+            self._server = server, server
         except (Unshared, OSError) as error:
             _say(f"served alone from now on: {error}")
             self._be_alone()
