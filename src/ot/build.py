@@ -108,6 +108,8 @@ class Parts:
     observers: Sequence[CallObserver] = ()
     functions: LiveFunctions = field(default_factory=dict[str, Mapping[str, Callable[..., Any]]])
     """Packs whose functions live in this process, by pack and name."""
+    connection: str = ""
+    """The one that is served, where others are served on the same host."""
 
 
 def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Recorder, ledger: KeptLedger) -> Picture:
@@ -129,6 +131,8 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         trusted=parts.trust_project,
         principal=parts.owner.principal,
         shared_logins=host.shared_logins,
+        connection=parts.connection,
+        asks=host.servers.asking.holds,
     )
     store = _store(loaded, host)
     redact = loaded.secrets.redact

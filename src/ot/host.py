@@ -13,6 +13,7 @@ from ot.config.load import Loaded
 from ot.config.models import LedgerSettings, Output
 from ot.config.paths import Paths
 from ot.config.secrets import IssuedSecrets
+from ot.config.shared_redaction import SharedRedaction
 from ot.errors import ConfigError
 from ot.execution.ledger import EffectWatcher
 from ot.execution.tool_executor import CallObserver, OpenCallSpan
@@ -23,6 +24,7 @@ from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
 from ot.runtime.engines.forked.analysis_packages import AnalysisPackages
 from ot.runtime.snippet_renderer import SnippetRenderer
+from ot.servers.asking_servers import AskingServers
 from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.record import OpenTokenStore
 from ot.servers.catalogue_files import FOLDER as SERVERS
@@ -73,12 +75,13 @@ class Host:
         self._engine = engine
         self.renderer = SnippetRenderer()
         self._issued: dict[str, IssuedSecrets] = {}
+        self.redaction = SharedRedaction()
         self.workers = WorkerPool(paths.global_dir, paths.environ)
         self.model_places = asyncio.Semaphore(MODEL_QUESTIONS)
         self.roots = ClientRoots()
         self.learners: dict[object, Callable[[ServerSpec, ServerDefinitions], bool]] = {}
         """Who is told, whenever a server has listed what it offers, and says whether that is new."""
-        self.servers = ServerPool(self._learned, roots=self.roots)
+        self.servers = ServerPool(self._learned, roots=self.roots, asking=AskingServers(directory))
         self.state: SharedState | None = None
         """What the replicas of a server share; None: this process is alone."""
         self.revisions: Revisions | None = None
@@ -103,7 +106,7 @@ class Host:
         def make() -> Engine:
             if self._engine:
                 return self._engine
-            environments = PackEnvironments(self._paths.global_dir, self._paths.environ)
+            environments = PackEnvironments(self._paths.global_dir, loaded.secrets.environment)
             packages = AnalysisPackages(wanted, environments) if wanted else None
             return EngineChoice(settings, packages=packages, sessions=sessions, environ=loaded.secrets.environment)
 
@@ -181,6 +184,7 @@ class Host:
         """Let go of everything that only *holder* needed."""
         self.hold(holder, (), ())
         self.learners.pop(holder, None)
+        self.redaction.drop(holder)
         for engine in self._engines.drop(holder):
             await engine.aclose()
         for recorder in self._recorders.drop(holder):

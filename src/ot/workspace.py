@@ -33,6 +33,7 @@ from ot.registry.tool_loader import loaded_tool
 from ot.registry.tool_registry import Pack
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
+from ot.runtime.engines.engine_share import EngineShare
 from ot.runtime.program import Program
 from ot.runtime.reply import Reply
 from ot.runtime.run_budget import RunStart
@@ -78,6 +79,7 @@ class Workspace:
         functions: LiveFunctions | None = None,
         owner: Owner | None = None,
         loaded: Loaded | None = None,
+        connection: str = "",
     ) -> None:
         """Read the configuration and build the first picture; *packs* are offered beside the bundled ones.
 
@@ -85,7 +87,9 @@ class Workspace:
         tool that the user always allows into the user's configuration; without it, that answer is not offered.
         *config* is laid over the user's configuration; *functions* are packs of live functions, by name. An *owner*
         other than the user of this process never has anything written into the configuration; *always_allowed* tells
-        what it has allowed for good. *loaded* is the configuration, where it has been read already.
+        what it has allowed for good. *loaded* is the configuration, where it has been read already. *connection* is
+        the one that is served here, where others are served on the same host: it leaves them room, and they do not
+        share what is for one client.
 
         Raises:
             ConfigError: The configuration cannot be used.
@@ -116,11 +120,14 @@ class Workspace:
         self._config = config
         loaded = loaded or self._load()
         self.engine: Engine = host.engine(self, loaded)
+        self._news_told = 0
+        self._asking = host.servers.asking.count
+        """How many servers that ask their client something the picture knows of."""
         self.sessions = Sessions(loaded.config.sessions, self.engine)
         self._parts = Parts(
             host,
             paths,
-            self.engine,
+            EngineShare(self.engine, loaded.config.engines) if connection else self.engine,
             self.sessions,
             self._catalogue,
             self.pins,
@@ -133,8 +140,10 @@ class Workspace:
             tuple(packs),
             observers,
             functions or {},
+            connection,
         )
         self.picture = self._picture(loaded)
+        host.redaction.add(self, lambda: self.picture.loaded.secrets)
         self._hold()
         self._notice = _notice(self.picture.loaded)
 
@@ -179,9 +188,16 @@ class Workspace:
         if not self.owner.is_user or background:
             return reply  # what is left out, and which engine there is, concerns the operator who is there
         self.ask_servers_later()
-        notices = [self._notice, self.engine.take_news() if isinstance(self.engine, EngineChoice) else ""]
+        notices = [self._notice, self._engine_news()]
         self._notice = ""
         return replace(reply, texts=(*reply.texts, *filter(None, notices))) if any(notices) else reply
+
+    def _engine_news(self) -> str:
+        """Return what is new about the engine, once: another workspace that uses it is told by itself."""
+        if not isinstance(self.engine, EngineChoice):
+            return ""
+        told, self._news_told = self._news_told, self.engine.news.number
+        return self.engine.news.since(told)
 
     def ask_servers_later(self) -> None:
         """Begin to find out what the servers offer of which nothing is known; nobody waits for it."""
@@ -235,7 +251,7 @@ class Workspace:
 
     def offer_roots(self, ask: AskRoots | None) -> None:
         """Take how the client can be asked for its roots, which proxied servers want to know."""
-        self.host.roots.offer(str(self.paths.cwd), ask)
+        self.host.roots.offer(self._parts.connection or str(self.paths.cwd), ask)
 
     def watch(self, watchers: Watchers) -> None:
         """Report the runs and calls on this host to *watchers* from now on."""
@@ -364,6 +380,7 @@ class Workspace:
         if self._queue:
             await self._queue.aclose()
         await self._catalogue.aclose()
+        self.host.roots.forget(self._parts.connection or str(self.paths.cwd))
         if self._owns_host:
             await self.host.aclose()
         await self.sessions.aclose()
@@ -423,9 +440,13 @@ class Workspace:
     async def _know_servers(self, names: Collection[str], caller: Caller | None = None) -> None:
         """Ask the servers among *names* what they offer, if that is not known, and show what was learned."""
         await self._catalogue.ask_named(names, caller)
-        if self._catalogue.stale:
+        asking = self.host.servers.asking.count
+        if self._catalogue.stale or asking != self._asking:
             # With the old stamps: what changed on disk meanwhile is still to be noticed.
             self.picture = replace(self._picture(self.picture.loaded), freshness=self.picture.freshness)
+        if asking != self._asking:
+            self._asking = asking
+            self._hold()
 
     def _load(self) -> Loaded:
         trust = Trust(self.paths.global_dir)

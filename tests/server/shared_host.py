@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import socket
+import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,8 +15,6 @@ from typing import Any
 
 from ot.config.paths import Paths
 from ot.host import Host
-from ot.runtime.engines.engine import Engine
-from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.server.connection import ClientProcess, Connection
 
 SECONDS = 20.0
@@ -31,15 +30,13 @@ class SocketTalk:
         self.serving: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.questions: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self.notifications: list[dict[str, Any]] = []
-        self.reading = asyncio.Event()
-        self.reading.set()
         self._reader = reader
         self._answers: dict[Any, asyncio.Future[dict[str, Any]]] = {}
-        self._count = 0
+        self.last_id = 0
         self._listening = asyncio.ensure_future(self._listen())
 
     async def _listen(self) -> None:
-        while await self.reading.wait() and (line := await self._reader.readline()):
+        while line := await self._reader.readline():
             message = json.loads(line)
             if "method" not in message:
                 self._answer(message["id"]).set_result(message)
@@ -57,9 +54,15 @@ class SocketTalk:
 
     def ask(self, method: str, params: Mapping[str, Any] | None = None) -> asyncio.Future[dict[str, Any]]:
         """Send a request, and return what its answer will be."""
-        self._count += 1
-        self.send({"id": self._count, "method": method, "params": params or {}})
-        return self._answer(self._count)
+        self.last_id += 1
+        self.send({"id": self.last_id, "method": method, "params": params or {}})
+        return self._answer(self.last_id)
+
+    def send_line(self, id: Any, line: bytes) -> asyncio.Future[dict[str, Any]]:
+        """Send a request as it stands, and return what its answer will be."""
+        self._answers.pop(id, None)
+        self.writer.write(line)
+        return self._answer(id)
 
     async def result(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the result of a request."""
@@ -82,6 +85,20 @@ class SocketTalk:
         async with asyncio.timeout(SECONDS):
             answer = await self.start_run(command, session)
         return text_of(answer)
+
+    def hold_reading(self) -> None:
+        """Take nothing more from the socket, as a process does that is stopped."""
+        self.writer.transport.pause_reading()  # pyright: ignore[reportAttributeAccessIssue] - a socket's transport has it
+
+    def resume_reading(self) -> None:
+        """Take what has come meanwhile, and what comes."""
+        self.writer.transport.resume_reading()  # pyright: ignore[reportAttributeAccessIssue] - as above
+
+    async def ping(self) -> float:
+        """Return how many seconds an answer takes that needs no work."""
+        started = time.perf_counter()
+        await self.result("ping")
+        return time.perf_counter() - started
 
     async def question(self) -> dict[str, Any]:
         """Return the next question of the server."""
@@ -125,9 +142,16 @@ class SharedHost:
 
     async def client(self, where: str = "one", environ: Mapping[str, str] | None = None, **can: Any) -> SocketTalk:
         """Return a client of the older protocol that works in directory *where*; *can* are its capabilities."""
-        talk = await self.connect(where, environ)
+        talk = await self.connect(where, environ, ["--shared", "--trust-project"])
         await talk.initialize(**can)
         return talk
+
+    def write(self, file: str, text: str) -> Path:
+        """Write a file below the directories that clients work in."""
+        path = self.directory / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
 
 
 async def _served(connection: Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -138,14 +162,12 @@ async def _served(connection: Connection, reader: asyncio.StreamReader, writer: 
 
 
 @asynccontextmanager
-async def shared_host(
-    directory: Path, config: Mapping[str, Any] | None = None, *, engine: Engine | None = None
-) -> AsyncGenerator[SharedHost]:
-    """Yield a host whose user has *config*; what clients left open is closed at the end."""
+async def shared_host(directory: Path, config: Mapping[str, Any] | None = None) -> AsyncGenerator[SharedHost]:
+    """Yield a host whose user has *config*, and the portable engine; what clients left open is closed at the end."""
     user = Path.home() / ".onetool"
     user.mkdir(parents=True, exist_ok=True)
-    (user / "onetool.yaml").write_text(json.dumps(config or {}), encoding="utf-8")
-    host = Host(Paths.of(directory, user), engine=engine or PortableEngine())
+    (user / "onetool.yaml").write_text(json.dumps({"engines": {"use": "portable"}, **(config or {})}), encoding="utf-8")
+    host = Host(Paths.of(directory, user))
     shared = SharedHost(host, directory, user)
     try:
         yield shared
@@ -153,3 +175,4 @@ async def shared_host(
         for talk in shared.talks:
             await talk.aclose()
         await host.aclose()
+        assert not host.servers.states()

@@ -45,6 +45,19 @@ async def test_who_hangs_up_is_let_go_and_the_others_are_served_on(tmp_path: Pat
         assert "2" == await stays.run("1 + 1")
 
 
+async def test_a_client_that_is_killed_with_replies_unread_is_let_go(tmp_path: Path) -> None:
+    async with shared_host(tmp_path) as shared:
+        killed, stays = await shared.client(), await shared.client()
+        killed.hold_reading()
+        for _ in range(20):
+            killed.start_run("'x' * 40_000")
+        await until(lambda: killed.connection.state()["runs"] > 0)
+        await until(lambda: killed.connection.state()["runs"] == 0)
+        killed.writer.transport.abort()
+        await asyncio.wait_for(asyncio.shield(killed.serving), SECONDS)
+        assert "2" == await stays.run("1 + 1")
+
+
 async def test_a_run_ends_with_its_client(tmp_path: Path) -> None:
     async with shared_host(tmp_path) as shared:
         talk = await shared.client()
@@ -78,6 +91,23 @@ async def test_a_command_line_that_is_not_for_a_shared_server_is_refused(tmp_pat
     async with shared_host(tmp_path) as shared:
         with pytest.raises(ConfigError, match="onetool serve"):
             await shared.connect(arguments=arguments)
+
+
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "SSL_CERT_FILE"])
+async def test_a_client_behind_another_proxy_or_with_other_certificates_is_refused(tmp_path: Path, name: str) -> None:
+    async with shared_host(tmp_path) as shared:
+        with pytest.raises(ConfigError, match=f"another value of {name}"):
+            await shared.connect(environ={name: "/elsewhere"})
+
+
+async def test_a_question_that_is_no_longer_asked_is_taken_back_under_its_own_id(tmp_path: Path) -> None:
+    async with shared_host(tmp_path, {"policy": {"ask": ["file.write"]}}) as shared:
+        talk = await shared.client(elicitation={})
+        talk.start_run("file.write(path='f', content='c')")
+        question = await talk.question()
+        talk.send({"method": "notifications/cancelled", "params": {"requestId": talk.last_id}})
+        await until(lambda: bool(talk.notifications))
+        assert {"requestId": question["id"]}.items() <= talk.notifications[-1]["params"].items()
 
 
 async def test_packs_of_the_command_line_are_offered_tool_by_tool(tmp_path: Path) -> None:

@@ -39,6 +39,28 @@ def test_references_are_filled_in_everywhere() -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "scope"),
+    [
+        ({"command": "uvx", "args": ["mcp-server-fetch"]}, "workspace"),
+        ({"command": "npx", "args": ["-y", "@playwright/mcp@latest"]}, "private"),
+        ({"command": "npx", "args": ["chrome-devtools-mcp"]}, "private"),
+        ({"command": "npx", "args": ["@modelcontextprotocol/server-sequential-thinking"]}, "private"),
+        ({"command": "npx", "args": ["@playwright/mcp"], "scope": "shared"}, "shared"),
+    ],
+)
+def test_a_server_that_is_known_to_keep_state_is_private_unless_its_user_says_otherwise(
+    given: dict[str, Any], scope: str
+) -> None:
+    assert spec(**given).scope == scope
+
+
+@pytest.mark.parametrize("given", [{"cwd": "${workspace}"}, {"args": ["${workspace}"]}, {"env": {"A": "${workspace}"}}])
+def test_a_server_that_all_share_cannot_refer_to_one_workspace(given: dict[str, Any]) -> None:
+    assert "servers.s.scope is shared" in spec(command="/bin/x", scope="shared", **given).problem
+    assert "scope" not in spec(command="/bin/x", **given).problem
+
+
+@pytest.mark.parametrize(
     ("given", "transport"),
     [
         ({"url": "https://h/"}, ""),

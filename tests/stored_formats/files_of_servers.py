@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ot.registry.proxy_target import ServerIdentity
+from ot.servers.asking_servers import AskingServers
 from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.record import TokenRecord
 from ot.servers.auth.system_keyring import SystemKeyring
@@ -157,6 +158,12 @@ FORMATS = (
             "waiting": ["github.get_issue: description changed"],
             "as approved": [],
         },
+    ),
+    StoredFormat(
+        "asking",
+        lambda directory: AskingServers(directory).note(GITHUB),
+        lambda directory: AskingServers(directory).holds(GITHUB),
+        True,
     ),
     StoredFormat("shapes", _make_shapes, _read_shapes, [2, SHAPE]),
     StoredFormat(

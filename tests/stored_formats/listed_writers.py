@@ -22,6 +22,7 @@ FORMATS_OF: Mapping[str, tuple[str, ...]] = {
     "ot/logs.py": ("log",),
     "ot/output/file_blobs.py": ("results_in_files",),
     "ot/output/object_place.py": ("results_in_objects",),
+    "ot/servers/asking_servers.py": ("asking",),
     "ot/servers/auth/shared_token_store.py": ("shared_state",),
     "ot/servers/auth/system_keyring.py": ("login",),
     "ot/servers/auth/token_store.py": ("login",),

@@ -218,6 +218,13 @@ async def test_logins_of_an_index_are_not_in_the_error(state: Path, server_envir
     assert 2200 > len(text)
 
 
+async def test_uv_sees_the_environment_of_whoever_needs_the_pack(
+    environments: PackEnvironments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "uv", None)
+    assert "pip install uv" in await failure(environments, SIX, environ=NO_UV)
+
+
 async def test_without_uv_the_error_says_how_to_get_it(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uv", None)
     text = await failure(PackEnvironments(state, NO_UV), SIX)

@@ -387,6 +387,11 @@ class Server(Settings):
     start_seconds: Seconds = Field(default=30.0, description="How long starting and connecting may take")
     idle_seconds: Seconds = Field(default=600.0, description="How long an idle one is kept")
     concurrency: int = Field(default=16, ge=1, le=1000, description="Concurrent calls")
+    scope: Literal["workspace", "shared", "private"] | None = Field(
+        default=None,
+        description="Which clients of a shared OneTool use the same one: those that work in one directory, all of them "
+        "(shared), or each its own (private); by default workspace, and private for browsers and the like",
+    )
 
     @model_validator(mode="before")
     @classmethod

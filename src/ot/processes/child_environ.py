@@ -7,13 +7,14 @@ import sys
 from collections.abc import Mapping
 from pathlib import PurePath
 
-NAMES = frozenset(
+NETWORK = frozenset(
     {
-        *("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"),
         *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
         *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
     }
 )
+"""What libraries read of the process's own environment before they connect to anything."""
+NAMES = frozenset({"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", *NETWORK})
 WINDOWS_NAMES = frozenset({"SYSTEMROOT", "COMSPEC", "PATHEXT", "APPDATA", "LOCALAPPDATA", "USERPROFILE", "TEMP", "TMP"})
 PREFIXES = ("LC_", "XDG_")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,8 +24,9 @@ from ot.config.paths import Paths
 from ot.config.trust import Trust
 from ot.errors import ConfigError, OneToolError
 from ot.host import Host
+from ot.processes.child_environ import NETWORK
 from ot.server.drain import CUT_OFF_SECONDS, Drain
-from ot.server.mcp_server import OneUser, build_server, listed_chars
+from ot.server.mcp_server import CONNECTION, OneUser, build_server, listed_chars
 from ot.server.wire import Wire, wire_streams
 from ot.version import installed_version
 from ot.workspace import Workspace
@@ -52,11 +54,11 @@ class Connection:
     Nothing of it is shared with another connection but what the host holds by key.
     """
 
-    def __init__(self, workspace: Workspace, packs: Sequence[str] = (), name: str = "") -> None:
+    def __init__(self, workspace: Workspace, packs: Sequence[str] = (), name: str = CONNECTION) -> None:
         """Answer from *workspace*, which ends with the connection; *packs* are offered tool by tool, too."""
         workspace.goes_on = True
         self.workspace = workspace
-        self.name = name or secrets.token_hex(8)
+        self.name = name
         """What sessions and parked runs belong to, beside their principal."""
         self.since = time.time()
         self._packs = packs
@@ -70,15 +72,17 @@ class Connection:
         """Return the connection of *client*, with a workspace of its own on *host*; nothing is served yet.
 
         Raises:
-            ConfigError: Its command line or its configuration cannot be used.
+            ConfigError: Its command line, its environment or its configuration cannot be used here.
         """
         options = _options(client.arguments)
+        _require_same_network(client.environ)
         paths = Paths.find(client.environ, client.cwd)
         load = partial(load_config, paths, Trust(paths.global_dir), trust_project=options.trust_project)
         # Read in a thread: other clients do not wait for the disk of this one.
         loaded = await anyio.to_thread.run_sync(load)
-        workspace = Workspace(host, paths, trust_project=options.trust_project, loaded=loaded)
-        return cls(workspace, tuple(filter(None, options.packs.split(","))))
+        name = secrets.token_hex(8)
+        workspace = Workspace(host, paths, trust_project=options.trust_project, loaded=loaded, connection=name)
+        return cls(workspace, tuple(filter(None, options.packs.split(","))), name)
 
     def state(self) -> dict[str, Any]:
         """Return what is to be known of it: where its client runs, its name, since when, and how many runs are open."""
@@ -87,7 +91,7 @@ class Connection:
         return {"cwd": cwd, "client": client, "since": self.since, "runs": runs}
 
     async def prepare(self) -> None:
-        """Choose the engine and build the server; closes the workspace where that fails.
+        """Choose the engine and build the server; where that fails, everything is let go of.
 
         Raises:
             UnknownPack: One of the packs does not exist.
@@ -98,7 +102,7 @@ class Connection:
             engine = await workspace.choose_engine()
             classic = await workspace.definitions_of(self._packs) if self._packs else None
         except OneToolError:
-            await workspace.aclose()
+            await self.aclose()
             raise
         front = OneUser(workspace, self.name)
         self._server = build_server(front, installed_version(), engine, classic, self._drain)
@@ -122,12 +126,13 @@ class Connection:
             await self._served(self._server, reader, writer, began)
         finally:
             reset_transport(token)
-            await self.workspace.aclose()
+            await self.aclose()
 
     async def _served(
         self, server: FastMCP, reader: asyncio.StreamReader, writer: asyncio.StreamWriter | int, began: Began | None
     ) -> None:
-        async with wire_streams(reader, writer) as (incoming, outgoing, self._wire), server._lifespan_manager():  # pyright: ignore[reportPrivateUsage] - FastMCP gives its own stdio transport no other way in
+        streams = wire_streams(reader, writer, alone=self.name == CONNECTION)
+        async with streams as (incoming, outgoing, self._wire), server._lifespan_manager():  # pyright: ignore[reportPrivateUsage] - FastMCP gives its own stdio transport no other way in
             starting = asyncio.ensure_future(self.workspace.start())
             protocol = server._mcp_server  # pyright: ignore[reportPrivateUsage] - as above
             serving = asyncio.ensure_future(protocol.run(incoming, outgoing, protocol.create_initialization_options()))
@@ -151,6 +156,21 @@ class Connection:
         """Serve no more, at once; ``serve`` returns when everything is let go of."""
         if self._serving:
             self._serving.cancel()
+
+    async def aclose(self) -> None:
+        """Let go of everything; ``serve`` does it at its end, so this is for a connection that was never served."""
+        await self.workspace.aclose()
+
+
+def _require_same_network(environ: Mapping[str, str], own: Mapping[str, str] = os.environ) -> None:
+    """Refuse a client whose proxies or certificates are others: what connects from here would not use them.
+
+    Raises:
+        ConfigError: They are; the client can be served alone.
+    """
+    names = NETWORK | {"ALL_PROXY", "all_proxy"}
+    if differs := sorted(name for name in names if environ.get(name) != own.get(name)):
+        raise ConfigError(f"the shared server was started with another value of {', '.join(differs)}")
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:

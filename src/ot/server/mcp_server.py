@@ -58,7 +58,7 @@ logger = logging.getLogger(__name__)
 BLOCKS: TypeAdapter[ContentBlock] = TypeAdapter(ContentBlock)
 PROGRESS_SECONDS = 5.0
 CONNECTION = "stdio"
-"""There is one, from the start of the process to its end."""
+"""The one of a process that serves nobody else, from its start to its end."""
 NEWS_PAUSE_SECONDS = 0.1
 """Minimum gap between progress notifications."""
 

@@ -16,8 +16,8 @@ import anyio.to_thread
 import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from pydantic import ValidationError
 
+from ot.server.incoming_line import INVALID_REQUEST, NoMessage, read_line
 from ot.server.question_ids import QuestionIds
 
 logger = logging.getLogger(__name__)
@@ -29,22 +29,22 @@ CHUNK = 1 << 16
 MAX_NAME = 100
 BLANK_LINES = re.compile(rb"\n{2,}+")
 
-PARSE_ERROR, INVALID_REQUEST, INTERNAL_ERROR = -32700, -32600, -32603
+INTERNAL_ERROR = -32603
 
 Incoming = SessionMessage | Exception
 
 
 @asynccontextmanager
 async def wire_streams(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter | int
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter | int, *, alone: bool = True
 ) -> AsyncGenerator[tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage], Wire]]:
     """Yield the streams that an MCP server reads and writes, carried over *reader* and *writer*, and the wire itself.
 
-    Whoever opened *reader* and *writer* closes them.
+    Whoever opened *reader* and *writer* closes them. A client that is not *alone* shares the process with others.
     """
     to_server, incoming = anyio.create_memory_object_stream[Incoming](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
-    wire = Wire(reader, writer, to_server, from_server)
+    wire = Wire(reader, writer, to_server, from_server, alone=alone)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wire.read)
         tasks.start_soon(wire.write)
@@ -61,6 +61,8 @@ class Wire:
         writer: asyncio.StreamWriter | int,
         to_server: MemoryObjectSendStream[Incoming],
         from_server: MemoryObjectReceiveStream[SessionMessage],
+        *,
+        alone: bool = True,
     ) -> None:
         """Carry messages between the streams and the server."""
         self.client = ""
@@ -69,6 +71,7 @@ class Wire:
         self._writer = writer
         self._to_server = to_server
         self._from_server = from_server
+        self._alone = alone
         self._open: set[Any] = set()
         self._questions = QuestionIds()
         self._answered = asyncio.Event()
@@ -110,7 +113,7 @@ class Wire:
     async def _chunk(self) -> bytes:
         try:
             return await self._reader.read(CHUNK)
-        except ConnectionError:  # a client that was killed has gone as one that closed its end
+        except OSError:  # a client that was killed has gone as one that closed its end
             return b""
 
     async def _take(self, line: bytes) -> None:
@@ -118,15 +121,9 @@ class Wire:
             return
         # A client that does not read its replies is not asked for more: what it sends waits in its own pipe.
         await self._flowing.wait()
-        try:
-            message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except (ValidationError, ValueError, RecursionError):
-            code, reason, request_id = _what_is_wrong(line)
-            await self._refuse(code, reason, request_id)
-            return
-        if isinstance(message, types.JSONRPCNotification) and _has_id(line):
-            # Its id is none that MCP allows, so it was read as a notification, which nobody would ever answer.
-            await self._refuse(INVALID_REQUEST, "an id is a text or a whole number")
+        message = await read_line(line, alone=self._alone)
+        if isinstance(message, NoMessage):
+            await self._refuse(message.code, message.reason, message.request_id)
         elif isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
             await self._to_server.send(SessionMessage(self._questions.answered(message)))
         elif await self._noted(message):
@@ -208,23 +205,3 @@ def _client_of(params: dict[str, Any]) -> str:
 def _write_all(fd: int, data: bytes) -> None:
     while data:
         data = data[os.write(fd, data) :]
-
-
-def _what_is_wrong(line: bytes) -> tuple[int, str, Any]:
-    """Return the JSON-RPC code and reason for a line that is no message, and its id if it has a usable one."""
-    try:
-        found: Any = json.loads(line.decode())
-    except (ValueError, RecursionError):
-        return PARSE_ERROR, "the line is not JSON", None
-    request_id: Any = found.get("id") if isinstance(found, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - any JSON
-    if not isinstance(request_id, str | int) or isinstance(request_id, bool):
-        request_id = None
-    return INVALID_REQUEST, "the line is not a JSON-RPC 2.0 message", request_id
-
-
-def _has_id(line: bytes) -> bool:
-    """Return whether a message that was read as a notification claims to be a request."""
-    try:
-        return b'"id"' in line and "id" in json.loads(line)
-    except (ValueError, RecursionError):
-        return True  # a number or a depth that no honest client sends

@@ -96,11 +96,14 @@ class ServerCatalogue:
         """
         if spec.key not in self._specs:
             return False
+        shown = spec.key in self._known or spec.key in self._unread
         self._read(spec)
         is_new = self._is_new(spec, definitions)
         if is_new:
             self._files.write(spec.identity, definitions)
             self._show(spec, definitions)
+        # Another workspace that uses the server may have kept it in the file a moment ago.
+        self.stale = self.stale or not shown
         return is_new
 
     async def read_again(self) -> None:

@@ -15,6 +15,7 @@ from ot.errors import AuthServerDown, LoginNeeded, ServerUnavailable, ToolError
 from ot.processes.backoff import Backoff
 from ot.processes.pool import MAX_WAITING, Leased
 from ot.registry.announced_tool import form_of, revision_of
+from ot.servers.asking_servers import Asks
 from ot.servers.call_trace import CallTrace
 from ot.servers.definitions import ServerDefinitions
 from ot.servers.failure_words import failure_words, pause_asked_for
@@ -48,8 +49,12 @@ class ServerConnection(Leased):
         changed: Callable[[ServerSpec, ServerDefinitions], None],
         backoff: Backoff,
         roots: ClientRoots,
+        asks: Asks = lambda: True,
     ) -> None:
-        """Connect nothing yet; *changed* gets what the server offers whenever it was listed."""
+        """Connect nothing yet; *changed* gets what the server offers whenever it was listed.
+
+        *asks* hears when the server asks its client something.
+        """
         super().__init__(spec.key, spec.idle_seconds, spec.concurrency, spec.concurrency + MAX_WAITING)
         self.held_as = spec.held_as or spec.key
         self.spec = spec
@@ -63,6 +68,7 @@ class ServerConnection(Leased):
         self._changed = changed
         self._backoff = backoff
         self._roots = roots
+        self._asks = asks
         # The older transport knows the older protocol alone.
         self._mode = "legacy" if spec.transport == "sse" else "auto"
         self._spec_found = spec
@@ -215,7 +221,7 @@ class ServerConnection(Leased):
         return live
 
     async def _opened(self, mode: str, spec: ServerSpec) -> LiveSession:
-        live = LiveSession(spec, self._stray, self._on_change, mode, self._roots)
+        live = LiveSession(spec, self._stray, self._on_change, mode, self._roots, self._asks)
         # A task of its own: how long the library takes to clean up after a deadline must not delay the deadline.
         opening = self._task(live.open())
         try:

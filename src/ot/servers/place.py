@@ -172,26 +172,35 @@ def _written(server: Server, project: Path | None) -> str:
 
 
 class ClientRoots:
-    """Asks the client of a workspace whenever a server wants to know; without an answer, it is the workspace."""
+    """Asks the client of a workspace whenever a server wants to know; without an answer, it is the workspace.
+
+    Where several clients are served, each is known by its connection, and only a server of its own asks it.
+    """
 
     def __init__(self) -> None:
         self._asks: dict[str, AskRoots] = {}
         self._too_slow: set[str] = set()
 
-    def offer(self, workspace: str, ask: AskRoots | None) -> None:
-        """Take how the client that works in *workspace* can be asked, if it can be."""
-        self._asks.pop(workspace, None)
-        if ask and workspace not in self._too_slow:
-            self._asks[workspace] = ask
+    def offer(self, client: str, ask: AskRoots | None) -> None:
+        """Take how *client* can be asked, which is a workspace or a connection, if it can be."""
+        self._asks.pop(client, None)
+        if ask and client not in self._too_slow:
+            self._asks[client] = ask
 
-    async def of(self, workspace: str) -> Roots:
+    def forget(self, client: str) -> None:
+        """Ask *client* no more: it has gone."""
+        self._asks.pop(client, None)
+        self._too_slow.discard(client)
+
+    async def of(self, workspace: str, connection: str = "") -> Roots:
         """Return the client's roots, or *workspace*; a client that does not answer at once is not asked again."""
         found: Roots = ()
-        if ask := self._asks.get(workspace):
+        client = connection or workspace
+        if ask := self._asks.get(client):
             try:
                 async with asyncio.timeout(ROOTS_SECONDS):
                     found = await ask()
             except TimeoutError:
-                self._too_slow.add(workspace)
-                self._asks.pop(workspace, None)
+                self._too_slow.add(client)
+                self._asks.pop(client, None)
         return found[:MAX_ROOTS] or ([(Path(workspace).as_uri(), Path(workspace).name)] if workspace else [])

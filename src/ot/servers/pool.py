@@ -10,6 +10,7 @@ from ot.errors import LoginNeeded, ServerUnavailable
 from ot.execution.caller import Caller
 from ot.processes.backoff import Backoff
 from ot.processes.pool import Pool
+from ot.servers.asking_servers import AskingServers
 from ot.servers.auth.asked_logins import AskedLogins
 from ot.servers.definitions import ServerDefinitions
 from ot.servers.hosts import on_a_host, state_of_hosts
@@ -34,12 +35,17 @@ class ServerPool(Pool["ServerConnection"]):
         backoff: Callable[[], Backoff] = Backoff,
         roots: ClientRoots | None = None,
         logins: AskedLogins | None = None,
+        asking: AskingServers | None = None,
     ) -> None:
-        """Start nothing; *changed* gets a server's lists whenever they were fetched, *roots* tell it what it is for."""
+        """Start nothing; *changed* gets a server's lists whenever they were fetched, *roots* tell it what it is for.
+
+        Servers that ask their clients something are noted in *asking*.
+        """
         super().__init__(backoff)
         self._roots = roots or ClientRoots()
         self.logins = logins or AskedLogins()
         """What asks for a login in the middle of a run."""
+        self.asking = asking or AskingServers()
         self._changed: Changed = changed or (lambda spec, definitions: None)
 
     def connections(self, spec: ServerSpec) -> list[ServerConnection]:
@@ -67,7 +73,11 @@ class ServerPool(Pool["ServerConnection"]):
         def changed(_: ServerSpec, definitions: ServerDefinitions) -> None:
             self._changed(whole or spec, definitions)
 
-        connection = ServerConnection(spec, changed, self._backoff(spec.key), self._roots)
+        def asks() -> bool:
+            self.asking.note((whole or spec).identity)
+            return sum(connection.held_as in keys for keys in self._held.values()) <= 1
+
+        connection = ServerConnection(spec, changed, self._backoff(spec.key), self._roots, asks)
         self._add(connection)
         return connection
 

@@ -22,6 +22,7 @@ from mcp.client.subscriptions import listen
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import FileUrl
 
+from ot.servers.asking_servers import Asks
 from ot.servers.call import wire_form
 from ot.servers.call_trace import CallTrace, current_trace
 from ot.servers.definitions import ServerDefinitions
@@ -51,9 +52,18 @@ class LiveSession:
     """A connected client, and the calls that are on it."""
 
     def __init__(
-        self, spec: ServerSpec, stray: StrayOutput, changed: Callable[[], None], mode: str, roots: ClientRoots
+        self,
+        spec: ServerSpec,
+        stray: StrayOutput,
+        changed: Callable[[], None],
+        mode: str,
+        roots: ClientRoots,
+        asks: Asks = lambda: True,
     ) -> None:
-        """Prepare a connection in *mode*: ``auto`` tries the newer protocol first; *changed* hears of new lists."""
+        """Prepare a connection in *mode*: ``auto`` tries the newer protocol first; *changed* hears of new lists.
+
+        *asks* hears when the server asks its client something.
+        """
         self.spec = spec
         self.trace = CallTrace()
         """How the handshake went."""
@@ -64,14 +74,16 @@ class LiveSession:
         self._idle.set()
         self._changed = changed
         self._client_roots = roots
+        self._asks = asks
         self._listening: asyncio.Task[None] | None = None
         callbacks: SessionKwargs = {
             "elicitation_callback": self._elicit,
-            "list_roots_callback": self._roots,
             "logging_callback": self._log,
             "message_handler": self._hear,
             "client_info": types.Implementation(name="onetool", version=installed_version()),
         }
+        if spec.scope != "shared":
+            callbacks["list_roots_callback"] = self._roots
         transport = self._transport = _transport(spec, stray, callbacks, changed)
         self.process = transport if isinstance(transport, StdioTransport) else None
         self._document = transport if isinstance(transport, OpenApiTransport) else None
@@ -157,14 +169,18 @@ class LiveSession:
     async def _elicit(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
         # The newer protocol asks inside the call that it belongs to. In the older one nobody can tell: the last call
         # is the one that its user remembers.
-        trace = current_trace.get()
+        has_one_client, trace = self._asks(), current_trace.get()
         if trace is None or trace is self.trace:
+            if not has_one_client:
+                logger.warning("the server %s asked something, and which client it meant is not known", self.spec.name)
+                return types.ElicitResult(action="cancel")
             trace = self._traces[-1] if self._traces else self.trace
         trace.begun = True
         return await answer_elicitation(trace.context, params, self.spec.name)
 
     async def _roots(self, context: Any) -> types.ListRootsResult:
-        found = await self._client_roots.of(self.spec.workspace)
+        self._asks()
+        found = await self._client_roots.of(self.spec.workspace, self.spec.connection)
         return types.ListRootsResult(roots=[types.Root(uri=FileUrl(uri), name=name or None) for uri, name in found])
 
     async def _log(self, params: types.LoggingMessageNotificationParams) -> None:

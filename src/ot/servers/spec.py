@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +31,9 @@ from ot.servers.place import ServerPlace, find_program, place_of_server, runs_mo
 
 HOST_SECONDS = 10.0
 """How long connecting one of several hosts may take: the next one waits for it."""
+STATEFUL = re.compile(r"playwright|puppeteer|selenium|browser|chrome-devtools|sequential-?thinking", re.IGNORECASE)
+"""Names of servers that keep something for whoever calls them next."""
+SCOPE_ADVICE = "leave scope out, and clients that work in one directory share it"
 FOREIGN = re.compile(r"\$\{(?:(env):(\w++)|(input|keyring|file|op|workspaceFolder|userHome)\b(?:[^}$]|\$(?!\{))*+)\}")
 
 
@@ -72,6 +75,10 @@ class ServerSpec:
     """What its user wrote, where it came from a configuration: filled in and placed, it is another text."""
     workspace: str = ""
     """The directory that its client works in, which it is told as its root."""
+    scope: Literal["workspace", "shared", "private"] = "workspace"
+    """Which clients use the same one: those of one directory, all, or none."""
+    connection: str = ""
+    """The one client that it is for, where several are served and this is for nobody else."""
     in_workspace: bool = False
     """Whether ``cwd`` is in the workspace, which has to be trusted for it."""
     private: bool = False
@@ -88,9 +95,14 @@ class ServerSpec:
         parts += [self.transport, self.internal_hosts]
         # A connection is made for these, too, and would not hear of other ones.
         parts += [self.start_seconds, self.call_seconds, self.idle_seconds, self.concurrency]
-        parts += [self.workspace, dict(self.seal.files) if self.seal else None, self.openapi]
+        parts += [self.told_workspace, self.connection, dict(self.seal.files) if self.seal else None, self.openapi]
         parts += self.account.parts if self.account else []
         return _hash(*parts, *([self.others] if self.others else []))
+
+    @property
+    def told_workspace(self) -> str:
+        """The directory that it is told as its root; one that is shared by all is told none."""
+        return "" if self.scope == "shared" else self.workspace
 
     @cached_property
     def hosts(self) -> tuple[ServerSpec, ...]:
@@ -123,10 +135,13 @@ def resolve_specs(
     trusted: bool = False,
     principal: str = "",
     shared_logins: OpenTokenStore[ServerAccount] | None = None,
+    connection: str = "",
+    asks: Callable[[ServerIdentity], bool] = lambda identity: False,
 ) -> dict[str, ServerSpec]:
     """Return the servers in use by name, each with the secrets that it may have, as *principal* uses them.
 
-    With *trusted*, a server may start in the workspace for this once.
+    With *trusted*, a server may start in the workspace for this once. Those that are private, and each that *asks* its
+    client something, are for *connection* alone.
     """
     packs = loaded.config.workers.packs
     specs = {
@@ -146,7 +161,13 @@ def resolve_specs(
         for name, server in loaded.config.servers.items()
         if server.enabled
     }
+    if connection:
+        specs = {name: _for_one_client(spec, connection, asks) for name, spec in specs.items()}
     return {name: _with_logins(spec, shared_logins) for name, spec in specs.items()} if shared_logins else specs
+
+
+def _for_one_client(spec: ServerSpec, connection: str, asks: Callable[[ServerIdentity], bool]) -> ServerSpec:
+    return replace(spec, connection=connection) if spec.scope == "private" or asks(spec.identity) else spec
 
 
 def _with_logins(spec: ServerSpec, shared: OpenTokenStore[ServerAccount]) -> ServerSpec:
@@ -221,10 +242,13 @@ def resolve_spec(
         tools=server.tools,
         problem="; ".join([*filling.problems, *([place.problem] if place.problem and command else [])]),
         workspace=str(paths.cwd),
+        scope=server.scope or ("private" if _keeps_state(server) else "workspace"),
         in_workspace=place.in_workspace and bool(command),
         private=place.private and bool(command),
         seal=place.seal,
     )
+    if server.scope == "shared" and (spec.in_workspace or WORKSPACE in filling.used):
+        spec = replace(spec, problem=f"servers.{name}.scope is shared, so it knows no ${{{WORKSPACE}}}: {SCOPE_ADVICE}")
     former_cwd = str(paths.cwd / expand_home(cwd)) if command else ""
     # As older versions made it: with secrets, and with the directory.
     former = _hash(spec.command, list(spec.args), former_cwd, spec.url)
@@ -325,6 +349,11 @@ def _wrong_script(server: Server, place: ServerPlace) -> str:
     return f"args: {script} is a program of the workspace, which must be trusted: add 'cwd: ${{{WORKSPACE}}}'"
 
 
+def _keeps_state(server: Server) -> bool:
+    """Return whether a server is known to go on where its last call left off: a browser has one page open."""
+    return any(STATEFUL.search(text) for text in (server.command, server.url, *server.args))
+
+
 def _with_address_checked(spec: ServerSpec) -> ServerSpec:
     # What a secret brought may be no address at all.
     try:
@@ -362,7 +391,7 @@ class _Filling:
     workspace: str
     problems: list[str] = field(default_factory=list[str])
     used: set[str] = field(default_factory=set[str])
-    """The names that were referred to."""
+    """The names that were referred to, the workspace too."""
 
     def texts(self, key: str, given: Mapping[str, str]) -> dict[str, str]:
         return {name: self.text(f"{key}.{name}", text) for name, text in given.items()}
@@ -373,9 +402,9 @@ class _Filling:
         return REFERENCE.sub(lambda found: self._value(key, found[1], found[2]), text)
 
     def _value(self, key: str, name: str, default: str | None) -> str:
+        self.used.add(name)
         if name == WORKSPACE:
             return self.workspace
-        self.used.add(name)
         value = self._lookup(name, of_environment=key.startswith("env.")) or default
         if value is None:
             self.problems.append(

@@ -61,10 +61,12 @@ class PackEnvironments:
         *,
         budget: float = INSTALL_SECONDS,
         progress: Progress | None = None,
+        environ: Mapping[str, str] | None = None,
     ) -> PackEnvironment:
         """Return the environment of *files*, whose file *main* is the pack; *progress* gets the lines that uv writes.
 
-        A caller that is cancelled does not stop it for the others.
+        A caller that is cancelled does not stop it for the others. One whose own *environ* is given has uv run with
+        what it may see of that.
 
         Raises:
             ToolUnavailable: The pack's metadata is wrong, or its dependencies could not be installed within *budget*.
@@ -75,7 +77,7 @@ class PackEnvironments:
         except ValueError as error:
             raise ToolUnavailable(pack, str(error)) from error
         metadata = usable_metadata(pack, text)
-        flight = self._flight(pack, directory, metadata, budget)
+        flight = self._flight(pack, directory, metadata, budget, self._environ if environ is None else environ)
         if progress is not None:
             flight.listeners.append(progress)
         try:
@@ -91,10 +93,12 @@ class PackEnvironments:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _flight(self, pack: str, directory: PackDirectory, metadata: ScriptMetadata, budget: float) -> Preparation:
+    def _flight(
+        self, pack: str, directory: PackDirectory, metadata: ScriptMetadata, budget: float, environ: Mapping[str, str]
+    ) -> Preparation:
         key = (pack, directory.key)
         if key not in self._flights:
-            flight = self._flights[key] = Preparation(pack, directory, metadata, self._environ)
+            flight = self._flights[key] = Preparation(pack, directory, metadata, environ)
             flight.task = asyncio.create_task(flight.run(budget))
             flight.task.add_done_callback(lambda done: self._land(key, done))
         return self._flights[key]

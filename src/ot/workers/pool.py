@@ -152,7 +152,12 @@ class WorkerPool(Pool[Worker]):
         while True:
             try:
                 environment = await self._environments.prepare(
-                    spec.pack, spec.files, spec.main, budget=spec.install_seconds, progress=tell
+                    spec.pack,
+                    spec.files,
+                    spec.main,
+                    budget=spec.install_seconds,
+                    progress=tell,
+                    environ=spec.install_environ,
                 )
                 return await self._launched(spec, environment)
             except ToolUnavailable as error:

@@ -12,7 +12,7 @@ from typing import Any
 from ot.config.models import Config, PackWorker
 from ot.config.secrets import Secrets
 from ot.errors import ToolUnavailable
-from ot.processes.child_environ import worker_environ
+from ot.processes.child_environ import uv_environ, worker_environ
 from ot.registry.extension_source import Extension
 from ot.workers.pack_directory import content_hash
 
@@ -34,6 +34,8 @@ class WorkerSpec:
     memory_mb: int = 0
     environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """All environment variables of its process."""
+    install_environ: Mapping[str, str] | None = field(default=None, repr=False, compare=False)
+    """What uv may see when it installs the pack; None: what the server was started with."""
 
     @cached_property
     def key(self) -> str:
@@ -64,6 +66,7 @@ def spec_of(extension: Extension, config: Config, secrets: Secrets) -> WorkerSpe
         install_seconds=workers.install_seconds,
         memory_mb=own.memory_mb,
         environ=worker_environ(secrets.environment),
+        install_environ=uv_environ(secrets.environment),
     )
 
 

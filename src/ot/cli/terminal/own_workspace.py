@@ -77,7 +77,7 @@ async def serve(workspace: Workspace, packs: Sequence[str] = ()) -> None:
     from ot.server.connection import Connection
     from ot.server.serve import serve_stdio as serve_wire
 
-    connection = Connection(workspace, packs, "stdio")
+    connection = Connection(workspace, packs)
     with LogSpan(logger, "mcp.server.start", version=installed_version(), cwd=str(workspace.paths.cwd)):
         await connection.prepare()
     with LogSpan(logger, "mcp.server.stop"):

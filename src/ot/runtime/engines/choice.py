@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ot.config.models import Engines, Limits
@@ -23,6 +23,23 @@ logger = logging.getLogger(__name__)
 
 FELL_BACK = "the exact one failed its self-test three times"
 Chosen = ExactEngine | PortableEngine | TrustedEngine
+
+
+@dataclass(frozen=True, slots=True)
+class EngineNews:
+    """What everyone who uses an engine should be told of it, once; each piece of news takes the place of the last."""
+
+    number: int = 0
+    text: str = ""
+    is_good: bool = True
+
+    def followed_by(self, text: str, *, is_good: bool = False) -> EngineNews:
+        """Return the news after these."""
+        return EngineNews(self.number + 1, text, is_good)
+
+    def since(self, told: int) -> str:
+        """Return what is new to one who was *told* that many; who heard nothing bad needs no good news."""
+        return self.text if told < self.number and (told or not self.is_good) else ""
 
 
 class EngineChoice:
@@ -48,7 +65,8 @@ class EngineChoice:
         self._exact: ExactEngine | None = None
         self._chosen: Chosen | None = None
         self._choosing = asyncio.Lock()
-        self._why_not = self._news = ""
+        self._why_not = ""
+        self.news = EngineNews()
         self._packages = packages
         self._adding: asyncio.Task[None] | None = None
         self._before: list[Chosen] = []
@@ -108,7 +126,8 @@ class EngineChoice:
         self._why_not = str(error)
         logger.warning("programs run in the portable engine, the exact one is unavailable: %s", error)
         if not ExactEngine.missing_here():
-            self._news = f"note: programs run in the portable engine: {FELL_BACK}: {error}. ot.reload() tries it again"
+            why = f"{FELL_BACK}: {error}. ot.reload() tries it again"
+            self.news = self.news.followed_by(f"note: programs run in the portable engine: {why}")
 
     async def try_again(self) -> None:
         """Use the exact engine from now on, if it was to be used and passes its self-test now."""
@@ -121,12 +140,7 @@ class EngineChoice:
                 return self._fall_back(error)
             self._before.append(self._chosen)
             self._chosen, self._why_not = engine, ""
-            self._news = "note: programs run in the exact engine again"
-
-    def take_news(self) -> str:
-        """Return what the next reply should say about the engine, once."""
-        news, self._news = self._news, ""
-        return news
+            self.news = self.news.followed_by("note: programs run in the exact engine again", is_good=True)
 
     def _exact_engine(self, packages: Packages | None = None) -> ExactEngine:
         layers = self._settings.exact.require_layers

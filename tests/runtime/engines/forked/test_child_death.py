@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import psutil
@@ -210,7 +211,7 @@ def test_ready_children_that_are_killed_cost_no_run(engine_of: Callable[..., Exa
         try:
             await engine.start(LIMITS)
             for number in range(6):
-                for child in engine._children._ready:
+                for child in chain(*engine._children._ready.values()):
                     os.kill(child.pid, signal.SIGKILL)
                 running = engine.run(parse_program(str(number)), Calls(), LIMITS, Deadline.after(60))
                 assert (await asyncio.wait_for(running, SECONDS)).value == number

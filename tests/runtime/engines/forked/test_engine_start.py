@@ -80,7 +80,7 @@ async def test_a_start_that_was_killed_is_tried_again_in_the_same_strong_way(spo
         assert engine.locked is not None
         assert engine.locked.notes == ()
         health = await choice.health()
-        assert (health.status, choice.take_news()) == ("ok", "")
+        assert (health.status, choice.news.since(0)) == ("ok", "")
     finally:
         await choice.aclose()
 
@@ -95,13 +95,14 @@ async def test_after_three_failures_the_engine_is_degraded_with_the_true_cause_a
         assert health.status == "degraded"
         assert CAUSES[spoil] in health.details["exact_engine"]
         assert "CONFIG_SECCOMP" not in health.details["exact_engine"]
-        assert CAUSES[spoil] in choice.take_news()
-        assert choice.take_news() == ""
+        assert CAUSES[spoil] in choice.news.since(0)
+        assert choice.news.since(1) == ""
         await choice.try_again()
-        assert (choice.name, CAUSES[spoil] in choice.take_news()) == ("portable", True)
+        assert (choice.name, CAUSES[spoil] in choice.news.since(1)) == ("portable", True)
         await choice.try_again()
         assert (choice.name, (await choice.health()).status) == ("exact", "ok")
-        assert "exact engine again" in choice.take_news()
+        assert "exact engine again" in choice.news.since(2)
+        assert choice.news.since(0) == ""  # who comes now never knew of the other
         outcome = await choice.run(parse_program("1 + 1"), NoPacks(), Limits(), Deadline.after(60))
         assert outcome.value == 2
     finally:

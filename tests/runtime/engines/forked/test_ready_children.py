@@ -15,7 +15,7 @@ import pytest
 from ot.errors import EngineCrashed
 from ot.runtime.engines.forked.jail.channel import Room
 from ot.runtime.engines.forked.jail_command import trusted_command
-from ot.runtime.engines.forked.ready_children import PAUSE_SECONDS, ReadyChildren
+from ot.runtime.engines.forked.ready_children import MAX_ROOMS, PAUSE_SECONDS, ReadyChildren
 from ot.runtime.engines.forked.zygote_process import ZygoteProcess
 
 pytestmark = pytest.mark.anyio
@@ -75,12 +75,32 @@ async def test_while_runs_follow_each_other_those_that_are_ready_serve_them() ->
         await until(lambda: children.waiting == 2)
 
 
+async def test_children_wait_for_runs_of_other_limits_too_when_those_take_turns() -> None:
+    other = Room(32 << 20, 5)
+    async with children_of(ready=1) as children:
+        await children.prepare(other)
+        await until(lambda: children.waiting == 2)
+        waiting = {room: ready[0].pid for room, ready in children._ready.items()}
+        for room in (ROOM, other):
+            async with children.child(room, time.monotonic() + SECONDS) as child:
+                assert child.pid == waiting[room]  # the other's turn has cost it nothing
+        await until(lambda: children.waiting == 2)
+
+
+async def test_only_the_rooms_that_were_used_last_keep_children() -> None:
+    async with children_of(ready=1) as children:
+        for size in range(1, MAX_ROOMS + 1):
+            await children.prepare(Room((64 + size) << 20, 5))
+        await until(lambda: children.waiting == MAX_ROOMS)
+        assert ROOM not in children._ready
+
+
 async def test_a_child_missed_at_the_moment_in_which_forking_pauses_comes_all_the_same() -> None:
     async with children_of(ready=2) as children:
         await until(lambda: children.waiting == 2)
         assert children._zygote is not None
         children._zygote.on_warm = lambda: None  # which would fill up too
-        children._ready.popleft().kill()
+        children._ready[ROOM].popleft().kill()
         children._taken = time.monotonic() - PAUSE_SECONDS
         children._fill_later()  # its task has not begun
         children._taken = time.monotonic()  # a run follows, so it begins by pausing

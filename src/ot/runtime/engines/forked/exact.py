@@ -13,6 +13,7 @@ from ot.runtime.engines.forked.cgroup import GroupReport, JailGroup
 from ot.runtime.engines.forked.forked_engine import ForkedEngine
 from ot.runtime.engines.forked.jail.syscalls import AUDIT_ARCH
 from ot.runtime.engines.forked.jail_command import Packages, jail_commands
+from ot.runtime.engines.forked.ready_children import MAX_ROOMS
 from ot.runtime.engines.forked.zygote_process import JailReport, ZygoteProcess
 
 ALWAYS = ("seccomp", "landlock", "rlimits", "environment")
@@ -54,7 +55,7 @@ class ExactEngine(ForkedEngine):
         ForkedEngine.
         """
         self._packages = packages
-        start = partial(_start, namespaces, packages, processes + ready + sessions if cgroup else 0)
+        start = partial(_start, namespaces, packages, processes + ready * MAX_ROOMS + sessions if cgroup else 0)
         check = partial(require, (*ALWAYS, *require_layers))
         super().__init__(start, check=check, processes=processes, ready=ready, **options)
 

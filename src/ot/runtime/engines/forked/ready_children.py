@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
@@ -26,10 +26,12 @@ PAUSE_SECONDS = 0.015
 
 MAX_FORKS = 4
 """On their way at a time, when runs wait for them; else one, for whoever runs meanwhile."""
+MAX_ROOMS = 3
+"""Clients whose limits differ take turns on one engine; children wait for so many of them."""
 
 
 class ReadyChildren:
-    """Hands out children, each used once, at most *processes* at a time, and keeps *ready* waiting."""
+    """Hands out children, each used once, at most *processes* at a time, and keeps *ready* waiting in each room."""
 
     def __init__(
         self,
@@ -47,12 +49,12 @@ class ReadyChildren:
         self._places = asyncio.Semaphore(processes)
         self._zygote: ZygoteProcess | None = None
         self._starting = asyncio.Lock()
-        self._ready: deque[Child] = deque()
+        self._ready: dict[Room, deque[Child]] = {}
+        """Those that wait, by what they may use; the room that was used last is the last."""
         self._wanted: deque[tuple[Room, asyncio.Future[Child]]] = deque()
         """Runs that found none ready: the next that comes is theirs."""
-        self._room = Room(0, 0)
         self._fillers: set[asyncio.Task[None]] = set()
-        self._coming = 0
+        self._coming = Counter[Room]()
         self._pausing: asyncio.TimerHandle | None = None
         self._starts: deque[float] = deque(maxlen=MAX_STARTS)
         self._taken = 0.0
@@ -63,7 +65,7 @@ class ReadyChildren:
     @property
     def waiting(self) -> int:
         """How many children are ready."""
-        return len(self._ready)
+        return sum(map(len, self._ready.values()))
 
     def spawn(self) -> None:
         """Start the zygote's process now; what it has to tell is awaited later."""
@@ -117,11 +119,15 @@ class ReadyChildren:
         logger.warning("the engine's zygote had died and is started again")
 
     async def prepare(self, room: Room) -> None:
-        """Let children wait that may use *room*, and drop those that may use another."""
-        if room != self._room:
-            self._room = room
-            self._drop_ready()
+        """Let children wait that may use *room*."""
+        self._enter(room)
         await self._fill()
+
+    def _enter(self, room: Room) -> None:
+        """Let children wait in *room* from now on, and in the last few that were used before it."""
+        self._ready[room] = self._ready.pop(room, deque())
+        if len(self._ready) > MAX_ROOMS:
+            _kill_all(self._ready.pop(next(iter(self._ready))))
 
     @asynccontextmanager
     async def child(self, room: Room, deadline: float) -> AsyncGenerator[Child]:
@@ -136,11 +142,9 @@ class ReadyChildren:
         self.running += 1
         child: Child | None = None
         try:
-            if room != self._room:
-                self._room = room
-                self._drop_ready()
+            self._enter(room)
             self._taken = time.monotonic()
-            child = self._take_ready() or await self._next(room)
+            child = self._take_ready(self._ready[room]) or await self._next(room)
             yield child
         finally:
             self.running -= 1
@@ -149,9 +153,10 @@ class ReadyChildren:
             self._places.release()
             self._fill_later()
 
-    def _take_ready(self) -> Child | None:
-        while self._ready:
-            child = self._ready.popleft()
+    @staticmethod
+    def _take_ready(ready: deque[Child]) -> Child | None:
+        while ready:
+            child = ready.popleft()
             if child.is_alive():
                 return child
             child.was_out_of_memory()  # if it was, no later death is to be taken for this one
@@ -190,7 +195,10 @@ class ReadyChildren:
     def _fill_later(self) -> None:
         if self._pausing is not None:
             self._pausing.cancel()
-        if len(self._fillers) >= (MAX_FORKS if self._wanted else 1) or self._missing() is None or self._pause():
+        if len(self._fillers) >= (MAX_FORKS if self._wanted else 1):
+            return
+        room = self._missing()
+        if room is None or self._pause(room):
             return
         filling = asyncio.ensure_future(self._fill())
         self._fillers.add(filling)
@@ -207,23 +215,23 @@ class ReadyChildren:
 
     async def _fill(self) -> None:
         try:
-            while (room := self._missing()) is not None and not self._pause():
+            while (room := self._missing()) is not None and not self._pause(room):
                 self._arrived(room, await self._counted_fork(room))
         except EngineCrashed as error:
             self._fail(error)
             raise
 
     async def _counted_fork(self, room: Room) -> Child:
-        self._coming += 1
+        self._coming[room] += 1
         try:
             return await self.fork_apart(room)
         finally:
-            self._coming -= 1
+            self._coming[room] -= 1
 
-    def _pause(self) -> bool:
-        """Return whether forks have to wait, and see to it that they do not wait for ever."""
+    def _pause(self, room: Room) -> bool:
+        """Return whether a fork for *room* has to wait, and see to it that it does not wait for ever."""
         left = self._taken + PAUSE_SECONDS - time.monotonic()
-        if self._wanted or not self._ready or left <= 0:
+        if self._wanted or not self._ready.get(room) or left <= 0:
             return False
         self._pausing = asyncio.get_running_loop().call_later(left, self._fill_later)
         return True
@@ -234,16 +242,20 @@ class ReadyChildren:
             self._wanted.popleft()
         if self._closed:
             return None
-        if len(self._wanted) > self._coming:
-            return self._wanted[self._coming][0]
-        spare = len(self._ready) + self._coming - len(self._wanted)
-        return self._room if spare < self._ahead else None
+        coming = Counter(self._coming)
+        for room, wanted in self._wanted:
+            if not wanted.done():
+                if not coming[room]:
+                    return room
+                coming[room] -= 1
+        rooms = reversed(self._ready.items())
+        return next((room for room, ready in rooms if len(ready) + coming[room] < self._ahead), None)
 
     def _arrived(self, room: Room, child: Child) -> None:
         for wanted_room, wanted in self._wanted:
             if wanted_room == room and not wanted.done():
                 return wanted.set_result(child)
-        return self._ready.append(child) if room == self._room and not self._closed else child.kill()
+        return self._ready[room].append(child) if room in self._ready and not self._closed else child.kill()
 
     def _fail(self, error: EngineCrashed) -> None:
         while self._wanted:
@@ -252,8 +264,8 @@ class ReadyChildren:
                 wanted.set_exception(EngineCrashed(str(error)))
 
     def _drop_ready(self) -> None:
-        while self._ready:
-            self._ready.popleft().kill()
+        for ready in self._ready.values():
+            _kill_all(ready)
 
     async def aclose(self) -> None:
         """End the zygote and every child."""
@@ -267,3 +279,8 @@ class ReadyChildren:
         if self._zygote is not None:
             await self._zygote.aclose()
             self._zygote = None
+
+
+def _kill_all(ready: deque[Child]) -> None:
+    while ready:
+        ready.popleft().kill()
