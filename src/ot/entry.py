@@ -39,14 +39,23 @@ def _relayed(arguments: list[str]) -> bool:
 
 def _leave_the_working_directory_off_the_path() -> None:
     """Import nothing from where programs may write: a file of theirs must not become a module of the server."""
-    here = [os.path.realpath(os.path.expanduser(place)) for place in (".", os.environ.get("OT_CWD") or ".")]  # noqa: PTH111 - pathlib's import takes longer than everything here
+    places = (".", os.environ.get("OT_CWD") or ".")
+    here = [real for place in places if (real := _real(os.path.expanduser(place)))]  # noqa: PTH111 - pathlib's import takes longer than everything here
     ours = [os.path.realpath(place) for place in (f"{__file__}/../..", sys.prefix, sys.base_prefix)]
 
     def is_ours(entry: str) -> bool:
-        real = os.path.realpath(entry or ".")
+        real = _real(entry or ".")
         return not _is_below(real, here) or real == ours[0] or _is_below(real, ours[1:])
 
     sys.path[:] = filter(is_ours, sys.path)
+
+
+def _real(place: str) -> str:
+    """Return where *place* is; nothing for one that is relative to a working directory that was deleted."""
+    try:
+        return os.path.realpath(place)
+    except FileNotFoundError:
+        return ""
 
 
 def _is_below(path: str, places: list[str]) -> bool:

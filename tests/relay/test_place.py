@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ot.relay.place import MAX_SOCKET_PATH, Unshared, confinement, find_place, source_root
+from ot.processes.child_environ import NETWORK
+from ot.relay.place import MAX_SOCKET_PATH, PROCESS_WIDE, Unshared, confinement, find_place, source_root
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +33,7 @@ def test_the_same_client_finds_the_same_place() -> None:
     assert find_place().socket == find_place().socket
 
 
-@pytest.mark.parametrize("difference", ["home", "umask", "prefix", "python", "namespace", "record"])
+@pytest.mark.parametrize("difference", ["home", "umask", "prefix", "python", "namespace", "record", "proxy"])
 def test_clients_that_differ_do_not_meet(difference: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     before = find_place()
     mask = os.umask(0o022)
@@ -41,6 +42,8 @@ def test_clients_that_differ_do_not_meet(difference: str, monkeypatch: pytest.Mo
         monkeypatch.setenv("HOME", "/elsewhere")
     elif difference == "umask":
         os.umask(mask ^ 0o020)
+    elif difference == "proxy":
+        monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
     elif difference == "prefix":
         monkeypatch.setattr(sys, "prefix", "/elsewhere")
     elif difference == "python":
@@ -96,3 +99,7 @@ def test_what_confines_a_process_is_read_of_any_process_and_the_same_for_its_par
 
 def test_the_packages_are_where_the_relay_is() -> None:
     assert (Path(source_root()) / "ot" / "relay" / "place.py").is_file()
+
+
+def test_all_variables_by_which_libraries_connect_are_shared() -> None:
+    assert set(PROCESS_WIDE) >= NETWORK

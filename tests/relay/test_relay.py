@@ -74,3 +74,11 @@ def test_each_client_works_in_its_own_directory_with_its_own_environment(user: S
         read = "file.read(path='who.txt')"
         assert ["one" in one.run(read).text, "two" in two.run(read).text] == [True, True]
         assert user.connections() == 2
+
+
+def test_clients_behind_the_same_proxy_share_a_server(user: SharedUser) -> None:
+    proxy = "http://127.0.0.1:9"
+    with user.client(HTTPS_PROXY=proxy) as one, user.client(HTTPS_PROXY=proxy) as two:
+        assert [one.run("1 + 1").text, two.run("1 + 1").text] == ["2", "2"]
+        assert [is_alone(one), is_alone(two)] == [False, False]
+        assert len(user.daemons()) == 2

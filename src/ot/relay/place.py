@@ -12,6 +12,12 @@ NAMESPACES = ("mnt", "user", "net", "pid")
 CONFINED_BY = ("Seccomp:", "NoNewPrivs:", "Cap", "Groups:")
 """The lines of /proc/PID/status that say what a process may not do."""
 
+PROCESS_WIDE = (
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "TZ"),
+)
+"""Variables that libraries read of their own process: the server has them, and its clients agree in them."""
+
 
 class Unshared(Exception):
     """The server cannot be shared from here: the client is served alone."""
@@ -71,7 +77,9 @@ def _key() -> bytes:
     """Return everything in which clients must agree to share a server; the kernel's limits of a process are part."""
     mask = os.umask(0o077)
     os.umask(mask)
-    parts = [os.getuid(), mask, os.environ["HOME"], sys.prefix, sys.version, _package(), build(), confinement("self")]
+    wide = [(name, os.environ[name]) for name in PROCESS_WIDE if name in os.environ]
+    parts = [os.getuid(), mask, os.environ["HOME"], wide, sys.prefix, sys.version, _package(), build()]
+    parts.append(confinement("self"))
     return "\n".join(map(str, parts)).encode(errors="surrogateescape").replace(b"\0", b"")
 
 

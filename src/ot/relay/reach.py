@@ -10,7 +10,7 @@ import time
 from _socket import AF_UNIX, MSG_DONTWAIT, SOCK_STREAM, socket
 
 from ot.relay.header import WELCOME, Header
-from ot.relay.place import Place, ServerGone, Unshared, source_root
+from ot.relay.place import PROCESS_WIDE, Place, ServerGone, Unshared, source_root
 
 WELCOME_SECONDS = 2.0
 LOCK_SECONDS = 5.0
@@ -91,7 +91,8 @@ def _start(place: Place) -> None:
     told, tell = os.pipe()
     streams = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), (os.POSIX_SPAWN_DUP2, tell, 1)]
     # The client's own environment belongs to its connection; a daemon that had it would give it to all others.
-    kept = {name: os.environ[name] for name in ("HOME", "XDG_RUNTIME_DIR", "TMPDIR") if name in os.environ}
+    names = ("HOME", "XDG_RUNTIME_DIR", "TMPDIR", *PROCESS_WIDE)
+    kept = {name: os.environ[name] for name in names if name in os.environ}
     command = [sys.executable, "-I", f"{source_root()}/ot/daemon/__main__.py", place.socket]
     os.waitpid(os.posix_spawn(sys.executable, command, kept, file_actions=streams), 0)  # it leaves a grandchild
     os.close(tell)
