@@ -104,7 +104,8 @@ def test_what_was_connected_is_disconnected_again(onetool: OneTool) -> None:
 
 
 def _entry(indent: str) -> str:
-    return f'{indent}"onetool": {{\n{indent}  "command": "{LAUNCHER}",\n{indent}  "args": ["serve", "--shared"]\n{indent}}}'
+    lines = ('"onetool": {', f'  "command": "{LAUNCHER}",', '  "args": ["serve", "--shared"]', "}")
+    return "\n".join(indent + line for line in lines)
 
 
 def test_a_malformed_file_keeps_no_other_client_from_being_connected(onetool: OneTool) -> None:

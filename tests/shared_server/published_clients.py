@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 from mcp import Client, StdioServerParameters
 from mcp.client.session import ClientRequestContext
 from mcp_types import ElicitRequestParams, ElicitResult, TextContent
 
-from pace import PATIENCE
+from pace import wait_while
 from real_servers.catalogues import install, installed_at
 from real_servers.server_table import RealServer
 
@@ -105,9 +106,7 @@ async def _cancelled(client: Client, started: Path) -> str:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(call)
-        with anyio.fail_after(PATIENCE):
-            while not started.exists():
-                await anyio.sleep(0.02)
+        await anyio.to_thread.run_sync(wait_while, lambda: not started.exists())
         tasks.cancel_scope.cancel()
     return said[0]
 

@@ -76,7 +76,7 @@ class SharedHouse:
 def shared_house(root: Path, config: str = "") -> Generator[SharedHouse]:
     """Yield a house below *root*; whatever was started there is ended with it."""
     # A socket's path is short, and that of a test's directory is not.
-    runtime = Path(tempfile.mkdtemp(prefix="ot", dir="/tmp"))  # noqa: S108 - private, and removed
+    runtime = Path(tempfile.mkdtemp(prefix="ot", dir="/tmp"))
     house = SharedHouse(place_with_pack(root, config), runtime)
     try:
         yield house
@@ -88,7 +88,7 @@ def shared_house(root: Path, config: str = "") -> Generator[SharedHouse]:
 
 def wait_until_gone(pid: int) -> None:
     """Return when there is no such process any more."""
-    wait_while(lambda: Path(f"/proc/{pid}").exists() and not _is_dead(pid), f"process {pid} lives")
+    wait_while(lambda: Path(f"/proc/{pid}").exists() and not _is_dead(pid))
 
 
 def _is_dead(pid: int) -> bool:

@@ -41,7 +41,7 @@ COMMANDS = {
         ),
         ("list", "tools:list_", "List the packs, or the tools of one.", "onetool list --tokens"),
         ("search", "tools:search", "Find tools by the words of a task.", "onetool search read lines of a file"),
-        ("show", "tools:show", "Show a tool: signature, description, source, policy.", "onetool show file.read"),
+        ("show", "show:show", "Show a tool: signature, description, source, policy.", "onetool show file.read"),
         (
             "chat",
             "chat:chat",

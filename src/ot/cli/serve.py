@@ -28,7 +28,8 @@ def serve(
         str,
         typer.Option(metavar="[HOST:]PORT", help="Serve over HTTP instead, for a team or for clients that want a URL."),
     ] = "",
-    shared: Annotated[  # noqa: ARG001 - the entry hands a shared start to the relay; what comes here is served alone
+    # The entry hands a shared start to the relay; what comes here is served alone.
+    shared: Annotated[
         bool,
         typer.Option("--shared/--alone", help="Use the one server that all your clients share, or start another."),
     ] = False,
