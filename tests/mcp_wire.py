@@ -284,17 +284,17 @@ class WireServer:
 
     # ---------------------------------------------------------------- listening
 
-    def wait(self, number: Any, timeout: float = 30.0) -> WireReply:
-        """Return the first answer to the request of that id.
+    def wait(self, number: Any, timeout: float = 30.0, *, nth: int = 0) -> WireReply:
+        """Return the first answer to the request of that id, or a later one.
 
         Raises:
             TimeoutError: There is none in time.
             ServerGone: There will be none.
         """
         with self._news:
-            self._news.wait_for(lambda: number in self.answers or self._ended, timeout)
-            if number in self.answers:
-                return self.answers[number][0]
+            self._news.wait_for(lambda: len(self.answers.get(number, ())) > nth or self._ended, timeout)
+            if len(self.answers.get(number, ())) > nth:
+                return self.answers[number][nth]
         if self._ended:
             raise ServerGone(f"no answer to {number}: exit code {self._process.poll()}\n{self.stderr_text()[-2000:]}")
         raise TimeoutError(f"no answer to request {number} in {timeout} s")

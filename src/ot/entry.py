@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
+SHARED = "--shared"
+
 
 def main() -> None:
-    """Answer ``--version`` and ``--help``; everything else is for the command line and its libraries."""
+    """Answer ``--version`` and ``--help``, and relay ``serve --shared``; the rest is for the command line."""
     _leave_the_working_directory_off_the_path()
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
@@ -18,10 +20,21 @@ def main() -> None:
         from ot.cli.overview import overview
 
         sys.stdout.write(overview())
-    else:
+    elif not _relayed(arguments):
         from ot.cli.main import run_command
 
-        run_command(arguments)
+        run_command([argument for argument in arguments if argument != SHARED or arguments[0] != "serve"])
+
+
+def _relayed(arguments: list[str]) -> bool:
+    """Return whether the client was served by the shared server."""
+    if arguments[:1] != ["serve"] or SHARED not in arguments or "--help" in arguments:
+        return False
+    if any(argument.startswith("--http") for argument in arguments):
+        return False  # it has no client that could be relayed
+    from ot.relay.relay import relay
+
+    return relay(arguments)
 
 
 def _leave_the_working_directory_off_the_path() -> None:

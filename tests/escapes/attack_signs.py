@@ -19,6 +19,7 @@ type Picture = Mapping[str, tuple[int, bytes]]
 STATE = (
     "logs",
     "stats",
+    "ledger",
     "projects",
     "tmp",
     "packs",

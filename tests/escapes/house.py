@@ -86,6 +86,6 @@ def write(path: Path, text: str) -> Path:
 
 
 def everything(directory: Path) -> dict[str, bytes | None]:
-    """Return what a directory holds, but for the server's own log and statistics; folders hold nothing themselves."""
-    found = [path for path in sorted(directory.rglob("*")) if not {"logs", "stats", "projects"} & set(path.parts)]
+    """Return what a directory holds, but for the server's own log, statistics and ledger; folders hold nothing themselves."""
+    found = [path for path in sorted(directory.rglob("*")) if not {"logs", "stats", "projects", "ledger"} & set(path.parts)]
     return {str(path): path.read_bytes() if path.is_file() and not path.is_symlink() else None for path in found}

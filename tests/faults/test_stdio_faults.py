@@ -102,8 +102,7 @@ def refusals(server: Watched) -> list[WireReply]:
 def test_an_id_that_is_still_in_flight_is_refused_and_the_first_call_answered(server: Watched, fault: Fault) -> None:
     server.wire.send_raw(call("dup", "slow.wait(seconds=0.3, nonce='first')"))
     server.wire.send_raw(call("dup", "'second'"))
-    server.wire.wait("dup")
-    server.wire.run("slow.wait(seconds=0.5)")
+    server.wire.wait("dup", nth=1)
     refusal, answer = server.wire.answers.pop("dup")
     assert -32600 == refusal.error["code"]
     assert "first" == answer.text

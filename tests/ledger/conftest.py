@@ -12,9 +12,9 @@ from ledger.ledger_beds import FileBed, LedgerBed, RedisBed
 from state.redis_process import RedisProcess, running_redis
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def redis() -> Iterator[RedisProcess]:
-    """A Redis that nobody stops: whoever uses it takes a prefix of its own."""
+    """A Redis that nobody stops, for one file: whoever uses it takes a prefix of its own."""
     with running_redis() as process:
         yield process
 

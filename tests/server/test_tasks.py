@@ -23,8 +23,8 @@ from mcp_types import (
 
 from background.run_desk import ME, Desk, desk
 from ot.ledger.background_run import BackgroundRun
+from ot.server.drain import Drain
 from ot.server.mcp_server import OneUser, build_server
-from ot.server.serve import Drain
 from server.task_talk import EXTENSION, WISH, ClaimedTask, SpeaksTasks, TaskTalk, task_client, text_of
 
 pytestmark = pytest.mark.anyio

@@ -17,8 +17,8 @@ from ot.config.models import Server
 from ot.errors import ServerUnavailable
 from ot.introspect.proxy_health import proxy_health
 from ot.runtime.engines.portable.portable_engine import PortableEngine
+from ot.server.drain import Drain
 from ot.server.mcp_server import OneUser, build_server
-from ot.server.serve import Drain
 from ot.servers.spec import ServerSpec
 from ot.workspace import Workspace
 from run_app import paths_in, running_app

@@ -12,9 +12,9 @@ from fastmcp import Client, Context, FastMCP
 from mcp_types import CallToolResult, ElicitResult, Implementation, InputRequiredResult
 
 from ot.execution.caller import Caller
+from ot.server.drain import Drain
 from ot.server.front import client_name
 from ot.server.mcp_server import build_server
-from ot.server.serve import Drain
 from ot.state.open_state import Shared
 from ot.state.redis_state import RedisState
 from ot.state.state_keys import StateKeys

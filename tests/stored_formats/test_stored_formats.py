@@ -58,8 +58,8 @@ def test_what_is_written_now_is_what_the_sample_of_this_release_holds(one: Store
 
 
 def contents(directory: Path) -> dict[str, bytes]:
-    """Return all files below *directory*."""
-    files = (file for file in directory.rglob("*") if file.is_file())
+    """Return all files below *directory*, but for what an interpreter compiled of a pack."""
+    files = (file for file in directory.rglob("*") if file.is_file() and file.suffix != ".pyc")
     return {file.relative_to(directory).as_posix(): file.read_bytes() for file in files}
 
 

@@ -30,13 +30,13 @@ class Paths:
     """The environment of whoever works there: nothing but this reads the process's own."""
 
     @classmethod
-    def find(cls, environ: Mapping[str, str] = os.environ) -> Paths:
-        """Return the directories of this process; no parent directory is searched.
+    def find(cls, environ: Mapping[str, str] = os.environ, cwd: Path | None = None) -> Paths:
+        """Return the directories of this process, or of a client's that runs in *cwd*; no parent is searched.
 
         Raises:
-            ConfigError: ``OT_CWD`` names no directory, or the user has no home.
+            ConfigError: ``OT_CWD`` or *cwd* names no directory, or the user has no home.
         """
-        return replace(cls.of(_working_directory(environ), _home() / FOLDER), environ=environ)
+        return replace(cls.of(_working_directory(environ, cwd), _home() / FOLDER), environ=environ)
 
     @classmethod
     def of(cls, cwd: Path, global_dir: Path) -> Paths:
@@ -56,15 +56,18 @@ def expand_home(path: str) -> Path:
     return Path(os.path.expanduser(path))  # noqa: PTH111 - Path's own raises where a user is not known
 
 
-def _working_directory(environ: Mapping[str, str]) -> Path:
+def _working_directory(environ: Mapping[str, str], here: Path | None) -> Path:
     given = environ.get("OT_CWD", "")
     try:
-        cwd = Path(given).expanduser().absolute() if given else Path.cwd()
+        written = Path(given).expanduser()
+        cwd = written if written.is_absolute() else (here or Path.cwd()) / written
     except (OSError, RuntimeError) as error:
         raise ConfigError(f"the working directory is not known: {error}", hint="set OT_CWD") from None
-    if not cwd.is_dir():
+    if cwd.is_dir():
+        return cwd
+    if given:
         raise ConfigError(f"OT_CWD does not name a directory: {given}")
-    return cwd
+    raise ConfigError(f"the working directory is not there: {cwd}", hint="set OT_CWD")
 
 
 def _home() -> Path:

@@ -229,11 +229,11 @@ class ToolExecutor:
         if not changes and self._audit is None:
             return await self._carry_out(tool, arguments, replace(context, key="") if context.key else context)
         effect = self._effect(tool, arguments, context, agreed)
+        if self._audit:
+            await self._audit.sending(effect)
         how: HowEnded = "failed"  # nothing is sent yet
         is_written, value = changes, None
         try:
-            if self._audit:
-                await self._audit.sending(effect)
             is_written = changes and await entries.write(effect, context)
             how = "unknown"
             value = await self._carry_out(tool, arguments, replace(context, key=effect.key if changes else ""))

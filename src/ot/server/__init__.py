@@ -1,0 +1,7 @@
+"""The MCP face: whatever of it is imported first, the protocol's library is told this before its own import."""
+
+import os
+
+# Its rich log handler blocks the whole server for seconds on a long text.
+os.environ.setdefault("FASTMCP_ENABLE_RICH_LOGGING", "false")
+os.environ.setdefault("FASTMCP_ENV_FILE", os.devnull)  # else it obeys an .env of the working directory

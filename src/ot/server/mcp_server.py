@@ -6,17 +6,11 @@ import asyncio
 import contextlib
 import itertools
 import logging
-import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio.to_thread
-
-# Its rich log handler blocks the whole server for seconds on a long error text; it must be off before the import.
-os.environ.setdefault("FASTMCP_ENABLE_RICH_LOGGING", "false")
-os.environ.setdefault("FASTMCP_ENV_FILE", os.devnull)  # else it obeys an .env of the working directory
-
 from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ResourceError
 from fastmcp.server.dependencies import get_context
@@ -37,6 +31,7 @@ from ot.registry.tool_registry import Pack
 from ot.runtime.reply import Reply
 from ot.runtime.run_events import Progress, RunEvent, TellEvent
 from ot.server.classic_tools import classic_tools
+from ot.server.drain import Drain
 from ot.server.elicitation import (
     answer_of,
     can_ask,
@@ -52,7 +47,6 @@ from ot.server.pack_tools import PackTools
 from ot.server.parked_runs import MOST, MOST_OF_TEAM, NotParked, ParkedRun, ParkedRuns
 from ot.server.run_description import COMMAND, SESSION, run_description
 from ot.server.run_tasks import RunTasks
-from ot.server.serve import Drain
 from ot.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from ot.execution.caller import Answer, AskUser, Caller
 from ot.runtime.reply import Reply
 from ot.runtime.run_events import Progress, RunEvent, TellEvent
 from ot.runtime.sessions import NAME as SESSION_NAME
+from ot.server.drain import Drain
 from ot.server.elicitation import QuestionModes, answer_of, answering, can_ask, is_modern, modes_of
 from ot.server.parked_runs import NotParked, ParkedRun, ParkedRuns
-from ot.server.serve import Drain
 from ot.state.open_state import Shared
 from ot.state.presence import Presence
 from ot.state.replica_mail import ReplicaGone, ReplicaMail, TellNews

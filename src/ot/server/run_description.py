@@ -11,12 +11,12 @@ FIRST_NAMES = 8
 """So many packs of each source are named when there are more than can be."""
 
 COMMAND = "The program, unfenced."
-SESSION = "Runs with the same name share variables."
+SESSION = "Runs of one name share variables."
 
 DESCRIPTION = """\
-Run a Python program that calls tools. The last expression, or return, is the result, beside what is printed.
+Run a Python program that calls tools. The result: the last expression or return, and what is printed.
 Packs: {packs}
-Find tools, or a pack's signatures:
+Find tools or signatures:
   ot.help(query="words of the task")
   ot.help(query="file")
 Call by keyword for plain data, gather in parallel, return little:
@@ -25,9 +25,9 @@ Call by keyword for plain data, gather in parallel, return little:
   return [line for text in texts for line in text.splitlines() if "TODO" in line]
 A large result is stored:
   ot.result(handle="...", offset=1, limit=100, search="regex")
-PermissionError: the user or the workspace forbids it; tell the user.
+PermissionError: not allowed here; tell the user.
 Long work: ot.background(command="...")
-ot.show(x) shows an image. __format__ = "json"|"json_h"|"yml"|"yml_h"|"raw" sets the output.
+ot.show(x) shows an image. __format__ = "json"|"json_h"|"yml"|"yml_h"|"raw" sets output.
 """
 SANDBOX = {
     "portable": """\

@@ -23,9 +23,9 @@ from ot.errors import OneToolError
 from ot.execution.caller import Caller
 from ot.ledger.background_run import RunStatus
 from ot.registry.announced_tool import META, told_in
+from ot.server.drain import Drain
 from ot.server.elicitation import is_modern, modes_of
 from ot.server.front import Front
-from ot.server.serve import Drain
 from ot.server.task_wire import TaskAnswers, TaskForm, TaskParams, WireTask, question_key
 from ot.workspace import Workspace
 

@@ -1,51 +1,20 @@
-"""MCP over standard input and output: every line is answered, none is too large, nothing else reaches the wire."""
+"""The pipes of standard input and output, as streams: prints and children cannot reach them."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
 import os
-import re
 import stat
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
-from typing import Any
 
-import anyio
-import mcp_types as types
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.shared.message import SessionMessage
-from pydantic import ValidationError
+import anyio.to_thread
 
-logger = logging.getLogger(__name__)
-
-MAX_MESSAGE_BYTES = 16 << 20
-MAX_DROPPED_BYTES = 128 << 20
-"""A message over the first size is dropped and refused; one that is still not over at this size ends the connection."""
-CHUNK = 1 << 16
-BLANK_LINES = re.compile(rb"\n{2,}+")
-
-PARSE_ERROR, INVALID_REQUEST, INTERNAL_ERROR = -32700, -32600, -32603
-
-Incoming = SessionMessage | Exception
+from ot.server.wire import CHUNK
 
 
-@asynccontextmanager
-async def stdio_streams() -> AsyncGenerator[
-    tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage], Wire]
-]:
-    """Yield the streams that an MCP server reads and writes, on private copies of fds 0 and 1, and the wire itself."""
+async def stdio_pipes() -> tuple[asyncio.StreamReader, asyncio.StreamWriter | int]:
+    """Return streams on private copies of fds 0 and 1; what cannot be waited for is written to by its fd."""
     wire_in, wire_out = _claim(0, os.open(os.devnull, os.O_RDONLY)), _claim(1, os.dup(2))
-    reader, writer = await _reader(wire_in), await _writer(wire_out)
-    to_server, incoming = anyio.create_memory_object_stream[Incoming](0)
-    outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
-    wire = Wire(reader, writer, to_server, from_server)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(wire.read)
-        tasks.start_soon(wire.write)
-        yield incoming, outgoing, wire
-        tasks.cancel_scope.cancel()
+    return await _reader(wire_in), await _writer(wire_out)
 
 
 def _claim(fd: int, diversion: int) -> int:
@@ -89,160 +58,3 @@ def _require_waitable(fd: int) -> None:
     mode = os.fstat(fd).st_mode
     if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd)):
         raise OSError("not a pipe, socket or terminal")
-
-
-class Wire:
-    """Reads lines into messages and writes messages as lines."""
-
-    def __init__(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter | int,
-        to_server: MemoryObjectSendStream[Incoming],
-        from_server: MemoryObjectReceiveStream[SessionMessage],
-    ) -> None:
-        """Carry messages between the pipes and the server."""
-        self._reader = reader
-        self._writer = writer
-        self._to_server = to_server
-        self._from_server = from_server
-        self._open: set[Any] = set()
-        self._answered = asyncio.Event()
-        """Set when an answer is written that leaves none open."""
-        self._writing = asyncio.Lock()
-        self._flowing = asyncio.Event()
-        self._flowing.set()
-
-    async def read(self) -> None:
-        """Hand every message to the server until the input ends."""
-        async with self._to_server:
-            buffer, dropped = bytearray(), 0
-            while chunk := await self._reader.read(CHUNK):
-                if len(chunk) == CHUNK:
-                    await asyncio.sleep(
-                        0
-                    )  # more is there already: reading it would not wait, and nobody else had a turn
-                if b"\n\n" in chunk:
-                    chunk = BLANK_LINES.sub(b"\n", chunk)
-                start = 0
-                while (end := chunk.find(b"\n", start)) >= 0:
-                    line = bytes(buffer) + chunk[start:end] if buffer else chunk[start:end]
-                    start = end + 1
-                    buffer.clear()
-                    if dropped:
-                        dropped = 0
-                        await self._refuse(INVALID_REQUEST, f"a message has at most {MAX_MESSAGE_BYTES:,} bytes")
-                    else:
-                        await self._take(line)
-                rest = chunk[start:]
-                if dropped or len(buffer) + len(rest) > MAX_MESSAGE_BYTES:
-                    dropped += len(buffer) + len(rest)
-                    buffer.clear()
-                    if dropped > MAX_DROPPED_BYTES:
-                        await self._refuse(INVALID_REQUEST, "the message does not end; the connection is closed")
-                        return
-                else:
-                    buffer += rest
-
-    async def _take(self, line: bytes) -> None:
-        if not line.strip():
-            return
-        # A client that does not read its replies is not asked for more: what it sends waits in its own pipe.
-        await self._flowing.wait()
-        try:
-            message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except (ValidationError, ValueError, RecursionError):
-            code, reason, request_id = _what_is_wrong(line)
-            await self._refuse(code, reason, request_id)
-            return
-        if isinstance(message, types.JSONRPCNotification) and _has_id(line):
-            # Its id is none that MCP allows, so it was read as a notification, which nobody would ever answer.
-            await self._refuse(INVALID_REQUEST, "an id is a text or a whole number")
-        elif await self._noted(message):
-            await self._to_server.send(SessionMessage(message))
-
-    async def _noted(self, message: Any) -> bool:
-        """Keep track of the requests that are open, and refuse an id that already is."""
-        if isinstance(message, types.JSONRPCRequest):
-            if message.id in self._open:
-                await self._refuse(INVALID_REQUEST, "a request with this id is still being answered", message.id)
-                return False
-            self._open.add(message.id)
-        elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
-            # A cancelled request is never answered, so nothing else would free its id.
-            cancelled = (message.params or {}).get("requestId")
-            if isinstance(cancelled, str | int):
-                self._open.discard(cancelled)
-        return True
-
-    async def write(self) -> None:
-        """Write every message of the server until it has no more."""
-        async with self._from_server:
-            async for item in self._from_server:
-                message = item.message
-                if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
-                    self._open.discard(message.id)
-                try:
-                    line = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
-                except ValueError as error:  # one message that has no JSON ends neither the others nor the server
-                    logger.error("a message could not be written: %s", error)
-                    if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
-                        await self._refuse(INTERNAL_ERROR, "the answer could not be written as JSON", message.id)
-                else:
-                    await self._send(line)
-                if not self._open:
-                    self._answered.set()
-
-    async def all_answered(self, seconds: float) -> bool:
-        """Return whether every request has its answer, within *seconds*."""
-        self._answered.clear()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while self._open:
-                    await self._answered.wait()
-                    self._answered.clear()
-        return not self._open
-
-    async def _refuse(self, code: int, reason: str, request_id: Any = None) -> None:
-        reply = {"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": reason}}
-        await self._send(json.dumps(reply).encode() + b"\n")
-
-    async def _send(self, line: bytes) -> None:
-        async with self._writing:
-            if isinstance(self._writer, int):
-                await anyio.to_thread.run_sync(_write_all, self._writer, line)
-                return
-            if self._writer.is_closing():  # the client has gone; the end of input tells the server
-                return
-            self._writer.write(line)
-            self._flowing.clear()
-            try:
-                with suppress(ConnectionError):  # as above
-                    await self._writer.drain()
-            finally:
-                self._flowing.set()
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(fd, data) :]
-
-
-def _what_is_wrong(line: bytes) -> tuple[int, str, Any]:
-    """Return the JSON-RPC code and reason for a line that is no message, and its id if it has a usable one."""
-    try:
-        found: Any = json.loads(line.decode())
-    except (ValueError, RecursionError):
-        return PARSE_ERROR, "the line is not JSON", None
-    request_id: Any = found.get("id") if isinstance(found, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - any JSON
-    if not isinstance(request_id, str | int) or isinstance(request_id, bool):
-        request_id = None
-    return INVALID_REQUEST, "the line is not a JSON-RPC 2.0 message", request_id
-
-
-def _has_id(line: bytes) -> bool:
-    """Return whether a message that was read as a notification claims to be a request."""
-    try:
-        return b'"id"' in line and "id" in json.loads(line)
-    except (ValueError, RecursionError):
-        return True  # a number or a depth that no honest client sends

@@ -13,9 +13,11 @@ from pathlib import Path
 
 from ot.config.team_settings import Http
 from ot.errors import EngineUnavailable, OneToolError
+from ot.server.connection import START_SECONDS
+from ot.server.drain import CUT_OFF_SECONDS, Drain
 from ot.server.mcp_server import build_server, listed_chars
 from ot.server.parked_runs import MOST, MOST_OF_TEAM, ParkedRuns
-from ot.server.serve import CUT_OFF_SECONDS, START_SECONDS, Drain, Watchdog, end_on_signal
+from ot.server.serve import Watchdog, end_on_signal
 from ot.server.streamable_http import StreamableHttp
 from ot.team.http.app import MCP_PATH, Edge
 from ot.team.http.health import Readiness

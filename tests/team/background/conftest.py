@@ -1,4 +1,4 @@
-"""One Redis for the tests of this directory that do it no harm."""
+"""One Redis for the tests of a file that do it no harm; it ends with them: others count the processes here."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from state.redis_process import RedisProcess, running_redis
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def redis() -> Iterator[RedisProcess]:
-    """A Redis that nobody stops: whoever uses it takes a prefix of its own."""
+    """A Redis that nobody stops, for one file: whoever uses it takes a prefix of its own."""
     with running_redis() as process:
         yield process

@@ -9,7 +9,6 @@ from typing import Any
 
 from ot.cli.terminal.event_loop import end_without_waiting, run_async
 from ot.config.paths import Paths
-from ot.errors import OneToolError
 from ot.log_span import LogSpan
 from ot.logs import LogFile, configure_logs, end_logs, log_path
 from ot.version import installed_version
@@ -73,22 +72,13 @@ async def serve(workspace: Workspace, packs: Sequence[str] = ()) -> None:
         UnknownPack: One of *packs* does not exist.
         EngineUnavailable: The engine that was asked for is unavailable.
     """
-    workspace.goes_on = True
     # It gets warm while the protocol's library is imported.
     workspace.spawn_engine()
-    from ot.server.mcp_server import OneUser, build_server, listed_chars
-    from ot.server.serve import Drain
+    from ot.server.connection import Connection
     from ot.server.serve import serve_stdio as serve_wire
 
+    connection = Connection(workspace, packs, "stdio")
     with LogSpan(logger, "mcp.server.start", version=installed_version(), cwd=str(workspace.paths.cwd)):
-        try:
-            engine = await workspace.choose_engine()
-            classic = await workspace.definitions_of(packs) if packs else None
-        except OneToolError:
-            await workspace.aclose()
-            raise
-        drain = Drain(lambda: workspace.picture.loaded.config.limits.drain_seconds)
-        server = build_server(OneUser(workspace), installed_version(), engine, classic, drain)
-        workspace.definition_chars = await listed_chars(server)
+        await connection.prepare()
     with LogSpan(logger, "mcp.server.stop"):
-        await serve_wire(server, workspace.start, workspace.aclose, drain)
+        await serve_wire(connection)

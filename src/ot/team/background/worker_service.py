@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from ot.background.carrying_out import RunCarrier
 from ot.errors import OneToolError
-from ot.server.serve import CUT_OFF_SECONDS, Watchdog, end_on_signal
+from ot.server.drain import CUT_OFF_SECONDS
+from ot.server.serve import Watchdog, end_on_signal
 from ot.team.background.run_worker import RunWorker
 from ot.team.background.worker_parts import WorkerParts
 from ot.team.http.health import Readiness, healthz

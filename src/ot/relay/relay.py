@@ -1,0 +1,227 @@
+"""Passes messages between a client and the shared server, and outlives it."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+from _socket import MSG_DONTWAIT, SHUT_WR, socket, socketpair
+
+from ot.relay.header import Header
+from ot.relay.place import Unshared, find_place
+from ot.relay.reach import reach_daemon
+from ot.relay.tracking import Traffic
+
+TYPE_CHECKING = False  # as typing has it, whose import takes longer than the relay takes to start
+if TYPE_CHECKING:
+    from signal import SIG_DFL, SIGINT, SIGTERM, set_wakeup_fd, signal
+else:
+    from _signal import SIG_DFL, SIGINT, SIGTERM, set_wakeup_fd, signal
+
+CHUNK = 1 << 16
+MAX_LINE = 17 << 20
+"""A longer line is passed on as it comes: the server refuses it by itself."""
+MOST_ENDS, ENDS_SECONDS = 3, 60.0
+"""A server that ends so often in that time is not started any more."""
+END_SECONDS = 5.0
+"""How long the last answers may take, once the client has closed its end or the relay was asked to end."""
+ALONE = "from ot.entry import main; main()"
+
+
+def relay(arguments: list[str]) -> bool:
+    """Serve the client by the shared server until it goes; False, and nothing read, if it is to be served alone."""
+    try:
+        _require_shareable()
+        server = _reached(arguments)
+    except (Unshared, OSError) as error:
+        sys.stderr.write(f"onetool: served alone: {error}\n")
+        return False
+    Relay(arguments, server).run()
+    return True
+
+
+def _reached(arguments: list[str]) -> socket:
+    """Return a connection to the server of the version that is installed now."""
+    place = find_place()
+    return reach_daemon(place, Header(place.key, os.getcwdb(), tuple(map(os.fsencode, arguments)), dict(os.environb)))
+
+
+def _served_alone(arguments: list[str]) -> socket:
+    """Return a connection to a server that is this client's alone."""
+    ours, theirs = socketpair()
+    plain = [argument for argument in arguments if argument != "--shared"]
+    streams = [(os.POSIX_SPAWN_DUP2, theirs.fileno(), number) for number in (0, 1)]
+    command = [sys.executable, "-P", "-c", ALONE, *plain]
+    os.posix_spawn(sys.executable, command, os.environ, file_actions=streams)
+    theirs.close()
+    return ours
+
+
+def _require_shareable() -> None:
+    if os.name != "posix":
+        raise Unshared("not on this system")
+    if os.environ.get("ONETOOL_DAEMON", "").lower() in ("off", "0", "no", "false"):
+        raise Unshared("ONETOOL_DAEMON is off")
+    if os.environ.get("CI"):
+        raise Unshared("CI is set")
+    if os.isatty(0):
+        raise Unshared("standard input is a terminal")
+
+
+class Relay:
+    """One client, and whichever server it is connected to."""
+
+    def __init__(self, arguments: list[str], server: socket) -> None:
+        """Pass on what comes on fd 0 and what *server* answers."""
+        self._arguments = arguments
+        self._server: socket | None = server
+        self._is_alone = False
+        self._traffic = Traffic()
+        self._outgoing = bytearray()
+        self._from_client, self._from_server = bytearray(), bytearray()
+        self._long_line = ""
+        """Whether a line that is too long to be kept is passed on, or dropped because its start was lost."""
+        self._ends: list[float] = []
+        self._until: float | None = None
+        """When the relay ends at the latest; nothing while the client is there."""
+        self._woken, wake = os.pipe()
+        os.set_blocking(wake, False)
+        set_wakeup_fd(wake)
+        for number in (SIGTERM, SIGINT):
+            signal(number, self._asked_to_end)
+
+    def run(self) -> None:
+        """Pass messages until the client goes."""
+        while (left := self._seconds_left()) is None or left > 0:
+            poll = select.poll()
+            poll.register(self._woken, select.POLLIN)
+            if self._until is None and not self._outgoing:
+                poll.register(0, select.POLLIN)
+            if self._server:
+                poll.register(self._server.fileno(), select.POLLIN | (select.POLLOUT if self._outgoing else 0))
+            for fd, event in poll.poll(None if left is None else left * 1000):
+                self._turn(fd, event)
+
+    def _turn(self, fd: int, event: int) -> None:
+        if fd == 0:
+            self._read_client()
+        elif fd == self._woken:
+            os.read(fd, CHUNK)
+        elif event & ~select.POLLOUT:
+            self._read_server()
+        else:
+            self._send()
+
+    def _seconds_left(self) -> float | None:
+        if self._until is None:
+            return None
+        return self._until - time.monotonic() if self._server and (self._traffic.open or self._outgoing) else 0.0
+
+    def _asked_to_end(self, number: int, _frame: object) -> None:
+        signal(number, SIG_DFL)
+        self._until = time.monotonic() + END_SECONDS
+
+    def _read_client(self) -> None:
+        chunk = os.read(0, CHUNK)
+        if not chunk:
+            self._until = time.monotonic() + END_SECONDS
+            self._send()
+            return
+        head, newline, rest = chunk.rpartition(b"\n")
+        if newline:
+            for line in (bytes(self._from_client) + head).split(b"\n"):
+                self._take(line + newline)
+            self._from_client[:] = rest
+        else:
+            self._from_client += chunk
+        if self._long_line or len(self._from_client) > MAX_LINE:
+            self._take_part()
+        self._send()
+
+    def _take(self, line: bytes) -> None:
+        """Pass on a line, or the end of one that is too long to be kept; a server that has gone is replaced first."""
+        long_line, self._long_line = self._long_line, ""
+        if long_line:
+            self._outgoing += line if long_line == "passed" else b""
+        elif line.strip():
+            if self._server is None:
+                self._reconnect()
+            if self._traffic.sent(line):
+                self._outgoing += line
+
+    def _take_part(self) -> None:
+        self._long_line = self._long_line or ("passed" if self._server else "dropped")
+        if self._long_line == "passed":
+            self._outgoing += self._from_client
+        self._from_client.clear()
+
+    def _send(self) -> None:
+        """Send what the server takes now; waiting for it here could make both wait for each other."""
+        if not self._server:
+            return
+        try:
+            while self._outgoing:
+                del self._outgoing[: self._server.send(self._outgoing, MSG_DONTWAIT)]
+            if self._until is not None:
+                self._server.shutdown(SHUT_WR)
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._outgoing.clear()  # it has gone, which its end of the connection tells
+
+    def _read_server(self) -> None:
+        try:
+            chunk = self._server.recv(CHUNK, MSG_DONTWAIT) if self._server else b""
+        except BlockingIOError:
+            return
+        except OSError:
+            chunk = b""
+        if not chunk:
+            self._lost()
+            return
+        head, newline, rest = chunk.rpartition(b"\n")
+        if newline:
+            lines = (bytes(self._from_server) + head).split(b"\n")
+            self._from_server[:] = rest
+            self._write(b"".join(self._traffic.received(line + newline) for line in lines))
+        else:
+            self._from_server += chunk
+
+    def _write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        try:
+            while rest:
+                try:
+                    rest = rest[os.write(1, rest) :]
+                except BlockingIOError:  # the client has made its end of the pipe so
+                    select.select([], [1], [])
+        except OSError:
+            self._until = 0.0  # the client has gone
+
+    def _lost(self) -> None:
+        """Tell the client what the server leaves unanswered; another one is started when there is something to ask."""
+        if self._server:
+            self._server.close()
+        self._server = None
+        self._from_server.clear()
+        self._outgoing.clear()
+        self._long_line = self._long_line and "dropped"
+        self._write(self._traffic.lost())
+        if self._is_alone:
+            self._until = 0.0
+        elif self._until is None and self._traffic.open:
+            self._reconnect()
+
+    def _reconnect(self) -> None:
+        now = time.monotonic()
+        self._ends = [*(then for then in self._ends if now - then < ENDS_SECONDS), now]
+        try:
+            if len(self._ends) >= MOST_ENDS:
+                raise Unshared("the shared server ended too often")
+            self._server = _reached(self._arguments)
+        except (Unshared, OSError) as error:
+            sys.stderr.write(f"onetool: served alone from now on: {error}\n")
+            self._is_alone = True
+            self._server = _served_alone(self._arguments)
+        self._outgoing += self._traffic.replayed()

@@ -1,0 +1,73 @@
+"""Drain: how the runs end that are open when the server is asked to end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from fastmcp.tools import ToolResult
+
+CUT_OFF_SECONDS = 2.0
+"""How long the replies of runs that were cut off may take."""
+ENDING = "ServerEnding: the server is shutting down and starts nothing new; nothing has run. Reconnect and try again"
+CUT_OFF = (
+    "ServerEnding: the server was asked to end, and the run was not over after limits.drain_seconds ({seconds:g} s). "
+    "It was stopped; calls of tools that had returned by then have taken effect, and ot.effects() lists those of which "
+    "nobody knows"
+)
+
+
+class Drain:
+    """The runs that are open when the server is asked to end have a while to do so, and no others begin."""
+
+    def __init__(self, seconds: Callable[[], float] = lambda: 0.0) -> None:
+        """Give open runs *seconds*, asked for when it begins."""
+        self._seconds = seconds
+        self._open: set[asyncio.Task[object]] = set()
+        self._begun = self._over = False
+        self._ended = asyncio.Event()
+
+    def begin(self) -> float:
+        """Let no run begin any more, and return how long open ones may take."""
+        self._begun = True
+        return self._seconds()
+
+    def cut_off(self) -> None:
+        """Stop the runs that are open: their replies say why."""
+        self._over = True
+        for task in self._open:
+            task.cancel()
+
+    async def all_over(self, seconds: float) -> bool:
+        """Return whether all runs that are open have ended within *seconds*."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._open:
+                    self._ended.clear()
+                    await self._ended.wait()
+        return not self._open
+
+    async def answer[T](self, run: Callable[[], Awaitable[T]], *, goes_on: bool = False) -> T | ToolResult:
+        """Return what *run* returns, or that the server is ending; one that *goes_on* had begun before."""
+        task = asyncio.current_task()
+        assert task is not None
+        if self._begun and not goes_on:
+            return _ending(ENDING, begun=False)
+        if self._over:
+            return _ending(CUT_OFF.format(seconds=self._seconds()), begun=True)
+        self._open.add(task)
+        try:
+            return await run()
+        except asyncio.CancelledError:
+            if not self._over:
+                raise
+            task.uncancel()
+            return _ending(CUT_OFF.format(seconds=self._seconds()), begun=True)
+        finally:
+            self._open.discard(task)
+            self._ended.set()
+
+
+def _ending(text: str, *, begun: bool) -> ToolResult:
+    return ToolResult(content=text, meta={"onetool": {"error": "ServerEnding", "begun": begun}}, is_error=True)
