@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,17 +15,11 @@ from shared_server.published_clients import (
     converse_in_typescript,
     inspect,
 )
-from shared_server.shared_house import SHARED, SharedHouse, shared_house
+from shared_server.shared_house import SHARED, SharedHouse
 from system_package import require_programs
 
 pytestmark = pytest.mark.timeout(400)  # the programs may have to be installed first
 ERAS = ("legacy", "2026-07-28")
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[SharedHouse]:
-    with shared_house(tmp_path) as made:
-        yield made
 
 
 def start_of(house: SharedHouse, era: str) -> Start:

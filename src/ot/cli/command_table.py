@@ -25,6 +25,8 @@ COMMANDS = {
             "Serve MCP on standard input and output, or over HTTP.",
             "claude mcp add onetool -- onetool serve",
         ),
+        ("ps", "ps:ps", "Show the server that your clients share.", "onetool ps"),
+        ("stop", "stop:stop", "End the server that your clients share.", "onetool stop"),
         (
             "worker",
             "worker:worker",

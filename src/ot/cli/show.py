@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ot.cli.terminal.command_answer import CommandAnswer, print_answer
+from ot.cli.terminal.command_answer import CommandAnswer, answer_as_data
 from ot.cli.terminal.completion import complete_tools
 from ot.cli.terminal.options import AsJson
+from ot.cli.terminal.printed_answers import print_answer
 
 if TYPE_CHECKING:
     from ot.registry.tool import Tool
@@ -29,7 +30,8 @@ def show(
     """
     from ot.cli.terminal.event_loop import run_async
 
-    print_answer(lambda: run_async(_shown_here(name)), as_json=as_json)
+    answer = answer_as_data(lambda: run_async(_shown_here(name)))
+    raise typer.Exit(print_answer(answer, as_json=as_json))
 
 
 async def _shown_here(name: str) -> CommandAnswer:

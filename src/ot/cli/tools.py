@@ -10,9 +10,10 @@ import typer
 
 from ot.cli.exit_codes import BACKEND, DENIED, NOT_FOUND, OK
 from ot.cli.terminal import columns, counted
-from ot.cli.terminal.command_answer import CommandAnswer, CommandFailed, print_answer
+from ot.cli.terminal.command_answer import CommandAnswer, CommandFailed, answer_as_data
 from ot.cli.terminal.completion import complete_packs
 from ot.cli.terminal.options import AsJson
+from ot.cli.terminal.printed_answers import print_answer
 
 if TYPE_CHECKING:
     from ot.config.paths import Paths
@@ -43,7 +44,8 @@ def list_(
     from ot.cli.terminal.own_workspace import workspace_at_rest
 
     with workspace_at_rest() as app:
-        print_answer(lambda: listed(app, pack, tokens=tokens), as_json=as_json)
+        answer = answer_as_data(lambda: listed(app, pack, tokens=tokens))
+    raise typer.Exit(print_answer(answer, as_json=as_json))
 
 
 def listed(app: Workspace, pack: str = "", *, tokens: bool = False) -> CommandAnswer:
@@ -172,7 +174,8 @@ def search(
     from ot.cli.terminal.own_workspace import workspace_at_rest
 
     with workspace_at_rest() as app:
-        print_answer(lambda: found(app, words), as_json=as_json)
+        answer = answer_as_data(lambda: found(app, words))
+    raise typer.Exit(print_answer(answer, as_json=as_json))
 
 
 def found(app: Workspace, words: Sequence[str]) -> CommandAnswer:

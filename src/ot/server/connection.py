@@ -73,11 +73,7 @@ class Connection:
             ConfigError: Its command line or its configuration cannot be used.
         """
         options = _options(client.arguments)
-        paths = Paths.find(client.environ, client.cwd)
-        load = partial(load_config, paths, Trust(paths.global_dir), trust_project=options.trust_project)
-        # Read in a thread: other clients do not wait for the disk of this one.
-        loaded = await anyio.to_thread.run_sync(load)
-        workspace = Workspace(host, paths, trust_project=options.trust_project, loaded=loaded)
+        workspace = await open_workspace(host, client, trust_project=options.trust_project)
         return cls(workspace, tuple(filter(None, options.packs.split(","))))
 
     def state(self) -> dict[str, Any]:
@@ -151,6 +147,19 @@ class Connection:
         """Serve no more, at once; ``serve`` returns when everything is let go of."""
         if self._serving:
             self._serving.cancel()
+
+
+async def open_workspace(host: Host, client: ClientProcess, *, trust_project: bool) -> Workspace:
+    """Return a workspace for *client* on *host*.
+
+    Raises:
+        ConfigError: Its configuration cannot be used.
+    """
+    paths = Paths.find(client.environ, client.cwd)
+    load = partial(load_config, paths, Trust(paths.global_dir), trust_project=trust_project)
+    # Read in a thread: other clients do not wait for the disk of this one.
+    loaded = await anyio.to_thread.run_sync(load)
+    return Workspace(host, paths, trust_project=trust_project, loaded=loaded)
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 from ot.cli.exit_codes import OK
-from ot.cli.terminal import echo, echo_either, fail
+
+if TYPE_CHECKING:
+    from ot.runtime.reply import Reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +35,15 @@ class CommandFailed(Exception):
         self.code = code
 
 
-def print_answer(find: Callable[[], CommandAnswer], *, as_json: bool) -> None:
-    """Print what *find* returns, and end the command with its code."""
+def answer_as_data(find: Callable[[], CommandAnswer]) -> dict[str, Any]:
+    """Return what *find* finds, as plain data."""
     try:
-        answer = find()
+        return asdict(find())
     except CommandFailed as failed:
-        fail(str(failed), failed.code)
-    for warning in answer.warnings:
-        echo(warning, err=True)
-    echo_either(as_json, answer.value, answer.lines)
-    for note in () if as_json else answer.notes:
-        echo(note, err=True)
-    if answer.problem:
-        fail(answer.problem, answer.code)
+        return {"problem": str(failed), "code": failed.code}
+
+
+def reply_as_data(reply: Reply) -> dict[str, Any]:
+    """Return what is printed of *reply*, and the cause of its failure."""
+    whole = {"content": list(reply.texts), "is_error": reply.is_error, "meta": reply.meta, "cause": reply.cause}
+    return whole | ({"blocks": list(reply.blocks)} if reply.blocks else {})
