@@ -1,4 +1,4 @@
-"""Shared server, relay and client are killed in every order, under load: nobody gets a wrong answer, nothing is left."""
+"""Shared server, relay and client are killed in every order, under load: no answer is wrong, and nothing is left."""
 
 from __future__ import annotations
 

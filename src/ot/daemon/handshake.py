@@ -6,8 +6,9 @@ import asyncio
 import os
 from pathlib import Path
 
+from ot.daemon.header_reading import PREFIX_BYTES, MalformedHeader, body_bytes, read_body
 from ot.daemon.peer import Refused
-from ot.relay.header import CONTROL, PREFIX_BYTES, REFUSAL, WELCOME, Header, MalformedHeader, body_bytes, read_body
+from ot.relay.header import CONTROL, REFUSAL, WELCOME, Header
 from ot.server.connection import ClientProcess
 
 HEADER_SECONDS = 2.0

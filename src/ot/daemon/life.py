@@ -28,8 +28,7 @@ class Life:
         self.since = time.time()
         self._lock = lock
         self._build = build()
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, b"%d\n" % os.getpid(), 0)
+        self._note(b"")
         self.listener = _listening(place)
         self._socket = _inode(place.socket)
 
@@ -44,8 +43,12 @@ class Life:
 
     def ready(self) -> None:
         """Let clients know that a welcome takes no longer than usual."""
-        with suppress(OSError):  # a full disk: they wait a little longer for a server that hangs
-            os.pwrite(self._lock, b"%d %s\n" % (os.getpid(), READY), 0)
+        self._note(READY)
+
+    def _note(self, state: bytes) -> None:
+        with suppress(OSError):  # a full disk: clients wait a little longer for a server that hangs
+            os.ftruncate(self._lock, 0)
+            os.pwrite(self._lock, b"%d %s\n" % (os.getpid(), state), 0)
 
     def is_current(self) -> bool:
         """Return whether clients still find this server, and in the version that is installed."""

@@ -2,34 +2,64 @@
 
 from __future__ import annotations
 
-import asyncio
+import fcntl
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ot.daemon.life import Life
-from ot.relay.place import Unshared, find_place
+from ot.relay.place import Place, Unshared, find_place
 
-TELL = 3
-"""The descriptor on which whoever started this waits to hear that it listens."""
+if TYPE_CHECKING:
+    import asyncio
+
 MAX_LOG_BYTES = 1 << 20
+MAX_FDS = 1 << 16
+PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 def main() -> None:
-    """Serve until nobody has needed it for a while, unless another process already serves."""
+    """Leave whoever started this, and serve until nobody needs it; end at once where another process serves."""
     try:
         place = find_place()
     except Unshared as error:
         sys.exit(f"onetool: {error}")
     if sys.argv[1:] != [place.socket]:
         sys.exit("onetool: this is started by onetool serve --shared")
-    _shorten_log()
+    tell = _detached(place)
     life = Life.begun(place)
     with suppress(OSError):  # whoever waited has gone
-        os.write(TELL, b"ok" if life else b"no")
-    os.close(TELL)
-    if life is None:
-        return
+        os.write(tell, b"ok" if life else b"no")
+    os.close(tell)
+    if life:
+        _serve(life)
+
+
+def _detached(place: Place) -> int:
+    """Go on as nobody's child, with nothing of whoever started this; return where to tell that it listens."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    if os.fork():
+        os._exit(0)  # a leader of a session could be given a terminal
+    os.chdir("/")
+    tell = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.closerange(3, tell)
+    os.closerange(tell + 1, MAX_FDS)
+    log = os.open(place.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    if os.fstat(log).st_size > MAX_LOG_BYTES:
+        os.ftruncate(log, 0)
+    for number in (1, 2):
+        os.dup2(log, number)
+    os.close(log)
+    os.environ["PATH"] = f"{Path(sys.executable).parent}:{Path.home()}/.local/bin:{PATH}"
+    os.environ["LANG"] = "C.UTF-8"
+    return tell
+
+
+def _serve(life: Life) -> None:
     try:
         from ot.daemon.serving import serve  # noqa: PLC0415 - takes seconds, in which clients can already connect
 
@@ -42,14 +72,10 @@ def main() -> None:
 
 
 def _runner() -> asyncio.Runner:
+    import asyncio  # noqa: PLC0415 - as above
+
     try:
         import uvloop  # noqa: PLC0415 - not on every system
     except ImportError:
         return asyncio.Runner()
     return asyncio.Runner(loop_factory=uvloop.new_event_loop)
-
-
-def _shorten_log() -> None:
-    with suppress(OSError):
-        if os.fstat(2).st_size > MAX_LOG_BYTES:
-            os.ftruncate(2, 0)

@@ -102,40 +102,18 @@ def _locked_or_connected(place: Place, lock: int) -> socket | None:
 
 
 def _start(place: Place) -> None:
-    """Start the daemon as nobody's child, and return when it listens or has failed to."""
+    """Start the daemon, and return when it listens or has failed to."""
     told, tell = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            os.setsid()
-            if not os.fork():
-                _become_daemon(place, tell)
-        finally:
-            os._exit(0)
-    os.close(tell)
-    os.waitpid(child, 0)
-    if not select.select([told], [], [], START_SECONDS)[0]:
-        os.close(told)
-        raise Unshared("the shared server takes too long to start")
-    os.close(told)
-
-
-def _become_daemon(place: Place, tell: int) -> None:
-    os.chdir("/")
-    null = os.open(os.devnull, os.O_RDWR)
-    log = os.open(place.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
-    # First out of the way: any of them may be one of the first four.
-    moved = [fcntl.fcntl(fd, fcntl.F_DUPFD, 64) for fd in (null, log, log, tell)]
-    for number, fd in enumerate(moved):
-        os.dup2(fd, number)
-    os.closerange(len(moved), 1 << 16)
-    home = os.environ["HOME"]
-    kept = {name: os.environ[name] for name in ("XDG_RUNTIME_DIR", "TMPDIR") if name in os.environ}
-    path = f"{os.path.dirname(sys.executable)}:{home}/.local/bin:/usr/local/bin:/usr/bin:/bin"
-    environment = {"HOME": home, "PATH": path, "LANG": "C.UTF-8", **kept}
-    program = f"{source_root()}/ot/daemon/__main__.py"
+    streams = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), (os.POSIX_SPAWN_DUP2, tell, 1)]
     # The client's own environment belongs to its connection; a daemon that had it would give it to all others.
-    os.execve(sys.executable, [sys.executable, "-I", program, place.socket], environment)
+    kept = {name: os.environ[name] for name in ("HOME", "XDG_RUNTIME_DIR", "TMPDIR") if name in os.environ}
+    command = [sys.executable, "-I", f"{source_root()}/ot/daemon/__main__.py", place.socket]
+    os.waitpid(os.posix_spawn(sys.executable, command, kept, file_actions=streams), 0)  # it leaves a grandchild
+    os.close(tell)
+    in_time = select.select([told], [], [], START_SECONDS)[0]
+    os.close(told)
+    if not in_time:
+        raise Unshared("the shared server takes too long to start")
 
 
 def _shake_hands(connection: socket, place: Place, header: bytes) -> None:

@@ -35,10 +35,17 @@ def relay(arguments: list[str]) -> bool:
         _require_shareable()
         server = _reached(arguments)
     except (Unshared, OSError) as error:
-        sys.stderr.write(f"onetool: served alone: {error}\n")
+        _say(f"served alone: {error}")
         return False
     Relay(arguments, server).run()
     return True
+
+
+def _say(text: str) -> None:
+    try:
+        os.write(2, f"onetool: {text}\n".encode(errors="replace"))
+    except OSError:
+        pass  # a full disk, or nobody who listens
 
 
 def _reached(arguments: list[str]) -> socket:
@@ -81,8 +88,9 @@ class Relay:
         self._long_line = ""
         """Whether a line that is too long to be kept is passed on, or dropped because its start was lost."""
         self._ends: list[float] = []
+        self._input_ended = False
         self._until: float | None = None
-        """When the relay ends at the latest; nothing while the client is there."""
+        """When the relay ends at the latest, once the client has closed its end or a signal has come."""
         self._woken, wake = os.pipe()
         os.set_blocking(wake, False)
         set_wakeup_fd(wake)
@@ -123,7 +131,7 @@ class Relay:
     def _read_client(self) -> None:
         chunk = os.read(0, CHUNK)
         if not chunk:
-            self._until = time.monotonic() + END_SECONDS
+            self._input_ended, self._until = True, time.monotonic() + END_SECONDS
             self._send()
             return
         head, newline, rest = chunk.rpartition(b"\n")
@@ -161,7 +169,7 @@ class Relay:
         try:
             while self._outgoing:
                 del self._outgoing[: self._server.send(self._outgoing, MSG_DONTWAIT)]
-            if self._until is not None:
+            if self._input_ended:
                 self._server.shutdown(SHUT_WR)
         except BlockingIOError:
             pass
@@ -219,7 +227,7 @@ class Relay:
                 raise Unshared("the shared server ended too often")
             self._server = _reached(self._arguments)
         except (Unshared, OSError) as error:
-            sys.stderr.write(f"onetool: served alone from now on: {error}\n")
+            _say(f"served alone from now on: {error}")
             self._is_alone = True
             self._server = _served_alone(self._arguments)
         self._outgoing += self._traffic.replayed()
