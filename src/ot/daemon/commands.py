@@ -14,6 +14,7 @@ from ot.cli.show import shown
 from ot.cli.terminal.command_answer import CommandAnswer, CommandFailed, reply_as_data
 from ot.cli.tools import found, listed
 from ot.config.principal import os_user
+from ot.daemon.peer import Refused
 from ot.errors import CannotAsk, OneToolError
 from ot.execution.caller import Answer, Caller, Question
 from ot.relay.header import COMMAND, Header
@@ -32,12 +33,19 @@ class TypedCommand:
     """One command on a connection of its own: what it asks goes back to the terminal that it was typed at."""
 
     def __init__(self, header: Header, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Read what is asked from *header*."""
-        asked: dict[str, Any] = json.loads(header.argv[1])
-        self._name: str = asked["command"]
-        self._words: list[str] = asked["words"]
-        self._flags: list[str] = asked["flags"]
-        self._somebody_is_there: bool = asked["somebody_is_there"]
+        """Read what is asked from *header*.
+
+        Raises:
+            Refused: It is malformed.
+        """
+        try:
+            asked: dict[str, Any] = json.loads(header.argv[1])
+            self._name: str = asked["command"]
+            self._words: list[str] = asked["words"]
+            self._flags: list[str] = asked["flags"]
+            self._somebody_is_there: bool = asked["somebody_is_there"]
+        except (ValueError, LookupError, TypeError):
+            raise Refused("the command is malformed") from None
         self._reader, self._writer = reader, writer
         self._since = time.time()
         self._asking = asyncio.Lock()
