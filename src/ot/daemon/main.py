@@ -44,6 +44,7 @@ def _detached(place: Place) -> int:
     os.setsid()
     if os.fork():
         os._exit(0)  # a leader of a session could be given a terminal
+    os.setpgid(0, 0)  # whatever it starts is in its group, which the watchdog ends
     os.chdir("/")
     tell = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 3)
     os.closerange(3, tell)

@@ -36,9 +36,18 @@ class SharedServer:
     """The clients of one user, each with a workspace of its own on one host."""
 
     def __init__(
-        self, life: Life, host: Host, *, idle_seconds: float = IDLE_SECONDS, look_seconds: float = LOOK_SECONDS
+        self,
+        life: Life,
+        host: Host,
+        redactors: dict[object, Callable[[str], str]],
+        *,
+        idle_seconds: float = IDLE_SECONDS,
+        look_seconds: float = LOOK_SECONDS,
     ) -> None:
-        """Serve those who connect to the socket of *life*; end *idle_seconds* after the last one has gone."""
+        """Serve those who connect to the socket of *life*; end *idle_seconds* after the last one has gone.
+
+        Whatever takes a client's secrets out of the log is among *redactors* while the client is there.
+        """
         self._life = life
         self._host = host
         self._idle_seconds, self._look_seconds = idle_seconds, look_seconds
@@ -50,8 +59,7 @@ class SharedServer:
         self._takes_clients = True
         self._ended = asyncio.Event()
         self._stopping: asyncio.Task[None] | None = None
-        self.redactors: dict[object, Callable[[str], str]] = {}
-        """What takes secrets out of the log, of every client that is there."""
+        self._redactors = redactors
 
     async def serve(self) -> None:
         """Serve until it is stopped, or not needed any more."""
@@ -153,11 +161,11 @@ class SharedServer:
             self._forget(workspace)
 
     def _redact(self, who: object, workspace: Workspace) -> None:
-        self.redactors[who] = lambda text: workspace.picture.loaded.secrets.redact(text)
+        self._redactors[who] = lambda text: workspace.picture.loaded.secrets.redact(text)
 
     def _forget(self, who: object) -> None:
         """Redact the secrets of *who* a little longer: the last lines about it may still be written."""
-        asyncio.get_running_loop().call_later(LAST_WORDS_SECONDS, self.redactors.pop, who, None)
+        asyncio.get_running_loop().call_later(LAST_WORDS_SECONDS, self._redactors.pop, who, None)
 
     def _require_own_build(self, header: Header) -> None:
         if header.key != self._life.place.key:

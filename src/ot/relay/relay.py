@@ -102,10 +102,11 @@ class Relay:
         while (left := self._seconds_left()) is None or left > 0:
             poll = select.poll()
             poll.register(self._woken, select.POLLIN)
-            if self._until is None and not self._outgoing:
-                poll.register(0, select.POLLIN)
+            # Before the client: what it sends is for the next server if this one has gone.
             if self._server:
                 poll.register(self._server.fileno(), select.POLLIN | (select.POLLOUT if self._outgoing else 0))
+            if self._until is None and not self._outgoing:
+                poll.register(0, select.POLLIN)
             for fd, event in poll.poll(None if left is None else left * 1000):
                 self._turn(fd, event)
 
@@ -129,7 +130,10 @@ class Relay:
         self._until = time.monotonic() + END_SECONDS
 
     def _read_client(self) -> None:
-        chunk = os.read(0, CHUNK)
+        try:
+            chunk = os.read(0, CHUNK)
+        except OSError:
+            chunk = b""  # closed before the start, or a terminal that has gone
         if not chunk:
             self._input_ended, self._until = True, time.monotonic() + END_SECONDS
             self._send()
@@ -228,6 +232,13 @@ class Relay:
             self._server = _reached(self._arguments)
         except (Unshared, OSError) as error:
             _say(f"served alone from now on: {error}")
-            self._is_alone = True
-            self._server = _served_alone(self._arguments)
+            self._be_alone()
         self._outgoing += self._traffic.replayed()
+
+    def _be_alone(self) -> None:
+        self._is_alone = True
+        try:
+            self._server = _served_alone(self._arguments)
+        except OSError as error:
+            _say(f"no server can be started: {error}")
+            self._until = 0.0
