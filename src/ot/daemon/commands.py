@@ -10,9 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ot.cli.exit_codes import exit_code
-from ot.cli.show import shown
 from ot.cli.terminal.command_answer import CommandAnswer, CommandFailed, reply_as_data
-from ot.cli.tools import found, listed
 from ot.config.principal import os_user
 from ot.daemon.peer import Refused
 from ot.errors import CannotAsk, OneToolError
@@ -85,6 +83,9 @@ class TypedCommand:
             return {"answer": {"problem": str(error), "code": exit_code(error)}}
 
     async def _found(self, workspace: Workspace) -> CommandAnswer:
+        from ot.cli.show import shown  # noqa: PLC0415 - the first client need not wait for the command line's library
+        from ot.cli.tools import found, listed  # noqa: PLC0415 - as above
+
         match self._name, self._words:
             case "list", words:
                 return listed(workspace, *words, tokens="--tokens" in self._flags)
