@@ -119,13 +119,13 @@ def converse_in_typescript(start: Start, place: Path) -> Conversation:
     asyncio.run(install(TYPESCRIPT))
     place.mkdir()
     (place / "node_modules").symlink_to(installed_at(TYPESCRIPT) / "node_modules")
-    script = shutil.copy2(SCRIPT, place)
+    script = str(shutil.copy2(SCRIPT, place))
     program, *args = start.command
     how = {"command": program, "args": args, "env": dict(start.env), "cwd": str(start.cwd), "era": start.era}
     told = how | {"asks": start.asks, "waits": WAITS, "started": str(start.cwd / STARTED)}
     seen = json.loads(_printed(["node", script, json.dumps(told)], start))
-    said = {name: Said(**seen.pop(name)) for name in ("allowed", "declined", "after")}
-    return Conversation(**seen, **said)
+    allowed, declined, after = (Said(**seen[name]) for name in ("allowed", "declined", "after"))
+    return Conversation(seen["tools"], allowed, declined, seen["cancelled"], after, seen["questions"])
 
 
 def inspect(start: Start, method: str, *more: str) -> Any:

@@ -7,15 +7,15 @@ import pytest
 from shared_server.shared_house import SHARED, SharedHouse
 
 
-def check_alone(house: SharedHouse, why: str, **more: str) -> None:
-    with house.client(**more) as client:
+def check_alone(house: SharedHouse, why: str, switch: str = "on") -> None:
+    with house.client(ONETOOL_DAEMON=switch) as client:
         assert client.run("1 + 1").text == "2"
         assert house.servers() == []
         client.wait_for_stderr(f"served alone: {why}")
 
 
 def test_the_variable_wins(house: SharedHouse) -> None:
-    check_alone(house, "ONETOOL_DAEMON is off", ONETOOL_DAEMON="off")
+    check_alone(house, "ONETOOL_DAEMON is off", "off")
 
 
 @pytest.mark.parametrize("setting", ["daemon: off\n", "daemon:   off  # why\nlogs: {level: WARNING}\n"])
