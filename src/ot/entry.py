@@ -30,8 +30,8 @@ def _relayed(arguments: list[str]) -> bool:
     """Return whether the client was served by the shared server."""
     if arguments[:1] != ["serve"] or SHARED not in arguments or "--help" in arguments:
         return False
-    if any(argument.startswith("--http") for argument in arguments):
-        return False  # it has no client that could be relayed
+    if os.name != "posix" or any(argument.startswith("--http") for argument in arguments):
+        return False  # there is nothing to relay by, or no client that could be relayed
     from ot.relay.relay import relay
 
     return relay(arguments)
@@ -39,7 +39,7 @@ def _relayed(arguments: list[str]) -> bool:
 
 def _answered(arguments: list[str]) -> bool:
     """Return False unless the shared server answers the command; then this does not return."""
-    if arguments[:1] not in (["run"], ["list"], ["search"], ["show"]):
+    if os.name != "posix" or arguments[:1] not in (["run"], ["list"], ["search"], ["show"]):
         return False
     from ot.cli.sharing.quick_command import answered
 

@@ -51,9 +51,8 @@ class Traffic:
         """The client's requests by id: their methods, and their lines where they may be repeated."""
         self.asked: set[object] = set()
         """The ids of the server's own questions that the client has not answered."""
-        self._initialize: object = None
         self._greeting = b""
-        """The server's answer to it."""
+        """The server's answer to initialize."""
         self._told: dict[str, tuple[object, bytes]] = {}
         self._unheard: set[object] = set()
         """Requests that were repeated only so that a new server knows what the old one did."""

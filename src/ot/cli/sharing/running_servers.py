@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ot.relay.header import CONTROL, WELCOME, Header
-from ot.relay.place import Place, find_place
+from ot.relay.place import Place, Unshared, find_place
 
 ANSWER_SECONDS = 5.0
 """How long a server may take to say how it is."""
@@ -40,6 +40,8 @@ def running_servers() -> list[RunningServer]:
     Raises:
         Unshared: Nothing can be shared from here.
     """
+    if os.name != "posix":
+        raise Unshared("not on this system")
     return list(_found(find_place()))
 
 
