@@ -38,7 +38,14 @@ SIDES = {
     "alone": [ONETOOL, "serve"],
     "shared": [ONETOOL, "serve", "--shared"],
 }
-NPM = ("everything", "filesystem", "memory", "github", "slack")
+NPM = {
+    "everything": "echo(message='x')",
+    "filesystem": "list_allowed_directories()",
+    "memory": "read_graph()",
+    "github": "search_repositories(query='x')",
+    "slack": "slack_get_users()",
+}
+"""Servers, and a call to each; the last two reach nobody, but run."""
 CLIENTS = 10
 MEGABYTE = 1 << 20
 
@@ -172,7 +179,7 @@ def npm(home: Path, rounds: int) -> list[Figure]:
     places = [home / f"place_{number}" for number in range(CLIENTS)]
     for place in places:
         place.mkdir()
-    program = f"[len(ot.tools(pattern=name)) for name in {NPM!r}]"
+    program = "".join(f"try: {name}.{call}\nexcept Exception: pass\n" for name, call in NPM.items()) + "'called'"
     figures: list[Figure] = []
     for title, scope, where in (
         ("one directory", "workspace", [home] * CLIENTS),
@@ -191,7 +198,7 @@ def _configure(home: Path, scope: str) -> None:
         if (words := command_of(REAL_SERVERS[name], home))
     }
     (home / ".onetool").mkdir(exist_ok=True)
-    (home / ".onetool" / "onetool.yaml").write_text(json.dumps({"servers": servers}))
+    (home / ".onetool" / "onetool.yaml").write_text(json.dumps({"servers": servers, "policy": {"allow": ["*"]}}))
 
 
 # ---------------------------------------------------------------- the table

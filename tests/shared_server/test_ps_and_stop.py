@@ -108,3 +108,15 @@ def test_doctor_says_who_is_served_and_why_nobody_is(house: SharedHouse) -> None
     assert said(ONETOOL_DAEMON="off")["text"] == "each client is served alone: ONETOOL_DAEMON is off"
     with house.client():
         assert said()["text"] == f"process {house.daemon()} serves 1 client"
+
+
+def test_the_log_of_the_shared_server_is_found_from_a_project_that_has_its_own(house: SharedHouse) -> None:
+    project = house.place.cwd / ".onetool"
+    project.mkdir()
+    (project / "onetool.yaml").write_text("logs: {level: INFO}\n")
+    house.place.config.write_text("logs: {level: INFO}\n")
+    assert house.typed("trust", "--yes").returncode == 0
+    with house.client() as client:
+        client.run("1 / 0")
+    assert "sharing one server" not in house.typed("logs").stdout
+    assert "sharing one server" in house.typed("logs", "--shared").stdout
