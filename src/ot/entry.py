@@ -9,7 +9,7 @@ SHARED = "--shared"
 
 
 def main() -> None:
-    """Answer ``--version`` and ``--help``, and relay ``serve --shared``; the rest is for the command line."""
+    """Answer ``--version`` and ``--help``, and let the shared server answer what it can; the rest is answered here."""
     _leave_the_working_directory_off_the_path()
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
@@ -20,7 +20,7 @@ def main() -> None:
         from ot.cli.overview import overview
 
         sys.stdout.write(overview())
-    elif not _relayed(arguments):
+    elif not _relayed(arguments) and not _answered(arguments):
         from ot.cli.main import run_command
 
         run_command([argument for argument in arguments if argument != SHARED or arguments[0] != "serve"])
@@ -35,6 +35,15 @@ def _relayed(arguments: list[str]) -> bool:
     from ot.relay.relay import relay
 
     return relay(arguments)
+
+
+def _answered(arguments: list[str]) -> bool:
+    """Return False unless the shared server answers the command; then this does not return."""
+    if os.name != "posix" or arguments[:1] not in (["run"], ["list"], ["search"], ["show"]):
+        return False
+    from ot.cli.sharing.quick_command import answered
+
+    return answered(arguments)
 
 
 def _leave_the_working_directory_off_the_path() -> None:

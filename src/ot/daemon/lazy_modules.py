@@ -7,8 +7,7 @@ import pkgutil
 from contextlib import suppress
 from importlib import import_module
 
-import ot_tools
-
+PACKS = "ot_tools"
 LAZY = (
     "ot.background.carrying_out",
     "ot.background.local_queue",
@@ -27,6 +26,7 @@ LAZY = (
     "ot.stats.query",
     "ot.stats.sqlite_sink",
 )
+FOR_COMMANDS = ("ot.cli.show", "ot.cli.tools")
 LIBRARIES = ("griffe", "jsonschema_rs", "packaging.requirements", "rapidfuzz.fuzz", "rapidfuzz.process", "re2", "yaml")
 FIRST_SECONDS, PAUSE_SECONDS = 2.0, 0.05
 """The clients that started the server come first; afterwards nobody waits for more than one import."""
@@ -34,9 +34,9 @@ FIRST_SECONDS, PAUSE_SECONDS = 2.0, 0.05
 
 async def import_lazy_modules() -> None:
     """Import, one by one, what would otherwise be read from disk after an upgrade."""
-    packs = [f"{ot_tools.__name__}.{found.name}" for found in pkgutil.iter_modules(ot_tools.__path__)]
+    packs = [f"{PACKS}.{found.name}" for found in pkgutil.iter_modules(import_module(PACKS).__path__)]
     await asyncio.sleep(FIRST_SECONDS)
-    for name in (*LAZY, *packs, *LIBRARIES):
+    for name in (*LAZY, *FOR_COMMANDS, *packs, *LIBRARIES):
         with suppress(ImportError):  # not on every system, or only with an extra
             import_module(name)
         await asyncio.sleep(PAUSE_SECONDS)

@@ -6,20 +6,23 @@ import asyncio
 import json
 import logging
 import os
+import secrets
 import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from ot.daemon.commands import TypedCommand, is_command
 from ot.daemon.handshake import client_process, is_control, read_header, refuse, welcome
 from ot.daemon.life import Life
 from ot.daemon.peer import Refused, require_own_peer
 from ot.errors import OneToolError
 from ot.host import Host
 from ot.relay.header import Header
-from ot.server.connection import Connection
+from ot.server.connection import ClientProcess, Connection, open_workspace
 from ot.version import installed_version
+from ot.workspace import Workspace
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +53,7 @@ class SharedServer:
         self._host = host
         self._idle_seconds, self._look_seconds = idle_seconds, look_seconds
         self._connections: set[Connection] = set()
+        self._commands: dict[TypedCommand, Workspace] = {}
         self._clients: set[asyncio.Task[Any]] = set()
         """Those who are greeted or served now."""
         self._used = time.monotonic()
@@ -133,6 +137,9 @@ class SharedServer:
             await self._control(header, writer)
             return
         self._require_own_build(header)
+        if is_command(header):
+            await self._carry_out(TypedCommand(header, reader, writer), client_process(header), writer)
+            return
         connection = await self._opened(header)
         welcome(writer)
         self._connections.add(connection)
@@ -140,7 +147,26 @@ class SharedServer:
             await connection.serve(reader, writer)
         finally:
             self._connections.discard(connection)
-            asyncio.get_running_loop().call_later(LAST_WORDS_SECONDS, self._redactors.pop, connection, None)
+            self._forget(connection)
+
+    async def _carry_out(self, command: TypedCommand, client: ClientProcess, writer: asyncio.StreamWriter) -> None:
+        workspace = await open_workspace(self._host, client, secrets.token_hex(8), trust_project=command.trusts_project)
+        try:
+            self._redact(workspace, workspace)
+            self._commands[command] = workspace
+            welcome(writer)
+            await command.answer(workspace)
+        finally:
+            self._commands.pop(command, None)
+            await workspace.aclose()
+            self._forget(workspace)
+
+    def _redact(self, who: object, workspace: Workspace) -> None:
+        self._redactors[who] = lambda text: workspace.picture.loaded.secrets.redact(text)
+
+    def _forget(self, who: object) -> None:
+        """Redact the secrets of *who* a little longer: the last lines about it may still be written."""
+        asyncio.get_running_loop().call_later(LAST_WORDS_SECONDS, self._redactors.pop, who, None)
 
     def _require_own_build(self, header: Header) -> None:
         if header.key != self._life.place.key:
@@ -154,9 +180,10 @@ class SharedServer:
     async def _opened(self, header: Header) -> Connection:
         connection = await Connection.opened(self._host, client_process(header))
         workspace = connection.workspace
-        self._redactors[connection] = lambda text: workspace.picture.loaded.secrets.redact(text)
-        if getattr(workspace.picture.loaded.config, "daemon", "on") == "off":
+        self._redact(connection, workspace)
+        if workspace.picture.loaded.config.daemon == "off":
             await workspace.aclose()
+            self.retire()  # it holds for every client of this user
             raise Refused("the setting daemon is off")
         await connection.prepare()
         return connection
@@ -170,7 +197,10 @@ class SharedServer:
             "pid": os.getpid(),
             "since": self._life.since,
             "socket": self._life.place.socket,
-            "connections": [connection.state() for connection in self._connections],
+            "connections": [
+                *(connection.state() for connection in self._connections),
+                *(command.state(workspace) for command, workspace in self._commands.items()),
+            ],
         }
 
     async def _control(self, header: Header, writer: asyncio.StreamWriter) -> None:

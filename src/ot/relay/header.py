@@ -9,6 +9,8 @@ WELCOME, REFUSAL = b"+", b"-"
 """How the daemon's one line begins; a refusal goes on with its reason."""
 CONTROL = b"control"
 """The first argument of a connection that asks about the daemon itself."""
+COMMAND = b"command"
+"""That of a command typed at a terminal; the second says which, as JSON."""
 
 
 class Header:

@@ -43,6 +43,21 @@ class Place:
         self.log = f"{base}.log"
 
 
+def switched_off() -> str:
+    """Return why nothing is to be shared, as the user has said; empty where nothing says so."""
+    if os.environ.get("ONETOOL_DAEMON", "").lower() in ("off", "0", "no", "false"):
+        return "ONETOOL_DAEMON is off"
+    if os.environ.get("CI"):
+        return "CI is set"
+    try:
+        with open(f"{os.environ.get('HOME', '')}/.onetool/onetool.yaml", "rb") as settings:
+            lines = [line.split(b"#")[0].split() for line in settings if line.startswith(b"daemon:")]
+    except OSError:
+        return ""
+    # Only the plain form is seen here; the server, which reads the settings, refuses for all others.
+    return "the setting daemon is off" if [b"daemon:", b"off"] in lines else ""
+
+
 def find_place() -> Place:
     """Return where this process's shared server is.
 

@@ -29,12 +29,28 @@ def reach_daemon(place: Place, header: Header) -> socket:
         Unshared: There is none, and none could be started; or it refuses.
     """
     connection = _connected(place) or _started(place)
+    _greeted(connection, place, header)
+    return connection
+
+
+def join_daemon(place: Place, header: Header) -> socket | None:
+    """Return a connection to the daemon that runs, on which it has said welcome; none is started.
+
+    Raises:
+        Unshared: It refuses.
+    """
+    connection = _connected(place)
+    if connection:
+        _greeted(connection, place, header)
+    return connection
+
+
+def _greeted(connection: socket, place: Place, header: Header) -> None:
     try:
         _shake_hands(connection, place, header.packed())
     except BaseException:
         connection.close()
         raise
-    return connection
 
 
 def _connected(place: Place) -> socket | None:

@@ -9,7 +9,7 @@ import time
 from _socket import MSG_DONTWAIT, SHUT_WR, socket, socketpair
 
 from ot.relay.header import Header
-from ot.relay.place import ServerGone, Unshared, find_place
+from ot.relay.place import ServerGone, Unshared, find_place, switched_off
 from ot.relay.reach import reach_daemon
 from ot.relay.tracking import Traffic
 
@@ -76,10 +76,8 @@ def _served_alone(arguments: list[str]) -> tuple[socket, socket]:
 
 
 def _require_shareable() -> None:
-    if os.environ.get("ONETOOL_DAEMON", "").lower() in ("off", "0", "no", "false"):
-        raise Unshared("ONETOOL_DAEMON is off")
-    if os.environ.get("CI"):
-        raise Unshared("CI is set")
+    if why := switched_off():
+        raise Unshared(why)
     if os.isatty(0):
         raise Unshared("standard input is a terminal")
 
