@@ -129,7 +129,8 @@ def test_a_server_that_can_open_nothing_more_leaves_new_clients_to_themselves(us
 
 @pytest.mark.parametrize("name", ["ONETOOL_DAEMON", "CI"])
 def test_a_client_that_wants_it_so_is_served_alone(new_user: SharedUser, name: str) -> None:
-    with new_user.client(**{name: "off" if name == "ONETOOL_DAEMON" else "true"}) as client:
+    off, ci = ("off", "") if name == "ONETOOL_DAEMON" else ("", "true")
+    with new_user.client(ONETOOL_DAEMON=off, CI=ci) as client:
         assert _served(client) == 42
         assert is_alone(client)
     assert not new_user.directory.exists()
