@@ -12,7 +12,7 @@ from typing import Any
 from ot.cli.exit_codes import exit_code
 from ot.cli.terminal.command_answer import CommandAnswer, CommandFailed, reply_as_data
 from ot.config.principal import os_user
-from ot.daemon.peer import Refused
+from ot.daemon.peer import ClientRefused
 from ot.errors import CannotAsk, OneToolError
 from ot.execution.caller import Answer, Caller, Question
 from ot.relay.header import COMMAND, Header
@@ -34,7 +34,7 @@ class TypedCommand:
         """Read what is asked from *header*.
 
         Raises:
-            Refused: It is malformed.
+            ClientRefused: It is malformed.
         """
         try:
             asked: dict[str, Any] = json.loads(header.argv[1])
@@ -43,7 +43,7 @@ class TypedCommand:
             self._flags: list[str] = asked["flags"]
             self._somebody_is_there: bool = asked["somebody_is_there"]
         except (ValueError, LookupError, TypeError):
-            raise Refused("the command is malformed") from None
+            raise ClientRefused("the command is malformed") from None
         self._reader, self._writer = reader, writer
         self._since = time.time()
         self._asking = asyncio.Lock()

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from ot.daemon.header_reading import PREFIX_BYTES, MalformedHeader, body_bytes, read_body
-from ot.daemon.peer import Refused
+from ot.daemon.peer import ClientRefused
 from ot.relay.header import CONTROL, REFUSAL, WELCOME, Header
 from ot.server.connection import ClientProcess
 
@@ -19,14 +19,14 @@ async def read_header(reader: asyncio.StreamReader) -> Header:
     """Return the client's header, which comes at once or never.
 
     Raises:
-        Refused: It does not come in time, or is malformed.
+        ClientRefused: It does not come in time, or is malformed.
     """
     try:
         async with asyncio.timeout(HEADER_SECONDS):
             length = body_bytes(await reader.readexactly(PREFIX_BYTES))
             return read_body(await reader.readexactly(length))
     except (TimeoutError, MalformedHeader, asyncio.IncompleteReadError, ConnectionError) as error:
-        raise Refused(f"the header is missing or malformed: {error}") from None
+        raise ClientRefused(f"the header is missing or malformed: {error}") from None
 
 
 def is_control(header: Header) -> bool:

@@ -14,7 +14,7 @@ MAC_LEVEL, MAC_CREDENTIALS, MAC_PID = 0, 1, 2
 MAC_CREDENTIAL_BYTES = 76
 
 
-class Refused(Exception):
+class ClientRefused(Exception):
     """The client is not served here; its relay serves it alone."""
 
 
@@ -24,17 +24,17 @@ def require_own_peer(client: socket.socket) -> None:
     A client in a sandbox confines its own server; this one, outside of it, would be a way out.
 
     Raises:
-        Refused: It is somebody else's, is confined otherwise, or has gone.
+        ClientRefused: It is somebody else's, is confined otherwise, or has gone.
     """
     try:
         pid, user = _mac_peer(client) if sys.platform == "darwin" else _linux_peer(client)
         same = confinement(pid) == confinement("self")
     except (OSError, struct.error):
-        raise Refused("the client cannot be identified") from None
+        raise ClientRefused("the client cannot be identified") from None
     if user != os.getuid():
-        raise Refused("the client belongs to another user")
+        raise ClientRefused("the client belongs to another user")
     if not same:
-        raise Refused("the client is confined otherwise than the shared server")
+        raise ClientRefused("the client is confined otherwise than the shared server")
 
 
 def _linux_peer(client: socket.socket) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from typing import Any
 from ot.daemon.commands import TypedCommand, is_command
 from ot.daemon.handshake import client_process, is_control, read_header, refuse, welcome
 from ot.daemon.life import Life
-from ot.daemon.peer import Refused, require_own_peer
+from ot.daemon.peer import ClientRefused, require_own_peer
 from ot.errors import OneToolError
 from ot.host import Host
 from ot.relay.header import Header
@@ -119,7 +119,7 @@ class SharedServer:
         self._clients.add(task)
         try:
             await self._answer(reader, writer)
-        except (Refused, OneToolError) as error:
+        except (ClientRefused, OneToolError) as error:
             logger.warning("a client is not served here: %s", error)
             refuse(writer, str(error))
         finally:
@@ -170,12 +170,12 @@ class SharedServer:
 
     def _require_own_build(self, header: Header) -> None:
         if header.key != self._life.place.key:
-            raise Refused("the client is of another build or user")
+            raise ClientRefused("the client is of another build or user")
         if self._takes_clients and not self._life.is_current():
             self.retire()
-            raise Refused("another version has been installed")
+            raise ClientRefused("another version has been installed")
         if self._stopping:
-            raise Refused("the shared server is ending")
+            raise ClientRefused("the shared server is ending")
 
     async def _opened(self, header: Header) -> Connection:
         connection = await Connection.opened(self._host, client_process(header))
@@ -184,7 +184,7 @@ class SharedServer:
         if workspace.picture.loaded.config.daemon == "off":
             await workspace.aclose()
             self.retire()  # it holds for every client of this user
-            raise Refused("the setting daemon is off")
+            raise ClientRefused("the setting daemon is off")
         await connection.prepare()
         return connection
 
@@ -207,7 +207,7 @@ class SharedServer:
         """Answer with one line of JSON; a connection that asked for the end is closed by it."""
         asked = header.argv[1:]
         if asked not in ((), (b"stop",), (b"stop", b"now")):
-            raise Refused("control takes nothing, stop, or stop now")
+            raise ClientRefused("control takes nothing, stop, or stop now")
         welcome(writer)
         writer.write(json.dumps(self.state()).encode() + b"\n")
         await writer.drain()
