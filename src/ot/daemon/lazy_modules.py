@@ -29,7 +29,7 @@ LAZY = (
 FOR_COMMANDS = ("ot.cli.show", "ot.cli.tools")
 LIBRARIES = ("griffe", "jsonschema_rs", "packaging.requirements", "rapidfuzz.fuzz", "rapidfuzz.process", "re2", "yaml")
 FIRST_SECONDS, PAUSE_SECONDS = 2.0, 0.05
-"""The clients that started the server come first; afterwards nobody waits for more than one import."""
+"""The clients that started the server come first, and those who come meanwhile have turns."""
 
 
 async def import_lazy_modules() -> None:
@@ -38,5 +38,5 @@ async def import_lazy_modules() -> None:
     await asyncio.sleep(FIRST_SECONDS)
     for name in (*LAZY, *FOR_COMMANDS, *packs, *LIBRARIES):
         with suppress(ImportError):  # not on every system, or only with an extra
-            import_module(name)
+            await asyncio.to_thread(import_module, name)  # beside the loop: a client waits two seconds for its welcome
         await asyncio.sleep(PAUSE_SECONDS)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import select
-import sys
 import time
-from _socket import MSG_DONTWAIT, SHUT_WR, socket, socketpair
+from _socket import MSG_DONTWAIT, SHUT_WR, socket
 
-from ot.relay.header import Header
-from ot.relay.place import ServerGone, Unshared, find_place, switched_off
-from ot.relay.reach import reach_daemon
+from ot.relay.place import Unshared, switched_off
+from ot.relay.servers import reached, reached_again, say, served_alone
 from ot.relay.tracking import Traffic
 
 TYPE_CHECKING = False  # as typing has it, whose import takes longer than the relay takes to start
@@ -26,53 +24,18 @@ MOST_ENDS, ENDS_SECONDS = 3, 60.0
 """A server that ends so often in that time is not started any more."""
 END_SECONDS = 5.0
 """How long the last answers may take, once the client has closed its end or the relay was asked to end."""
-ALONE = "from ot.entry import main; main()"
 
 
 def relay(arguments: list[str]) -> bool:
     """Serve the client by the shared server until it goes; False, and nothing read, if it is to be served alone."""
     try:
         _require_shareable()
-        server = _reached(arguments)
+        server = reached(arguments)
     except (Unshared, OSError) as error:
-        _say(f"served alone: {error}")
+        say(f"served alone: {error}")
         return False
     Relay(arguments, server).run()
     return True
-
-
-def _say(text: str) -> None:
-    try:
-        os.write(2, f"onetool: {text}\n".encode(errors="replace"))
-    except OSError:
-        pass  # a full disk, or nobody who listens
-
-
-def _reached(arguments: list[str]) -> socket:
-    """Return a connection to the server of the version that is installed now."""
-    place = find_place()
-    return reach_daemon(place, Header(place.key, os.getcwdb(), tuple(map(os.fsencode, arguments)), dict(os.environb)))
-
-
-def _reached_again(arguments: list[str]) -> socket:
-    """Return a connection to a new server; the one that has just died may still have seemed to listen."""
-    try:
-        return _reached(arguments)
-    except ServerGone:
-        return _reached(arguments)
-
-
-def _served_alone(arguments: list[str]) -> tuple[socket, socket]:
-    """Return where a server that is this client's alone takes requests, and where its answers come."""
-    requests, stdin = socketpair()
-    answers, stdout = socketpair()
-    plain = [argument for argument in arguments if argument != "--shared"]
-    streams = [(os.POSIX_SPAWN_DUP2, stdin.fileno(), 0), (os.POSIX_SPAWN_DUP2, stdout.fileno(), 1)]
-    command = [sys.executable, "-P", "-c", ALONE, *plain]
-    os.posix_spawn(sys.executable, command, os.environ, file_actions=streams)
-    stdin.close()
-    stdout.close()
-    return requests, answers
 
 
 def _require_shareable() -> None:
@@ -246,17 +209,17 @@ class Relay:
         try:
             if len(self._ends) >= MOST_ENDS:
                 raise Unshared("the shared server ended too often")
-            server = _reached_again(self._arguments)
+            server = reached_again(self._arguments)
             self._server = server, server
         except (Unshared, OSError) as error:
-            _say(f"served alone from now on: {error}")
+            say(f"served alone from now on: {error}")
             self._be_alone()
         self._outgoing += self._traffic.replayed()
 
     def _be_alone(self) -> None:
         self._is_alone = True
         try:
-            self._server = _served_alone(self._arguments)
+            self._server = served_alone(self._arguments)
         except OSError as error:
-            _say(f"no server can be started: {error}")
+            say(f"no server can be started: {error}")
             self._until = 0.0
