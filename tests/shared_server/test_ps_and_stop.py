@@ -54,7 +54,9 @@ def test_stop_ends_the_process_and_clients_go_on(house: SharedHouse) -> None:
 
 def test_stop_waits_for_open_runs_and_now_does_not(house: SharedHouse) -> None:
     go = house.place.cwd / "go.txt"
-    waits = f'import os\nopen("begun.txt", "w").close()\nwhile not os.path.exists("{go}"): pass\n"done"'
+    waits = (
+        f'import os, time\nopen("begun.txt", "w").close()\nwhile not os.path.exists("{go}"): time.sleep(0.01)\n"done"'
+    )
     with house.client() as client:
         begun = client.send_run(waits)
         _wait_for_run(house)
