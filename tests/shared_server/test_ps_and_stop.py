@@ -12,7 +12,6 @@ from pathlib import Path
 from pace import wait_while
 from shared_server.published_clients import own_command
 from shared_server.shared_house import SharedHouse, kill, wait_until_gone
-from shared_server.watched_client import UNKNOWN
 
 
 def test_without_a_shared_server_there_is_nothing_to_show_or_end(house: SharedHouse) -> None:
@@ -70,7 +69,8 @@ def test_stop_waits_for_open_runs_and_now_does_not(house: SharedHouse) -> None:
         cut = client.send_run(waits)
         _wait_for_run(house)
         assert house.typed("stop", "--now").returncode == 0
-        assert UNKNOWN in client.wait(cut).text
+        assert client.wait(cut).is_error
+        assert client.run("1 + 1").text == "2"
 
 
 def _wait_for_run(house: SharedHouse) -> None:
