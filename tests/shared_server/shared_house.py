@@ -71,6 +71,11 @@ class SharedHouse:
         (server,) = self.servers()
         return server["pid"]
 
+    def living(self) -> int:
+        """Return the same without asking the server, as its own file says."""
+        (life,) = self.runtime.rglob("*.life")
+        return int(life.read_text().split()[0])
+
 
 @contextmanager
 def shared_house(root: Path, config: str = "") -> Generator[SharedHouse]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -15,24 +16,36 @@ from shared_server.watched_client import WatchedClient
 
 ORDERS = list(itertools.permutations(("server", "relay", "client")))
 ROUNDS = 5
+"""With six orders each, that is thirty times."""
 SOAK_ROUNDS = 50
 
 
-def kill_in_order(house: SharedHouse, order: tuple[str, ...], pause: int) -> int:
-    """Kill all three of a client in *order*, with *pause* answers between, while another client keeps asking."""
-    with WatchedClient(house) as victim, WatchedClient(house) as bystander:
-        victim.wait_for_answers(3)
+def kill_in_all_orders(house: SharedHouse, pause: int) -> int:
+    """Kill the shared server, with clients around it of which each order kills another part before and after it."""
+    with ExitStack() as stack:
+        victims = {order: stack.enter_context(WatchedClient(house)) for order in ORDERS}
+        bystander = stack.enter_context(WatchedClient(house))
+        for client in (*victims.values(), bystander):
+            client.wait_for_answers(3)
+        server = house.living()
+        for order, victim in victims.items():
+            kill_parts(victim, order[: order.index("server")], pause)
+        kill(server)
+        for order, victim in victims.items():
+            kill_parts(victim, order[order.index("server") + 1 :], pause)
         bystander.wait_for_answers(3)
-        server = house.daemon()
-        pids = {"server": server, "relay": victim.relay, "client": victim.pid}
-        for name in order:
-            kill(pids[name])
-            victim.wait_for_answers(pause, good=False)
-        bystander.wait_for_answers(3)
-        victim.check()
-        bystander.check()
-        wait_while(lambda: [name for name, pid in pids.items() if is_alive(pid)])
+        pids = [server, *(pid for victim in victims.values() for pid in (victim.relay, victim.pid))]
+        wait_while(lambda: [pid for pid in pids if is_alive(pid)])
+        for client in (*victims.values(), bystander):
+            client.check()
         return server
+
+
+def kill_parts(victim: WatchedClient, names: tuple[str, ...], pause: int) -> None:
+    """Kill the client or its relay, in this order, with *pause* answers between."""
+    for name in names:
+        kill(victim.pid if name == "client" else victim.relay)
+        victim.wait_for_answers(pause, good=False)
 
 
 def is_alive(pid: int) -> bool:
@@ -60,10 +73,8 @@ def play(root: Path, rounds: int) -> None:
     servers: set[int] = set()
     with shared_house(root) as house:
         for number in range(rounds):
-            for order in ORDERS:
-                servers.add(kill_in_order(house, order, number % 3))
-        last = house.daemon()
-    servers.add(last)
+            servers.add(kill_in_all_orders(house, number % 3))
+        servers.add(house.living())
     wait_while(lambda: processes_of(house) or [one for one in orphans() if one.server in servers])
 
 
