@@ -80,7 +80,7 @@ async def converse_in_python(start: Start) -> Conversation:
     questions: list[str] = []
     answers = iter([ElicitResult(action="accept", content={"decision": "allow"}), ElicitResult(action="decline")])
 
-    async def answered(_context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+    async def answered(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
         questions.append(params.message)
         return next(answers)
 

@@ -129,6 +129,21 @@ def test_a_command_whose_server_is_killed_says_that_its_effect_is_not_known(hous
     assert "the shared server ended before it had answered, and the effect of the command is not known" in said
 
 
+def test_a_server_that_is_to_end_waits_for_commands(house: SharedHouse) -> None:
+    cwd = house.place.cwd
+    program = 'import os, time\nopen("begun", "w").close()\nwhile not os.path.exists("go"): time.sleep(0.01)\n"done"'
+    with house.client():
+        command = subprocess.Popen(
+            own_command("run", program), cwd=cwd, env=house.environment(), stdout=subprocess.PIPE, text=True
+        )
+        wait_while(lambda: not (cwd / "begun").exists())
+        with subprocess.Popen(own_command("stop"), cwd=cwd, env=house.environment()) as ending:
+            wait_while(lambda: list(house.runtime.rglob("*.sock")))
+            (cwd / "go").touch()
+            assert command.communicate(timeout=PATIENCE)[0] == "done\n"
+        assert (command.returncode, ending.returncode) == (0, 0)
+
+
 def _commands(house: SharedHouse) -> list[dict[str, Any]]:
     (server,) = json.loads(house.typed("ps", "--json").stdout)["servers"]
     return [one for one in server["connections"] if one["client"] == "onetool run"]

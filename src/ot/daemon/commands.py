@@ -46,6 +46,7 @@ class TypedCommand:
             raise ClientRefused("the command is malformed") from None
         self._reader, self._writer = reader, writer
         self._since = time.time()
+        self._over = asyncio.Event()
         self._asking = asyncio.Lock()
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
 
@@ -71,6 +72,13 @@ class TypedCommand:
             await asyncio.wait((working, listening))
         if not working.cancelled():
             await self._send(working.result())
+        self._over.set()
+
+    async def drained(self, workspace: Workspace) -> None:
+        """Return when it has ended, or the time is over that open runs have when the server ends."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(workspace.picture.loaded.config.limits.drain_seconds):
+                await self._over.wait()
 
     async def _answered(self, workspace: Workspace) -> dict[str, Any]:
         try:

@@ -108,7 +108,9 @@ class SharedServer:
             self._stopping = asyncio.ensure_future(self._drained())
 
     async def _drained(self) -> None:
-        await asyncio.gather(*(connection.drained() for connection in self._connections), return_exceptions=True)
+        clients = [connection.drained() for connection in self._connections]
+        commands = [command.drained(workspace) for command, workspace in self._commands.items()]
+        await asyncio.gather(*clients, *commands, return_exceptions=True)
         self._ended.set()
 
     # ---------------------------------------------------------------- clients
