@@ -160,6 +160,7 @@ async def test_while_there_is_a_client_it_does_not_end(tmp_path: Path) -> None:
         assert await reader.readline() == b"+\n"
         done, _ = await asyncio.wait([house.serving], timeout=0.5)
         assert not done
+        assert await house.answer(house.header()) == b"+\n"
         writer.close()
         await house.ended()
 

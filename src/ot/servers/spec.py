@@ -28,12 +28,11 @@ from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.record import OpenTokenStore
 from ot.servers.catalogue_files import FOLDER
 from ot.servers.place import ServerPlace, find_program, place_of_server, runs_modules, script_of, server_here
+from ot.servers.server_scope import ADVICE as SCOPE_ADVICE
+from ot.servers.server_scope import Scope, scope_of
 
 HOST_SECONDS = 10.0
 """How long connecting one of several hosts may take: the next one waits for it."""
-STATEFUL = re.compile(r"playwright|puppeteer|selenium|browser|chrome-devtools|sequential-?thinking", re.IGNORECASE)
-"""Names of servers that keep something for whoever calls them next."""
-SCOPE_ADVICE = "leave scope out, and clients that work in one directory share it"
 FOREIGN = re.compile(r"\$\{(?:(env):(\w++)|(input|keyring|file|op|workspaceFolder|userHome)\b(?:[^}$]|\$(?!\{))*+)\}")
 
 
@@ -75,7 +74,7 @@ class ServerSpec:
     """What its user wrote, where it came from a configuration: filled in and placed, it is another text."""
     workspace: str = ""
     """The directory that its client works in, which it is told as its root."""
-    scope: Literal["workspace", "shared", "private"] = "workspace"
+    scope: Scope = "workspace"
     """Which clients use the same one: those of one directory, all, or none."""
     connection: str = ""
     """The one client that it is for, where several are served and this is for nobody else."""
@@ -242,7 +241,7 @@ def resolve_spec(
         tools=server.tools,
         problem="; ".join([*filling.problems, *([place.problem] if place.problem and command else [])]),
         workspace=str(paths.cwd),
-        scope=server.scope or ("private" if _keeps_state(server) else "workspace"),
+        scope=scope_of(server),
         in_workspace=place.in_workspace and bool(command),
         private=place.private and bool(command),
         seal=place.seal,
@@ -347,11 +346,6 @@ def _wrong_script(server: Server, place: ServerPlace) -> str:
     if place.in_workspace or WORKSPACE not in names_in(script):
         return ""
     return f"args: {script} is a program of the workspace, which must be trusted: add 'cwd: ${{{WORKSPACE}}}'"
-
-
-def _keeps_state(server: Server) -> bool:
-    """Return whether a server is known to go on where its last call left off: a browser has one page open."""
-    return any(STATEFUL.search(text) for text in (server.command, server.url, *server.args))
 
 
 def _with_address_checked(spec: ServerSpec) -> ServerSpec:
