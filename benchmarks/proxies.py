@@ -68,13 +68,14 @@ BARS = {"call": 1.2, "nested": 1.1, "gather": 0.8, "start": 1.15}
 class Wire:
     """A server process and the requests to it, one at a time."""
 
-    def __init__(self, command: list[str], home: Path) -> None:
+    def __init__(self, command: list[str], home: Path, cwd: Path | None = None) -> None:
         self._numbers = itertools.count(1)
         environ = {**os.environ, "HOME": str(home)}
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, cwd=home, env=environ
+            command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, cwd=cwd or home, env=environ
         )
+        self.pid = self._process.pid
         self.greeting = self.request("initialize", HELLO)
         self._write({"method": "notifications/initialized"})
 

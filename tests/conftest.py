@@ -16,7 +16,7 @@ settings.register_profile("ci", derandomize=True, deadline=None, max_examples=10
 settings.load_profile("ci")
 
 OURS = ("OT_", "ONETOOL_")
-LONG = ("faults", "oauth", "real_servers", "walkthrough", "workers")
+LONG = ("faults", "oauth", "real_servers", "shared_server", "walkthrough", "workers")
 """Below tests/, what takes minutes: begun first, so that files run side by side end together."""
 
 
@@ -49,9 +49,12 @@ def anyio_backend() -> str:
 def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where homes are made; fixtures that live longer than a test see a home here too, never the developer's."""
     directory = tmp_path_factory.mktemp("homes", numbered=False)
-    with pytest.MonkeyPatch.context() as patch:
+    # A socket's path is short, and that of a test's directory is not.
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="ot", dir="/tmp") as runtime:
         move_home(patch, directory)
+        patch.setenv("XDG_RUNTIME_DIR", runtime)
         yield directory
+        end_shared_servers()
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +71,14 @@ def speech(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from chat.spoken_orders import speak
 
     return speak(tmp_path_factory.mktemp("speech"))
+
+
+def end_shared_servers() -> None:
+    """End what tests of connected clients have started and no longer need."""
+    from ot.cli.sharing.running_servers import running_servers, stop
+
+    for server in running_servers():
+        stop(server, now=True)
 
 
 def move_home(patch: pytest.MonkeyPatch, home: Path) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
+SHARED = "--shared"
+
 
 def main() -> None:
-    """Answer ``--version`` and ``--help``; everything else is for the command line and its libraries."""
+    """Answer ``--version`` and ``--help``, and let the shared server answer what it can; the rest is answered here."""
     _leave_the_working_directory_off_the_path()
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
@@ -18,22 +20,51 @@ def main() -> None:
         from ot.cli.overview import overview
 
         sys.stdout.write(overview())
-    else:
+    elif not _relayed(arguments) and not _answered(arguments):
         from ot.cli.main import run_command
 
-        run_command(arguments)
+        run_command([argument for argument in arguments if argument != SHARED or arguments[0] != "serve"])
+
+
+def _relayed(arguments: list[str]) -> bool:
+    """Return whether the client was served by the shared server."""
+    if arguments[:1] != ["serve"] or SHARED not in arguments or "--help" in arguments:
+        return False
+    if os.name != "posix" or any(argument.startswith("--http") for argument in arguments):
+        return False  # there is nothing to relay by, or no client that could be relayed
+    from ot.relay.relay import relay
+
+    return relay(arguments)
+
+
+def _answered(arguments: list[str]) -> bool:
+    """Return False unless the shared server answers the command; then this does not return."""
+    if os.name != "posix" or arguments[:1] not in (["run"], ["list"], ["search"], ["show"]):
+        return False
+    from ot.cli.sharing.quick_command import answered
+
+    return answered(arguments)
 
 
 def _leave_the_working_directory_off_the_path() -> None:
     """Import nothing from where programs may write: a file of theirs must not become a module of the server."""
-    here = [os.path.realpath(os.path.expanduser(place)) for place in (".", os.environ.get("OT_CWD") or ".")]  # noqa: PTH111 - pathlib's import takes longer than everything here
+    places = (".", os.environ.get("OT_CWD") or ".")
+    here = [real for place in places if (real := _real(os.path.expanduser(place)))]  # noqa: PTH111 - pathlib's import takes longer than everything here
     ours = [os.path.realpath(place) for place in (f"{__file__}/../..", sys.prefix, sys.base_prefix)]
 
     def is_ours(entry: str) -> bool:
-        real = os.path.realpath(entry or ".")
+        real = _real(entry or ".")
         return not _is_below(real, here) or real == ours[0] or _is_below(real, ours[1:])
 
     sys.path[:] = filter(is_ours, sys.path)
+
+
+def _real(place: str) -> str:
+    """Return where *place* is; nothing for one that is relative to a working directory that was deleted."""
+    try:
+        return os.path.realpath(place)
+    except FileNotFoundError:
+        return ""
 
 
 def _is_below(path: str, places: list[str]) -> bool:

@@ -58,9 +58,28 @@ def test_a_file_of_one_long_line_is_not_shown_whole(onetool: OneTool) -> None:
     long = json.dumps({"history": ["x" * 500], "apiKey": "abcdefgh", "mcpServers": {"a": {"command": "b"}}})
     write(onetool.home / ".claude.json", long)
     ended = onetool("connect", "claude-code", "--yes")
-    assert f'+onetool: {{"type": "stdio", "command": "{LAUNCHER}", "args": ["serve"]}}' in ended.out
+    assert f'+onetool: {{"type": "stdio", "command": "{LAUNCHER}", "args": ["serve", "--shared"]}}' in ended.out
     assert "xxx" not in ended.out
     assert "abcdefgh" not in ended.out
+
+
+def test_a_client_shares_a_server_unless_it_is_to_have_its_own(onetool: OneTool) -> None:
+    file = cursor_file(onetool)
+    shared = onetool("connect", "cursor", "--yes")
+    assert _servers(file)["onetool"]["args"] == ["serve", "--shared"]
+    assert "your clients share one server" in shared.err
+    assert "sandbox that a client puts around its own processes; --alone" in shared.err
+    assert "share" not in onetool("connect", "cursor", "--yes").err
+    alone = onetool("connect", "cursor", "--alone", "--yes")
+    assert _servers(file)["onetool"]["args"] == ["serve"]
+    assert '-      "args": ["serve", "--shared"]' in alone.out
+    assert "share" not in alone.err
+
+
+def test_what_sharing_means_is_said_before_anything_is_written(onetool: OneTool) -> None:
+    ended = onetool("connect", "cursor")
+    assert ended.err.index("your clients share one server") < ended.err.index("add --yes to write it")
+    assert json.loads(onetool("connect", "cursor", "--json", "--dry-run").out)["clients"][0]["changed"]
 
 
 def test_a_dry_run_writes_nothing(onetool: OneTool) -> None:
@@ -85,7 +104,8 @@ def test_what_was_connected_is_disconnected_again(onetool: OneTool) -> None:
 
 
 def _entry(indent: str) -> str:
-    return f'{indent}"onetool": {{\n{indent}  "command": "{LAUNCHER}",\n{indent}  "args": ["serve"]\n{indent}}}'
+    lines = ('"onetool": {', f'  "command": "{LAUNCHER}",', '  "args": ["serve", "--shared"]', "}")
+    return "\n".join(indent + line for line in lines)
 
 
 def test_a_malformed_file_keeps_no_other_client_from_being_connected(onetool: OneTool) -> None:
@@ -115,9 +135,9 @@ def test_a_link_holds_the_entry(onetool: OneTool) -> None:
     query = parse_qs(urlsplit(cursor).query)
     assert cursor.startswith("cursor://anysphere.cursor-deeplink/mcp/install?")
     assert query["name"] == ["tools"]
-    assert json.loads(base64.b64decode(query["config"][0])) == {"command": LAUNCHER, "args": ["serve"]}
+    assert json.loads(base64.b64decode(query["config"][0])) == {"command": LAUNCHER, "args": ["serve", "--shared"]}
     assert json.loads(unquote(vscode.removeprefix("vscode:mcp/install?"))) == {
-        "name": "tools", "type": "stdio", "command": LAUNCHER, "args": ["serve"]
+        "name": "tools", "type": "stdio", "command": LAUNCHER, "args": ["serve", "--shared"]
     }  # fmt: skip
     without = onetool("connect", "zed", "--link")
     assert (without.code, without.err) == (2, "onetool: zed has no install link: use onetool connect, or --print\n")

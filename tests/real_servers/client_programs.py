@@ -40,7 +40,8 @@ class ClientProgram:
     async def listed(self, home: Path) -> str:
         """Return what the client says about its servers, in a *home* of its own."""
         (program,) = (self.place / "node_modules").glob(self.program)
-        environment = {"PATH": os.environ["PATH"], "HOME": str(home), "NO_COLOR": "1", **self.env}
+        kept = {name: os.environ[name] for name in ("PATH", "XDG_RUNTIME_DIR")}
+        environment = {**kept, "HOME": str(home), "NO_COLOR": "1", **self.env}
         process = await asyncio.create_subprocess_exec(
             *([str(program)] if program.suffix != ".js" else ["node", str(program)]),
             "mcp",

@@ -13,7 +13,7 @@ from real_servers.client_programs import PROGRAMS
 from system_package import require_programs
 
 pytestmark = pytest.mark.timeout(400)  # the programs may have to be installed first
-LISTED = {"claude-code": "✔ Connected", "codex": "enabled", "gemini-cli": "serve (stdio) - "}
+LISTED = {"claude-code": "✔ Connected", "codex": "enabled", "gemini-cli": "serve --shared (stdio) - "}
 """What each says of OneTool. Claude Code starts it for that; Gemini CLI does too, but gives up on a busy machine."""
 
 

@@ -25,6 +25,8 @@ COMMANDS = {
             "Serve MCP on standard input and output, or over HTTP.",
             "claude mcp add onetool -- onetool serve",
         ),
+        ("ps", "ps:ps", "Show the server that your clients share.", "onetool ps"),
+        ("stop", "stop:stop", "End the server that your clients share.", "onetool stop"),
         (
             "worker",
             "worker:worker",
@@ -41,7 +43,7 @@ COMMANDS = {
         ),
         ("list", "tools:list_", "List the packs, or the tools of one.", "onetool list --tokens"),
         ("search", "tools:search", "Find tools by the words of a task.", "onetool search read lines of a file"),
-        ("show", "tools:show", "Show a tool: signature, description, source, policy.", "onetool show file.read"),
+        ("show", "show:show", "Show a tool: signature, description, source, policy.", "onetool show file.read"),
         (
             "chat",
             "chat:chat",

@@ -34,6 +34,10 @@ def connect(
         bool | None,
         typer.Option("--take-out/--leave", help="Whether to remove servers from the client that OneTool has too."),
     ] = None,
+    shared: Annotated[
+        bool,
+        typer.Option("--shared/--alone", help="Whether it uses the server of all your clients, or one of its own."),
+    ] = True,
     cwd: Annotated[str, typer.Option("--cwd", help="The directory that OneTool works in.")] = "",
     name: Name = "",
     dry_run: DryRun = False,
@@ -46,10 +50,13 @@ def connect(
 
     CLIENT is claude-code, claude-desktop, cursor, vscode, codex, windsurf, zed or gemini-cli. Comments, order and all
     other settings stay as they are; onetool disconnect restores the file.
+
+    All connected clients share one server, which starts with the first of them. It runs outside of a sandbox that a
+    client puts around its own processes: choose --alone for such a client.
     """
     from ot.cli.connecting.client_screen import show_costs, show_pasted
 
-    wanted, flow = _wanted(cwd, name), _flow(dry_run, yes, as_json)
+    wanted, flow = _wanted(cwd, name, shared), _flow(dry_run, yes, as_json)
     names = _chosen(flow, clients or (), all_clients)
     if show_block or show_link:
         show_pasted(names, flow.around, wanted, as_json=as_json, only_link=show_link)
@@ -101,11 +108,11 @@ def _chosen(flow: ConnectFlow, names: Sequence[str], all_clients: bool) -> list[
     return chosen
 
 
-def _wanted(cwd: str, name: str) -> EntryWanted:
+def _wanted(cwd: str, name: str, shared: bool) -> EntryWanted:
     from ot.config.clients.connection import EntryWanted
     from ot.config.clients.launcher import this_launch_command
 
     directory = Path(cwd).expanduser().absolute() if cwd else None
     if directory and not directory.is_dir():
         raise typer.BadParameter(f"there is no directory {cwd}")
-    return EntryWanted(this_launch_command(), {"OT_CWD": str(directory)} if directory else {}, name)
+    return EntryWanted(this_launch_command(shared=shared), {"OT_CWD": str(directory)} if directory else {}, name)

@@ -21,7 +21,7 @@ def doctor(
     fix: Annotated[bool, typer.Option("--fix", help="Fix what is safe: modes of secrets, orphans, leftovers.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check engines, secrets and leftovers, start every pack and server, and say how to fix what is wrong."""
+    """Check engines, secrets, the shared server and leftovers, start every pack and server, and say what to do."""
     from ot.cli.terminal.event_loop import run_async
 
     found = [
@@ -41,6 +41,7 @@ async def _examine() -> list[Finding]:
     from ot.cli.diagnosis.engines import engine_findings
     from ot.cli.diagnosis.ledger import ledger_findings
     from ot.cli.diagnosis.leftovers import leftover_findings, orphan_findings
+    from ot.cli.diagnosis.sharing import sharing_findings
     from ot.cli.diagnosis.starts import start_all
     from ot.config.models import Engines
     from ot.config.paths import Paths
@@ -55,7 +56,14 @@ async def _examine() -> list[Finding]:
     except OneToolError as error:
         wrong = Finding("configuration", "problem", str(error))
         secrets = setup.secrets_findings(setup.default_secrets(paths), paths.project_dir)
-        return [wrong, *secrets, *setup.trust_findings(paths), *await engine_findings(Engines()), *processes]
+        return [
+            wrong,
+            *secrets,
+            *setup.trust_findings(paths),
+            *await engine_findings(Engines()),
+            *sharing_findings(),
+            *processes,
+        ]
     try:
         starts = await start_all(app)
         loaded = app.picture.loaded
@@ -72,6 +80,7 @@ async def _examine() -> list[Finding]:
             *setup.uv_findings(needed=bool(app.picture.workers)),
             *setup.pack_findings(starts),
             *setup.server_findings(app, starts),
+            *sharing_findings(loaded.config.daemon),
             *processes,
             *leftover_findings(app),
         ]

@@ -123,7 +123,7 @@ def _connected(
         connect = confirm(question, "connect")
     if not connect:
         return []
-    told = flow.connect(clients, EntryWanted(this_launch_command()), take_out=True)
+    told = flow.connect(clients, EntryWanted(this_launch_command(shared=True)), take_out=True)
     if not as_json:
         show_costs(told)
     return told

@@ -27,12 +27,13 @@ def logs(
     since: Annotated[str, typer.Option("--since", help="Only newer entries: 90s, 15m, 2h, 7d.")] = "",
     level: Annotated[str, typer.Option("--level", help="Only this level and above.")] = "DEBUG",
     run: Annotated[str, typer.Option("--run", help="Only entries of the run with this id.")] = "",
+    shared: Annotated[bool, typer.Option("--shared", help="That of the server that your clients share.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the lines unchanged, as JSON.")] = False,
 ) -> None:
     """Show the server's log."""
     if level.upper() not in LEVELS:
         raise typer.BadParameter(f"'{level}' is not a level: {', '.join(LEVELS)}")
-    path, oldest = _path(), _oldest(since)
+    path, oldest = _path(shared), _oldest(since)
     for line in _lines(path, follow):
         entry = _entry(line)
         wanted = LEVELS.index(str(entry.get("level", "INFO"))) if entry.get("level") in LEVELS else 1
@@ -44,7 +45,7 @@ def logs(
         echo(visible_json(line) if as_json else _text(entry))
 
 
-def _path() -> Path:
+def _path(shared: bool) -> Path:
     from ot.config.load import load_config
     from ot.config.paths import Paths
     from ot.config.trust import Trust
@@ -52,7 +53,8 @@ def _path() -> Path:
 
     paths = Paths.find()
     loaded = load_config(paths, Trust(paths.global_dir))
-    path = log_path(loaded.state_dir)
+    # A shared server works for all directories, and writes where the user's own settings are.
+    path = log_path(paths.global_dir if shared else loaded.state_dir)
     if not path.exists():
         why = "" if loaded.config.logs.file else " (logs.file is false)"
         echo(f"onetool: there is no log yet at {path}{why}", err=True)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ot.cli.exit_codes import ERRORS, FAILURE, OK
-from ot.cli.terminal import echo, echo_value
+from ot.cli.terminal.command_answer import reply_as_data
 from ot.cli.terminal.options import TrustProject
+from ot.cli.terminal.printed_answers import print_reply
 
 if TYPE_CHECKING:
     from ot.runtime.reply import Reply
@@ -28,27 +26,7 @@ def run(
     from ot.cli.terminal.event_loop import run_async
 
     reply = run_async(_run(_command(code, file), trust_project))
-    if as_json:
-        whole = {"content": list(reply.texts), "is_error": reply.is_error, "meta": reply.meta}
-        echo(json.dumps(whole | ({"blocks": list(reply.blocks)} if reply.blocks else {})))
-    else:
-        for text in reply.texts:
-            if reply.is_error:
-                echo(text, nl=not text.endswith("\n"), err=True)
-            else:
-                echo_value(text)
-        for block in reply.blocks:
-            echo(_block_line(block), err=True)
-    raise typer.Exit(ERRORS.get(reply.cause, FAILURE) if reply.is_error else OK)
-
-
-def _block_line(block: Mapping[str, Any]) -> str:
-    """Return a line that stands for content which a terminal cannot show."""
-    inner: Mapping[str, Any] = block.get("resource") or block
-    parts = [block.get("type"), inner.get("mimeType"), inner.get("uri")]
-    data = str(inner.get("data") or inner.get("blob") or "")
-    size = f"{len(data) * 3 // 4 - data[-2:].count('='):,} bytes" if data else ""
-    return f"[{', '.join(str(part) for part in (*parts, size) if part)}]"
+    raise typer.Exit(print_reply(reply_as_data(reply), as_json=as_json))
 
 
 def _command(code: str | None, file: Path | None) -> str:

@@ -28,6 +28,11 @@ def serve(
         str,
         typer.Option(metavar="[HOST:]PORT", help="Serve over HTTP instead, for a team or for clients that want a URL."),
     ] = "",
+    # The entry hands a shared start to the relay; what comes here is served alone.
+    shared: Annotated[
+        bool,
+        typer.Option("--shared/--alone", help="Use the one server that all your clients share, or start another."),
+    ] = False,
     as_json: Annotated[
         bool,
         typer.Option("--json", help="Write the log on standard error as JSON; over HTTP, print where it listens."),

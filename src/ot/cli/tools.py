@@ -1,17 +1,19 @@
-"""onetool list, search and show: the tools that programs can call, looked up without calling one."""
+"""onetool list and search: the tools that programs can call, looked up without calling one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ot.cli.exit_codes import BACKEND, DENIED, NOT_FOUND
-from ot.cli.terminal import columns, counted, echo, echo_either, echo_json, fail
-from ot.cli.terminal.completion import complete_packs, complete_tools
+from ot.cli.exit_codes import BACKEND, DENIED, NOT_FOUND, OK
+from ot.cli.terminal import columns, counted
+from ot.cli.terminal.command_answer import CommandAnswer, CommandFailed, answer_as_data
+from ot.cli.terminal.completion import complete_packs
 from ot.cli.terminal.options import AsJson
+from ot.cli.terminal.printed_answers import print_answer
 
 if TYPE_CHECKING:
     from ot.config.paths import Paths
@@ -42,20 +44,29 @@ def list_(
     from ot.cli.terminal.own_workspace import workspace_at_rest
 
     with workspace_at_rest() as app:
-        _warn(app)
-        rows = _tool_rows(app, pack) if pack else _pack_rows(app)
+        answer = answer_as_data(lambda: listed(app, pack, tokens=tokens))
+    raise typer.Exit(print_answer(answer, as_json=as_json))
+
+
+def listed(app: Workspace, pack: str = "", *, tokens: bool = False) -> CommandAnswer:
+    """Return the packs, or the tools of one.
+
+    Raises:
+        CommandFailed: What the pack offers is not known, or it cannot be used.
+        UnknownPack: There is no such pack.
+    """
+    rows = _tool_rows(app, pack) if pack else _pack_rows(app)
     if not tokens:
         rows = [{key: value for key, value in row.items() if key != "tokens"} for row in rows]
-    echo_either(as_json, rows, _tool_lines(rows) if pack else _pack_lines(rows))
-    if tokens and not as_json:
-        total = sum(row["tokens"] or 0 for row in rows)
-        echo(f"Listed one by one, they would take about {total:,} tokens of every request (estimate).", err=True)
+    total = sum(row["tokens"] or 0 for row in rows) if tokens else 0
+    note = f"Listed one by one, they would take about {total:,} tokens of every request (estimate)."
+    lines = _tool_lines(rows) if pack else list(_pack_lines(rows))
+    return CommandAnswer(rows, lines, _warnings(app), [note] if tokens else [])
 
 
-def _warn(app: Workspace) -> None:
-    """Say what the configuration leaves out, such as the packs of a project that is not trusted."""
-    for warning in app.picture.loaded.warnings:
-        echo(f"warning: {warning}", err=True)
+def _warnings(app: Workspace) -> list[str]:
+    """Return what the configuration leaves out, such as the packs of a project that is not trusted."""
+    return [f"warning: {warning}" for warning in app.picture.loaded.warnings]
 
 
 def _packs(app: Workspace) -> list[Pack]:
@@ -113,11 +124,13 @@ def _tool_rows(app: Workspace, name: str) -> list[dict[str, Any]]:
     pack = app.picture.registry.pack(name)
     if pack.pending and (login := _logins(app).get(name)) and login.is_needed:
         server = pack.origin.partition(":")[2]
-        fail(f"what '{name}' offers is not known before a login: onetool auth login {server}", DENIED)
+        why = f"what '{name}' offers is not known before a login: onetool auth login {server}"
+        raise CommandFailed(why, DENIED)
     if pack.pending:
-        fail(f"what '{name}' offers is not known yet: onetool show {name} starts its server and asks", BACKEND)
+        why = f"what '{name}' offers is not known yet: onetool show {name} starts its server and asks"
+        raise CommandFailed(why, BACKEND)
     if pack.broken:
-        fail(f"pack '{name}' cannot be used: {pack.broken}", BACKEND)
+        raise CommandFailed(f"pack '{name}' cannot be used: {pack.broken}", BACKEND)
     return [
         {"name": tool.full_name, "tokens": _tokens(tool), "description": brief_description(tool)}
         for tool in sorted_tools(pack)
@@ -159,20 +172,25 @@ def search(
 ) -> None:
     """Find tools, packs, snippets and aliases by the words of a task, as ot.help(query="...") does."""
     from ot.cli.terminal.own_workspace import workspace_at_rest
+
+    with workspace_at_rest() as app:
+        answer = answer_as_data(lambda: found(app, words))
+    raise typer.Exit(print_answer(answer, as_json=as_json))
+
+
+def found(app: Workspace, words: Sequence[str]) -> CommandAnswer:
+    """Return what fits the words of a task."""
     from ot.introspect.help import found_by
     from ot.introspect.search import Catalogue
 
-    with workspace_at_rest() as app:
-        _warn(app)
-        registry, config = app.picture.registry, app.picture.loaded.config
-        catalogue = Catalogue(registry, config)
-        found = found_by(registry, config, lambda query, most: catalogue.find(query, most=most), " ".join(words), "min")
-        unasked = [pack.name for pack in _packs(app) if pack.pending]
-    echo_either(as_json, found, _hit_lines(found))
-    if unasked and not as_json:
-        echo(f"Not searched, because these servers were never asked what they offer: {', '.join(unasked)}", err=True)
-    if not found:
-        fail(f"nothing fits '{' '.join(words)}': onetool list shows what there is", NOT_FOUND)
+    registry, config = app.picture.registry, app.picture.loaded.config
+    catalogue = Catalogue(registry, config)
+    hits = found_by(registry, config, lambda query, most: catalogue.find(query, most=most), " ".join(words), "min")
+    unasked = [pack.name for pack in _packs(app) if pack.pending]
+    note = f"Not searched, because these servers were never asked what they offer: {', '.join(unasked)}"
+    nothing = f"nothing fits '{' '.join(words)}': onetool list shows what there is"
+    failed = ("", OK) if hits else (nothing, NOT_FOUND)
+    return CommandAnswer(hits, list(_hit_lines(hits)), _warnings(app), [note] if unasked else [], *failed)
 
 
 def _hit_lines(found: Mapping[str, Any]) -> Iterator[str]:
@@ -187,68 +205,3 @@ def _hit_lines(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"aliases: {', '.join(found['aliases'])}"
     if "unmatched" in found:
         yield f"words that fit nothing: {', '.join(found['unmatched'])}"
-
-
-# ---------------------------------------------------------------- show
-
-
-def show(
-    name: Annotated[
-        str, typer.Argument(metavar="PACK.TOOL", help="A tool, or a pack alone.", autocompletion=complete_tools)
-    ],
-    as_json: AsJson = False,
-) -> None:
-    """Show everything about a tool, or how to use a pack.
-
-    Of a tool: its signature, description, source and return type, whether it says that it is read-only or
-    destructive, and whether a call runs, asks first or is denied. A server that was never asked what it offers
-    is started and asked.
-    """
-    from ot.cli.terminal.event_loop import run_async
-
-    text, plain = run_async(_shown(name))
-    if as_json:
-        echo_json(plain)
-    else:
-        echo(text.rstrip())
-
-
-async def _shown(name: str) -> tuple[str, dict[str, Any]]:
-    """Return what is known of a tool or a pack, for a person and for a program."""
-    from ot.cli.terminal.own_workspace import own_workspace
-    from ot.errors import ToolUnavailable
-    from ot.introspect.help import HelpPages
-    from ot.introspect.listing import pack_entry
-
-    async with own_workspace(terminal_level="ERROR") as app:
-        config = app.picture.loaded.config
-        pack_name, _, tool_name = config.aliases.get(name, name).removesuffix("()").partition(".")
-        await app.definitions_of([pack_name])
-        pack = app.picture.registry.pack(pack_name)
-        if pack.broken:
-            raise ToolUnavailable(pack.name, pack.broken)
-        pages = HelpPages(config.prompts.packs, config.docs_url)
-        if not tool_name:
-            return pages.pack(pack), pack_entry(pack, "full", config.prompts.packs)
-        tool = app.picture.registry.tool(pack_name, tool_name)
-        facts = _facts(app, tool)
-        policy = f"Policy: {facts['policy']['action']} ({facts['policy']['why']})"
-        groups = [f"For members of {name}: {action}" for name, action in facts["policy"].get("groups", {}).items()]
-        return pages.tool(tool, pack, "full", [policy, *groups]), facts
-
-
-def _facts(app: Workspace, tool: Tool) -> dict[str, Any]:
-    from ot.execution.policy import why
-    from ot.introspect.listing import tool_entry
-
-    executor = app.picture.runner.executor
-    verdict = executor.verdict(tool)
-    groups = {name: executor.verdict(tool, frozenset({name})) for name in app.picture.loaded.config.policy.groups}
-    others = {name: said.action for name, said in groups.items() if said.action != verdict.action}
-    return tool_entry(tool, "full") | {
-        "return_type": tool.returns or tool.observed,
-        "read_only": tool.read_only,
-        "destructive": tool.destructive,
-        "timeout": tool.timeout,
-        "policy": {"action": verdict.action, "why": why(verdict, tool)} | ({"groups": others} if others else {}),
-    }

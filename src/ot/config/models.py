@@ -628,6 +628,9 @@ class Config(Settings):
     )
     background: Background = Field(default_factory=Background, description="Runs that outlive the call")
     logs: Logs = Field(default_factory=Logs, description="The server's log")
+    daemon: Literal["on", "off"] = Field(
+        default="on", description="off: serve --shared gives each client a server of its own; as ONETOOL_DAEMON=off"
+    )
     http: Http = Field(default_factory=Http, description="The server over HTTP: who may use it, and how much")
     state: SharedStore = Field(default_factory=SharedStore, description="What replicas of a server share")
     telemetry: Telemetry = Field(default_factory=Telemetry, description="Traces, metrics and the audit log")

@@ -35,6 +35,7 @@ MAY_TIGHTEN = ("ask_seconds", "changed_definitions", "deny")
 USERS_ALONE = (
     ("background",),
     ("chat",),
+    ("daemon",),
     ("engines",),
     ("http",),
     ("ledger",),

@@ -75,13 +75,8 @@ class Connection:
             ConfigError: Its command line, its environment or its configuration cannot be used here.
         """
         options = _options(client.arguments)
-        _require_same_network(client.environ)
-        paths = Paths.find(client.environ, client.cwd)
-        load = partial(load_config, paths, Trust(paths.global_dir), trust_project=options.trust_project)
-        # Read in a thread: other clients do not wait for the disk of this one.
-        loaded = await anyio.to_thread.run_sync(load)
         name = secrets.token_hex(8)
-        workspace = Workspace(host, paths, trust_project=options.trust_project, loaded=loaded, connection=name)
+        workspace = await open_workspace(host, client, name, trust_project=options.trust_project)
         return cls(workspace, tuple(filter(None, options.packs.split(","))), name)
 
     def state(self) -> dict[str, Any]:
@@ -171,6 +166,20 @@ def _require_same_network(environ: Mapping[str, str], own: Mapping[str, str] = o
     names = NETWORK | {"ALL_PROXY", "all_proxy"}
     if differs := sorted(name for name in names if environ.get(name) != own.get(name)):
         raise ConfigError(f"the shared server was started with another value of {', '.join(differs)}")
+
+
+async def open_workspace(host: Host, client: ClientProcess, connection: str, *, trust_project: bool) -> Workspace:
+    """Return a workspace for *client* on *host*, by the name of its *connection*.
+
+    Raises:
+        ConfigError: Its environment or its configuration cannot be used here.
+    """
+    _require_same_network(client.environ)
+    paths = Paths.find(client.environ, client.cwd)
+    load = partial(load_config, paths, Trust(paths.global_dir), trust_project=trust_project)
+    # Read in a thread: other clients do not wait for the disk of this one.
+    loaded = await anyio.to_thread.run_sync(load)
+    return Workspace(host, paths, trust_project=trust_project, loaded=loaded, connection=connection)
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:

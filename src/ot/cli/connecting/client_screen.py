@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from ot.config.paths import Paths
 
 
+WHAT_IS_SHARED = (
+    "With serve --shared, your clients share one server, which starts with the first of them. It runs outside of any "
+    "sandbox that a client puts around its own processes; --alone gives a client its own server."
+)
+
+
 @dataclass(frozen=True)
 class ClientPlan:
     """The change of one client's file, and what was in it."""
@@ -44,6 +50,14 @@ def told_of(change: ClientChange, done: str, backup: Path | None, diff: list[str
         "backup": str(backup) if backup else None,
         "diff": diff,
     }
+
+
+def tell_what_is_shared(changes: Sequence[ClientChange]) -> None:
+    """Say what sharing means, where *changes* would begin it."""
+    from ot.config.clients.launcher import SHARED
+
+    if any(change.changes and SHARED in change.entry.get("args", ()) for change in changes):
+        echo(WHAT_IS_SHARED, err=True)
 
 
 def sentence(told: Mapping[str, Any], change: ClientChange) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from ot.cli.connecting.client_diff import diff_lines, secret_values
-from ot.cli.connecting.client_screen import ClientPlan, cost_rows, sentence, told_of
+from ot.cli.connecting.client_screen import ClientPlan, cost_rows, sentence, tell_what_is_shared, told_of
 from ot.cli.exit_codes import DENIED
 from ot.cli.terminal import confirm, echo
 from ot.config.clients.client_file import read_from_disk, server_list
@@ -107,6 +107,7 @@ class ConnectFlow:
         if not self.how.as_json:
             for line in (line for diff in diffs for line in diff):
                 echo(line)
+            tell_what_is_shared(changes)
         pending = any(change.changes for change in changes) and not self.how.dry_run
         if pending and not (self.how.yes or confirm("Write this?", "write")):
             echo("Nothing was written.", err=True)

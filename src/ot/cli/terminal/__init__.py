@@ -30,6 +30,11 @@ class Styled(NamedTuple):
 
 def echo(*parts: str | Styled, nl: bool = True, err: bool = False) -> None:
     """Print *parts* beside each other; whatever could steer a terminal is written out, also into a file or pipe."""
+    plain = [part for part in parts if isinstance(part, str)]
+    if len(plain) == len(parts):
+        _write(visible("".join(plain)) + "\n" * nl, err=err)
+        return
+    # Its import takes longer than many a command.
     import typer
 
     def shown(part: str | Styled) -> str:
@@ -40,12 +45,15 @@ def echo(*parts: str | Styled, nl: bool = True, err: bool = False) -> None:
     typer.echo("".join(map(shown, parts)), nl=nl, err=err)
 
 
+def _write(text: str, *, err: bool = False) -> None:
+    stream = sys.stderr if err else sys.stdout
+    stream.write(text)
+    stream.flush()
+
+
 def echo_value(text: str) -> None:
     """Print what a program or a model made: to a file or pipe as it is, to a terminal as ``echo`` does."""
-    import typer
-
-    # Left to itself, the library would take colours out of what goes into a file or pipe.
-    typer.echo(visible(text) if sys.stdout.isatty() else text, nl=not text.endswith("\n"), color=True)
+    _write((visible(text) if sys.stdout.isatty() else text) + "\n" * (not text.endswith("\n")))
 
 
 def echo_json(value: Any) -> None:

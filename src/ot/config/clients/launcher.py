@@ -16,6 +16,7 @@ from ot.config.clients.server_entry import OURSELVES, table
 from ot.errors import ConfigError
 
 PACKAGE = "onetool-run"
+SHARED = "--shared"
 FLEETING = re.compile(r"(?:archive|environments|builds)-v\d+")
 """Directories of uv's cache: what ``uvx`` runs lies there, and may be gone tomorrow."""
 
@@ -65,6 +66,7 @@ def _requirement() -> str:
     return f"{vcs['vcs']}+{url}@{vcs['commit_id']}" if vcs.get("commit_id") else url
 
 
-def this_launch_command() -> tuple[str, ...]:
-    """Return the command that starts the OneTool of this process."""
-    return launch_command(sys.argv[0], Path(sys.prefix), os.environ)
+def this_launch_command(*, shared: bool) -> tuple[str, ...]:
+    """Return the command by which a client reaches the OneTool of this process: *shared*, or its own."""
+    command = launch_command(sys.argv[0], Path(sys.prefix), os.environ)
+    return (*command, SHARED) if shared else command

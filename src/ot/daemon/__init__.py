@@ -1,0 +1,1 @@
+"""The shared server: one process for all clients of a user."""

@@ -1,0 +1,82 @@
+"""The process of the shared server: it listens before it imports what it serves with."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ot.daemon.life import Life
+from ot.relay.place import Place, Unshared, find_place
+
+if TYPE_CHECKING:
+    import asyncio
+
+MAX_LOG_BYTES = 1 << 20
+MAX_FDS = 1 << 16
+PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+def main() -> None:
+    """Leave whoever started this, and serve until nobody needs it; end at once where another process serves."""
+    try:
+        place = find_place()
+    except Unshared as error:
+        sys.exit(f"onetool: {error}")
+    if sys.argv[1:] != [place.socket]:
+        sys.exit("onetool: this is started by onetool serve --shared")
+    tell = _detached(place)
+    life = Life.begun(place)
+    with suppress(OSError):  # whoever waited has gone
+        os.write(tell, b"ok" if life else b"no")
+    os.close(tell)
+    if life:
+        _serve(life)
+
+
+def _detached(place: Place) -> int:
+    """Go on as nobody's child, with nothing of whoever started this; return where to tell that it listens."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    if os.fork():
+        os._exit(0)  # a leader of a session could be given a terminal
+    os.setpgid(0, 0)  # whatever it starts is in its group, which the watchdog ends
+    os.chdir("/")
+    tell = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.closerange(3, tell)
+    os.closerange(tell + 1, MAX_FDS)
+    log = os.open(place.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    if os.fstat(log).st_size > MAX_LOG_BYTES:
+        os.ftruncate(log, 0)
+    for number in (1, 2):
+        os.dup2(log, number)
+    os.close(log)
+    os.environ["PATH"] = f"{Path(sys.executable).parent}:{Path.home()}/.local/bin:{PATH}"
+    os.environ["LANG"] = "C.UTF-8"
+    return tell
+
+
+def _serve(life: Life) -> None:
+    try:
+        from ot.daemon.serving import serve  # noqa: PLC0415 - takes seconds, in which clients can already connect
+
+        with _runner() as runner:
+            runner.run(serve(life))
+    finally:
+        life.end()
+    # A tool's thread that still runs cannot be stopped, and Python would wait for it.
+    os._exit(0)
+
+
+def _runner() -> asyncio.Runner:
+    import asyncio  # noqa: PLC0415 - as above
+
+    try:
+        import uvloop  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return asyncio.Runner()
+    return asyncio.Runner(loop_factory=uvloop.new_event_loop)

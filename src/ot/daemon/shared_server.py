@@ -1,0 +1,218 @@
+"""SharedServer: takes clients, serves each on a connection of its own, and ends when nobody needs it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from ot.daemon.commands import TypedCommand, is_command
+from ot.daemon.handshake import client_process, is_control, read_header, refuse, welcome
+from ot.daemon.life import Life
+from ot.daemon.peer import ClientRefused, require_own_peer
+from ot.errors import OneToolError
+from ot.host import Host
+from ot.relay.header import Header
+from ot.server.connection import ClientProcess, Connection, open_workspace
+from ot.version import installed_version
+from ot.workspace import Workspace
+
+logger = logging.getLogger(__name__)
+
+IDLE_SECONDS = 600.0
+LOOK_SECONDS = 1.0
+"""How often it looks whether it is still needed."""
+LAST_WORDS_SECONDS = 5.0
+"""How long the log still redacts the secrets of a client that has gone."""
+
+
+class SharedServer:
+    """The clients of one user, each with a workspace of its own on one host."""
+
+    def __init__(
+        self,
+        life: Life,
+        host: Host,
+        redactors: dict[object, Callable[[str], str]],
+        *,
+        idle_seconds: float = IDLE_SECONDS,
+        look_seconds: float = LOOK_SECONDS,
+    ) -> None:
+        """Serve those who connect to the socket of *life*; end *idle_seconds* after the last one has gone.
+
+        Whatever takes a client's secrets out of the log is among *redactors* while the client is there.
+        """
+        self._life = life
+        self._host = host
+        self._idle_seconds, self._look_seconds = idle_seconds, look_seconds
+        self._connections: set[Connection] = set()
+        self._commands: dict[TypedCommand, Workspace] = {}
+        self._clients: set[asyncio.Task[Any]] = set()
+        """Those who are greeted or served now."""
+        self._used = time.monotonic()
+        self._takes_clients = True
+        self._ended = asyncio.Event()
+        self._stopping: asyncio.Task[None] | None = None
+        self._redactors = redactors
+
+    async def serve(self) -> None:
+        """Serve until it is stopped, or not needed any more."""
+        server = await asyncio.start_unix_server(self._received, sock=self._life.listener)
+        looking = asyncio.ensure_future(self._look())
+        self._life.ready()
+        logger.info("sharing one server at %s", self._life.place.socket)
+        try:
+            await self._ended.wait()
+        finally:
+            self.retire()
+            looking.cancel()
+            server.close()
+            for client in self._clients:
+                client.cancel()
+            await asyncio.gather(*self._clients, return_exceptions=True)
+
+    # ---------------------------------------------------------------- life
+
+    async def _look(self) -> None:
+        """Retire once nobody has been here for long, or clients do not find this server any more."""
+        while True:
+            await asyncio.sleep(self._look_seconds)
+            if self._clients:
+                self._used = time.monotonic()
+            elif not self._takes_clients:
+                # Who had connected before it retired has been received since.
+                self._ended.set()
+            if time.monotonic() - self._used > self._idle_seconds or not self._life.is_current():
+                self.retire()
+
+    def retire(self) -> None:
+        """Take nobody new; who is here stays."""
+        if self._takes_clients:
+            logger.info("retiring, with %d clients", len(self._connections))
+            self._takes_clients = False
+            self._life.end()
+
+    def stop(self, *, now: bool = False) -> None:
+        """Retire, give open runs the time that the settings give them unless it is to be *now*, and end."""
+        self.retire()
+        if now:
+            self._ended.set()
+        elif self._stopping is None:
+            self._stopping = asyncio.ensure_future(self._drained())
+
+    async def _drained(self) -> None:
+        clients = [connection.drained() for connection in self._connections]
+        commands = [command.drained(workspace) for command, workspace in self._commands.items()]
+        await asyncio.gather(*clients, *commands, return_exceptions=True)
+        self._ended.set()
+
+    # ---------------------------------------------------------------- clients
+
+    async def _received(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._clients.add(task)
+        try:
+            await self._answer(reader, writer)
+        except (ClientRefused, OneToolError) as error:
+            logger.warning("a client is not served here: %s", error)
+            refuse(writer, str(error))
+        finally:
+            self._clients.discard(task)
+            self._used = time.monotonic()
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with socket.fromfd(writer.get_extra_info("socket").fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as client:
+            require_own_peer(client)
+        header = await read_header(reader)
+        if is_control(header):
+            await self._control(header, writer)
+            return
+        self._require_own_build(header)
+        if is_command(header):
+            await self._carry_out(TypedCommand(header, reader, writer), client_process(header), writer)
+            return
+        connection = await self._opened(header)
+        welcome(writer)
+        self._connections.add(connection)
+        try:
+            await connection.serve(reader, writer)
+        finally:
+            self._connections.discard(connection)
+            self._forget(connection)
+
+    async def _carry_out(self, command: TypedCommand, client: ClientProcess, writer: asyncio.StreamWriter) -> None:
+        workspace = await open_workspace(self._host, client, secrets.token_hex(8), trust_project=command.trusts_project)
+        try:
+            self._redact(workspace, workspace)
+            self._commands[command] = workspace
+            welcome(writer)
+            await command.answer(workspace)
+        finally:
+            self._commands.pop(command, None)
+            await workspace.aclose()
+            self._forget(workspace)
+
+    def _redact(self, who: object, workspace: Workspace) -> None:
+        self._redactors[who] = lambda text: workspace.picture.loaded.secrets.redact(text)
+
+    def _forget(self, who: object) -> None:
+        """Redact the secrets of *who* a little longer: the last lines about it may still be written."""
+        asyncio.get_running_loop().call_later(LAST_WORDS_SECONDS, self._redactors.pop, who, None)
+
+    def _require_own_build(self, header: Header) -> None:
+        if header.key != self._life.place.key:
+            raise ClientRefused("the client is of another build or user")
+        if self._takes_clients and not self._life.is_current():
+            self.retire()
+            raise ClientRefused("another version has been installed")
+        if self._stopping:
+            raise ClientRefused("the shared server is ending")
+
+    async def _opened(self, header: Header) -> Connection:
+        connection = await Connection.opened(self._host, client_process(header))
+        workspace = connection.workspace
+        self._redact(connection, workspace)
+        if workspace.picture.loaded.config.daemon == "off":
+            await workspace.aclose()
+            self.retire()  # it holds for every client of this user
+            raise ClientRefused("the setting daemon is off")
+        await connection.prepare()
+        return connection
+
+    # ---------------------------------------------------------------- what is known of it
+
+    def state(self) -> dict[str, Any]:
+        """Return what ``onetool ps`` shows."""
+        return {
+            "build": installed_version(),
+            "pid": os.getpid(),
+            "since": self._life.since,
+            "socket": self._life.place.socket,
+            "connections": [
+                *(connection.state() for connection in self._connections),
+                *(command.state(workspace) for command, workspace in self._commands.items()),
+            ],
+        }
+
+    async def _control(self, header: Header, writer: asyncio.StreamWriter) -> None:
+        """Answer with one line of JSON; a connection that asked for the end is closed by it."""
+        asked = header.argv[1:]
+        if asked not in ((), (b"stop",), (b"stop", b"now")):
+            raise ClientRefused("control takes nothing, stop, or stop now")
+        welcome(writer)
+        writer.write(json.dumps(self.state()).encode() + b"\n")
+        await writer.drain()
+        if asked:
+            self.stop(now=len(asked) > 1)
+            await self._ended.wait()

@@ -1,0 +1,157 @@
+"""Reaches the shared server: connects to the one that runs, or starts it, one starter at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import sys
+import time
+from _socket import AF_UNIX, MSG_DONTWAIT, SOCK_STREAM, socket
+
+from ot.relay.header import WELCOME, Header
+from ot.relay.place import PROCESS_WIDE, Place, ServerGone, Unshared, source_root
+
+WELCOME_SECONDS = 2.0
+LOCK_SECONDS = 5.0
+"""How long another client may hold the lock of the start without the server being there."""
+START_SECONDS = 20.0
+PAUSE_SECONDS = 0.02
+READY = b"ready"
+"""In the file of the server's life, once it answers; before that it is starting, and a welcome may take longer."""
+
+
+def reach_daemon(place: Place, header: Header) -> socket:
+    """Return a connection on which the daemon has said welcome.
+
+    Raises:
+        ServerGone: It ended meanwhile.
+        Unshared: There is none, and none could be started; or it refuses.
+    """
+    connection = _connected(place) or _started(place)
+    _greeted(connection, place, header)
+    return connection
+
+
+def join_daemon(place: Place, header: Header) -> socket | None:
+    """Return a connection to the daemon that runs, on which it has said welcome; none is started.
+
+    Raises:
+        Unshared: It refuses.
+    """
+    connection = _connected(place)
+    if connection:
+        _greeted(connection, place, header)
+    return connection
+
+
+def _greeted(connection: socket, place: Place, header: Header) -> None:
+    try:
+        _shake_hands(connection, place, header.packed())
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _connected(place: Place) -> socket | None:
+    connection = socket(AF_UNIX, SOCK_STREAM)
+    try:
+        connection.connect(place.socket)
+    except (ConnectionError, FileNotFoundError):
+        connection.close()
+        return None
+    except OSError as error:
+        connection.close()
+        raise Unshared(f"{place.socket}: {error.strerror}") from None
+    return connection
+
+
+def _started(place: Place) -> socket:
+    """Return a connection to a daemon that this client or another one starts now."""
+    try:
+        lock = os.open(place.start, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Unshared(f"{place.start}: {error.strerror}") from None
+    try:
+        connection = _locked_or_connected(place, lock)
+        if connection is None:
+            _start(place)
+            connection = _connected(place)
+    finally:
+        os.close(lock)
+    if connection is None:
+        raise Unshared("the shared server did not start")
+    return connection
+
+
+def _locked_or_connected(place: Place, lock: int) -> socket | None:
+    """Return nothing when this client is to start the daemon, else a connection to the one that another started."""
+    until = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return _connected(place)
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            raise Unshared(f"{place.start}: {error.strerror}") from None
+        if connection := _connected(place):
+            return connection
+        if time.monotonic() > until:
+            raise Unshared("another client has been starting the shared server for too long")
+        time.sleep(PAUSE_SECONDS)
+
+
+def _start(place: Place) -> None:
+    """Start the daemon, and return when it listens or has failed to."""
+    told, tell = os.pipe()
+    streams = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), (os.POSIX_SPAWN_DUP2, tell, 1)]
+    # The client's own environment belongs to its connection; a daemon that had it would give it to all others.
+    names = ("HOME", "XDG_RUNTIME_DIR", "TMPDIR", *PROCESS_WIDE)
+    kept = {name: os.environ[name] for name in names if name in os.environ}
+    command = [sys.executable, "-I", f"{source_root()}/ot/daemon/__main__.py", place.socket]
+    os.waitpid(os.posix_spawn(sys.executable, command, kept, file_actions=streams), 0)  # it leaves a grandchild
+    os.close(tell)
+    in_time = select.select([told], [], [], START_SECONDS)[0]
+    os.close(told)
+    if not in_time:
+        raise Unshared("the shared server takes too long to start")
+
+
+def _shake_hands(connection: socket, place: Place, header: bytes) -> None:
+    begun = time.monotonic()
+    until, answer = begun + WELCOME_SECONDS, b""
+    while not answer.endswith(b"\n"):
+        poll = select.poll()
+        poll.register(connection.fileno(), select.POLLOUT if header else select.POLLIN)
+        if not poll.poll(PAUSE_SECONDS * 1000):
+            now = time.monotonic()
+            if now < begun + START_SECONDS and _is_starting(place):
+                until = now + WELCOME_SECONDS
+            if now > until:
+                raise Unshared("the shared server does not answer")
+            continue
+        try:
+            if header:
+                header = header[connection.send(header, MSG_DONTWAIT) :]
+            else:
+                answer += _received(connection)
+        except OSError as error:
+            raise ServerGone(f"the shared server has gone: {error.strerror}") from None
+    if not answer.startswith(WELCOME):
+        raise Unshared(f"the shared server refuses: {answer[1:].decode(errors='replace').strip()}")
+
+
+def _received(connection: socket) -> bytes:
+    """Return one byte: what follows the daemon's one line is for the client."""
+    if not (byte := connection.recv(1, MSG_DONTWAIT)):
+        raise ConnectionResetError(0, "it closed the connection")
+    return byte
+
+
+def _is_starting(place: Place) -> bool:
+    try:
+        with open(place.life, "rb") as life:
+            return READY not in life.read(64)
+    except OSError:
+        return False

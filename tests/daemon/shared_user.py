@@ -1,0 +1,151 @@
+"""SharedUser: a user of this machine with a home, a runtime directory and a shared server, for tests to hurt."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mcp_wire import WireServer, process_stat
+from ot.relay.header import CONTROL, Header
+from pace import PATIENCE, wait_while
+
+ONETOOL = str(Path(sys.executable).with_name("onetool"))
+CONFIG = """\
+engines: {use: portable, portable: {processes: 4}}
+limits: {cpu_seconds: 60}
+output: {max_inline_size: 0}
+logs: {level: INFO}
+"""
+BUSY = "n = 0\nwhile True:\n    n = n + 1"
+"""A program that never ends by itself."""
+
+
+@dataclass(frozen=True)
+class SharedUser:
+    """Where the files of one user are."""
+
+    home: Path
+    cwd: Path
+    runtime: Path
+
+    @classmethod
+    def made(cls, root: Path) -> SharedUser:
+        """Make the directories below *root*; a socket's path must be short, so its directory is elsewhere."""
+        home, cwd = root / "home", root / "work"
+        (home / ".onetool").mkdir(parents=True)
+        (home / ".onetool" / "onetool.yaml").write_text(CONFIG)
+        cwd.mkdir()
+        return cls(home, cwd, Path(tempfile.mkdtemp(prefix="ot", dir="/tmp")))
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """Return the environment of the user's clients."""
+        kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+        return {**kept, "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.runtime), **more}
+
+    def client(self, *arguments: str, handshake: bool = True, cwd: Path | None = None, **more: str) -> WireServer:
+        """Start a client's relay."""
+        command = [ONETOOL, "serve", "--shared", *arguments]
+        return WireServer.start(command, cwd=cwd or self.cwd, env=self.environment(**more), handshake=handshake)
+
+    @property
+    def directory(self) -> Path:
+        """Where the files of the shared server are."""
+        return self.runtime / "onetool"
+
+    def lives(self) -> list[Path]:
+        """Return the files of the shared servers that live."""
+        return [file for file in self.directory.glob("*.life") if _is_locked(file)]
+
+    def daemons(self) -> list[int]:
+        """Return the process ids of the shared servers that live and can be reached."""
+        return [int(file.read_text().split()[0]) for file in self.lives()]
+
+    def daemon(self) -> int:
+        """Return the process id of the one shared server."""
+        [pid] = self.daemons()
+        return pid
+
+    def socket(self) -> Path:
+        """Return the socket of the one shared server."""
+        [life] = self.lives()
+        return life.with_suffix(".sock")
+
+    def kill_daemon(self) -> int:
+        """Kill the shared server as the system does for want of memory, and return what its process id was."""
+        pid = self.daemon()
+        os.kill(pid, signal.SIGKILL)
+        wait_until_gone(pid)
+        return pid
+
+    def control(self, *words: bytes) -> dict[str, Any]:
+        """Ask the shared server about itself."""
+        with self.connected(Header(b"any", b"/", (CONTROL, *words), {})) as client, client.makefile("rb") as lines:
+            assert lines.readline() == b"+\n"
+            return json.loads(lines.readline())
+
+    def connections(self) -> int:
+        """Return how many clients are connected."""
+        return len(self.control()["connections"])
+
+    def connected(self, header: Header | None = None) -> socket.socket:
+        """Return a raw connection to the shared server."""
+        client = socket.socket(socket.AF_UNIX)
+        client.settimeout(PATIENCE)
+        client.connect(str(self.socket()))
+        if header:
+            client.sendall(header.packed())
+        return client
+
+
+@contextmanager
+def shared_user(root: Path) -> Generator[SharedUser]:
+    """Yield a user, whose shared servers end with the block."""
+    user = SharedUser.made(root)
+    try:
+        yield user
+    finally:
+        for file in user.directory.glob("*.life"):
+            with suppress(OSError, ValueError, IndexError):
+                os.kill(int(file.read_text().split()[0]), signal.SIGKILL)
+        shutil.rmtree(user.runtime)
+
+
+def is_alone(client: WireServer) -> bool:
+    """Return whether the client has a server of its own."""
+    return "served alone" in client.stderr_text()
+
+
+def wait_until_gone(pid: int) -> None:
+    """Return when the process has ended."""
+    wait_while(lambda: process_stat(pid) and f"process {pid} lives")
+
+
+def wait_until_connected(socket: Path, count: int) -> None:
+    """Return when *count* clients have connected to *socket*, whether anybody takes them or not."""
+
+    def missing() -> str:
+        # The listening socket itself has a line, too, and all have the name that it was made with.
+        lines = [line for line in Path("/proc/net/unix").read_text().splitlines() if f" {socket}." in line]
+        return "" if len(lines) > count else f"{len(lines) - 1} are connected"
+
+    wait_while(missing)
+
+
+def _is_locked(file: Path) -> bool:
+    with file.open("rb") as opened:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False

@@ -1,0 +1,217 @@
+"""The shared server in this process: whom it takes, what it tells of itself, and when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ot.config.paths import Paths
+from ot.daemon import handshake
+from ot.daemon.life import Life
+from ot.daemon.shared_server import SharedServer
+from ot.host import Host
+from ot.relay.header import CONTROL, MAGIC, Header
+from ot.relay.place import Place
+from ot.runtime.engines.portable.portable_engine import PortableEngine
+from pace import PATIENCE
+
+pytestmark = pytest.mark.anyio
+
+KEY = b"the key"
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "wire", "version": "1"}},
+}
+
+
+@dataclass
+class House:
+    """A shared server, and how it is reached."""
+
+    server: SharedServer
+    life: Life
+    serving: asyncio.Task[None]
+    cwd: Path
+
+    async def connect(self, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Return a connection on which *data* was sent."""
+        reader, writer = await asyncio.open_unix_connection(self.life.place.socket)
+        writer.write(data)
+        return reader, writer
+
+    def header(self, *argv: bytes, key: bytes = KEY, cwd: bytes | None = None) -> bytes:
+        """Return the header of a client in the usual directory."""
+        environ = {os.fsencode(name): os.fsencode(value) for name, value in os.environ.items()}
+        return Header(key, cwd or os.fsencode(self.cwd), argv or (b"serve", b"--shared"), environ).packed()
+
+    async def answer(self, data: bytes) -> bytes:
+        """Return the first line that comes for *data*, empty if the connection is closed."""
+        reader, writer = await self.connect(data)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await reader.readline()
+        finally:
+            writer.close()
+
+    async def ended(self) -> None:
+        """Return when the server has ended by itself."""
+        async with asyncio.timeout(PATIENCE):
+            await self.serving
+
+
+@asynccontextmanager
+async def _house(cwd: Path, *, idle_seconds: float = 600.0) -> AsyncGenerator[House]:
+    directory = tempfile.mkdtemp(prefix="ot", dir="/tmp")
+    life = Life.begun(Place(directory, KEY))
+    assert life
+    host = Host(Paths.of(cwd, Path.home() / ".onetool"), engine=PortableEngine())
+    server = SharedServer(life, host, {}, idle_seconds=idle_seconds, look_seconds=0.02)
+    serving = asyncio.ensure_future(server.serve())
+    try:
+        yield House(server, life, serving, cwd)
+    finally:
+        server.stop(now=True)
+        await asyncio.gather(serving, return_exceptions=True)
+        await host.aclose()
+        shutil.rmtree(directory)
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncGenerator[House]:
+    """A shared server that nobody uses."""
+    async with _house(tmp_path) as house:
+        yield house
+
+
+async def _control(house: House, *words: bytes) -> dict[str, Any]:
+    reader, writer = await house.connect(house.header(CONTROL, *words, key=b"another"))
+    async with asyncio.timeout(PATIENCE):
+        assert await reader.readline() == b"+\n"
+        said = json.loads(await reader.readline())
+    writer.close()
+    return said
+
+
+async def test_a_client_is_welcomed_and_then_spoken_to_in_its_own_protocol(house: House) -> None:
+    reader, writer = await house.connect(house.header())
+    writer.write(json.dumps(INITIALIZE).encode() + b"\n")
+    async with asyncio.timeout(PATIENCE):
+        assert await reader.readline() == b"+\n"
+        assert json.loads(await reader.readline())["result"]["serverInfo"]["name"] == "onetool"
+    [connection] = (await _control(house))["connections"]
+    assert (connection["cwd"], connection["client"], connection["runs"]) == (str(house.cwd), "wire", 0)
+    writer.close()
+
+
+async def test_who_is_not_of_this_build_is_refused(house: House) -> None:
+    assert await house.answer(house.header(key=b"another")) == b"-the client is of another build or user\n"
+
+
+async def test_who_has_no_directory_or_an_unknown_option_is_refused(house: House) -> None:
+    assert b"directory" in await house.answer(house.header(cwd=b"/no/such/place"))
+    assert b"--nonsense" in await house.answer(house.header(b"serve", b"--shared", b"--nonsense"))
+
+
+async def test_a_client_whose_configuration_cannot_be_read_is_refused_and_others_are_not(house: House) -> None:
+    config = Path.home() / ".onetool" / "onetool.yaml"
+    config.parent.mkdir()
+    config.write_text("limits: 7")
+    assert (await house.answer(house.header())).startswith(b"-")
+    config.unlink()
+    assert await house.answer(house.header()) == b"+\n"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"GET / HTTP/1.1\r\n\r\n", MAGIC + b"\xff\xff\xff\xff" + b"x" * 100, MAGIC + bytes(4)],
+    ids=["another protocol", "without end", "empty"],
+)
+async def test_what_is_no_header_is_refused_at_once(house: House, data: bytes) -> None:
+    assert (await house.answer(data)).startswith(b"-the header is missing or malformed")
+
+
+@pytest.mark.parametrize("data", [b"", MAGIC, MAGIC + b"\0\0\1\0" + b"x" * 9], ids=["nothing", "half", "not all"])
+async def test_who_sends_no_whole_header_is_cut_off(house: House, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handshake, "HEADER_SECONDS", 0.05)
+    assert (await house.answer(data)).startswith(b"-the header is missing or malformed")
+
+
+async def test_without_clients_it_ends_after_a_while_and_removes_its_socket(tmp_path: Path) -> None:
+    async with _house(tmp_path, idle_seconds=0.1) as house:
+        await house.ended()
+        assert not os.path.exists(house.life.place.socket)  # noqa: ASYNC240, PTH110 - one look
+
+
+async def test_while_there_is_a_client_it_does_not_end(tmp_path: Path) -> None:
+    async with _house(tmp_path, idle_seconds=0.1) as house:
+        reader, writer = await house.connect(house.header())
+        assert await reader.readline() == b"+\n"
+        done, _ = await asyncio.wait([house.serving], timeout=0.5)
+        assert not done
+        assert await house.answer(house.header()) == b"+\n"
+        writer.close()
+        await house.ended()
+
+
+async def test_who_connects_while_it_retires_is_served_and_a_successor_may_begin(house: House) -> None:
+    reader, writer = await house.connect(b"")
+    house.server.retire()
+    successor = Life.begun(house.life.place)
+    assert successor
+    writer.write(house.header())
+    async with asyncio.timeout(PATIENCE):
+        assert await reader.readline() == b"+\n"
+    writer.close()
+    await house.ended()
+    assert successor.is_current()
+    successor.end()
+    successor.listener.close()
+
+
+async def test_a_server_that_lives_lets_no_second_one_begin(house: House) -> None:
+    assert Life.begun(house.life.place) is None
+    assert house.life.is_current()
+
+
+async def test_when_its_socket_is_taken_away_it_retires(house: House) -> None:
+    os.unlink(house.life.place.socket)  # noqa: PTH108 - at once
+    await house.ended()
+
+
+async def test_it_says_what_it_is_and_ends_when_asked_to(house: House) -> None:
+    said = await _control(house)
+    assert (said["pid"], said["socket"], said["connections"]) == (os.getpid(), house.life.place.socket, [])
+    assert said["since"] == house.life.since
+    await _control(house, b"stop")
+    await house.ended()
+
+
+async def test_asked_for_what_it_does_not_know_it_refuses(house: House) -> None:
+    assert (await house.answer(house.header(CONTROL, b"dance"))).startswith(b"-control takes")
+    assert not house.serving.done()
+
+
+async def test_asked_to_stop_it_takes_nobody_new_and_lets_go_of_clients(house: House) -> None:
+    reader, writer = await house.connect(house.header())
+    assert await reader.readline() == b"+\n"
+    late, late_writer = await house.connect(b"")
+    await _control(house, b"stop")
+    late_writer.write(house.header())
+    async with asyncio.timeout(PATIENCE):
+        assert await reader.read() == b""
+        assert await late.readline() in (b"-the shared server is ending\n", b"")
+    await house.ended()
+    writer.close()
+    late_writer.close()

@@ -1,0 +1,136 @@
+"""What a relay knows of the messages that pass, and what it says when the server has gone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ot.relay.tracking import Traffic
+
+INITIALIZE = {"id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}}
+GREETING = {"id": 0, "result": {"serverInfo": {"name": "onetool", "version": "1"}}}
+
+
+def _line(**message: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n"
+
+
+def _messages(lines: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in lines.splitlines()]
+
+
+@pytest.fixture
+def traffic() -> Traffic:
+    """That of a client which has been greeted."""
+    traffic = Traffic()
+    assert traffic.sent(_line(**INITIALIZE))
+    assert traffic.received(_line(**GREETING)) == _line(**GREETING)
+    assert traffic.sent(_line(method="notifications/initialized"))
+    return traffic
+
+
+@pytest.mark.parametrize("identity", [7, "seven", 'a "quoted" é', "x" * 500, 2**70, 1.5])
+def test_a_call_that_the_server_left_open_gets_one_error_under_its_own_id(traffic: Traffic, identity: Any) -> None:
+    traffic.sent(_line(id=identity, method="tools/call", params={"name": "run"}))
+    [said] = _messages(traffic.lost())
+    assert (said["id"], said["error"]["code"]) == (identity, -32000)
+    assert "its effect is not known" in said["error"]["message"]
+    assert traffic.lost() == b""
+
+
+@pytest.mark.parametrize("answer", [{"result": {"x": "y" * 1000}}, {"error": {"code": 1, "message": ""}}])
+@pytest.mark.parametrize("identity", [7, "seven", "x" * 500])
+def test_what_was_answered_is_not_answered_again(traffic: Traffic, identity: Any, answer: dict[str, Any]) -> None:
+    traffic.sent(_line(id=identity, method="tools/call"))
+    line = _line(id=identity, **answer)
+    assert traffic.received(line) == line
+    assert traffic.lost() == b""
+
+
+def test_the_order_of_an_answers_fields_does_not_matter(traffic: Traffic) -> None:
+    traffic.sent(_line(id=7, method="tools/call"))
+    traffic.received(b'{"result": {}, "id": 7, "jsonrpc": "2.0"}\n')
+    assert traffic.lost() == b""
+
+
+def test_a_cancelled_call_is_owed_no_answer(traffic: Traffic) -> None:
+    traffic.sent(_line(id=7, method="tools/call"))
+    traffic.sent(_line(method="notifications/cancelled", params={"requestId": 7}))
+    assert traffic.lost() == b""
+
+
+@pytest.mark.parametrize("method", ["ping", "tools/list", "resources/read", "prompts/get", "logging/setLevel"])
+def test_what_changes_nothing_is_asked_again(traffic: Traffic, method: str) -> None:
+    request = _line(id=7, method=method)
+    traffic.sent(request)
+    assert traffic.lost() == b""
+    assert traffic.replayed().count(request) == 1
+    answer = _line(id=7, result={})
+    assert traffic.received(answer) == answer
+
+
+def test_a_new_server_is_told_who_the_client_is_and_the_client_does_not_notice(traffic: Traffic) -> None:
+    traffic.sent(_line(id=1, method="logging/setLevel"))
+    traffic.received(_line(id=1, result={}))
+    traffic.lost()
+    methods = [message["method"] for message in _messages(traffic.replayed())]
+    assert methods == ["initialize", "notifications/initialized", "logging/setLevel"]
+    assert traffic.received(_line(**GREETING)) == b""
+    assert traffic.received(_line(id=1, result={})) == b""
+
+
+def test_a_server_of_another_version_makes_the_client_read_the_list_of_tools_again(traffic: Traffic) -> None:
+    traffic.lost()
+    traffic.replayed()
+    other = _line(id=0, result={"serverInfo": {"name": "onetool", "version": "2"}})
+    [said] = _messages(traffic.received(other))
+    assert said["method"] == "notifications/tools/list_changed"
+    traffic.lost()
+    traffic.replayed()
+    assert traffic.received(other) == b""
+
+
+def test_a_client_that_was_not_greeted_yet_gets_one_greeting() -> None:
+    traffic = Traffic()
+    traffic.sent(_line(**INITIALIZE))
+    assert traffic.lost() == b""
+    assert traffic.replayed() == _line(**INITIALIZE)
+    assert traffic.received(_line(**GREETING)) == _line(**GREETING)
+
+
+def test_questions_of_a_server_that_has_gone_are_withdrawn_and_late_answers_dropped(traffic: Traffic) -> None:
+    traffic.received(_line(id="q1", method="elicitation/create", params={}))
+    [said] = _messages(traffic.lost())
+    assert (said["method"], said["params"]["requestId"]) == ("notifications/cancelled", "q1")
+    assert not traffic.sent(_line(id="q1", result={"action": "accept"}))
+
+
+def test_an_answer_goes_to_the_server_that_asked_and_only_once(traffic: Traffic) -> None:
+    traffic.received(_line(id=3, method="elicitation/create", params={}))
+    assert traffic.sent(_line(id=3, result={"action": "accept"}))
+    assert not traffic.sent(_line(id=3, result={"action": "accept"}))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"junk\n",
+        b"[]\n",
+        b"\xff\n",
+        b"{\n",
+        b'{"id":{}}\n',
+        b'{"id":[],"method":"x"}\n',
+        b"[" * 9999 + b"\n",
+        b'{"id":}\n',
+    ],
+)
+def test_a_malformed_line_is_for_the_server_to_refuse(traffic: Traffic, line: bytes) -> None:
+    assert traffic.sent(line)
+    assert traffic.received(line) == line
+    assert traffic.lost() == b""
+
+
+def test_an_unusable_id_in_a_cancellation_is_passed_on(traffic: Traffic) -> None:
+    assert traffic.sent(_line(method="notifications/cancelled", params={"requestId": []}))

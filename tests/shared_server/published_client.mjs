@@ -1,0 +1,49 @@
+// The official TypeScript client plays one conversation with a server, and prints what it saw.
+// Argument, as JSON: command, args, env, cwd, era ("legacy" or a revision), asks, waits, started.
+import { existsSync } from "node:fs";
+import { setTimeout as pause } from "node:timers/promises";
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+
+const { command, args, env, cwd, era, asks, waits, started } = JSON.parse(process.argv[2]);
+const questions = [];
+const answers = [{ action: "accept", content: { decision: "allow" } }, { action: "decline" }];
+const client = new Client(
+  { name: "published", version: "1" },
+  {
+    capabilities: { elicitation: { form: {} } },
+    versionNegotiation: { mode: era === "legacy" ? "legacy" : { pin: era } },
+  },
+);
+client.setRequestHandler("elicitation/create", async (request) => {
+  questions.push(request.params.message);
+  return answers[questions.length - 1];
+});
+
+async function run(program, options = {}) {
+  const reply = await client.callTool({ name: "run", arguments: { command: program } }, { timeout: 120000, ...options });
+  return { text: reply.content.map((block) => block.text).join("\n"), is_error: reply.isError ?? false };
+}
+
+async function cancelled() {
+  const abort = new AbortController();
+  const call = run(waits, { signal: abort.signal }).then(
+    (reply) => reply.text,
+    () => "cancelled",
+  );
+  while (!existsSync(started)) await pause(20);
+  abort.abort();
+  return await call;
+}
+
+await client.connect(new StdioClientTransport({ command, args, env, cwd, stderr: "ignore" }));
+const { tools } = await client.listTools();
+const seen = {
+  tools: tools.map((tool) => tool.name),
+  allowed: await run(asks),
+  declined: await run(asks),
+  cancelled: await cancelled(),
+  after: await run("1 + 1"),
+};
+console.log(JSON.stringify({ ...seen, questions }));
+await client.close();
