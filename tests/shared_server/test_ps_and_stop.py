@@ -69,7 +69,8 @@ def test_stop_waits_for_open_runs_and_now_does_not(house: SharedHouse) -> None:
         cut = client.send_run(waits)
         _wait_for_run(house)
         assert house.typed("stop", "--now").returncode == 0
-        assert client.wait(cut).is_error
+        reply = client.wait(cut)
+        assert reply.is_error and "asked to end at once, and the run was not over. It was stopped" in reply.text
         assert client.run("1 + 1").text == "2"
 
 

@@ -102,14 +102,14 @@ class SharedServer:
     def stop(self, *, now: bool = False) -> None:
         """Retire, give open runs the time that the settings give them unless it is to be *now*, and end."""
         self.retire()
-        if now:
-            self._ended.set()
-        elif self._stopping is None:
-            self._stopping = asyncio.ensure_future(self._drained())
+        if now and self._stopping:
+            self._stopping.cancel()
+        if now or self._stopping is None:
+            self._stopping = asyncio.ensure_future(self._drained(at_once=now))
 
-    async def _drained(self) -> None:
-        clients = [connection.drained() for connection in self._connections]
-        commands = [command.drained(workspace) for command, workspace in self._commands.items()]
+    async def _drained(self, *, at_once: bool) -> None:
+        clients = [connection.drained(at_once=at_once) for connection in self._connections]
+        commands = [] if at_once else [command.drained(workspace) for command, workspace in self._commands.items()]
         await asyncio.gather(*clients, *commands, return_exceptions=True)
         self._ended.set()
 

@@ -139,9 +139,9 @@ class Connection:
             # Cut off while it starts, an engine could not be closed, and its threads would outlive the interpreter.
             await asyncio.wait((starting,), timeout=START_SECONDS)
 
-    async def drained(self) -> None:
+    async def drained(self, *, at_once: bool = False) -> None:
         """Return when every request has its answer, by itself or because its time was over; no run begins any more."""
-        seconds = self._drain.begin()
+        seconds = self._drain.begin(at_once=at_once)
         logger.info("asked to end: open runs have %g s", seconds)
         if self._wire and not await self._wire.all_answered(seconds):
             self._drain.cut_off()

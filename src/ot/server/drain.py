@@ -12,7 +12,7 @@ CUT_OFF_SECONDS = 2.0
 """How long the replies of runs that were cut off may take."""
 ENDING = "ServerEnding: the server is shutting down and starts nothing new; nothing has run. Reconnect and try again"
 CUT_OFF = (
-    "ServerEnding: the server was asked to end, and the run was not over after limits.drain_seconds ({seconds:g} s). "
+    "ServerEnding: the server was asked to end{at_once}, and the run was not over{after}. "
     "It was stopped; calls of tools that had returned by then have taken effect, and ot.effects() lists those of which "
     "nobody knows"
 )
@@ -25,13 +25,13 @@ class Drain:
         """Give open runs *seconds*, asked for when it begins."""
         self._seconds = seconds
         self._open: set[asyncio.Task[object]] = set()
-        self._begun = self._over = False
+        self._begun = self._over = self._at_once = False
         self._ended = asyncio.Event()
 
-    def begin(self) -> float:
-        """Let no run begin any more, and return how long open ones may take."""
-        self._begun = True
-        return self._seconds()
+    def begin(self, *, at_once: bool = False) -> float:
+        """Let no run begin any more, and return how long open ones may take: nothing if it is to be *at_once*."""
+        self._begun, self._at_once = True, at_once
+        return 0.0 if at_once else self._seconds()
 
     def cut_off(self) -> None:
         """Stop the runs that are open: their replies say why."""
@@ -55,7 +55,7 @@ class Drain:
         if self._begun and not goes_on:
             return _ending(ENDING, begun=False)
         if self._over:
-            return _ending(CUT_OFF.format(seconds=self._seconds()), begun=True)
+            return self._was_cut_off()
         self._open.add(task)
         try:
             return await run()
@@ -63,10 +63,15 @@ class Drain:
             if not self._over:
                 raise
             task.uncancel()
-            return _ending(CUT_OFF.format(seconds=self._seconds()), begun=True)
+            return self._was_cut_off()
         finally:
             self._open.discard(task)
             self._ended.set()
+
+    def _was_cut_off(self) -> ToolResult:
+        at_once = " at once" if self._at_once else ""
+        after = "" if self._at_once else f" after limits.drain_seconds ({self._seconds():g} s)"
+        return _ending(CUT_OFF.format(at_once=at_once, after=after), begun=True)
 
 
 def _ending(text: str, *, begun: bool) -> ToolResult:
