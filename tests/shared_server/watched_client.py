@@ -25,7 +25,7 @@ class WatchedClient:
         """Start the client in *house*."""
         self._process = subprocess.Popen(
             [sys.executable, str(CLIENT), *SHARED],
-            cwd=house.place.cwd, env=house.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            cwd=house.place.cwd, env=house.environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         self._told: list[dict[str, Any]] = []
         self._ended = False
@@ -42,6 +42,8 @@ class WatchedClient:
         kill(self.pid)
         self._process.wait(PATIENCE)
         self._reader.join(PATIENCE)
+        if self._process.stdout:
+            self._process.stdout.close()
 
     @property
     def pid(self) -> int:
