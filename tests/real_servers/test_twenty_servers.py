@@ -21,6 +21,8 @@ pytestmark = pytest.mark.timeout(300)
 REAL = ("memory", "filesystem", "time")
 FAKES = {f"fake{number}": fake() for number in range(12)}
 SHORT = {"start_seconds": 4}
+LEAST_TURNS, MOST_TURNS = 4, 12
+"""What a busy machine adds is not there each time; waiting for a server is."""
 
 
 def script(text: str) -> dict[str, Any]:
@@ -86,7 +88,7 @@ def test_a_first_reply_waits_for_none_of_twenty_servers(tmp_path: Path) -> None:
     good = {f"good{number}": fake() for number in range(15)}
     places["twenty"].config.write_text(config_of(good | BAD))
     took: dict[str, list[float]] = {name: [] for name in places}
-    for _ in range(4):
+    while len(took["none"]) < LEAST_TURNS or (_waits(took) and len(took["none"]) < MOST_TURNS):
         for name, place in places.items():
             began = time.monotonic()
             talk = AskedTalk.start(place, "handshake", command=ONETOOL)
@@ -94,5 +96,10 @@ def test_a_first_reply_waits_for_none_of_twenty_servers(tmp_path: Path) -> None:
                 assert talk.call("1 + 1").text == "2"
                 took[name].append(time.monotonic() - began)
                 talk.wire.kill()
-    assert min(took["twenty"]) < 1.5 * min(took["none"]), took
-    assert statistics.median(took["twenty"]) < 1.75 * statistics.median(took["none"]), took
+    assert not _waits(took), took
+
+
+def _waits(took: dict[str, list[float]]) -> bool:
+    """Return whether a start with servers takes longer than one without, by more than a busy machine explains."""
+    least = min(took["twenty"]) / min(took["none"])
+    return least >= 1.5 or statistics.median(took["twenty"]) >= 1.75 * statistics.median(took["none"])
