@@ -17,10 +17,10 @@ def test_the_commands_of_the_page_do_what_it_says(tmp_path: Path) -> None:
     typed = typed_commands(PAGE.read_text())
     assert [entry.command for entry in typed] == ["onetool ps", "onetool stop"]
     with shared_house(tmp_path) as house:
-        shop = house.place.home / "shop"
+        shop = house.home / "shop"
         shop.mkdir()
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        with house.client(shop, handshake=False) as client:
+        with house.client(cwd=shop, handshake=False) as client:
             client.request("initialize", HANDSHAKE | {"clientInfo": {"name": "claude-code", "version": "1"}})
             for entry in typed:
                 check(entry, shop, house.environment(PATH=path))

@@ -53,10 +53,19 @@ class SharedUser:
         kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
         return {**kept, "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.runtime), **more}
 
-    def client(self, *arguments: str, handshake: bool = True, cwd: Path | None = None, **more: str) -> WireServer:
-        """Start a client's relay."""
-        command = [ONETOOL, "serve", "--shared", *arguments]
-        return WireServer.start(command, cwd=cwd or self.cwd, env=self.environment(**more), handshake=handshake)
+    @property
+    def config(self) -> Path:
+        """The user's configuration."""
+        return self.home / ".onetool" / "onetool.yaml"
+
+    def client(
+        self, *arguments: str, handshake: bool = True, cwd: Path | None = None, shared: bool = True, **more: str
+    ) -> WireServer:
+        """Start a client's relay, or its own server if it is not to be *shared*."""
+        command = [ONETOOL, "serve", *(["--shared"] if shared else []), *arguments]
+        return WireServer.start(
+            command, cwd=cwd or self.cwd, env=self.environment(**more), handshake=handshake, warm=not shared
+        )
 
     @property
     def directory(self) -> Path:
@@ -84,7 +93,7 @@ class SharedUser:
     def kill_daemon(self) -> int:
         """Kill the shared server as the system does for want of memory, and return what its process id was."""
         pid = self.daemon()
-        os.kill(pid, signal.SIGKILL)
+        kill(pid)
         wait_until_gone(pid)
         return pid
 
@@ -119,6 +128,12 @@ def shared_user(root: Path) -> Generator[SharedUser]:
             with suppress(OSError, ValueError, IndexError):
                 os.kill(int(file.read_text().split()[0]), signal.SIGKILL)
         shutil.rmtree(user.runtime)
+
+
+def kill(pid: int) -> None:
+    """Kill a process, if it is still there."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
 
 
 def is_alone(client: WireServer) -> bool:

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from daemon.shared_user import kill
 from pace import PATIENCE, wait_while
 from shared_server.published_clients import STARTED, WAITS, own_command
-from shared_server.shared_house import SharedHouse, kill
+from shared_server.shared_house import SharedHouse
 
 COMMANDS = (
     ("run", "print('a\\x1b[31m'); 'no newline'"),
@@ -60,7 +61,7 @@ def _settled(text: str) -> str:
 def test_what_is_not_of_the_simplest_form_is_answered_by_the_command_itself(
     busy_house: SharedHouse, words: tuple[str, ...]
 ) -> None:
-    (busy_house.place.cwd / "program.py").write_text("2 + 3")
+    (busy_house.cwd / "program.py").write_text("2 + 3")
     done = busy_house.typed(*words, PYTHONPROFILEIMPORTTIME="1")
     assert not _is_quick(done.stderr)
     assert (done.returncode, "5\n" in done.stdout) == {"run --file program.py": (0, True)}.get(
@@ -75,11 +76,11 @@ def test_no_command_starts_the_shared_server(house: SharedHouse) -> None:
 
 
 def test_a_question_of_a_run_is_asked_at_the_terminal_where_it_was_typed(busy_house: SharedHouse) -> None:
-    log = busy_house.place.cwd / "asked.txt"
+    log = busy_house.cwd / "asked.txt"
     mine, its = pty.openpty()
     process = subprocess.Popen(
         own_command("run", f"bin.delete(item=7, log='{log}')"),
-        stdin=its, stderr=its, stdout=subprocess.PIPE, cwd=busy_house.place.cwd, env=busy_house.environment(),
+        stdin=its, stderr=its, stdout=subprocess.PIPE, cwd=busy_house.cwd, env=busy_house.environment(),
     )  # fmt: skip
     try:
         os.close(its)
@@ -102,7 +103,7 @@ def _read_until(terminal: int, words: bytes) -> bytes:
 
 
 def test_a_run_ends_with_the_command_that_asked_for_it(busy_house: SharedHouse) -> None:
-    started = busy_house.place.cwd / STARTED
+    started = busy_house.cwd / STARTED
     with subprocess.Popen(own_command("run", WAITS), cwd=started.parent, env=busy_house.environment()) as process:
         wait_while(lambda: not started.exists())
         assert [one["runs"] for one in _commands(busy_house)] == [1]
@@ -111,7 +112,7 @@ def test_a_run_ends_with_the_command_that_asked_for_it(busy_house: SharedHouse) 
 
 
 def test_a_command_whose_server_is_killed_says_that_its_effect_is_not_known(house: SharedHouse) -> None:
-    started = house.place.cwd / STARTED
+    started = house.cwd / STARTED
     with house.client():
         command = subprocess.Popen(
             own_command("run", WAITS), cwd=started.parent, env=house.environment(), stderr=subprocess.PIPE, text=True
@@ -124,7 +125,7 @@ def test_a_command_whose_server_is_killed_says_that_its_effect_is_not_known(hous
 
 
 def test_a_server_that_is_to_end_waits_for_commands(house: SharedHouse) -> None:
-    cwd = house.place.cwd
+    cwd = house.cwd
     program = 'import os, time\nopen("begun", "w").close()\nwhile not os.path.exists("go"): time.sleep(0.01)\n"done"'
     with house.client():
         command = subprocess.Popen(

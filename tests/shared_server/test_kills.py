@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from daemon.shared_user import kill
 from ot.cli.diagnosis.leftovers import orphans
 from pace import wait_while
-from shared_server.shared_house import SharedHouse, kill, shared_house
+from shared_server.shared_house import SharedHouse, shared_house
 from shared_server.watched_client import WatchedClient
 
 ORDERS = list(itertools.permutations(("server", "relay", "client")))
@@ -27,7 +28,7 @@ def kill_in_all_orders(house: SharedHouse, pause: int) -> int:
         bystander = stack.enter_context(WatchedClient(house))
         for client in (*victims.values(), bystander):
             client.wait_for_answers(3)
-        server = house.living()
+        server = house.daemon()
         for order, victim in victims.items():
             kill_parts(victim, order[: order.index("server")], pause)
         kill(server)
@@ -57,7 +58,7 @@ def is_alive(pid: int) -> bool:
 
 def processes_of(house: SharedHouse) -> list[str]:
     """Return the command lines of all processes that have the house's home or a path of it in their environment."""
-    home, found = os.fsencode(house.place.home), list[str]()
+    home, found = os.fsencode(house.home), list[str]()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
@@ -74,7 +75,7 @@ def play(root: Path, rounds: int) -> None:
     with shared_house(root) as house:
         for number in range(rounds):
             servers.add(kill_in_all_orders(house, number % 3))
-        servers.add(house.living())
+        servers.add(house.daemon())
     wait_while(lambda: processes_of(house) or [one for one in orphans() if one.server in servers])
 
 

@@ -9,9 +9,10 @@ import subprocess
 import time
 from pathlib import Path
 
+from daemon.shared_user import kill, wait_until_gone
 from pace import wait_while
 from shared_server.published_clients import own_command
-from shared_server.shared_house import SharedHouse, kill, wait_until_gone
+from shared_server.shared_house import SharedHouse
 
 
 def test_without_a_shared_server_there_is_nothing_to_show_or_end(house: SharedHouse) -> None:
@@ -22,13 +23,13 @@ def test_without_a_shared_server_there_is_nothing_to_show_or_end(house: SharedHo
 
 
 def test_each_client_is_shown_with_its_name_and_directory(house: SharedHouse) -> None:
-    other = house.directory("other")
-    with house.client(), house.client(other):
+    other = house.directory_beside("other")
+    with house.client(), house.client(cwd=other):
         (server,) = house.servers()
         assert Path(f"/proc/{server['pid']}/exe").exists()
         assert 0 <= time.time() - server["since"] < 600
         seen = [(one["client"], one["cwd"], one["runs"]) for one in server["connections"]]
-        assert sorted(seen) == sorted([("wire", str(house.place.cwd), 0), ("wire", str(other), 0)])
+        assert sorted(seen) == sorted([("wire", str(house.cwd), 0), ("wire", str(other), 0)])
         lines = house.typed("ps").stdout.splitlines()
         assert f"process {server['pid']}" in lines[0]
         assert lines[0].endswith("2 clients")
@@ -36,9 +37,9 @@ def test_each_client_is_shown_with_its_name_and_directory(house: SharedHouse) ->
 
 
 def test_the_directory_is_written_as_its_user_writes_it(house: SharedHouse) -> None:
-    inside = house.place.home / "shop"
+    inside = house.home / "shop"
     inside.mkdir()
-    with house.client(inside):
+    with house.client(cwd=inside):
         assert house.typed("ps").stdout.splitlines()[1].endswith("  ~/shop")
 
 
@@ -55,7 +56,7 @@ def test_stop_ends_the_process_and_clients_go_on(house: SharedHouse) -> None:
 
 
 def test_stop_waits_for_open_runs_and_now_does_not(house: SharedHouse) -> None:
-    go = house.place.cwd / "go.txt"
+    go = house.cwd / "go.txt"
     waits = f'import os, time\nwhile not os.path.exists("{go}"): time.sleep(0.01)\n"done"'
     with house.client() as client:
         begun = client.send_run(waits)
@@ -117,10 +118,10 @@ def test_doctor_says_who_is_served_and_why_nobody_is(house: SharedHouse) -> None
 
 
 def test_the_log_of_the_shared_server_is_found_from_a_project_that_has_its_own(house: SharedHouse) -> None:
-    project = house.place.cwd / ".onetool"
+    project = house.cwd / ".onetool"
     project.mkdir()
     (project / "onetool.yaml").write_text("logs: {level: INFO}\n")
-    house.place.config.write_text("logs: {level: INFO}\n")
+    house.config.write_text("logs: {level: INFO}\n")
     assert house.typed("trust", "--yes").returncode == 0
     with house.client() as client:
         client.run("1 / 0")

@@ -14,8 +14,9 @@ from shared_server.published_clients import (
     converse_in_python,
     converse_in_typescript,
     inspect,
+    own_command,
 )
-from shared_server.shared_house import SHARED, SharedHouse
+from shared_server.shared_house import SharedHouse
 from system_package import require_programs
 
 pytestmark = pytest.mark.timeout(400)  # the programs may have to be installed first
@@ -23,7 +24,7 @@ ERAS = ("legacy", "2026-07-28")
 
 
 def start_of(house: SharedHouse, era: str) -> Start:
-    return Start(SHARED, house.place.cwd, house.environment(), era)
+    return Start(own_command("serve", "--shared"), house.cwd, house.environment(), era)
 
 
 def check(seen: Conversation, house: SharedHouse) -> None:
@@ -33,7 +34,7 @@ def check(seen: Conversation, house: SharedHouse) -> None:
     assert seen.declined.is_error
     assert "bin.delete was not called" in seen.declined.text
     assert ["bin.delete" in question for question in seen.questions] == [True, True]
-    assert (house.place.cwd / LOG).read_text() == "3\n"
+    assert (house.cwd / LOG).read_text() == "3\n"
     assert seen.cancelled == "cancelled"
     assert seen.after == Said("2")
     (server,) = house.servers()

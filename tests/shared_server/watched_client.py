@@ -10,8 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from daemon.shared_user import kill
 from pace import PATIENCE
-from shared_server.shared_house import SHARED, SharedHouse, kill
+from shared_server.published_clients import own_command
+from shared_server.shared_house import SharedHouse
 
 CLIENT = Path(__file__).with_name("steady_client.py")
 UNKNOWN = "its effect is not known"
@@ -24,8 +26,8 @@ class WatchedClient:
     def __init__(self, house: SharedHouse) -> None:
         """Start the client in *house*."""
         self._process = subprocess.Popen(
-            [sys.executable, str(CLIENT), *SHARED],
-            cwd=house.place.cwd, env=house.environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            [sys.executable, str(CLIENT), *own_command("serve", "--shared")],
+            cwd=house.cwd, env=house.environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         self._told: list[dict[str, Any]] = []
         self._ended = False
