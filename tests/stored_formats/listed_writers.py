@@ -52,6 +52,7 @@ NOT_STORED: Mapping[str, str] = {
     "ot/config/reference.py": "a page of the documentation",
     "ot/files/guarded_directory.py": "files of programs",
     "ot/files/private_file.py": "what the modules above hand it",
+    "ot/files/shared_database.py": "an empty file, whose tables the ledger and the statistics make",
     "ot/ledger/writer_locks.py": "empty files, which count only while they are locked",
     "ot/runtime/engines/forked/cgroup.py": "settings of the kernel's",
     "ot/runtime/engines/portable/portable_files.py": "files of programs",
