@@ -56,6 +56,7 @@ NOT_STORED: Mapping[str, str] = {
     "ot/daemon/main.py": "nothing: it opens a log for people",
     "ot/files/guarded_directory.py": "files of programs",
     "ot/files/private_file.py": "what the modules above hand it",
+    "ot/files/shared_database.py": "an empty file, whose tables the ledger and the statistics make",
     "ot/ledger/writer_locks.py": "empty files, which count only while they are locked",
     "ot/relay/reach.py": "an empty file, which counts only while it is locked",
     "ot/runtime/engines/forked/cgroup.py": "settings of the kernel's",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ot.cli.adding.server_to_add import ServerToAdd
+from ot.cli.adding import ServerToAdd
 from ot.cli.exit_codes import BACKEND, FAILURE, NOT_FOUND, OK
 from ot.cli.terminal import counted, echo, echo_either, fail
 from ot.cli.terminal.options import AsJson

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import sqlite3
 import time
@@ -18,7 +17,7 @@ import orjson
 
 from ot.errors import RunFenced, TooManyRuns
 from ot.execution.ledger import Effect, HowEnded, UnknownEffect
-from ot.files.no_links import NO_LINK, make_private
+from ot.files.shared_database import open_shared_database
 from ot.ledger.background_run import BackgroundRun, RunEnd, RunStatus
 from ot.ledger.entries import LedgerEntry, kept_value, read_value
 from ot.ledger.fingerprint import fingerprint
@@ -28,7 +27,6 @@ from ot.ledger.writer_locks import WriterLocks
 LEDGER = Path("ledger") / "ledger.db"
 """Where it is in the user's own directory."""
 VERSION = 1
-BUSY_SECONDS = 5.0
 DAY = 86_400.0
 CLEAN_SECONDS = 3600.0
 
@@ -299,12 +297,8 @@ PRAGMAS: Mapping[bool, Literal["FULL", "NORMAL"]] = {True: "FULL", False: "NORMA
 
 
 def _open(path: Path, *, power: bool) -> sqlite3.Connection:
-    make_private(path.parent)
-    # SQLite gives its side files the mode of the file itself.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK, 0o600))
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection = open_shared_database(path)
     try:
-        connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {PRAGMAS[power]}")
         connection.execute("PRAGMA trusted_schema = OFF")
         _make_tables(connection)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sqlite3
 import time
 from collections import defaultdict
@@ -12,14 +11,13 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from ot.config.principal import os_user
-from ot.files.no_links import NO_LINK, make_private
 from ot.files.private_file import locked
+from ot.files.shared_database import BUSY_SECONDS, open_shared_database
 from ot.stats import schema
 from ot.stats.rows import ConnectionRow, RunRow, StatsRow
 
 logger = logging.getLogger(__name__)
 
-BUSY_SECONDS = 5.0
 CLEAN_SECONDS = 3600.0
 CLEAN_ROWS = 5_000
 """Rows that one transaction removes: others who write must not wait for long."""
@@ -119,12 +117,8 @@ class SqliteSink:
 
 def open_for_writing(path: Path) -> sqlite3.Connection:
     """Return a connection to the database at *path*, private and with its tables, made if need be."""
-    make_private(path.parent)
-    # SQLite gives its side files the mode of the file itself.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK, 0o600))
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection = open_shared_database(path)
     try:
-        connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         _make_tables(connection)
     except BaseException:

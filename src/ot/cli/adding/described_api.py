@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ot.cli.adding.server_to_add import ServerToAdd
+from ot.cli.adding import ServerToAdd
 from ot.registry.schema_types import as_schema
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from ot.cli.adding.server_to_add import ServerToAdd
+from ot.cli.adding import ServerToAdd
 from ot.cli.terminal import columns, echo, echo_either
 from ot.nearest_names import listing
 
