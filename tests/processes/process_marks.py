@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pace import Stopwatch
-
 NAME = "LC_TEST_TREE_MARK"
 """Every process may have variables that start so."""
 
@@ -60,9 +58,9 @@ def zombies_of(parent: int) -> list[int]:
 
 def within(seconds: float, holds: Callable[[], bool]) -> bool:
     """Return whether *holds* becomes true before *seconds* are over."""
-    watch = Stopwatch()
+    until = time.monotonic() + seconds
     while not holds():
-        if watch.seconds > seconds:
+        if time.monotonic() > until:
             return False
         time.sleep(0.005)
     return True

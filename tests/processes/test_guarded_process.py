@@ -22,7 +22,7 @@ from process_marks import TREE, TREE_SIZE, fresh_environ, marked, within, zombie
 import pace
 from ot.processes.guard_pipes import PipeEnd
 from ot.processes.guarded_process import STDERR_BYTES, Ending, GuardedProcess
-from pace import PATIENCE
+from pace import PATIENCE, busy_seconds
 
 pytestmark = [
     pytest.mark.anyio,
@@ -306,4 +306,4 @@ def test_a_server_that_is_killed_at_any_moment_leaves_nothing(when: str, times: 
     assert times == len(deaths)
     assert {0} == {death["left"] for death in deaths}
     assert all(death["before"] >= before for death in deaths)
-    assert max(death["seconds"] for death in deaths) < 1
+    assert max(death["seconds"] for death in deaths) < 1 + busy_seconds()

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
@@ -278,7 +278,7 @@ class LedgerFile:
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._connection = _open(self._path, power=self.power)
+            self._connection = open_shared_database(self._path, _make_tables, power=self.power)
             self._locks.hold()
             (self._key,) = self._connection.execute("SELECT key FROM ledger_key").fetchone()
         return self._connection
@@ -290,22 +290,6 @@ class LedgerFile:
             with suppress(sqlite3.Error):
                 connection.close()
         self._locks.release()
-
-
-PRAGMAS: Mapping[bool, Literal["FULL", "NORMAL"]] = {True: "FULL", False: "NORMAL"}
-"""How hard SQLite tries: a crash of the process loses nothing either way, a loss of power does with NORMAL."""
-
-
-def _open(path: Path, *, power: bool) -> sqlite3.Connection:
-    connection = open_shared_database(path)
-    try:
-        connection.execute(f"PRAGMA synchronous = {PRAGMAS[power]}")
-        connection.execute("PRAGMA trusted_schema = OFF")
-        _make_tables(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:

@@ -117,14 +117,7 @@ class SqliteSink:
 
 def open_for_writing(path: Path) -> sqlite3.Connection:
     """Return a connection to the database at *path*, private and with its tables, made if need be."""
-    connection = open_shared_database(path)
-    try:
-        connection.execute("PRAGMA synchronous = NORMAL")
-        _make_tables(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+    return open_shared_database(path, _make_tables)
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection:
