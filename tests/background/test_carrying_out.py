@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from fastmcp.exceptions import ToolError
 
-from background.run_desk import LONG_SECONDS, ME, Counter, Desk, desk
+from background.run_desk import BEAT_SECONDS, LONG_SECONDS, ME, Counter, Desk, desk
+from ot.background.carrying_out import RunCarrier
 from ot.ledger.background_run import RunEnd
+from ot.workspace import Workspace
 
 pytestmark = pytest.mark.anyio
 ENGINES = pytest.mark.parametrize("engine", ["exact", "portable"])
@@ -84,6 +89,26 @@ async def test_a_run_that_sent_something_is_stopped_and_says_how_far_it_came(tmp
     told = "\n".join(end.texts)
     assert "unknown: counter.add_slowly" in told
     assert "not started: counter.add, line 5, at most 4 calls" in told
+
+
+async def test_a_run_whose_workspace_cannot_be_opened_again_still_says_how_far_it_came(tmp_path: Path) -> None:
+    @asynccontextmanager
+    async def closed(_: str) -> AsyncGenerator[Workspace]:
+        raise ToolError("your workspace could not be opened")
+        yield
+
+    counter = Counter()
+    async with desk(tmp_path, counter) as one, desk(tmp_path, counter) as other:
+        id = await one.add("counter.add(n=1)\ncounter.add_slowly(n=3)")
+        one.begin(id)
+        await came(counter)
+        await one.die()
+        other.carrier = RunCarrier(other.book, closed, beat_seconds=BEAT_SECONDS)
+        end = await ended(other.begin(id))
+    assert ("stopped", "ToolError") == (end.state, end.error)
+    assert "your workspace could not be opened" in end.texts[0]
+    assert "- done: counter.add, line 1" in end.texts
+    assert any(text.startswith("- unknown: counter.add_slowly, line 2") for text in end.texts)
 
 
 @ENGINES

@@ -18,6 +18,7 @@ from ot.config.principal import os_user
 from ot.execution.caller import Answer, Caller, Question
 from ot.execution.effect_entries import EffectEntries
 from ot.execution.ledger import NoLedger
+from ot.files import shared_database
 from ot.ledger import ledger_file
 from ot.ledger.background_run import BackgroundRun
 from ot.ledger.ledger_file import LEDGER
@@ -247,7 +248,7 @@ async def test_a_call_that_cannot_be_written_down_is_sent_and_the_reply_says_so_
 async def test_a_locked_ledger_is_waited_for_once_and_not_for_every_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger_file, "BUSY_SECONDS", 0.3)
+    monkeypatch.setattr(shared_database, "BUSY_SECONDS", 0.3)
     async with shop(tmp_path, limits={"run_seconds": 5, "call_seconds": 5}) as app:
         assert 1 == (await app.run("shop.order(what='a')")).value
         with locked(tmp_path / "user" / LEDGER):

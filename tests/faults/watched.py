@@ -59,7 +59,8 @@ class Place:
         place = cls(root / "home", root / "work")
         place.config.parent.mkdir(parents=True, exist_ok=True)
         place.cwd.mkdir(exist_ok=True)
-        place.config.write_text(config)
+        if not place.config.exists() or place.config.read_text() != config:  # else another server may be reading it
+            place.config.write_text(config)
         place.secrets.write_text(f"FAULTS_CANARY: {CANARY}\n")
         place.secrets.chmod(0o600)
         return place

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ot.config.principal import os_user
-from ot.stats import sqlite_sink
+from ot.files import shared_database
 from ot.stats.figures import summary
 from ot.stats.query import read_figures
 from ot.stats.rows import ConnectionRow
@@ -82,7 +82,7 @@ def test_a_database_that_breaks_while_it_is_open_is_set_aside(tmp_path: Path) ->
 def test_rows_are_kept_once_also_when_old_ones_cannot_be_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_sink, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(shared_database, "BUSY_SECONDS", 0.05)
     file = tmp_path / "stats.db"
     open_for_writing(file).close()
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
@@ -149,7 +149,7 @@ def test_a_link_in_the_files_place_is_not_followed(tmp_path: Path) -> None:
 def test_a_locked_database_is_an_error_and_no_row_is_kept_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ot.stats.sqlite_sink.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(shared_database, "BUSY_SECONDS", 0.05)
     file = tmp_path / "stats.db"
     one = sink(file)
     one.write([call_row()])

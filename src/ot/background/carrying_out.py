@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from ot.background.questions import BookQuestions
-from ot.background.report import report_on
+from ot.background.report import report_on, told_calls
 from ot.background.run_place import EnterPlace, RunPlace
 from ot.errors import LedgerUnavailable, OneToolError, RunFenced
 from ot.execution.caller import Caller
@@ -136,7 +136,9 @@ class RunCarrier:
         except Exception as error:
             # Without an end, nobody would ever learn of it.
             logger.exception("background run %s failed in the server", start.run.id)
-            return RunEnd("stopped", time.time(), (BROKEN.format(error=error, id=start.run.id),), type(error).__name__)
+            told = told_calls(await self._entries(start.run, start.effects))
+            texts = (BROKEN.format(error=error, id=start.run.id), *told)
+            return RunEnd("stopped", time.time(), texts, type(error).__name__)
 
     async def _why_not(self, start: Start, place: RunPlace) -> str:
         """Return why the run must not be started again; nothing when it may."""

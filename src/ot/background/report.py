@@ -45,7 +45,7 @@ async def report_on(run: BackgroundRun, why: str, entries: Sequence[LedgerEntry]
         "not_started": rest,
     }
     handle, kept = await _kept(place, stored, run.principal)
-    lines = [f"The run was not brought to its end: {why}.", *_told(sent), *_told_rest(rest), kept]
+    lines = [f"The run was not brought to its end: {why}.", *told_calls(entries), *_told_rest(rest), kept]
     return RunReport(tuple(lines), handle)
 
 
@@ -71,8 +71,9 @@ def _row(entry: LedgerEntry) -> dict[str, Any]:
     return {name: row[name] for name in ("call", "tool", "line", "sent")}
 
 
-def _told(sent: Iterable[LedgerEntry]) -> list[str]:
-    """Return a line for each call that was sent, those alike together."""
+def told_calls(entries: Iterable[LedgerEntry]) -> list[str]:
+    """Return a line for each call that was sent and did not fail, those alike together."""
+    sent = (entry for entry in entries if entry.state != "failed")
     counted = Counter((entry.state == "done", entry.tool, entry.line) for entry in sent)
     if not counted:
         return ["- no call that changes something was sent"]

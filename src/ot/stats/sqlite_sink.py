@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ot.config.principal import os_user
 from ot.files.private_file import locked
-from ot.files.shared_database import BUSY_SECONDS, open_shared_database
+from ot.files.shared_database import open_shared_database
 from ot.stats import schema
 from ot.stats.rows import ConnectionRow, RunRow, StatsRow
 
@@ -126,7 +126,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     Raises:
         sqlite3.Error: There is none, or it cannot be read.
     """
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
     try:
         version_of(connection)
     except BaseException:
@@ -139,7 +139,7 @@ def set_aside(path: Path) -> None:
     """Give a damaged database another name, so that a new one can begin; of several processes one does it."""
     with locked(path):
         try:
-            with closing(sqlite3.connect(path, timeout=BUSY_SECONDS)) as connection:
+            with closing(sqlite3.connect(path)) as connection:
                 connection.execute("SELECT count(*) FROM runs").fetchone()
                 damaged = connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
         except sqlite3.OperationalError:

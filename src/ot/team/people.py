@@ -36,7 +36,7 @@ ASK_SECONDS = 120.0
 LOOK_SECONDS = 15.0
 """How often unused workspaces are looked for."""
 FULL = "this server has no room for another user now: all of its workspaces are in use. Try again in a minute"
-UNUSABLE = "your workspace could not be opened, and nothing has run: ask who operates this server to look at its log"
+UNUSABLE = "your workspace could not be opened: ask who operates this server to look at its log"
 
 
 @dataclass
