@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,13 +39,15 @@ SIDES = {
     "shared": [ONETOOL, "serve", "--shared"],
 }
 NPM = {
-    "everything": "echo(message='x')",
-    "filesystem": "list_allowed_directories()",
     "memory": "read_graph()",
     "github": "search_repositories(query='x')",
     "slack": "slack_get_users()",
+    "gitlab": "search_repositories(search='x')",
+    "notion": "API_get_self()",
 }
-"""Servers, and a call to each; the last two reach nobody, but run."""
+"""Servers that ask their client nothing, and a call to each; all but the first reach nobody, but run."""
+ASKING = {"filesystem": "list_allowed_directories()", "everything": "echo(message='x')"}
+"""Servers that ask for roots, so that each client has its own of them."""
 CLIENTS = 10
 MEGABYTE = 1 << 20
 
@@ -174,37 +176,39 @@ def _memory(home: Path, places: Iterable[Path], program: str = "1+1") -> int:
 def npm(home: Path, rounds: int) -> list[Figure]:
     """Measure ten clients that use five real servers from npm, in one directory and in ten."""
     del rounds
-    for name in NPM:
+    for name in NPM | ASKING:
         asyncio.run(install(REAL_SERVERS[name]))
     places = [home / f"place_{number}" for number in range(CLIENTS)]
     for place in places:
         place.mkdir()
-    program = "".join(f"try: {name}.{call}\nexcept Exception: pass\n" for name, call in NPM.items()) + "'called'"
-    figures: list[Figure] = []
-    for title, scope, where in (
-        ("one directory", "workspace", [home] * CLIENTS),
-        ("ten directories", "shared", places),
-    ):
-        _configure(home, scope)
-        used = _memory(home, where, program) / MEGABYTE
-        figures.append(Figure(f"{CLIENTS} clients, five npm servers, {title}, MB", f"{used:.0f}", "600"))
-    return figures
+    with_asking = ASKING | dict([*NPM.items()][: -len(ASKING)])
+    return [
+        _servers_memory("one directory", home, NPM, "workspace", [home] * CLIENTS, "600"),
+        _servers_memory("ten directories, scope: shared", home, NPM, "shared", places, "600"),
+        _servers_memory("two of which ask for roots, one directory", home, with_asking, "workspace", [home] * CLIENTS),
+    ]
 
 
-def _configure(home: Path, scope: str) -> None:
+def _servers_memory(
+    title: str, home: Path, calls: Mapping[str, str], scope: str, places: Iterable[Path], bar: str = ""
+) -> Figure:
+    """Return what clients in *places* take that make *calls* to servers of *scope*."""
     servers = {
         name: {"command": words[0], "args": words[1:], "env": dict(REAL_SERVERS[name].env), "scope": scope}
-        for name in NPM
+        for name in calls
         if (words := command_of(REAL_SERVERS[name], home))
     }
     (home / ".onetool").mkdir(exist_ok=True)
     (home / ".onetool" / "onetool.yaml").write_text(json.dumps({"servers": servers, "policy": {"allow": ["*"]}}))
+    program = "".join(f"try: {name}.{call}\nexcept Exception: pass\n" for name, call in calls.items()) + "'called'"
+    used = _memory(home, places, program) / MEGABYTE
+    return Figure(f"{CLIENTS} clients, five npm servers, {title}, MB", f"{used:.0f}", bar)
 
 
 # ---------------------------------------------------------------- the table
 
 PARTS = {"start": start, "first": first, "calls": calls, "command": command, "memory": memory, "npm": npm}
-ROUNDS = {"start": (12, 2), "first": (8, 1), "calls": (400, 30), "command": (40, 3), "memory": (1, 1), "npm": (1, 1)}
+ROUNDS = {"start": (12, 2), "first": (8, 1), "calls": (1500, 30), "command": (40, 3), "memory": (1, 1), "npm": (1, 1)}
 """How often each is measured, and how often where it is only to be seen that it works."""
 
 

@@ -200,6 +200,15 @@ async def test_a_server_that_all_share_is_told_no_roots(tmp_path: Path) -> None:
         assert talk.questions.empty()
 
 
+async def test_a_server_that_asked_for_roots_can_be_shared_by_all_who_then_tell_it_none(tmp_path: Path) -> None:
+    async with shared_host(tmp_path, servers()) as shared:
+        await (await shared.client()).run("fake.roots()")
+        assert 1 == shared.host.servers.asking.count
+    async with shared_host(tmp_path, servers(scope="shared")) as shared:
+        one, other = [await shared.client(where) for where in ("one", "other")]
+        assert await server_pid(one) == await server_pid(other)
+
+
 async def test_consent_is_asked_of_whoever_runs_and_the_answer_of_another_is_dropped(tmp_path: Path) -> None:
     config = {"policy": {"ask": ["file.write"]}}
     async with shared_host(tmp_path, config) as shared:

@@ -74,7 +74,7 @@ class ServerPool(Pool["ServerConnection"]):
             self._changed(whole or spec, definitions)
 
         def asks() -> bool:
-            self.asking.note((whole or spec).identity)
+            self.asking.note((whole or spec).asker)
             return sum(connection.held_as in keys for keys in self._held.values()) <= 1
 
         connection = ServerConnection(spec, changed, self._backoff(spec.key), self._roots, asks)

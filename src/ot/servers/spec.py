@@ -126,6 +126,12 @@ class ServerSpec:
         """What its user approved, and what is known of it is kept under."""
         return self.written or _identity(self.name, self)
 
+    @property
+    def asker(self) -> ServerIdentity:
+        """What is noted when it asks; shared by all it is told no roots, so asking for them does not count."""
+        known = self.identity
+        return replace(known, written=_hash(known.written, self.scope)) if self.scope == "shared" else known
+
 
 def resolve_specs(
     loaded: Loaded,
@@ -166,7 +172,7 @@ def resolve_specs(
 
 
 def _for_one_client(spec: ServerSpec, connection: str, asks: Callable[[ServerIdentity], bool]) -> ServerSpec:
-    return replace(spec, connection=connection) if spec.scope == "private" or asks(spec.identity) else spec
+    return replace(spec, connection=connection) if spec.scope == "private" or asks(spec.asker) else spec
 
 
 def _with_logins(spec: ServerSpec, shared: OpenTokenStore[ServerAccount]) -> ServerSpec:
