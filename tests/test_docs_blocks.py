@@ -33,6 +33,7 @@ PLAYED = {
     "docs/how-to/packs-on-other-hosts.md": "test_packs_on_other_hosts_page.py",
     "docs/how-to/run-in-ci.md": "test_ci_page.py",
     "docs/how-to/schedule-runs.md": "test_schedule_page.py",
+    "docs/how-to/share-one-server.md": "test_shared_server_page.py",
     "docs/how-to/test-a-pack.md": "test_pack_pages.py",
     "docs/how-to/use-from-agent-frameworks.md": "test_agent_frameworks_page.py",
     "docs/how-to/write-typed-tools.md": "test_pack_pages.py",

@@ -15,7 +15,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -61,7 +60,7 @@ def test_one_question_is_answered_with_the_tool_run(onetool: OneTool, provider: 
 def test_an_answer_cannot_steer_the_terminal_that_it_is_printed_on(
     onetool: OneTool, monkeypatch: pytest.MonkeyPatch, is_terminal: bool, shown: str
 ) -> None:
-    monkeypatch.setattr("ot.cli.terminal.sys", SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: is_terminal)))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
     with serving_aside(text("ollama", "a\x1b]0;title\x07 b")) as wire:
         configure(onetool, wire, provider="ollama")
         ended = onetool("chat", "hello")

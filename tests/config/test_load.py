@@ -322,7 +322,7 @@ def test_each_side_expands_with_its_own_secrets(desk: Desk) -> None:
         ("limits:\n  cals: 5\n", 2, "unknown key 'limits.cals', did you mean 'calls'?"),
         ("snippets:\n  h:\n    bdy: x\n", 3, "unknown key 'snippets.h.bdy', did you mean 'body'?"),
         ("snippets: {h: {body: x, params: {p: {requird: true}}}}\n", 1, "did you mean 'required'?"),
-        ("zzz: 1\n", 1, "Known keys: aliases, background, chat, docs_url, engines"),
+        ("zzz: 1\n", 1, "Known keys: aliases, background, chat, daemon, docs_url, engines"),
         ("version: one\n", 1, "version must be a whole number, not the text 'one'"),
         ("version: 1.0\n", 1, "version must be a whole number, not 1.0"),
         ("version: 99\nnewkey: 1\n", 1, "version 99 needs a newer release"),
