@@ -27,8 +27,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes long."""
-    here = Path(__file__).parent
-    items.sort(key=lambda item: item.path.relative_to(here).parts[0] not in LONG)
+    depth = len(Path(__file__).parent.parts)
+    items.sort(key=lambda item: item.path.parts[depth] not in LONG)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

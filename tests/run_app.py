@@ -42,6 +42,25 @@ CONTEXT7 = '''
         return f"context7 found {query}"
 '''
 
+BUNDLED = [
+    "brave",
+    "code",
+    "context7",
+    "data",
+    "documents",
+    "file",
+    "git",
+    "guide",
+    "llm",
+    "memory",
+    "ot",
+    "package",
+    "proj",
+    "rg",
+    "web",
+]
+"""Every pack that comes with OneTool."""
+
 
 class Calls:
     """An observer of the door that keeps what it was told."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
 
-from linear_patterns import every_pattern, super_linear
+from linear_patterns import IN_WORKERS, every_pattern, super_linear
 from ot.registry.value_shape import DATA
 from ot.runtime.failure_text import NETWORK
 
@@ -18,6 +19,7 @@ OF_THE_USER = {
 """Super-linear, but over texts of the user's own, before the server takes its first request or in another process."""
 OF_SHORT_TEXTS = {
     NETWORK.pattern: "the first 100 characters of an exception's name",
+    r"(\w+)\s*(?:\[[^\]]*\])?\s*\)$": "the last 200 characters of what a method in Go belongs to",
     DATA.pattern: "a key of at most 32 characters",
     r"\b(?:[a-z_]\w*\.)+(?=[A-Z])": "the annotation of a parameter, in a pack's own source",
 }
@@ -30,6 +32,18 @@ def test_no_pattern_in_the_source_is_super_linear() -> None:
     assert {"ot.output.sanitize.IN_TEXT", "ot/runtime/snippets.py"} <= places, "with a name and without"
     slow = {one.where: hurt for one in found if (hurt := super_linear(one.pattern, one.flags, one.used))}
     assert slow == {}
+
+
+def test_the_patterns_of_packs_in_workers_are_written_out_or_made_of_escaped_texts() -> None:
+    calls = [
+        call
+        for file in (SRC / "ot_tools" / IN_WORKERS).rglob("*.py")
+        for call in ast.walk(ast.parse(file.read_bytes()))
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "re.compile"
+    ]
+    assert len(calls) > 10
+    put_together = [ast.unparse(call.args[0]) for call in calls if not isinstance(call.args[0], ast.Constant)]
+    assert sorted(put_together) == [r"'\\s+'.join(words)", "'|'.join(map(re.escape, arguments.get('names', ())))"]
 
 
 @pytest.mark.parametrize(

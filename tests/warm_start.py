@@ -28,7 +28,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-PRELOADED = ("ot.cli.main", "ot.cli.serve", "ot.server.mcp_server", "ot.workspace", "ot.stats.sqlite_sink", "uvloop")
+PRELOADED = (
+    *("ot.cli.main", "ot.cli.serve", "ot.server.mcp_server", "ot.workspace", "ot.stats.sqlite_sink", "uvloop"),
+    # What a server imports once it serves, before its first run.
+    *("ot.server.connection", "ot.server.serve", "fastmcp.server.sessions", "anyio.streams.tls"),
+    *("key_value.aio.adapters.pydantic", "key_value.aio.stores.memory"),
+)
 TEAM = ("ot.cli.worker", "ot.team.background.worker_service", "ot.team.serving", "ot.team.team_parts")
 """In addition, for the processes of a team: a nursery of their own, so that nobody else's has these."""
 REQUEST_BYTES = 1 << 17

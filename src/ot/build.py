@@ -46,9 +46,11 @@ from ot.output.finish import Finish
 from ot.output.result_blobs import Form, ResultBlobs
 from ot.output.result_store import ResultStore
 from ot.output.stored_text import stored_text
+from ot.registry.bundled_extensions import bundled_extensions
 from ot.registry.extension_source import TOOLS, Extension
 from ot.registry.freshness import Freshness
 from ot.registry.installed_source import installed_packs
+from ot.registry.pack_needs import missing_needs
 from ot.registry.tool_loader import ToolLoader, tools_of_functions
 from ot.registry.tool_registry import Pack, ToolRegistry
 from ot.runtime import project_proxy
@@ -72,6 +74,7 @@ type LiveFunctions = Mapping[str, Mapping[str, Callable[..., Any]]]
 
 SHARED = "everyone may read it and nobody may write it"
 BUNDLED = ToolLoader(Path(ot_tools.__file__).parent, "ot_tools")
+IN_WORKERS = Path(ot_tools.__file__).parent / "in_workers"
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,10 @@ class Picture:
     workers: Mapping[str, WorkerSpec]
     servers: Mapping[str, ServerSpec]
     freshness: Freshness
+
+    def missing_needs(self) -> dict[str, list[str]]:
+        """Return what packs lack beside their packages, by pack, each with what to do."""
+        return _missing_needs(self.loaded, self.registry)
 
 
 @dataclass(frozen=True)
@@ -117,7 +124,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     host = parts.host
     loaded = _with_replaced_packs(loaded, found)
     config, said = loaded.config, loaded.config.policy
-    extensions = {extension.name: extension for extension in found}
+    extensions = {pack.name: pack for pack in (*bundled_extensions(IN_WORKERS), *found)}
     workers = {name: spec_of(extension, config, loaded.secrets) for name, extension in extensions.items()}
     # What a worker or a model's service is given of the environment is a secret in every text that leaves.
     given = [name for spec in workers.values() for name in spec.secrets]
@@ -144,25 +151,27 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     own = {"ot": ot_pack.functions(), project_proxy.PACK: projects.functions}
     live = {**parts.functions, **own}
     installed = installed_packs()
-    registry = ToolRegistry(
-        [
-            *parts.catalogue.packs(servers),
-            *installed,
-            *BUNDLED.packs(),
-            *parts.packs,
-            *(extension.pack() for extension in extensions.values()),
-            *_live_packs(parts.functions, origin="this process"),
-            *_live_packs(own, origin="ot", bundled=True),
-        ]
-    )
-    contexts = _contexts(loaded, parts, registry, servers, extensions.values(), installed)
+    offered = [
+        # A server that the user calls "git" or "memory" is what the user wants by that name.
+        *BUNDLED.packs(),
+        *(extension.pack() for extension in bundled_extensions(IN_WORKERS)),
+        *parts.catalogue.packs(servers),
+        *installed,
+        *parts.packs,
+        *(extension.pack() for extension in found),
+        *_live_packs(parts.functions, origin="this process"),
+    ]
+    wanted = (pack for pack in offered if pack.name not in config.packs.disabled)
+    registry = ToolRegistry([*wanted, *_live_packs(own, origin="ot", bundled=True)])
+    guard = _guard(loaded, parts, servers, found, installed)
+    contexts = partial(_context, loaded, parts, registry, guard)
     finish = Finish(config.output, store, redact, config.limits.value_parts)
     bound = {f"{pack}:{name}": function for pack, known in live.items() for name, function in known.items()}
     executor = ToolExecutor(
         registry,
         {
             "in_process": InProcessBackend(contexts, bound),
-            "worker": WorkerBackend(host.workers, workers, partial(_store_file, store)),
+            "worker": WorkerBackend(host.workers, workers, partial(_store_file, store), guard),
             "mcp_proxy": McpProxyBackend(host.servers, servers, host.shapes.learn_from, partial(_store_copy, store)),
         },
         policy=ToolPolicy(
@@ -202,6 +211,13 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     return Picture(loaded, registry, runner, store, workers, servers, freshness)
 
 
+def _missing_needs(loaded: Loaded, registry: ToolRegistry) -> dict[str, list[str]]:
+    secrets, path = loaded.secrets, loaded.secrets.environment.get("PATH", "")
+    usable = (pack for pack in registry.packs.values() if pack.source != "proxy" and not pack.broken)
+    found = {pack.name: missing_needs(pack.needs, secrets.get, path) for pack in usable}
+    return {name: missing for name, missing in found.items() if missing}
+
+
 def stats_place(loaded: Loaded) -> StatsPlace:
     """Return where the statistics of this configuration are kept."""
     return StatsPlace(loaded.state_dir / "stats" / "stats.db", loaded.config.stats)
@@ -215,9 +231,13 @@ def known_packs(loaded: Loaded, extensions: Iterable[Extension]) -> dict[str, st
         if name not in loaded.servers_of_project
     }
     installed = {pack.name: "the installed pack" for pack in installed_packs()}
-    bundled = {pack.name: "the bundled pack" for pack in BUNDLED.packs()}
+    bundled = dict.fromkeys(_bundled_names(), "the bundled pack")
     own = {extension.name: "your pack" for extension in extensions if not extension.of_project}
-    return servers | installed | bundled | own
+    return bundled | servers | installed | own
+
+
+def _bundled_names() -> list[str]:
+    return [pack.name for pack in (*BUNDLED.packs(), *bundled_extensions(IN_WORKERS))]
 
 
 def _with_replaced_packs(loaded: Loaded, extensions: Sequence[Extension]) -> Loaded:
@@ -226,6 +246,9 @@ def _with_replaced_packs(loaded: Loaded, extensions: Sequence[Extension]) -> Loa
     known = known_packs(loaded, extensions) if brought else {}
     replaced = [name for name in brought if name in known]
     said = [f"the project's pack '{name}' replaces {known[name]} '{name}'" for name in replaced]
+    servers = {loaded.config.servers[name].pack or pack_name(name) for name in loaded.servers_of_project}
+    taken = sorted(servers.intersection(_bundled_names())) if servers else []
+    said += [f"the project's server '{name}' replaces the bundled pack '{name}'" for name in taken]
     new = tuple(text for text in said if text not in loaded.replaced)
     tools = {**loaded.config.tools, **{name: loaded.tools_of_project.get(name, {}) for name in replaced}}
     return replace(
@@ -287,6 +310,8 @@ def _view(
         pages=partial(read_result, store, max_bytes=loaded.config.limits.value_bytes),
         engine_health=engine_health,
         workers=lambda: host.workers.states(spec.key for spec in workers.values()),
+        needs=lambda: _missing_needs(loaded, current_tool_context().registry),
+        uninstalled=lambda: [name for name, spec in workers.items() if spec.state and not host.workers.installed(spec)],
         servers=server_states,
         logins=logins,
         expand=snippets.expand,
@@ -349,14 +374,13 @@ def _consent(parts: Parts, calls: int, redact: Callable[[str], str], caller: Cal
     )
 
 
-def _contexts(
+def _guard(
     loaded: Loaded,
     parts: Parts,
-    registry: ToolRegistry,
     servers: Mapping[str, ServerSpec],
     extensions: Collection[Extension],
     installed: Collection[Pack],
-) -> Callable[[str, CallContext], ToolContext]:
+) -> PathGuard:
     config, paths, owner = loaded.config, parts.paths, parts.owner
     # The user's further directories can be written, and are nobody else's.
     more = map(expand_home, config.security.roots) if owner.is_user else ()
@@ -371,13 +395,26 @@ def _contexts(
         own = ((extension.name, extension.directory) for extension in extensions)
         return [*places, *executed, *pack_places(own, ((pack.name, pack.origin) for pack in installed))]
 
-    guard = PathGuard(roots, hidden=hidden, locked=locked, shown=homes)
+    return PathGuard(roots, hidden=hidden, locked=locked, shown=homes)
 
-    def context(pack: str, call: CallContext) -> ToolContext:
-        log, settings = logging.getLogger(f"ot_tools.{pack}"), config.tools.get(pack, {})
-        return ToolContext(guard, paths.cwd, settings, log, registry, config, call.open_llm, call.caller, call.key)
 
-    return context
+def _context(
+    loaded: Loaded, parts: Parts, registry: ToolRegistry, guard: PathGuard, pack: str, call: CallContext
+) -> ToolContext:
+    config, paths = loaded.config, parts.paths
+    return ToolContext(
+        guard,
+        paths.cwd,
+        config.tools.get(pack, {}),
+        logging.getLogger(f"ot_tools.{pack}"),
+        registry,
+        config,
+        call.open_llm,
+        call.caller,
+        call.key,
+        paths.global_dir,
+        call.deadline,
+    )
 
 
 def _model_of_a_run(loaded: Loaded, host: Host) -> OpenModel:

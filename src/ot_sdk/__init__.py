@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, BinaryIO
 
 from ot_sdk import host, llm
 from ot_sdk.errors import (
@@ -15,12 +15,14 @@ from ot_sdk.errors import (
     SettingsError,
     ToolCallFailed,
 )
+from ot_sdk.files import OpenDirectory
 from ot_sdk.host import Level, Secret
 
 __all__ = [
     "ChatError",
     "NoConfig",
     "NotPlain",
+    "OpenDirectory",
     "OutsideWorker",
     "SdkError",
     "Secret",
@@ -31,8 +33,11 @@ __all__ = [
     "call_tool",
     "config",
     "idempotency_key",
+    "image",
     "llm",
     "log",
+    "open_directory",
+    "open_file",
     "progress",
     "secret",
 ]
@@ -94,3 +99,35 @@ async def acall_tool(name: str, /, **arguments: Any) -> Any:
         OutsideWorker: No worker and no ``ot_sdk.testing.use(tools=...)`` is there.
     """
     return await host.current().acall_tool(name, arguments)
+
+
+def image(data: bytes, mime_type: str = "image/png") -> dict[str, Any]:
+    """Return what stands for an image: the client is shown it when a program returns this, or by ``ot.show``.
+
+    Raises:
+        ValueError: The data is too large, or no image of that kind.
+        OutsideWorker: No worker and no ``ot_sdk.testing.use(...)`` is there.
+    """
+    return host.current().image(data, mime_type)
+
+
+def open_file(path: str) -> BinaryIO:
+    """Return the file that a program named, open for reading, if the server's rule for paths allows it.
+
+    Give a library this object, or ``f"/proc/self/fd/{file.fileno()}"``, and never the path: another file may have its
+    place meanwhile.
+
+    Raises:
+        PermissionError: It lies outside of the allowed directories, or none may read it.
+        OSError: There is no such file.
+        OutsideWorker: No worker and no ``ot_sdk.testing.use(files=...)`` is there.
+    """
+    return host.current().open_file(path)
+
+
+def open_directory(path: str) -> OpenDirectory:
+    """Return the directory that a program named, open until the end of a ``with`` block, as ``open_file``.
+
+    Its ``path`` is where it is. Links below it are not checked: do not follow them. Read only what it ``shows``.
+    """
+    return host.current().open_directory(path)

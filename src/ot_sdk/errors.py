@@ -87,8 +87,8 @@ class SecretNotGranted(SdkError):
     def __str__(self) -> str:
         line = f'__ot_requires__ = {{"secrets": ["{self.name}"]}}'
         return (
-            f"pack '{self.pack}' was not given the secret '{self.name}': declare it in the pack's file, {line}, "
-            "and see that the user's secrets hold it"
+            f"pack '{self.pack}' was not given the secret '{self.name}': put it into secrets.yaml or the environment, "
+            f"and see that the pack's file declares it, {line}"
         )
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, BinaryIO, Literal, NoReturn, get_args
 
 from ot_sdk.errors import OutsideWorker
+from ot_sdk.files import OpenDirectory
 
 Level = Literal["debug", "info", "warning", "error"]
 LEVELS: tuple[str, ...] = get_args(Level)
@@ -54,6 +55,18 @@ class PackHost:
     async def aask_model(self, text: str, schema: Mapping[str, Any] | None) -> Any:
         """Return as ``ask_model``, without blocking the event loop."""
         raise OutsideWorker("llm")
+
+    def image(self, data: bytes, mime_type: str) -> dict[str, Any]:
+        """Return what stands for an image in a program's values."""
+        raise OutsideWorker("image()")
+
+    def open_file(self, path: str) -> BinaryIO:
+        """Return a file that a program named, open for reading."""
+        raise OutsideWorker("open_file()")
+
+    def open_directory(self, path: str) -> OpenDirectory:
+        """Return a directory that a program named, open."""
+        raise OutsideWorker("open_directory()")
 
 
 current_key: ContextVar[str] = ContextVar("ot_sdk_key", default="")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Coroutine, Generator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from ot_sdk import host
 from ot_sdk.errors import ChatError, NoConfig, SecretNotGranted, ToolCallFailed
+from ot_sdk.files import OpenDirectory, open_found_directory, open_found_file
 from ot_sdk.host import Secret
+from ot_sdk.images import image_block, image_value
 
 
 class Logged(NamedTuple):
@@ -30,16 +33,20 @@ class Progressed(NamedTuple):
 class StandIn(host.PackHost):
     """Answers a pack from what a test gave, and collects what it says."""
 
-    def __init__(self, config: Any, secrets: Mapping[str, str], tools: Mapping[str, Any], llm: Any, key: str) -> None:
+    def __init__(
+        self, config: Any, secrets: Mapping[str, str], tools: Mapping[str, Any], llm: Any, key: str, files: str | None
+    ) -> None:
         self.logs: list[Logged] = []
         self.progressed: list[Progressed] = []
         self.called: list[tuple[str, Mapping[str, Any]]] = []
         self.asked: list[str] = []
+        self.images: list[bytes] = []
         self._config = config
         self._secrets = secrets
         self._tools = tools
         self._llm = llm
         self._key = key
+        self._files = files
 
     def config(self) -> Any:
         """Return what the test gave as settings."""
@@ -96,6 +103,31 @@ class StandIn(host.PackHost):
         """Return as above."""
         return self.ask_model(text, schema)
 
+    def image(self, data: bytes, mime_type: str) -> dict[str, Any]:
+        """Collect an image, and return what stands for it."""
+        image_block(data, mime_type)
+        self.images.append(data)
+        return image_value(data, mime_type)
+
+    def open_file(self, path: str) -> BinaryIO:
+        """Return the file at *path* below the directory that the test gave."""
+        at, found = self._found(path)
+        return open_found_file(path, at, (found.st_dev, found.st_ino))
+
+    def open_directory(self, path: str) -> OpenDirectory:
+        """Return the directory at *path* below the one that the test gave."""
+        at, found = self._found(path)
+        return open_found_directory(path, at, (found.st_dev, found.st_ino), ())
+
+    def _found(self, path: str) -> tuple[str, os.stat_result]:
+        if self._files is None:
+            raise PermissionError("the test gave no files: ot_sdk.testing.use(files=directory)")
+        root = os.path.realpath(self._files)
+        at = os.path.realpath(os.path.join(root, path))  # noqa: PTH118 - as everywhere in this package
+        if os.path.commonpath((root, at)) != root:
+            raise PermissionError(f"{path!r} is outside of the test's directory")
+        return at, os.stat(at)  # noqa: PTH116 - as above
+
     def _answer(self, name: str, arguments: Mapping[str, Any]) -> Any:
         self.called.append((name, arguments))
         if name not in self._tools:
@@ -117,13 +149,14 @@ def use(
     tools: Mapping[str, Any] | None = None,
     llm: Any = None,
     key: str = "",
+    files: str | os.PathLike[str] | None = None,
 ) -> Generator[StandIn]:
     """Let ot_sdk answer from these: *tools* maps ``pack.tool`` to a function or to the value itself.
 
-    *llm* is what the model answers, or a function of the question; *key* is the call's idempotency key. What is
-    yielded collects ``logs``, ``progressed``, ``called`` and ``asked``.
+    *llm* is what the model answers, or a function of the question; *key* is the call's idempotency key. Paths are
+    found below *files*. What is yielded collects ``logs``, ``progressed``, ``called``, ``asked`` and ``images``.
     """
-    stand_in = StandIn(config, secrets or {}, tools or {}, llm, key)
+    stand_in = StandIn(config, secrets or {}, tools or {}, llm, key, os.fspath(files) if files is not None else None)
     host.install(stand_in)
     try:
         yield stand_in

@@ -2,7 +2,7 @@
 
 Server to worker: requests ``init`` and ``call``, the notification ``cancel``.
 Worker to server: requests ``call_tool`` and ``ask_model``, whose ids begin with ``w``; notifications ``print``,
-``log``, ``progress``.
+``log``, ``progress``, ``image``.
 The reply to ``init`` says that the worker is ready. docs/reference/ot-sdk.md lists what each message holds.
 The worker's own end is a ``Line``.
 """

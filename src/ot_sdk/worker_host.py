@@ -7,11 +7,12 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from ot_sdk import tagged, wire
 from ot_sdk.call import Call, current_call, send_for_pack
 from ot_sdk.errors import ChatError, NoConfig, OutsideWorker, SecretNotGranted, ToolCallFailed
+from ot_sdk.files import OpenDirectory, open_found_directory, open_found_file
 from ot_sdk.host import PackHost, Redactor, Secret, check_level
 from ot_sdk.replies import cut
 
@@ -21,6 +22,9 @@ WITHOUT_CALL = 60.0
 """Seconds that a request waits when it belongs to no call; otherwise it waits as long as its call may take."""
 GRACE = 1.0
 """Seconds by which the server's own word about a deadline may come later."""
+
+PATH_ERRORS = (PermissionError, FileNotFoundError, IsADirectoryError, NotADirectoryError, ValueError, TypeError)
+"""What the server's rule for paths raises, under the same name here."""
 
 Settle = Callable[[wire.Message], None]
 
@@ -94,10 +98,29 @@ class WorkerHost(PackHost):
         """Return what the server's model answers; the event loop goes on meanwhile."""
         return await self._awaited(_model_request(text, schema))
 
+    def image(self, data: bytes, mime_type: str) -> dict[str, Any]:
+        """Send the image for the reply, and return what stands for it."""
+        # Few packs have images: the others need not pay for it at their start.
+        from ot_sdk import images  # noqa: PLC0415 - as said
+
+        block, value = images.image_block(data, mime_type), images.image_value(data, mime_type)
+        self._notify("image", {"block": block, "name": value[images.BLOCK]})
+        return value
+
+    def open_file(self, path: str) -> BinaryIO:
+        """Return the file that the server finds for *path*, open for reading; blocks this thread."""
+        found = self._blocking(_path_request(path, directory=False))
+        return open_found_file(path, found["at"], found["identity"])
+
+    def open_directory(self, path: str) -> OpenDirectory:
+        """Return the directory that the server finds for *path*, open; blocks this thread."""
+        found = self._blocking(_path_request(path, directory=True))
+        return open_found_directory(path, found["at"], found["identity"], found["hidden"])
+
     def _blocking(self, asked: _Request) -> Any:
         asyncio = sys.modules.get("asyncio")
         if asyncio is not None and asyncio._get_running_loop() is not None:
-            raise RuntimeError(f"it would block the event loop: write `await ot_sdk.{asked.awaited}(...)`")
+            raise RuntimeError(f"it would block the event loop: write `await {asked.awaited}(...)`")
         replies: SimpleQueue[wire.Message] = SimpleQueue()
         id = self._ask(asked, replies.put)
         try:
@@ -154,7 +177,7 @@ class WorkerHost(PackHost):
 
     def _ask(self, asked: _Request, settle: Settle) -> str:
         if not self._line.open:
-            raise OutsideWorker(f"{asked.awaited}()")
+            raise OutsideWorker(f"{asked.awaited.removeprefix('ot_sdk.')}()")
         call = current_call.get()
         id = f"w{next(self._numbers)}"
         self._waiting[id] = (call, settle)
@@ -176,7 +199,7 @@ def _patience() -> float:
 
 
 class _Request(NamedTuple):
-    """A request: to whom, with what, the name for coroutines, and what is raised when it fails."""
+    """A request: to whom, with what, what a coroutine should await instead, and what is raised when it fails."""
 
     method: str
     whom: str
@@ -202,12 +225,22 @@ class _Request(NamedTuple):
 
 def _tool_request(name: str, arguments: Mapping[str, Any]) -> _Request:
     params = {"tool": name, "arguments": tagged.encode(dict(arguments))}
-    return _Request("call_tool", name, params, "acall_tool", ToolCallFailed)
+    return _Request("call_tool", name, params, "ot_sdk.acall_tool", ToolCallFailed)
 
 
 def _model_request(text: str, schema: Mapping[str, Any] | None) -> _Request:
     params = {"text": str(text), "schema": None if schema is None else tagged.encode(dict(schema))}
-    return _Request("ask_model", "the model", params, "llm.aask" if schema is None else "llm.aextract", _chat_error)
+    name = "ot_sdk.llm.aask" if schema is None else "ot_sdk.llm.aextract"
+    return _Request("ask_model", "the model", params, name, _chat_error)
+
+
+def _path_request(path: str, *, directory: bool) -> _Request:
+    name = "asyncio.to_thread"
+    return _Request("find_path", "the server", {"path": path, "directory": directory}, name, _path_error)
+
+
+def _path_error(kind: str, message: str) -> Exception:
+    return next((error(message) for error in PATH_ERRORS if error.__name__ == kind), OSError(message))
 
 
 def _chat_error(kind: str, message: str) -> Exception:

@@ -55,6 +55,11 @@ class GlobPattern:
                 after.add((index, used if parts[used].expression is None else used + 1))
         return self._closed(after)
 
+    def spells(self, states: frozenset[State], name: str) -> bool:
+        """Return whether the pattern has *name* at this place in so many words."""
+        parts = ((self._alternatives[index], used) for index, used in states)
+        return any(used < len(texts) and texts[used].text == name for texts, used in parts)
+
     def complete(self, states: frozenset[State]) -> bool:
         """Return whether the names so far are a match."""
         return any(used == len(self._alternatives[index]) for index, used in states)

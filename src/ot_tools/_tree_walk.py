@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ot.files.guarded_directory import DirectoryEntry, GuardedDirectory
 from ot_tools._glob_pattern import GlobPattern, State
+from ot_tools._ignore_rules import IgnoreRules
 
 MAX_DEPTH = 64
 """Directories inside each other that a walk enters; each one is kept open on the way down."""
@@ -19,17 +20,23 @@ class WalkDeadline:
 
     seconds: float
     until: float
+    setting: str
+    advice: str
 
     @classmethod
-    def after(cls, seconds: float) -> WalkDeadline:
-        """Return the deadline that lies *seconds* ahead."""
-        return cls(seconds, time.monotonic() + seconds)
+    def after(
+        cls,
+        seconds: float,
+        setting: str = "tools.file.search_seconds",
+        advice: str = "start deeper with path=, or write a closer pattern",
+    ) -> WalkDeadline:
+        """Return the deadline that lies *seconds* ahead, by a *setting*, with *advice* for who meets it."""
+        return cls(seconds, time.monotonic() + seconds, setting, advice)
 
     def check(self) -> None:
         """Raise TimeoutError when the time is over."""
         if time.monotonic() > self.until:
-            limit = f"{self.seconds:g} s (tools.file.search_seconds)"
-            raise TimeoutError(f"not done after {limit}: start deeper with path=, or write a closer pattern")
+            raise TimeoutError(f"not done after {self.seconds:g} s ({self.setting}): {self.advice}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,47 +48,61 @@ class FoundEntry:
     path: str
 
 
-def walk[S](
-    directory: GuardedDirectory, path: str, state: S, step: Callable[[S, str], S | None], deadline: WalkDeadline
-) -> Iterator[tuple[FoundEntry, S]]:
-    """Yield what is below *directory*; links are not followed, what is closed to us or gone meanwhile is left out.
+@dataclass(frozen=True)
+class Walk[S]:
+    """How a walk goes on below a directory; links are not followed, what is closed to us or gone meanwhile is left out.
 
     *step* says for each name with which state to go on: None passes over the name, a false one stays out of it.
     """
-    return _walk(directory, path, state, step, deadline, 1)
 
+    step: Callable[[S, str], S | None]
+    deadline: WalkDeadline
+    spelled: Callable[[S, str], bool] = lambda _, name: False
+    """Whether a name was asked for in so many words, so that no rule leaves it out."""
 
-def _walk[S](
-    directory: GuardedDirectory,
-    path: str,
-    state: S,
-    step: Callable[[S, str], S | None],
-    deadline: WalkDeadline,
-    depth: int,
-) -> Iterator[tuple[FoundEntry, S]]:
-    if depth > MAX_DEPTH:
-        raise ValueError(f"{path[:200]!r} lies {depth} directories deep: start nearer to it with path=")
-    for entry in _entries(directory, path, depth):
-        deadline.check()
-        after = step(state, entry.name)
-        if after is None:
-            continue
-        at = entry.name if path in (".", "./") else f"{path.rstrip('/')}/{entry.name}"
-        yield FoundEntry(directory, entry, at), after
-        if after and entry.type == "directory" and (below := _child(directory, entry.name)):
-            with below:
-                yield from _walk(below, at, after, step, deadline, depth + 1)
+    def below(
+        self, directory: GuardedDirectory, path: str, state: S, rules: IgnoreRules | None = None
+    ) -> Iterator[tuple[FoundEntry, S]]:
+        """Yield what is below *directory*, but for what the *rules* leave out."""
+        return self._below(directory, path, state, rules and rules.inside(directory), 1)
+
+    def _below(
+        self, directory: GuardedDirectory, path: str, state: S, rules: IgnoreRules | None, depth: int
+    ) -> Iterator[tuple[FoundEntry, S]]:
+        if depth > MAX_DEPTH:
+            raise ValueError(f"{path[:200]!r} lies {depth} directories deep: start nearer to it with path=")
+        for entry in _entries(directory, path, depth):
+            self.deadline.check()
+            after = self.step(state, entry.name)
+            if after is None:
+                continue
+            inner = rules
+            if rules and rules.leave_out(entry):
+                if not self.spelled(state, entry.name):
+                    continue
+                inner = IgnoreRules()  # whoever names it wants all of it
+            at = entry.name if path in (".", "./") else f"{path.rstrip('/')}/{entry.name}"
+            yield FoundEntry(directory, entry, at), after
+            if after and entry.type == "directory" and (below := _child(directory, entry.name)):
+                with below:
+                    known = inner and inner.inside(below, entry.name)
+                    yield from self._below(below, at, after, known, depth + 1)
 
 
 def matching(
-    directory: GuardedDirectory, path: str, pattern: GlobPattern, deadline: WalkDeadline
+    directory: GuardedDirectory,
+    path: str,
+    pattern: GlobPattern,
+    deadline: WalkDeadline,
+    rules: IgnoreRules | None = None,
 ) -> Iterator[FoundEntry]:
     """Yield what is below *directory* and fits the pattern; only directories that can hold a match are entered."""
 
     def step(states: frozenset[State], name: str) -> frozenset[State] | None:
         return pattern.step(states, name) or None
 
-    for found, states in walk(directory, path, pattern.start(), step, deadline):
+    walk = Walk(step, deadline, pattern.spells)
+    for found, states in walk.below(directory, path, pattern.start(), rules):
         if pattern.complete(states):
             yield found
 

@@ -1,17 +1,30 @@
-"""Read, write, list, search, copy, move and delete files inside the allowed directories."""
+"""Read, write, edit, patch, list, search, copy, move and delete files in the allowed directories."""
 
 from __future__ import annotations
 
 # ruff: noqa: E402 - a pack file opens with its name and its tools
 pack = "file"
 
-__all__ = ["copy", "delete", "glob", "info", "list", "make_directory", "move", "read", "search", "write"]
+__all__ = [
+    "copy",
+    "delete",
+    "edit",
+    "glob",
+    "info",
+    "list",
+    "make_directory",
+    "move",
+    "patch",
+    "read",
+    "search",
+    "tree",
+    "write",
+]
 __ot_destructive__ = ["delete", "move"]
-__ot_read_only__ = ["glob", "info", "list", "read", "search"]
+__ot_read_only__ = ["glob", "info", "list", "read", "search", "tree"]
 
 from builtins import list as List  # this module's own list() takes the name
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
 from typing import NotRequired, TypedDict, overload
@@ -21,10 +34,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from ot.execution.tool_context import current_tool_context
 from ot.files.path_guard import PathGuard
 from ot_tools import _tree_changes
+from ot_tools._file_contents import about, encoded, exists, is_file, read_bytes, texts
 from ot_tools._glob_pattern import GlobPattern
-from ot_tools._text_pages import Page, read_page, text_to_search
+from ot_tools._ignore_rules import IgnoreRules
+from ot_tools._patched_files import patched_files
+from ot_tools._text_changes import Replacement, TextFile, change_files
+from ot_tools._text_pages import Page, read_page
 from ot_tools._text_search import Hit, compile_pattern, find_lines
-from ot_tools._tree_walk import MAX_DEPTH, FoundEntry, WalkDeadline, matching, walk
+from ot_tools._tree_overview import Overview, TreeNode
+from ot_tools._tree_walk import MAX_DEPTH, FoundEntry, Walk, WalkDeadline, matching
 
 MAX_ENTRIES = 10_000
 MAX_LIMIT = 100_000
@@ -86,6 +104,33 @@ class Deleted(TypedDict):
     count: int
 
 
+class TextEdited(TypedDict):
+    """What an edit did, or would do, as a unified diff."""
+
+    path: str
+    replaced: int
+    diff: str
+
+
+class Patched(TypedDict):
+    """What a diff did, or would do, to one file; the numbers count lines."""
+
+    path: str
+    created: bool
+    added: int
+    deleted: int
+
+
+class Branch(TypedDict):
+    """A file, or a directory with the size and number of all files below it, and as deep as asked what it holds."""
+
+    name: str
+    type: str
+    size: int
+    files: int
+    entries: NotRequired[List[Branch]]
+
+
 class Match(TypedDict):
     """A line that matches; its neighbours when context was asked for."""
 
@@ -121,9 +166,9 @@ def read(*, path: str, offset: int = 1, limit: int | None = None, encoding: str 
     if limit is not None:
         _check_number("limit", limit, 1)
     if encoding is None:
-        return _read_bytes(path, offset - 1, limit)
+        return read_bytes(_guard(), path, offset - 1, limit, _config().max_bytes)
     page = Page(offset, limit, encoding, _config().max_bytes)
-    with _guard().open_for_reading(path) as stream, _about(path):
+    with _guard().open_for_reading(path) as stream, about(path):
         return read_page(stream, page)
 
 
@@ -141,21 +186,97 @@ def write(*, path: str, content: str | bytes, append: bool = False) -> Written:
     Example:
         file.write(path="out/report.md", content="# Report")
     """
-    data = _encoded(path, content)
+    data = encoded(path, content, _config().max_bytes)
     guard = _guard()
-    created = not _exists(guard, path)
+    created = not exists(guard, path)
     with guard.open_for_appending(path) if append else guard.open_for_writing(path) as stream:
         stream.write(data)
     return {"path": path, "bytes": len(data), "created": created}
 
 
-def list(*, path: str = ".", depth: int = 1, hidden: bool = False) -> List[Listed]:
+def edit(
+    *, path: str, old: str, new: str, count: int = 1, replace_all: bool = False, dry_run: bool = False
+) -> TextEdited:
+    """Replace text in a file exactly; with dry_run=True only show the change as a unified diff.
+
+    Args:
+        path: The file, UTF-8 text, relative to the working directory or absolute.
+        old: The text to replace, as it stands in the file, with enough around it to be there only once.
+        new: The text to put in its place.
+        count: How often the old text must be there; otherwise nothing is changed.
+        replace_all: Replace it however often it is there.
+        dry_run: Change nothing.
+
+    Returns:
+        The path, how many places were replaced, and the change as a unified diff.
+
+    Example:
+        file.edit(path="notes.txt", old="milk", new="bread", dry_run=True)
+    """
+    _check_number("count", count, 1)
+    guard, most = _guard(), _config().max_bytes
+    before = TextFile.read(guard, path, most)
+    change = Replacement.find(before, old, new, None if replace_all else count)
+    data = before.encoded(change.result(most), most)
+    if not dry_run:
+        change_files(guard, [(path, before.data, data)])
+    return {"path": path, "replaced": len(change.places), "diff": change.unified_diff(path)}
+
+
+def patch(*, diff: str, path: str = ".", dry_run: bool = False) -> List[Patched]:
+    """Apply a unified diff to one or more files, all of it or nothing; with dry_run=True only check that it fits.
+
+    The lines around each change must be in the file as the diff has them; line numbers may be off.
+    A diff that deletes or renames files is refused: use file.delete and file.move.
+
+    Args:
+        diff: The diff, as git and diff -u write it.
+        path: The directory that the paths in the diff start at.
+        dry_run: Change nothing.
+
+    Returns:
+        The path of each file, whether it is new, and how many lines are added and deleted.
+
+    Example:
+        file.patch(diff="--- a/notes.txt\\n+++ b/notes.txt\\n@@ -1 +1 @@\\n-buy milk\\n+buy bread\\n", dry_run=True)
+    """
+    guard, most = _guard(), _config().max_bytes
+    changes, patched = patched_files(guard, diff, path, most, _deadline())
+    if not dry_run:
+        change_files(guard, changes)
+    return [
+        {"path": at, "created": file.new, "added": file.added, "deleted": file.deleted} for at, file in patched.items()
+    ]
+
+
+def tree(*, path: str = ".", depth: int = 3, hidden: bool = False, ignored: bool = False) -> Branch:
+    """Show a directory as a tree, with the number and size of all files below each directory.
+
+    Args:
+        path: The directory, relative to the working directory or absolute.
+        depth: How many levels to show; what lies deeper is counted all the same.
+        hidden: Also show names that begin with a dot.
+        ignored: Also show what .gitignore files leave out.
+
+    Returns:
+        The name, type, size in bytes, number of files and, of a directory, the entries, which are of the same form.
+
+    Example:
+        file.tree(path="src", depth=2)
+    """
+    _check_number("depth", depth, 1, MAX_DEPTH)
+    guard = _guard()
+    return _branch(Overview(depth, hidden, _deadline()).of(guard, path, _rules(path, ignored=ignored)))
+
+
+def list(*, path: str = ".", depth: int = 1, hidden: bool = False, ignored: bool = True) -> List[Listed]:
     """List what a directory holds.
 
     Args:
         path: The directory, relative to the working directory or absolute.
         depth: How many levels to list: 1 is the directory itself, 2 also what its directories hold.
         hidden: Also list names that begin with a dot.
+        ignored: Also list what .gitignore files leave out.
 
     Returns:
         A path, a type ('file', 'directory', 'link' or 'other') and a size in bytes for each entry, by name.
@@ -168,23 +289,26 @@ def list(*, path: str = ".", depth: int = 1, hidden: bool = False) -> List[Liste
     def below(levels: int, name: str) -> int | None:
         return levels - 1 if hidden or not name.startswith(".") else None
 
+    walk, rules = Walk(below, _deadline()), _rules(path, ignored=ignored)
     with _guard().open_directory(path) as top:
-        entries = (_listed(found) for found, _ in walk(top, path, depth, below, _deadline()))
+        entries = (_listed(found) for found, _ in walk.below(top, path, depth, rules))
         listed = [*islice(entries, MAX_ENTRIES + 1)]
     if len(listed) > MAX_ENTRIES:
         raise ValueError(f"{path!r} holds more than {MAX_ENTRIES:,} entries: list less, or use file.glob")
     return listed
 
 
-def glob(*, pattern: str, path: str = ".", limit: int = 1000) -> List[str]:
+def glob(*, pattern: str, path: str = ".", limit: int = 1000, ignored: bool = False) -> List[str]:
     """Find files by a pattern of their path.
 
-    Directories are not returned. Files below .git are left out unless the pattern names .git.
+    Directories are not returned. What lies below .git, and what .gitignore files leave out, is found only where
+    the pattern or the path names it, as in 'dist/*.js'.
 
     Args:
         pattern: What paths below the directory must look like, with *, ?, [a-z], {a,b} and ** for any directories.
         path: The directory to start at.
         limit: The most paths to return; there may be more when as many come back.
+        ignored: Also find what .gitignore files leave out.
 
     Returns:
         Paths that the other tools of this pack take, directory by directory and by name.
@@ -193,14 +317,21 @@ def glob(*, pattern: str, path: str = ".", limit: int = 1000) -> List[str]:
         file.glob(pattern="src/**/*.{py,pyi}")
     """
     _check_number("limit", limit, 1, MAX_LIMIT)
-    guard, wanted = _guard(), GlobPattern(pattern)
+    guard, wanted, rules = _guard(), GlobPattern(pattern), _rules(path, ignored=ignored)
     with guard.open_directory(path) as top:
-        files = (found.path for found in matching(top, path, wanted, _deadline()) if _is_file(guard, found))
+        files = (found.path for found in matching(top, path, wanted, _deadline(), rules) if is_file(guard, found))
         return [*islice(files, limit)]
 
 
 def search(
-    *, pattern: str, path: str = ".", glob: str = "**/*", ignore_case: bool = False, context: int = 0, limit: int = 200
+    *,
+    pattern: str,
+    path: str = ".",
+    glob: str = "**/*",
+    ignore_case: bool = False,
+    context: int = 0,
+    limit: int = 200,
+    ignored: bool = False,
 ) -> List[Match]:
     """Find lines by a regular expression.
 
@@ -213,6 +344,7 @@ def search(
         ignore_case: Take upper and lower case for the same.
         context: How many lines before and after each match to return with it.
         limit: The most matches to return; there may be more when as many come back.
+        ignored: Also search what .gitignore files leave out, as for file.glob.
 
     Returns:
         The path, line number and text of each line that matches, and lists before and after with context.
@@ -225,7 +357,8 @@ def search(
     _check_number("limit", limit, 1, MAX_LIMIT)
     expression, files, deadline = compile_pattern(pattern, ignore_case=ignore_case), GlobPattern(glob), _deadline()
     matches: List[Match] = []
-    for at, data in _texts(path, files, deadline):
+    rules, most = _rules(path, ignored=ignored), _config().max_bytes
+    for at, data in texts(_guard(), path, files, deadline, rules, most):
         for hit in islice(find_lines(data, expression, context=context), limit - len(matches)):
             deadline.check()
             matches.append(_match(at, hit, with_neighbours=context > 0))
@@ -335,54 +468,22 @@ def _deadline() -> WalkDeadline:
     return WalkDeadline.after(_config().search_seconds)
 
 
+def _rules(path: str, *, ignored: bool) -> IgnoreRules | None:
+    return None if ignored else IgnoreRules.around(_guard(), path)
+
+
+def _branch(node: TreeNode) -> Branch:
+    branch: Branch = {"name": node.name, "type": node.type, "size": node.size, "files": node.files}
+    if node.entries is not None:
+        branch["entries"] = [*map(_branch, node.entries)]
+    return branch
+
+
 def _check_number(name: str, value: int, least: int, most: int | None = None) -> None:
     if type(value) is not int:  # programs are not type-checked, and True would pass for 1
         raise TypeError(f"{name} must be an int, got {value!r:.100}")
     if value < least or (most is not None and value > most):
         raise ValueError(f"{name} must be {f'{least} to {most:,}' if most else f'>= {least}'}, got {value}")
-
-
-def _read_bytes(path: str, offset: int, limit: int | None) -> bytes:
-    most = _config().max_bytes
-    with _guard().open_for_reading(path) as stream:
-        stream.seek(offset)
-        data = stream.read(most + 1 if limit is None else min(limit, most + 1))
-    if len(data) > most:
-        raise ValueError(
-            f"{path!r} holds more than {most:,} bytes (tools.file.max_bytes): read it in parts with limit="
-        )
-    return data
-
-
-def _encoded(path: str, content: str | bytes) -> bytes:
-    if not isinstance(content, str | bytes):  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
-        kind = type(content).__name__
-        raise TypeError(f"content must be text or bytes, not {kind}: use json.dumps() or str() first")
-    max_bytes = _config().max_bytes
-    try:
-        data = content if isinstance(content, bytes) else content.encode()
-    except UnicodeEncodeError:
-        raise ValueError(f"content for {path!r} cannot be written: it holds half a character (a surrogate)") from None
-    if len(data) > max_bytes:
-        limit = f"more than {max_bytes:,} (tools.file.max_bytes)"
-        raise ValueError(f"content for {path!r} has {len(data):,} bytes, {limit}: append it in parts")
-    return data
-
-
-def _exists(guard: PathGuard, path: str) -> bool:
-    try:
-        guard.status(path)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _is_file(guard: PathGuard, found: FoundEntry) -> bool:
-    """Return whether it is a file, or a link to one that a program may read."""
-    if found.entry.type == "link":
-        with suppress(OSError, ValueError):
-            return guard.status(found.path).type == "file"
-    return found.entry.type == "file"
 
 
 def _listed(found: FoundEntry) -> Listed:
@@ -397,34 +498,3 @@ def _match(path: str, hit: Hit, *, with_neighbours: bool) -> Match:
     if with_neighbours:
         return {"path": path, "line": hit.line, "text": hit.text, "before": [*hit.before], "after": [*hit.after]}
     return {"path": path, "line": hit.line, "text": hit.text}
-
-
-def _texts(path: str, pattern: GlobPattern, deadline: WalkDeadline) -> Iterator[tuple[str, bytes]]:
-    """Yield the text files to search, with their content; one file that was asked for by name must be text."""
-    guard, max_bytes = _guard(), _config().max_bytes
-    if guard.status(path).type == "file":
-        with guard.open_for_reading(path) as stream, _about(path):
-            data = text_to_search(stream, max_bytes)
-        yield path, data
-        return
-    with guard.open_directory(path) as top:
-        for found in matching(top, path, pattern, deadline):
-            if found.entry.type == "file" and (data := _text_of(found, max_bytes)):
-                yield found.path, data
-
-
-def _text_of(found: FoundEntry, max_bytes: int) -> bytes:
-    try:
-        with found.directory.open_file(found.entry.name) as stream:
-            return text_to_search(stream, max_bytes)
-    except (OSError, ValueError):
-        return b""  # closed to us, gone meanwhile, binary or too large
-
-
-@contextmanager
-def _about(path: str) -> Generator[None]:
-    """Put the path before what is wrong with the content of its file."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{path!r} {error}") from None

@@ -211,7 +211,7 @@ def test_patterns_go_into_the_users_configuration(onetool: OneTool) -> None:
 @pytest.mark.parametrize(
     ("rule", "pattern", "words"),
     [
-        ("deny", "nosuch.tool", "there is no pack 'nosuch' here; the rule applies when there is. Packs: file, guide"),
+        ("deny", "nosuch.tool", "there is no pack 'nosuch' here; the rule applies when there is. Packs: brave, code"),
         (
             "allow",
             "file.raed",

@@ -12,6 +12,7 @@ import pytest
 from cli.command import OneTool
 from ot.cli.exit_codes import BACKEND, NOT_FOUND
 from ot.cli.terminal.completion import complete_pack_list, complete_packs, complete_servers, complete_tools
+from run_app import BUNDLED
 
 SERVER = """
 from fastmcp import FastMCP
@@ -72,14 +73,12 @@ def listed(onetool: OneTool, *arguments: str) -> dict[str, dict[str, Any]]:
 
 def test_packs_are_listed_with_their_source_and_no_server_is_started(onetool: OneTool, started: Path) -> None:
     rows = listed(onetool)
-    assert {name: row["from"] for name, row in rows.items()} == {
-        "desk": "server desk", "file": "bundled", "guide": "installed", "ot": "bundled", "proj": "bundled",
-        "weather": "user",
-    }  # fmt: skip
+    others = {"desk": "server desk", "guide": "installed", "weather": "user"}
+    assert {name: row["from"] for name, row in rows.items()} == dict.fromkeys(BUNDLED, "bundled") | others
     assert (rows["desk"]["tools"], rows["weather"]["tools"], rows["file"]["problem"]) == (None, 1, "")
     out = onetool("list").out.splitlines()
-    assert "desk     server desk  not asked yet" in out
-    assert "weather  user         1 tool" in out
+    assert "desk       server desk  not asked yet" in out
+    assert "weather    user         1 tool" in out
     ended = onetool("list", "desk")
     assert (ended.code, ended.out) == (BACKEND, "")
     assert "onetool show desk starts its server and asks" in ended.err
@@ -193,10 +192,10 @@ def test_names_are_completed_from_what_is_configured(
     onetool: OneTool, started: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(onetool.cwd)
-    assert complete_packs("") == ["desk", "file", "guide", "ot", "proj", "weather"]
-    assert complete_tools("w") == ["weather"]
+    assert complete_packs("") == sorted([*BUNDLED, "desk", "weather"])
+    assert complete_tools("we") == ["weather", "web"]
     assert complete_tools("weather.") == ["weather.forecast"]
-    assert complete_pack_list("file,w") == ["file,weather"]
+    assert complete_pack_list("file,w") == ["file,weather", "file,web"]
     assert complete_pack_list("file,fi") == []
     assert complete_servers("d") == ["desk"]
     (onetool.user / "onetool.yaml").write_text("servers: [")

@@ -122,6 +122,7 @@ def users_alone(onetool: OneTool) -> None:
         "engines: {use: trusted}",
         "workers: {idle_seconds: 5}",
         "security: {roots: ['/']}",
+        "tools: {web: {internal_hosts: [localhost]}}",
         "chat: {model: x}",
     ):
         assert "may not be set by a project" in refused(onetool, f"{text}\n")
@@ -297,7 +298,7 @@ ROWS: dict[str, Callable[[OneTool], None]] = {
     "servers": servers,
     "snippets, aliases, projects, prompts": snippets,
     "limits, sanitising, denied tools": limits,
-    "allowed tools, roots, engines, workers, chat": users_alone,
+    "allowed tools, roots, internal hosts of `web`, engines, workers, chat": users_alone,
     "secrets": secrets,
     "`${NAME}` in its settings": references,
     "paths in its settings": named_paths,

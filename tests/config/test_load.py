@@ -192,6 +192,7 @@ def test_an_empty_list_of_a_project_lifts_no_denial(desk: Desk) -> None:
         ("security: {roots: [/]}", "security.roots may not be set by a project"),
         ("security: {roots: []}", "security.roots may not be set by a project"),
         ("security: {internal_hosts: [localhost]}", "security.internal_hosts may not be set by a project"),
+        ("tools: {web: {internal_hosts: [localhost]}}", "tools.web.internal_hosts may not be set by a project"),
         ("output: {result_store_dir: tools}", "output.result_store_dir must be below"),
         ("secrets_file: ../../secrets.yaml", "secrets_file must be inside"),
         ("secrets_file: ~/.onetool/secrets.yaml", "secrets_file must be inside"),

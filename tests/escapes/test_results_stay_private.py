@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -19,16 +20,30 @@ SECRET = "canary-outside"
 LARGE = "'\\n'.join('entry ' + str(n) for n in range(1000))"
 
 
-@pytest.fixture
-async def kept(tmp_path: Path) -> AsyncIterator[tuple[House, Workspace, str]]:
-    """An application that has stored one result, and the result's handle."""
-    house = House.build(tmp_path)
+@asynccontextmanager
+async def keeping(directory: Path) -> AsyncGenerator[tuple[House, Workspace, str]]:
+    """Yield an application that has stored one result, and the result's handle."""
+    house = House.build(directory)
     house.user_file("output: {max_inline_size: 2000}\n")
     write(house.outside / "secret.txt", SECRET)
     app = house.app()
     reply = await app.run(LARGE)
     yield house, app, json.loads(reply.texts[0])["handle"]
     await app.aclose()
+
+
+@pytest.fixture
+async def kept(tmp_path: Path) -> AsyncIterator[tuple[House, Workspace, str]]:
+    """An application of one test, which may change its files."""
+    async with keeping(tmp_path) as kept:
+        yield kept
+
+
+@pytest.fixture(scope="module")
+async def asked(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[House, Workspace, str]]:
+    """An application of all tests that only ask it."""
+    async with keeping(tmp_path_factory.mktemp("asked")) as asked:
+        yield asked
 
 
 async def page(app: Workspace, handle: str, **query: object) -> str:
@@ -66,8 +81,8 @@ NASTY = [
 
 
 @pytest.mark.parametrize("handle", NASTY, ids=lambda text: repr(text[:30]))
-async def test_a_handle_is_a_name_and_never_a_path(kept: tuple[House, Workspace, str], handle: str) -> None:
-    house, app, good = kept
+async def test_a_handle_is_a_name_and_never_a_path(asked: tuple[House, Workspace, str], handle: str) -> None:
+    house, app, good = asked
     said = await page(app, handle.replace("{outside}", str(house.outside)).replace("{handle}", good))
     assert SECRET not in said
     assert "root:" not in said
@@ -91,9 +106,9 @@ async def test_a_handle_is_a_name_and_never_a_path(kept: tuple[House, Workspace,
     ],
 )
 async def test_no_function_of_ot_takes_what_it_is_given_for_a_path(
-    kept: tuple[House, Workspace, str], call: str, value: str
+    asked: tuple[House, Workspace, str], call: str, value: str
 ) -> None:
-    house, app, _ = kept
+    house, app, _ = asked
     reply = await app.run(call.format(value.replace("{outside}", str(house.outside))))
     assert SECRET not in str(reply)
     assert "root:" not in str(reply)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from faults.watched import Watched
+from faults.watched import SHIPPED, Watched
 
 
 @pytest.fixture(scope="module")
@@ -19,6 +19,5 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
 @pytest.fixture
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     """A server with the limits that it is shipped with, for one test."""
-    config = "snippets: {hello: {body: '1'}}\nlogs: {level: WARNING}\n"
-    with Watched.started(tmp_path_factory.mktemp("shipped"), config, crowd=70) as watched:
+    with Watched.started(tmp_path_factory.mktemp("shipped"), SHIPPED, crowd=70) as watched:
         yield watched

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ IDS = frozenset({"P03", "P04", "P06"})
 """Entries of other areas that are proved here already."""
 
 
+@cache
 def faults() -> dict[str, dict[str, Any]]:
     """Return the entries of our areas by id."""
     entries = yaml.load(CORPUS.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)["faults"]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from faults.faults_corpus import fault
 from faults.sandbox_process import RENDERER, SANDBOX, busy_process, kill_all
-from faults.watched import CONFIG, Watched, peak_mb
+from faults.watched import CONFIG, SHIPPED, Place, Watched, peak_mb, start_wire
 
 Fault = dict[str, Any]
 
@@ -91,9 +92,10 @@ def test_a_pool_full_of_sleepers_says_that_it_is_overloaded_in_time(small: Watch
     small.survive(crowd)
 
 
-def test_fifty_runs_that_wait_in_a_tool_wait_together(shipped: Watched) -> None:
-    numbers = [shipped.wire.send_run(f"slow.meet(many=50, nonce='n{n}')") for n in range(50)]
-    assert [f"n{n}" for n in range(50)] == [shipped.wire.wait(number).text for number in numbers]
+def test_fifty_runs_that_wait_in_a_tool_wait_together(tmp_path: Path) -> None:
+    with start_wire(Place.make(tmp_path, SHIPPED)) as wire:
+        numbers = [wire.send_run(f"slow.meet(many=50, nonce='n{n}')") for n in range(50)]
+        assert [f"n{n}" for n in range(50)] == [wire.wait(number).text for number in numbers]
 
 
 @fault("R12")

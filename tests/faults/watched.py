@@ -40,6 +40,8 @@ snippets:
 logs: {{level: WARNING}}
 """
 """The limits that the corpora are meant to run with, and a pool small enough to be full at the baseline."""
+SHIPPED = "snippets: {hello: {body: '1'}}\nlogs: {level: WARNING}\n"
+"""The limits that a server is shipped with."""
 
 
 class PingTooSlow(AssertionError):

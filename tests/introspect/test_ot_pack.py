@@ -15,7 +15,7 @@ from ot.registry.tool_registry import Pack
 from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.version import installed_version
 from ot.workspace import Workspace
-from run_app import BRAVE, error_of, paths_in, run_in, running_app, value_of
+from run_app import BRAVE, BUNDLED, error_of, paths_in, run_in, running_app, value_of
 
 pytestmark = pytest.mark.anyio
 
@@ -212,14 +212,17 @@ async def test_all_tools_are_listed_by_name_and_description(tmp_path: Path) -> N
     tools = await ask(tmp_path, "ot.tools()", packs=PACKS)
     assert {"name": "brave.search", "description": "Search with brave."} in tools
     assert all(list(tool) == ["name", "description"] for tool in tools)
-    assert {tool["name"].partition(".")[0] for tool in tools} == {"brave", "excel", "file", "guide", "ot", "proj"}
+    assert {tool["name"].partition(".")[0] for tool in tools} == {"excel", *BUNDLED}
     assert tools == await ask(tmp_path, "ot.tools(info='min')", packs=PACKS)
 
 
 @pytest.mark.scenario("001-02", "001-03")
 async def test_tools_can_be_listed_by_a_part_of_their_names(tmp_path: Path) -> None:
     names = await ask(tmp_path, "ot.tools(pattern='SEARCH', info='list')", packs=PACKS)
-    assert names == ["brave.search", "brave.web_search", "file.search", "guide.search"]
+    assert names == [
+        "brave.search", "brave.web_search", "code.search", "context7.search", "documents.search", "file.search",
+        "guide.search", "memory.search", "rg.search",
+    ]  # fmt: skip
 
 
 @pytest.mark.scenario("001-05")
@@ -242,7 +245,7 @@ async def test_in_full_a_tool_has_all_that_is_known(tmp_path: Path) -> None:
 async def test_all_packs_are_listed_with_their_source_and_size(tmp_path: Path) -> None:
     packs = await ask(tmp_path, "ot.packs()", packs=PACKS)
     assert {"name": "brave", "source": "local", "tool_count": 2} in packs
-    assert [pack["name"] for pack in packs] == ["brave", "excel", "file", "guide", "ot", "proj"]
+    assert [pack["name"] for pack in packs] == sorted(["excel", *BUNDLED])
     assert packs == await ask(tmp_path, "ot.packs(info='min')", packs=PACKS)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import os
 import signal
@@ -17,6 +18,10 @@ from ot.servers.auth.callback_answer import CallbackAnswer
 from ot.servers.auth.login import login
 from ot.servers.auth.renewal import renewed
 from ot.servers.auth.token_store import TokenStore
+
+# What the HTTP client imports at its first request: each child would do so anew, under the eyes of its count.
+for name in ("anyio._backends._asyncio", "anyio.streams.tls", "encodings.idna", "httpcore2", "truststore"):
+    importlib.import_module(name)
 
 WATCHED = ("/ot/servers/auth/", "/ot/files/")
 

@@ -16,6 +16,7 @@ import pytest
 import onetool_run
 from onetool_run import ConfigError, OneTool, OneToolError
 from pace import PATIENCE
+from run_app import BUNDLED
 
 pytestmark = pytest.mark.anyio
 
@@ -264,7 +265,7 @@ async def test_tools_are_listed_and_found_by_words(tmp_path: Path) -> None:
         assert "file.read" in listed
         best = (await ot.search("what does something cost", most=1))[0]
         assert (best.name, best.description) == ("shop.price", "Return what something costs.")
-        assert "Packs: file, guide, ot, proj, shop\n" in ot.description
+        assert f"Packs: {', '.join(sorted([*BUNDLED, 'shop']))}\n" in ot.description
 
 
 # ---------------------------------------------------------------- as a package

@@ -118,6 +118,7 @@ def test_what_one_test_gave_is_gone_for_the_next_even_when_it_failed() -> None:
 
 
 def test_the_names_for_authors_are_these() -> None:
-    expected = """ChatError NoConfig NotPlain OutsideWorker SdkError Secret SecretNotGranted SettingsError
-        ToolCallFailed acall_tool call_tool config idempotency_key llm log progress secret"""
+    expected = """ChatError NoConfig NotPlain OpenDirectory OutsideWorker SdkError Secret SecretNotGranted SettingsError
+        ToolCallFailed acall_tool call_tool config idempotency_key image llm log open_directory open_file progress
+        secret"""
     assert expected.split() == ot_sdk.__all__

@@ -53,7 +53,8 @@ async def with_tools(request: Any, tmp_path_factory: Any) -> AsyncIterator[Works
 @pytest.fixture(scope="module", params=["exact", "portable"])
 async def without_tools(request: Any, tmp_path_factory: Any) -> AsyncIterator[Workspace]:
     engine = ExactEngine() if request.param == "exact" else PortableEngine()
-    async with running_app(tmp_path_factory.mktemp("none"), engine=engine) as app:
+    config = {"packs": {"disabled": ["brave", "context7", "package", "web"]}}
+    async with running_app(tmp_path_factory.mktemp("none"), config=config, engine=engine) as app:
         yield app
 
 

@@ -10,7 +10,7 @@ import pytest
 from ot.config.models import Project
 from ot.runtime.engines.engine import Function
 from ot.runtime.project_proxy import ProjectProxy
-from run_app import BRAVE, CONTEXT7, Calls, error_of, run_in, running_app, value_of
+from run_app import BRAVE, BUNDLED, CONTEXT7, Calls, error_of, run_in, running_app, value_of
 
 pytestmark = pytest.mark.anyio
 
@@ -32,7 +32,7 @@ async def test_a_call_reaches_the_function_of_its_pack(tmp_path: Path) -> None:
 async def test_an_unknown_pack_is_answered_with_those_that_exist(tmp_path: Path) -> None:
     text = error_of(await run_in(tmp_path, "unknown.func()", PACKS))
     assert "there is no pack 'unknown'" in text
-    assert "Available packs: brave, context7, file, guide, ot, proj" in text
+    assert f"Available packs: {', '.join(BUNDLED)}" in text
 
 
 @pytest.mark.scenario("000-27")

@@ -11,10 +11,11 @@ from typing import Any
 
 import yaml
 
-from ot.build import BUNDLED
+from ot.build import BUNDLED, IN_WORKERS
 from ot.config.models import Config
 from ot.introspect.help import MAX_HITS
 from ot.introspect.search import Catalogue
+from ot.registry.bundled_extensions import bundled_extensions
 from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_registry import Pack, ToolRegistry
 from real_servers.as_packs import packs_of
@@ -120,7 +121,8 @@ def _written_tool(pack: str, head: str, said: str) -> Tool:
 
 async def real_registry(own: Sequence[Pack]) -> ToolRegistry:
     """Return a registry of the real servers' tools and our own packs."""
-    return ToolRegistry([*packs_of(await real_catalogues()), *BUNDLED.packs(), *own])
+    workers = (extension.pack() for extension in bundled_extensions(IN_WORKERS))
+    return ToolRegistry([*BUNDLED.packs(), *workers, *packs_of(await real_catalogues()), *own])
 
 
 def ask(catalogue: Catalogue, query: Query) -> Answer:

@@ -92,7 +92,7 @@ async def test_its_examples_run_one_after_the_other(engine: str, tmp_path: Path)
         find, whole, page = EXAMPLES
         for query in find.splitlines():
             assert value_of(await app.run(query))
-        assert value_of(await app.run(whole)) == '["TODO: rest"]'
+        assert value_of(await app.run(whole)) == "[1]"
         stored = await app.run("'x regex\\n' * 1000")
         handle = re.search(r"handle='?\"?([\w-]+)", stored.texts[0])
         assert handle, stored.texts

@@ -10,9 +10,10 @@ from ot.config.models import Server
 from ot.config.paths import Paths
 from ot.config.secrets import Secrets
 from ot.errors import ServerUnavailable
-from ot.servers.internal_addresses import AddressRule, is_internal
+from ot.servers.internal_addresses import AddressRule
 from ot.servers.reply_faults import Refused
 from ot.servers.spec import resolve_spec
+from ot_sdk.addresses import is_internal
 from servers.desk import door_to, http_spec
 from servers.raw_http_server import raw_server
 
@@ -23,6 +24,7 @@ INTERNAL = (
     *("100.64.0.1", "100.100.100.200", "198.18.0.1", "224.0.0.1", "255.255.255.255", "240.0.0.1"),
     *("::", "::1", "fe80::1", "fe80::1%eth0", "fd00:ec2::254", "fc00::1", "ff02::1", "::ffff:127.0.0.1"),
     *("::ffff:169.254.169.254", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::", "::127.0.0.1", "2001:db8::1"),
+    *("fec0::1", "64:ff9b:1::7f00:1", "::ffff:0:127.0.0.1", "2001:0:7f00:1::", "192.0.0.192", "168.63.129.16"),
     "no address",
 )
 PUBLIC = ("1.1.1.1", "8.8.8.8", "172.15.0.1", "172.32.0.1", "2606:4700::1111", "64:ff9b::808:808", "2002:808:808::1")

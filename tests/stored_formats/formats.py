@@ -5,7 +5,15 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from stored_formats import databases, files_of_runs, files_of_servers, files_of_user, ledgers, values_in_redis
+from stored_formats import (
+    databases,
+    files_of_runs,
+    files_of_servers,
+    files_of_user,
+    ledgers,
+    notes_of_memory,
+    values_in_redis,
+)
 from stored_formats.frozen_world import frozen
 from stored_formats.stored_format import StoredFormat
 
@@ -15,6 +23,7 @@ FORMATS = (
     *files_of_servers.FORMATS,
     *databases.FORMATS,
     *ledgers.FORMATS,
+    *notes_of_memory.FORMATS,
     *files_of_runs.FORMATS,
     *values_in_redis.FORMATS,
 )

@@ -41,10 +41,16 @@ FORMATS_OF: Mapping[str, tuple[str, ...]] = {
     "ot/team/logins/pending_logins.py": ("shared_state",),
     "ot/team/telemetry/audit_log.py": ("audit",),
     "ot/workers/pack_directory.py": ("environment",),
+    "ot_tools/_notes_database.py": ("notes",),
 }
 """The samples that hold what a module writes."""
 
 NOT_STORED: Mapping[str, str] = {
+    "ot_tools/in_workers/data/data_databases.py": "a private copy of a database, for one call",
+    "ot_tools/in_workers/data/data_sources.py": "files that DuckDB loads, for one call",
+    "ot_tools/in_workers/data/data_workbook.py": "the rows of a workbook, for one call",
+    "ot_tools/in_workers/web/web_cache.py": "copies of pages; one that cannot be read is fetched again",
+    "ot_tools/in_workers/web/web_tools.py": "opens the copies of pages",
     "ot/cli/new.py": "a pack to begin with, which is its author's from then on",
     "ot/cli/stats.py": "a report that browsers show",
     "ot/config/backups.py": "copies of files, unchanged",
@@ -56,7 +62,7 @@ NOT_STORED: Mapping[str, str] = {
     "ot/daemon/main.py": "nothing: it opens a log for people",
     "ot/files/guarded_directory.py": "files of programs",
     "ot/files/private_file.py": "what the modules above hand it",
-    "ot/files/shared_database.py": "an empty file, whose tables the ledger and the statistics make",
+    "ot/files/shared_database.py": "an empty file, whose tables the ledger, the notes and the statistics make",
     "ot/ledger/writer_locks.py": "empty files, which count only while they are locked",
     "ot/relay/reach.py": "an empty file, which counts only while it is locked",
     "ot/runtime/engines/forked/cgroup.py": "settings of the kernel's",
@@ -67,6 +73,7 @@ NOT_STORED: Mapping[str, str] = {
     "ot/team/background/run_worker.py": "as below",
     "ot/team/docket/run_docket.py": "run ids, in the form of the library that queues; the book holds the runs",
     "ot/team/rate_window.py": "counts of the last minute, in the form of the library that counts",
+    "ot_tools/_git_repository.py": "a directory in git's own format, which only the git that is called sees",
     "ot_tools/_tree_walk.py": "nothing: it goes through directories step by step",
 }
 """Modules whose writes are not of a format of ours, and why."""

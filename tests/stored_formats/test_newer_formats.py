@@ -63,6 +63,11 @@ def test_a_newer_ledger_is_unavailable(tmp_path: Path) -> None:
         read("ledger", newer("ledger", tmp_path, "user_version = 1", "user_version = 2"))
 
 
+def test_newer_notes_are_left_as_they_are(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="newer release"):
+        read("notes", newer("notes", tmp_path, "user_version = 1", "user_version = 2"))
+
+
 @pytest.mark.parametrize("name", ["results_in_files", "results_in_objects"])
 def test_a_newer_stored_result_is_not_found(name: str, tmp_path: Path) -> None:
     directory = copied(SAMPLES / release() / name, tmp_path / "copy")
@@ -88,8 +93,13 @@ def test_pins_of_a_form_that_cannot_be_read_approve_nothing(tmp_path: Path) -> N
 def test_the_samples_databases_are_of_the_versions_that_the_code_writes() -> None:
     from ot.ledger import ledger_file
     from ot.stats import schema
+    from ot_tools import _notes_database
 
-    for name, version in (("ledger/ledger.sql", ledger_file.VERSION), ("statistics/stats.sql", schema.VERSION)):
+    for name, version in (
+        ("ledger/ledger.sql", ledger_file.VERSION),
+        ("notes/notes.sql", _notes_database.VERSION),
+        ("statistics/stats.sql", schema.VERSION),
+    ):
         connection = sqlite3.connect(":memory:")
         connection.executescript((SAMPLES / release() / name).read_text())
         assert connection.execute("PRAGMA user_version").fetchone() == (version,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ REPETITIONS = 20
 Fault = dict[str, Any]
 
 
+@cache
 def faults() -> dict[str, Fault]:
     """Return the entries of both areas by id."""
     entries = yaml.load(CORPUS.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)["faults"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -18,7 +19,8 @@ from ot.chat.retries import Retries
 from ot.config.models import Chat
 from ot.config.secrets import Secrets
 from ot.errors import BadReply, ChatError, ChatTimeout
-from ot.execution.language_model import ModelBudget
+from ot.execution.language_model import ModelBudget, PartOfBudget
+from ot.execution.schema_check import Validator, validators_of
 from ot.execution.tool_context import wait_in_thread
 from ot.log_span import LogSpan
 from ot.registry.tool_definitions import ToolDefinition
@@ -45,6 +47,10 @@ class ToolModel:
         self._budget = budget
         self._places = places
 
+    def within(self, *, questions: int | None = None, tokens: int | None = None) -> ToolModel:
+        """Return the same model for a part of what the run may ask."""
+        return ToolModel(self._chat, self._secrets, PartOfBudget(self._budget, questions, tokens), self._places)
+
     def ask(self, text: str) -> str:
         """Return the model's answer, for a tool that is a plain function; it blocks its thread."""
         return wait_in_thread(self.aask, text)
@@ -60,7 +66,7 @@ class ToolModel:
             ChatError: There is none; the class says why.
         """
         async with self._asking("llm.ask") as (client, span):
-            return (await self._turn(client, [{"role": "user", "content": text}], (), span)).text
+            return (await self._turn(client, [self._question(text)], (), span)).text
 
     async def aextract(self, text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
         """Return what *text* asks for as an object that fits *schema*, the JSON schema of one.
@@ -69,22 +75,28 @@ class ToolModel:
             ChatError: The model gave none that fits.
             ValueError: It is no JSON schema of an object.
         """
-        validator = _validator(schema)
-        tool = ToolDefinition(ANSWER, "Give the answer. Call it once, with all of it.", schema)
+        validator = await anyio.to_thread.run_sync(_validator, schema, abandon_on_cancel=True)
+        shown = json.loads(self._secrets.redact(json.dumps(dict(schema))))
+        tool = ToolDefinition(ANSWER, "Give the answer. Call it once, with all of it.", shown)
         said = f"{text}\n\nAnswer by calling the tool `{ANSWER}`, and in no other way."
-        history: list[Message] = [{"role": "user", "content": said}]
+        history: list[Message] = [self._question(said)]
         async with self._asking("llm.extract") as (client, span):
             wrong = ""
             for _ in range(ATTEMPTS):
                 turn = await self._turn(client, history, [tool], span)
-                wrong = _wrong(turn, validator)
+                wrong = self._secrets.redact(_wrong(turn, validator))
                 if not wrong:
                     return turn.calls[0].arguments
                 history += _objection(client, turn, wrong)
             raise BadReply(client.model, f"it is not what the schema asks for: {wrong}")
 
+    def _question(self, text: str) -> Message:
+        # Another's service must not learn a secret that stood in a file or a page.
+        return {"role": "user", "content": self._secrets.redact(text)}
+
     @asynccontextmanager
     async def _asking(self, name: str) -> AsyncGenerator[tuple[ChatClient, LogSpan]]:
+        self._budget.require_question()  # before a library is imported, and a place taken, for nothing
         try:
             async with asyncio.timeout(self._chat.seconds), self._places:
                 # The first time the provider's library is imported, which takes longer than an event loop may wait.
@@ -113,15 +125,19 @@ class ToolModel:
         return turn
 
 
-def _validator(schema: Mapping[str, Any]) -> Any:
-    import jsonschema_rs  # noqa: PLC0415 - only a tool that extracts needs it
-
+def _validator(schema: Mapping[str, Any]) -> Validator:
     if schema.get("type") != "object":
         raise ValueError('the schema must be that of an object: {"type": "object", "properties": {…}}')
-    return jsonschema_rs.validator_for(dict(schema))
+    try:
+        built = validators_of(schema)
+    except RecursionError:
+        built = "it is nested too deeply"
+    if isinstance(built, str):
+        raise ValueError(f"the schema cannot be used: {built}")
+    return built.whole
 
 
-def _wrong(turn: Turn, validator: Any) -> str:
+def _wrong(turn: Turn, validator: Validator) -> str:
     """Return why *turn* is not one call with arguments that fit, or nothing."""
     if len(turn.calls) != 1 or turn.calls[0].name != ANSWER:
         return f"call the tool `{ANSWER}` once"

@@ -78,6 +78,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _details(found: Mapping[str, Any]) -> Iterator[str]:
+    from ot.cli.diagnosis.starts import AT_FIRST_CALL
     from ot.cli.servers import server_lines
 
     yield from (f"warning: {text}" for text in found["warnings"])
@@ -86,6 +87,9 @@ def _details(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"{found['packs']} packs, {found['tools']} tools; programs run in the {found['engine']} engine"
     yield f"started: {', '.join(row['name'] for row in found['starts'] if row['state'] == 'started') or 'nothing'}"
     left = [row for row in found["starts"] if row["state"] in ("not started", "login needed")]
+    if later := [row["name"] for row in left if row["why"] == AT_FIRST_CALL]:
+        yield f"installed at their first call: {', '.join(later)} (ahead of it: onetool prefetch)"
+    left = [row for row in left if row["why"] != AT_FIRST_CALL]
     yield from (f"{row['state']}: {row['kind']} {row['name']}: {row['why']}" for row in left)
     yield f"servers: {len(found['servers'])}"
     yield from (f"  {line}" for line in server_lines(found["servers"]))

@@ -116,6 +116,12 @@ COMMANDS = {
             "Call a tool of a pack, again whenever its file changes.",
             """onetool dev .onetool/tools/weather/weather_tools.py 'hello(name="you")'""",
         ),
+        (
+            "prefetch",
+            "prefetch:prefetch",
+            "Install what packs need, before this machine goes offline.",
+            "onetool prefetch web data",
+        ),
     ),
     "Look inside": (
         ("check", "check:check", "Start every pack and server, and say what is wrong.", "onetool check --json"),

@@ -262,13 +262,23 @@ class PackWorker(Settings):
 
 
 class Workers(Settings):
-    """The processes of users' own packs."""
+    """The processes of packs that run in their own: users' packs, and the bundled ones with heavy libraries."""
 
     idle_seconds: Seconds = Field(default=600.0, description="How long an idle worker is kept")
     start_seconds: Seconds = Field(default=20.0, description="How long importing a pack may take")
     install_seconds: Seconds = Field(default=120.0, description="How long installing its dependencies may take")
     packs: Mapping[str, PackWorker] = Field(
         default_factory=dict, description="Settings of individual packs", examples=[{"weather": {"memory_mb": 512}}]
+    )
+
+
+class Packs(Settings):
+    """Which packs are offered."""
+
+    disabled: Texts = Field(
+        default=(),
+        description="Packs to leave out, whoever brought them; a server is left out by its own enabled: false",
+        examples=[["web", "llm"]],
     )
 
 
@@ -604,7 +614,8 @@ class Config(Settings):
     sessions: SessionSettings = Field(
         default_factory=SessionSettings, description="Variables kept between runs, if a run asks for it"
     )
-    workers: Workers = Field(default_factory=Workers, description="The processes of users' own packs")
+    packs: Packs = Field(default_factory=Packs, description="Which packs are offered")
+    workers: Workers = Field(default_factory=Workers, description="The processes of packs with dependencies")
     servers: Mapping[ServerName, Server] = Field(
         default_factory=dict,
         description="MCP servers whose tools are packs",

@@ -45,6 +45,7 @@ USERS_ALONE = (
     ("output", "store"),
     ("security", "internal_hosts"),
     ("security", "roots"),
+    ("tools", "web", "internal_hosts"),
     *(("policy", name) for name in Policy.model_fields if name not in MAY_TIGHTEN),
 )
 """Keys that only the user's own configuration may hold: where programs run, what tools reach, who gets a key."""

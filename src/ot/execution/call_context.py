@@ -10,6 +10,7 @@ from ot.execution.caller import Caller
 from ot.execution.deadline import Deadline
 from ot.execution.language_model import OpenModel, no_model
 from ot.execution.ledger import Effect, HowEnded
+from ot.files.path_guard import PathGuard
 from ot.registry.tool import Tool
 
 type Told = Callable[[str, str, Mapping[str, Any]], None]
@@ -82,6 +83,8 @@ class CallContext:
     line: int | None = None
     foresee: Foresee | None = None
     open_llm: OpenModel = no_model
+    guard: PathGuard | None = None
+    """What opens the paths that a program names, for a tool in a process of its own."""
     effects: EffectsOfRun | None = None
     """Takes what the run's calls have done, for its reply."""
     start: int = 0

@@ -128,7 +128,16 @@ def _require_constants(tool: Tool, arguments: Mapping[str, Any], schema: Mapping
 
 
 def build_validators(name: str, schema: Mapping[str, Any]) -> Validators | None:
-    """Return what checks *schema* and looks nothing up elsewhere, or nothing when that cannot be made of it."""
+    """Return what checks the arguments of the tool *name*, or nothing when that cannot be made of its *schema*."""
+    built = validators_of(schema)
+    if isinstance(built, Validators):
+        return built
+    logger.warning("arguments of %s are checked by name alone: its schema cannot be used: %s", name, built)
+    return None
+
+
+def validators_of(schema: Mapping[str, Any]) -> Validators | str:
+    """Return what checks *schema* and looks nothing up elsewhere, or why that cannot be made of it."""
     # What a schema calls itself is not asked: an unknown address there is no reason to check nothing.
     named = {key: value for key, value in schema.items() if key not in ("$schema", "$id")}
     counter = _Unfolding(named)
@@ -141,8 +150,7 @@ def build_validators(name: str, schema: Mapping[str, Any]) -> Validators | None:
         whole = without if plain == lax else _build(plain)[0] or without
         if without and whole:
             return Validators(whole, without)
-    logger.warning("arguments of %s are checked by name alone: its schema cannot be used: %s", name, problem)
-    return None
+    return problem
 
 
 def _build(schema: Mapping[str, Any]) -> tuple[Validator | None, str]:

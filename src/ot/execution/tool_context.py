@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import anyio.from_thread
 
 from ot.config.models import Config
-from ot.config.principal import os_user
+from ot.config.principal import os_user, place_of
 from ot.execution.caller import Caller
 from ot.execution.language_model import LanguageModel, OpenModel, no_model
 from ot.files.path_guard import PathGuard
@@ -36,6 +38,26 @@ class ToolContext:
     caller: Caller = field(default_factory=lambda: Caller(os_user()))
     key: str = ""
     """What names this call and no other; empty: it changes nothing."""
+    user_dir: Path | None = None
+    """The directory of the user's configuration, for what is to last."""
+    deadline: float = inf
+    """When the call must be over, on the monotonic clock."""
+
+    def data_dir(self, pack: str) -> Path:
+        """Return where the bundled pack *pack* may keep what is to last, for this caller alone; it need not be there.
+
+        Raises:
+            OSError: There is no such place here.
+        """
+        if self.user_dir is None:
+            raise OSError(f"there is no place for what {pack} keeps: it has one where OneTool serves it")
+        return place_of(self.caller.principal, self.user_dir / "data" / pack)
+
+    @property
+    def project(self) -> str:
+        """What names the project among all of its user."""
+        # On a team's server everyone works in one place, which may have another path tomorrow.
+        return os.path.realpath(self.cwd) if self.caller.principal == os_user() else ""
 
     @property
     def llm(self) -> LanguageModel:

@@ -64,6 +64,10 @@ class GuardedDirectory:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def fileno(self) -> int:
+        """Return its descriptor."""
+        return self._fd
+
     def close(self) -> None:
         """Let go of the directory."""
         os.close(self._fd)

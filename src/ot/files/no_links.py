@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -30,6 +31,15 @@ def make_private(path: Path) -> None:
     if not path.is_dir():
         make_private(path.parent)
         path.mkdir(mode=0o700, exist_ok=True)
+
+
+def path_of_descriptor(fd: int) -> str:
+    """Return the path, free of links, that what *fd* has open has at this moment."""
+    if sys.platform == "darwin":
+        import fcntl  # noqa: PLC0415 - Windows has none
+
+        return fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0").decode()
+    return str(Path(f"/proc/self/fd/{fd}").readlink())
 
 
 def open_directory(path: Path, *, below: Path, make: bool = False) -> int:

@@ -7,12 +7,13 @@ import os
 from collections import deque
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, Self
 
 from ot.files.guarded_directory import GuardedDirectory, Status
-from ot.files.protected_paths import FindLocked, LockedPath, ProtectedPaths
+from ot.files.no_links import path_of_descriptor
+from ot.files.protected_paths import FindLocked, LockedPath, ProtectedPaths, fold
 
 MAX_PATH_BYTES = 4095
 MAX_NAME_BYTES = 255
@@ -21,6 +22,21 @@ MAX_DEPTH = 128
 """Directories below a root that a path may go through: a walk keeps them open, and open files are few."""
 
 _KINDS = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPath:
+    """A file or directory that was opened: its real path, its device and number, and what below it is hidden."""
+
+    path: str
+    identity: tuple[int, int]
+    hidden: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, fd: int) -> Self:
+        """Return what *fd* has open."""
+        found = os.fstat(fd)
+        return cls(path_of_descriptor(fd), (found.st_dev, found.st_ino))
 
 
 @dataclass(frozen=True)
@@ -52,6 +68,18 @@ class PathGuard:
     def _all_locked(self) -> Iterable[LockedPath]:
         return (*self.locked(), *(LockedPath(path, "it belongs to a server") for path in self.shown))
 
+    def find_file(self, path: str) -> FoundPath:
+        """Return where the regular file at *path* is, for another process to open that one and no other."""
+        with self.open_for_reading(path) as file:
+            return FoundPath.of(file.fileno())
+
+    def find_directory(self, path: str) -> FoundPath:
+        """Return where the directory at *path* is, and what below it may not be read."""
+        with self.open_directory(path) as directory:
+            found = FoundPath.of(directory.fileno())
+        below = (os.path.relpath(os.path.realpath(hidden), found.path) for hidden in self.hidden)
+        return replace(found, hidden=tuple(sorted(name for name in below if name.split("/", 1)[0] != "..")))
+
     def open_for_reading(self, path: str | os.PathLike[str]) -> BinaryIO:
         """Return the regular file at *path*, open for reading bytes."""
         with self._place(path, file=True) as (directory, name):
@@ -80,6 +108,19 @@ class PathGuard:
         """Return what is at *path*; links are followed as far as they stay inside."""
         with self._place(path) as (directory, name):
             return directory.status(name)
+
+    def why_not(self, path: str, *, write: bool = False) -> str:
+        """Return why nothing may be read, or written, at a real path, by its names alone; empty when it may.
+
+        What lies there is not looked at, so that it also answers for what is not there any more.
+        """
+        names = _parts(_checked_text(path))
+        try:
+            self._bounds.locate(names)
+        except PermissionError as error:
+            return str(error)
+        folded, protected = tuple(map(fold, names)), self._bounds.protected
+        return protected.why_not_write(folded) if write else protected.why_not_read(folded)
 
     @contextmanager
     def place_to_look(self, path: str, *, follow: bool = True) -> Generator[tuple[GuardedDirectory, str]]:

@@ -56,6 +56,10 @@ class View:
     """Reads stored results: a page as a dict, or a part of the value."""
     engine_health: Callable[[], Awaitable[Mapping[str, Any]]]
     workers: Callable[[], Mapping[str, str]]
+    needs: Callable[[], Mapping[str, Sequence[str]]]
+    """What packs lack beside their packages; it reads files."""
+    uninstalled: Callable[[], Sequence[str]]
+    """The bundled packs whose packages are installed at their first call; it reads files."""
     servers: Callable[[], Mapping[str, Mapping[str, Any]]]
     expand: Expand
     reload: Callable[[], Awaitable[None]]
@@ -258,7 +262,7 @@ class OtPack:
 
         Returns:
             version, python, cwd, engine, registry, proxy, project, policy, ledger, stats;
-            workers, state and warnings if any.
+            packs, workers, state and warnings if any.
 
         Example:
             ot.health()
@@ -281,6 +285,8 @@ class OtPack:
             health["registry"]["broken"] = broken
         if changed := self._view.changed():
             health["proxy"]["changed"] = {server: changed_words(changes) for server, changes in changed.items()}
+        if packs := await anyio.to_thread.run_sync(self._packs_health):
+            health["packs"] = packs
         if workers := dict(self._view.workers()):
             health["workers"] = workers
         if state := self._view.state:
@@ -288,6 +294,11 @@ class OtPack:
         health["ledger"] = dict(await self._view.ledger())
         health["stats"] = self._view.statistics.health()
         return health | ({"warnings": list(self._view.warnings)} if self._view.warnings else {})
+
+    def _packs_health(self) -> dict[str, Any]:
+        """Return what packs lack, and which are installed when they are first called."""
+        found = {"need": dict(self._view.needs()), "installed_at_first_call": list(self._view.uninstalled())}
+        return {key: value for key, value in found.items() if value}
 
     def _policy(self) -> dict[str, Any]:
         """Return the patterns that count for the caller: everyone's, and those of the caller's groups."""

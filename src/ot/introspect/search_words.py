@@ -17,6 +17,8 @@ there these this those to up us use using via want was we were what when where w
 """
 SMALL = frozenset(TEXT.split())
 """Words that say nothing of what is sought."""
+FILLERS = re.compile(r"\b(?:right now|at the moment)\b", re.IGNORECASE)
+"""Phrases that say nothing of what is sought, though their words may."""
 BETWEEN = re.compile(r"[,;:.!?\n]\s|\b(?:and|then|after that|afterwards)\b", re.IGNORECASE)
 WHOLE = re.compile(r"[^\W_]+")
 MAX_TEXT = 1_000
@@ -36,7 +38,7 @@ def _stems(whole: str) -> tuple[str, ...]:
 
 def sought_words(query: str) -> list[tuple[str, str]]:
     """Return the words of a query that say something, each as it was written and as its stem."""
-    parts = PARTS.findall(query)
+    parts = PARTS.findall(FILLERS.sub(" ", query)) or PARTS.findall(query)
     telling = [part for part in parts if part.lower() not in SMALL]
     return list({stem(part): (part, stem(part)) for part in telling or parts}.values())
 

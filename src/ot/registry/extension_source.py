@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 from ot.config.snapshot import Snapshot, take_snapshot
 from ot.errors import ToolUnavailable
 from ot.files.private_file import read_regular
+from ot.registry.pack_needs import Needs
 from ot.registry.pep723 import script_metadata, script_problem
 from ot.registry.tool import Tool
 from ot.registry.tool_loader import PackSource
@@ -31,6 +32,11 @@ class Extension:
     files: Mapping[str, bytes] = field(repr=False)
     of_project: bool = False
     problem: str = ""
+    bundled: bool = False
+    state: str = ""
+    """What tells its files from others without reading them, of a bundled pack."""
+    find_needs: Callable[[], Needs] | None = field(default=None, repr=False, compare=False)
+    """Finds what the pack's file lists in ``__ot_requires__`` without parsing it, of a bundled pack."""
 
     @property
     def main(self) -> str:
@@ -54,12 +60,22 @@ class Extension:
 
     @cached_property
     def secrets(self) -> tuple[str, ...]:
-        """The names of the secrets that the pack declares."""
-        return self.source.required("secrets")
+        """The names of the secrets that the pack declares, those that it can do without too."""
+        return (*self.needs("secrets"), *self.needs("optional_secrets"))
+
+    @cached_property
+    def needs(self) -> Needs:
+        """What gives the names that the pack lists under a kind of need."""
+        return self.find_needs() if self.find_needs else self.source.required
 
     def pack(self) -> Pack:
         """Return the pack, whose tools are carried out by a worker."""
-        return Pack(self.name, "local", self._tools, origin=str(self.directory))
+        return Pack(
+            self.name, "local", self._tools, origin=str(self.directory), bundled=self.bundled, needs=self._needs
+        )
+
+    def _needs(self, kind: str) -> tuple[str, ...]:
+        return self.needs(kind)
 
     def _tools(self) -> list[Tool]:
         return [replace(tool, backend="worker") for tool in self.source.tools(target=self.name)]

@@ -6,10 +6,12 @@ import ast
 import inspect
 import keyword
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from ot.errors import ToolUnavailable
+from ot.registry.pack_needs import declared_needs
 from ot.registry.record_shapes import returned_type, typed_dicts
 from ot.registry.tool import Tool, parameters_of_function, parameters_of_node, returns_of_function
 from ot.registry.tool_registry import Pack, ToolRegistry
@@ -30,10 +32,15 @@ class ToolLoader:
     def packs(self) -> Iterator[Pack]:
         """Yield a pack for each file, from the file's name alone."""
         for file in sorted(self._directory.glob("[!_]*.py")):
-            yield Pack(file.stem, "local", self._reader(file), origin=f"{self._package}.{file.stem}", bundled=True)
+            origin = f"{self._package}.{file.stem}"
+            yield Pack(file.stem, "local", self._reader(file), origin, bundled=True, needs=partial(_needs, file))
 
     def _reader(self, file: Path) -> Callable[[], Iterable[Tool]]:
         return lambda: read_pack_file(file, pack=file.stem, target=f"{self._package}.{file.stem}")
+
+
+def _needs(file: Path, kind: str) -> tuple[str, ...]:
+    return declared_needs(file.read_text(encoding="utf-8"))(kind)
 
 
 def read_pack_file(file: Path, *, pack: str, target: str) -> list[Tool]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from ot.errors import ToolUnavailable, UnknownPack, UnknownTool
+from ot.registry.pack_needs import Needs, no_needs
 from ot.registry.tool import Tool
 
 logger = logging.getLogger(__name__)
@@ -28,6 +29,8 @@ class Pack:
     """Whether its tools are not known yet, though nothing is wrong with it."""
     bundled: bool = False
     """Whether it comes with OneTool, and has a page in its documentation."""
+    needs: Needs = no_needs
+    """What it needs beside its packages; its file is read when that is asked for."""
 
     @cached_property
     def tools(self) -> Mapping[str, Tool]:
@@ -66,8 +69,10 @@ class ToolRegistry:
         """Take *packs* in the order of their sources: a later one replaces an earlier one of the same name."""
         found: dict[str, Pack] = {}
         for pack in packs:
-            if pack.name in found:
-                logger.warning("pack %s of %s replaces the one of %s", pack.name, pack.origin, found[pack.name].origin)
+            before = found.get(pack.name)
+            # A server gets its name from the user, who means it by that name.
+            if before and not (before.bundled and pack.source == "proxy"):
+                logger.warning("pack %s of %s replaces the one of %s", pack.name, pack.origin, before.origin)
             found[pack.name] = pack
         self._packs = MappingProxyType(found)
 

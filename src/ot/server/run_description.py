@@ -14,15 +14,15 @@ COMMAND = "The program, unfenced."
 SESSION = "Runs of one name share variables."
 
 DESCRIPTION = """\
-Run a Python program that calls tools. The result: the last expression or return, and what is printed.
+Run a Python program that calls tools. Result: the last expression or return, and prints.
 Packs: {packs}
-Find tools or signatures:
+Find tools:
   ot.help(query="words of the task")
   ot.help(query="file")
-Call by keyword for plain data, gather in parallel, return little:
+Call by keyword, gather in parallel, return little:
   import asyncio
   texts = await asyncio.gather(*[file.read(path=p) for p in file.glob(pattern="*.txt")])
-  return [line for text in texts for line in text.splitlines() if "TODO" in line]
+  return [text.count("TODO") for text in texts]
 A large result is stored:
   ot.result(handle="...", offset=1, limit=100, search="regex")
 PermissionError: not allowed here; tell the user.
@@ -35,7 +35,7 @@ Sandboxed: files, network and environment only through tools. Modules: asyncio b
 dataclasses datetime decimal functools hashlib itertools json math random re time.
 Not available: yield, del, inheritance, other modules.""",
     "exact": """\
-Full Python and its standard library. Sandboxed: network, processes and environment only through tools.""",
+Full Python, its standard library. Sandboxed: network, processes, environment only through tools.""",
     "trusted": "Full Python with its standard library, not sandboxed.",
 }
 """What is true of each engine."""

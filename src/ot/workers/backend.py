@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,6 +14,7 @@ import anyio.to_thread
 
 from ot.errors import ResultError, ResultTooLarge, ToolError, ToolFailed, ToolUnavailable
 from ot.execution.call_context import CallContext
+from ot.files.path_guard import PathGuard
 from ot.registry.tool import Tool
 from ot.workers.pool import WorkerPool
 from ot.workers.spec import WorkerSpec
@@ -30,11 +32,14 @@ class StoreFile(Protocol):
 class WorkerBackend:
     """One picture's packs, carried out by the pool that outlives it."""
 
-    def __init__(self, pool: WorkerPool, specs: Mapping[str, WorkerSpec], store: StoreFile) -> None:
-        """Call the packs of *specs*; a reply too large for the wire goes to *store*."""
+    def __init__(
+        self, pool: WorkerPool, specs: Mapping[str, WorkerSpec], store: StoreFile, guard: PathGuard | None = None
+    ) -> None:
+        """Call the packs of *specs*; a reply too large for the wire goes to *store*, and *guard* opens their files."""
         self._pool = pool
         self._specs = specs
         self._store = store
+        self._guard = guard
 
     async def prepare(self, tool: Tool, context: CallContext) -> None:
         """Install and start what is needed, and tell the caller how it goes."""
@@ -47,7 +52,7 @@ class WorkerBackend:
 
     async def call(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         """Return the tool's value."""
-        result = await self._pool.call(self._spec(tool), tool, arguments, context)
+        result = await self._pool.call(self._spec(tool), tool, arguments, replace(context, guard=self._guard))
         if "file" in result:
             raise await self._stored(tool, result["file"], context)
         try:

@@ -8,7 +8,7 @@ import json
 import secrets
 import shutil
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path, PurePosixPath
 
 from ot.files.no_links import make_private
@@ -16,6 +16,16 @@ from ot.files.private_file import try_lock, write_new, write_private
 
 STAMP = ".ready.json"
 LOCK_PAUSE = 0.05
+
+
+@asynccontextmanager
+async def locked(path: Path) -> AsyncGenerator[None]:
+    """Keep every other server out of the same block for the same lock file; the system ends it with the process."""
+    make_private(path.parent)
+    with path.open("ab") as file:
+        while not try_lock(file.fileno()):  # noqa: ASYNC110 - no event tells when another process is done
+            await asyncio.sleep(LOCK_PAUSE)
+        yield
 
 
 class PackDirectory:
@@ -46,14 +56,9 @@ class PackDirectory:
         """Whether the versions came with the pack."""
         return self.script_lock.relative_to(self.path).as_posix() in self._files
 
-    @asynccontextmanager
-    async def locked(self) -> AsyncGenerator[None]:
-        """Keep every other server out of the same block for the same content; the system ends it with the process."""
-        make_private(self.path.parent)
-        with self.path.with_suffix(".lock").open("ab") as file:
-            while not try_lock(file.fileno()):  # noqa: ASYNC110 - no event tells when another process is done
-                await asyncio.sleep(LOCK_PAUSE)
-            yield
+    def locked(self) -> AbstractAsyncContextManager[None]:
+        """Keep every other server out of the same block for the same content."""
+        return locked(self.path.with_suffix(".lock"))
 
     def intact(self) -> bool:
         """Return whether every file is there as it was given."""

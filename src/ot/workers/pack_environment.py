@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import importlib
 import os
 import platform
@@ -18,7 +19,7 @@ from ot.errors import ToolUnavailable
 from ot.processes.child_environ import uv_environ
 from ot.processes.guarded_process import GuardedProcess
 from ot.registry.pep723 import ScriptMetadata, script_metadata, script_problem
-from ot.workers.pack_directory import PackDirectory
+from ot.workers.pack_directory import PackDirectory, locked
 
 PACKS = "packs"
 """Where copies of packs are kept, below the user's directory."""
@@ -31,6 +32,14 @@ TEXT_CHARACTERS = 2000
 LINES = 100
 PROCESSES = 256
 """Building packages takes more processes than a tool should."""
+REQUIREMENTS = "requirements.lock"
+"""The file of a pack that lists all its packages with their hashes, as pip writes it; uv's own names an index."""
+LOCKED_LINE = re.compile(
+    r"\s*(?:#.*)?|[A-Za-z0-9][\w.\[\],-]*==[\w.+!]+(?: ; [^\\]*)?(?: --hash=sha256:[0-9a-f]{64})*\s*\\?"
+    r"|\s+--hash=sha256:[0-9a-f]{64}\s*\\?"
+)
+"""No addresses and no options, which would choose where packages come from."""
+ENVIRONMENTS, COMPLETE = "onetool-environments", ".complete"
 LOGIN = re.compile(r"(?<=://)[^/\s@]+@")
 
 
@@ -71,12 +80,7 @@ class PackEnvironments:
         Raises:
             ToolUnavailable: The pack's metadata is wrong, or its dependencies could not be installed within *budget*.
         """
-        try:
-            directory = PackDirectory(self._packs, files, main)
-            text = files[main].decode()
-        except ValueError as error:
-            raise ToolUnavailable(pack, str(error)) from error
-        metadata = usable_metadata(pack, text)
+        directory, metadata = self._described(pack, files, main)
         flight = self._flight(pack, directory, metadata, budget, self._environ if environ is None else environ)
         if progress is not None:
             flight.listeners.append(progress)
@@ -85,6 +89,22 @@ class PackEnvironments:
         finally:
             if progress is not None:
                 flight.listeners.remove(progress)
+
+    def find(self, pack: str, files: Mapping[str, bytes], main: str) -> PackEnvironment | None:
+        """Return the environment of *files* if it is complete already.
+
+        Raises:
+            ToolUnavailable: The pack's metadata is wrong.
+        """
+        return Preparation(pack, *self._described(pack, files, main), self._environ).found()
+
+    def _described(self, pack: str, files: Mapping[str, bytes], main: str) -> tuple[PackDirectory, ScriptMetadata]:
+        try:
+            directory = PackDirectory(self._packs, files, main)
+            text = files[main].decode()
+        except ValueError as error:
+            raise ToolUnavailable(pack, str(error)) from error
+        return directory, usable_metadata(pack, text)
 
     async def aclose(self) -> None:
         """Stop what is under way."""
@@ -137,7 +157,7 @@ class Preparation:
             ToolUnavailable: It cannot be made.
         """
         try:
-            if ready := self._ready():
+            if ready := self.found():
                 return ready
             async with asyncio.timeout(budget), self._directory.locked():
                 return self._write() or await self._install()
@@ -148,7 +168,7 @@ class Preparation:
         except OSError as error:
             raise ToolUnavailable(self._pack, f"its files cannot be written: {error}") from error
 
-    def _ready(self) -> PackEnvironment | None:
+    def found(self) -> PackEnvironment | None:
         """Return the environment if it is complete already; uv is not asked."""
         if not self._directory.intact():
             return None
@@ -161,13 +181,21 @@ class Preparation:
         # Another server may have done it all while this one waited for the lock.
         if not self._directory.intact():
             self._directory.write()
-        return self._ready()
+        return self.found()
 
     async def _install(self) -> PackEnvironment:
         directory, main = self._directory, str(self._directory.main)
         # Not in the pack's own directory: a uv.toml among its files would choose where packages come from.
         uv = self._uv = UvCommand(self._pack, directory.path.parent, self._environ, self._tell)
         choice = python_choice(self._metadata.requires_python)
+        if not directory.brought_lock and (directory.path / REQUIREMENTS).is_file():
+            try:
+                python = await self._install_requirements(uv, choice)
+            except ToolUnavailable as error:
+                how = f"it needs the network once, at its first call or by 'onetool prefetch {self._pack}'"
+                raise ToolUnavailable(self._pack, f"its packages are not installed: {how}. {error.why}") from error
+            directory.stamp(python)
+            return self._environment(python, ISOLATED)
         if not directory.brought_lock and directory.stamped_python() is None:
             # Whatever is there was left by a uv that did not end well.
             directory.script_lock.unlink(missing_ok=True)
@@ -180,6 +208,29 @@ class Preparation:
             raise ToolUnavailable(self._pack, f"uv names {python}, which is not the environment of this pack")
         directory.stamp(python)
         return self._environment(python, ISOLATED)
+
+    async def _install_requirements(self, uv: UvCommand, choice: tuple[str, ...]) -> Path:
+        """Return the interpreter of an environment that holds exactly the packages of the pack's requirements.lock.
+
+        It lies in uv's cache, as those of scripts do, under a hash of what it holds: packs of any version share it.
+        """
+        file = self._directory.path / REQUIREMENTS
+        for line in file.read_text(encoding="utf-8").splitlines():
+            if not LOCKED_LINE.fullmatch(line):
+                why = f"{REQUIREMENTS} may list names, versions and hashes alone, not '{line[:100]}'"
+                raise ToolUnavailable(self._pack, why)
+        content = hashlib.sha256(file.read_bytes() + " ".join((*choice, sys.version)).encode()).hexdigest()[:32]
+        place = Path(await uv.run("cache", "dir")) / ENVIRONMENTS / content
+        python = place / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+        async with locked(place.with_suffix(".lock")):
+            if not (place / COMPLETE).exists():
+                await uv.run("venv", "--clear", *choice, str(place))
+                # Compiled now, as above.
+                await uv.run(
+                    *("pip", "sync", "--python", str(python), "--require-hashes", "--compile-bytecode", str(file))
+                )
+                (place / COMPLETE).touch()
+        return python
 
     def _environment(self, python: Path, arguments: tuple[str, ...]) -> PackEnvironment:
         return PackEnvironment(python, arguments, self._directory.path, self._directory.main)

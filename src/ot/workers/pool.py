@@ -75,6 +75,25 @@ class WorkerPool(Pool[Worker]):
         if self._idle_or_least(spec) is None:
             await self._start(spec, tell)
 
+    async def install(self, spec: WorkerSpec, tell: Tell | None = None) -> PackEnvironment:
+        """Return the environment of *spec*, installed now unless it is there.
+
+        Raises:
+            ToolUnavailable: It cannot be installed.
+        """
+        return await self._environments.prepare(
+            spec.pack,
+            spec.files,
+            spec.main,
+            budget=spec.install_seconds,
+            progress=tell,
+            environ=spec.install_environ,
+        )
+
+    def installed(self, spec: WorkerSpec) -> PackEnvironment | None:
+        """Return the environment of *spec* if it is there."""
+        return self._environments.find(spec.pack, spec.files, spec.main)
+
     async def call(
         self, spec: WorkerSpec, tool: Tool, arguments: dict[str, Any], context: CallContext
     ) -> dict[str, Any]:
@@ -151,15 +170,7 @@ class WorkerPool(Pool[Worker]):
         """Return a process for *spec*; when the system has no room left, idle workers make some."""
         while True:
             try:
-                environment = await self._environments.prepare(
-                    spec.pack,
-                    spec.files,
-                    spec.main,
-                    budget=spec.install_seconds,
-                    progress=tell,
-                    environ=spec.install_environ,
-                )
-                return await self._launched(spec, environment)
+                return await self._launched(spec, await self.install(spec, tell))
             except ToolUnavailable as error:
                 cause = error.__cause__
                 full = isinstance(cause, OSError) and cause.errno in FULL

@@ -32,6 +32,8 @@ class WorkerSpec:
     start_seconds: float = 20.0
     install_seconds: float = 120.0
     memory_mb: int = 0
+    state: str = ""
+    """What tells its files from others without reading them, of a bundled pack."""
     environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """All environment variables of its process."""
     install_environ: Mapping[str, str] | None = field(default=None, repr=False, compare=False)
@@ -40,7 +42,7 @@ class WorkerSpec:
     @cached_property
     def key(self) -> str:
         """What tells this worker from every other one."""
-        content = [self.pack, content_hash(self.files, self.main), self.serial, self.memory_mb]
+        content = [self.pack, self.state or content_hash(self.files, self.main), self.serial, self.memory_mb]
         parts = [*content, dict(self.settings), dict(self.secrets), dict(self.environ)]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
@@ -65,6 +67,7 @@ def spec_of(extension: Extension, config: Config, secrets: Secrets) -> WorkerSpe
         start_seconds=workers.start_seconds,
         install_seconds=workers.install_seconds,
         memory_mb=own.memory_mb,
+        state=extension.state,
         environ=worker_environ(secrets.environment),
         install_environ=uv_environ(secrets.environment),
     )

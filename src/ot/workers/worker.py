@@ -28,6 +28,7 @@ from ot.workers.worker_requests import WorkerRequests
 from ot.workers.worker_wire import WorkerWire, is_reply
 from ot_sdk import bootstrap, tagged, wire
 from ot_sdk.errors import FrameTooLarge, NotPlain
+from ot_sdk.images import KINDS
 
 logger = logging.getLogger(__name__)
 
@@ -276,8 +277,9 @@ class Worker(Leased):
         if method == "log":
             level = LEVELS.get(str(told.get("level")), logging.INFO)
             logging.getLogger(f"ot_tools.{self.spec.pack}").log(level, "%s", str(told.get("message", ""))[:2000])
-        elif pending and pending.context.told:
-            pending.context.told(method, pending.tool.full_name, told)
+        elif pending and pending.context.told and (details := _told_of(method, told)):
+            what, said = details
+            pending.context.told(what, pending.tool.full_name, said)
 
     def _death(self, kind: type[WorkerDied], ending: Ending) -> WorkerDied:
         return kind(self.spec.pack, ending.text, ending.stderr)
@@ -285,3 +287,16 @@ class Worker(Leased):
     def _words(self) -> str:
         tail = self._process.stderr_tail().strip()
         return f". Its last words: {tail[-1000:]}" if tail else ""
+
+
+def _told_of(method: str, told: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """Return what a worker may tell the caller of its call, and nothing else."""
+    if method in ("print", "progress"):
+        return method, told
+    block: Any = told.get("block")
+    if method != "image" or not isinstance(block, dict):
+        return None
+    parts = {key: str(cast("dict[str, Any]", block).get(key, "")) for key in ("data", "mimeType")}
+    if parts["mimeType"] not in KINDS:
+        return None
+    return "content", {"block": {"type": "image", **parts}, "id": str(told.get("name", ""))}

@@ -90,7 +90,17 @@ async def _ask_model(params: Mapping[str, Any], context: CallContext) -> Any:
     return await (llm.aask(text) if schema is None else llm.aextract(text, dict(schema)))
 
 
+async def _find_path(params: Mapping[str, Any], context: CallContext) -> Any:
+    """Return which file or directory the program's path names, as the guard finds it, for the worker to open."""
+    if context.guard is None:
+        raise PermissionError("no files can be opened here")
+    path, directory = str(params.get("path")), params.get("directory") is True
+    find = context.guard.find_directory if directory else context.guard.find_file
+    found = await anyio.to_thread.run_sync(find, path)
+    return {"at": found.path, "identity": list(found.identity), "hidden": list(found.hidden)}
+
+
 type Answer = Callable[[Mapping[str, Any], CallContext], Awaitable[Any]]
 
-ANSWERS: Mapping[str, Answer] = {"call_tool": _call_tool, "ask_model": _ask_model}
+ANSWERS: Mapping[str, Answer] = {"call_tool": _call_tool, "ask_model": _ask_model, "find_path": _find_path}
 """What is done for each method."""

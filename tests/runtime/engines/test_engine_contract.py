@@ -7,110 +7,37 @@ import asyncio
 import builtins
 import contextlib
 import itertools
-from collections.abc import AsyncGenerator, Callable, Mapping
-from textwrap import dedent
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import anyio
-import psutil
 import pytest
+from engine_bench import ENGINES, Bench
 
-from callers import ME
-from ot.config.models import Limits, Project
-from ot.errors import EngineCrashed, LimitExceeded, Overloaded, ProgramFailed, RunError, ToolFailed
-from ot.execution.backends.stub import StubBackend
-from ot.execution.tool_executor import ToolExecutor
+from ot.errors import LimitExceeded, Overloaded, ProgramFailed, RunError, ToolFailed
 from ot.logs import current_run
-from ot.registry.tool_loader import tools_of_functions
 from ot.registry.tool_registry import Pack, ToolRegistry
 from ot.runtime.engines.engine import NO_VALUE, Engine, Outcome
 from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.engines.portable.portable_engine import PortableEngine
-from ot.runtime.pack_proxy import PackProxy
-from ot.runtime.program import parse_program
-from ot.runtime.project_proxy import ProjectProxy
-from ot.runtime.run_budget import RunBudget
 from pace import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
-ENGINES: dict[str, Callable[[], Engine]] = {
-    "portable": lambda: PortableEngine(processes=4),
-    "exact": lambda: ExactEngine(processes=4),
-}
 
-Functions = Mapping[str, Callable[..., Any]]
-
-
-class Bench:
-    """One engine, and a pack ``t`` of functions that programs can call through the real door."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-        self.alive = 0
-        self.started = asyncio.Event()
-        self.release = asyncio.Event()
-        self.backend = StubBackend({f"t.{name}": function for name, function in self.functions.items()})
-        self.executor = ToolExecutor(ToolRegistry([self._pack()]), {"in_process": self.backend})
-
-    def _pack(self) -> Pack:
-        return Pack("t", "local", lambda: tools_of_functions("t", self.functions))
-
-    @property
-    def functions(self) -> Functions:
-        names = ("echo", "slow", "wait", "fail", "mark", "whose")
-        return {name: getattr(self, name) for name in names}
-
-    async def echo(self, value: Any = None) -> Any:
-        return value
-
-    async def mark(self) -> None:
-        self.started.set()
-
-    async def whose(self) -> str:
-        return current_run.get()
-
-    async def slow(self, value: Any = None) -> Any:
-        await asyncio.sleep(0.1)
-        return value
-
-    async def wait(self) -> str:
-        self.alive += 1
-        self.started.set()
-        try:
-            await self.release.wait()
-            return "released"
-        finally:
-            self.alive -= 1
-
-    async def fail(self, message: str = "no") -> None:
-        raise ValueError(message)
-
-    async def run(self, code: str, **limits: Any) -> Outcome:
-        program, allowed = parse_program(dedent(code)), Limits(**limits)
-        budget = RunBudget(allowed)
-        projects = ProjectProxy({"here": Project.model_validate({"path": "/srv/here"})})
-        reach = PackProxy(self.executor, projects, budget, allowed, caller=ME, run_id="1")
-        self.engine.refuse(program, reach)
-        return await self.engine.run(program, reach, allowed, budget.deadline)
-
-    async def error(self, code: str, **limits: Any) -> RunError:
-        with pytest.raises(RunError) as caught:
-            await self.run(code, **limits)
-        return caught.value
-
-    @property
-    def called(self) -> list[str]:
-        return [name for name, _ in self.backend.calls]
-
-
-@pytest.fixture(params=ENGINES)
-async def bench(request: pytest.FixtureRequest) -> AsyncGenerator[Bench]:
+@pytest.fixture(scope="module", params=ENGINES)
+async def engine(request: pytest.FixtureRequest) -> AsyncGenerator[Engine]:
+    """An engine of all tests here; those that end it, or its processes, are in test_engine_ends.py."""
     engine = ENGINES[request.param]()
     try:
-        yield Bench(engine)
+        yield engine
     finally:
         await engine.aclose()
+
+
+@pytest.fixture
+async def bench(engine: Engine) -> Bench:
+    return Bench(engine)
 
 
 # ---------------------------------------------------------------- values
@@ -442,21 +369,6 @@ async def test_a_cancelled_run_leaves_no_call_behind(bench: Bench) -> None:
     assert (await bench.run("1")).value == 1
 
 
-async def test_a_process_that_dies_ends_its_run_alone(bench: Bench) -> None:
-    await bench.run("1")
-    task = asyncio.create_task(bench.error("t.mark()\nt.wait()\n1"))
-    with anyio.fail_after(10):
-        await bench.started.wait()
-        for process in psutil.Process().children(recursive=True):
-            with contextlib.suppress(psutil.NoSuchProcess):  # it went with its parent
-                process.kill()
-        bench.release.set()
-        assert isinstance(await task, EngineCrashed)
-    assert bench.alive == 0
-    for number in range(5):
-        assert (await bench.run(str(number))).value == number
-
-
 async def test_every_run_has_a_namespace_of_its_own(bench: Bench) -> None:
     await bench.run("x = 1\nimport math")
     for code in ("x", "math"):
@@ -486,15 +398,6 @@ async def test_a_run_that_finds_no_place_is_told_so() -> None:
             assert (await bench.run("1")).value == 1
     finally:
         await engine.aclose()
-
-
-async def test_nothing_is_left_when_an_engine_is_closed(bench: Bench) -> None:
-    await bench.run("1")
-    children = psutil.Process().children(recursive=True)
-    assert children
-    await bench.engine.aclose()
-    gone, alive = psutil.wait_procs(children, timeout=PATIENCE)
-    assert (len(gone), alive) == (len(children), [])
 
 
 # ---------------------------------------------------------------- what is told beside the value

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from ot.cli.diagnosis import Finding
-from ot.cli.diagnosis.starts import StartOutcome
+from ot.cli.diagnosis.starts import AT_FIRST_CALL, StartOutcome
 from ot.config.migrations import outdated_files
 from ot.config.paths import SECRETS_FILE, Paths
 from ot.config.trust import Trust
@@ -103,6 +103,16 @@ def pack_findings(starts: Sequence[StartOutcome]) -> Iterator[Finding]:
             yield Finding("packs", "problem", f"{start.name} does not load: {start.why}", start.advice)
     loaded = [start.name for start in packs if start.state == "started"]
     yield Finding("packs", "ok", f"{len(loaded)} packs load: {', '.join(loaded)}")
+    if later := [start.name for start in packs if start.why == AT_FIRST_CALL]:
+        yield Finding("packs", "ok", f"installed at their first call: {', '.join(later)}", "onetool prefetch")
+
+
+def need_findings(app: Workspace) -> Iterator[Finding]:
+    """Return what packs lack beside their packages."""
+    for name, missing in app.picture.missing_needs().items():
+        for need in missing:
+            what, _, how = need.partition(": ")
+            yield Finding("packs", "note", f"{name} needs {what}", how)
 
 
 def server_findings(app: Workspace, starts: Sequence[StartOutcome]) -> Iterator[Finding]:

@@ -28,6 +28,8 @@ SPARE_SECONDS = 10.0
 MARKS = re.compile(r"^[^\w'\"`(]*(?:(?:cause|error):\s*)?")
 """What uv puts before a line of its messages."""
 
+AT_FIRST_CALL = "its packages are installed at its first call"
+
 Tell = Callable[[str], None]
 Work = Callable[[Tell], Awaitable[None]]
 
@@ -113,6 +115,9 @@ def _packs(app: Workspace) -> Iterator[Startable]:
         found = StartOutcome("pack", pack.name, file=str(Path(pack.origin) / spec.main) if spec else "")
         if why := pack.broken:
             yield _failed(found, why), None, 0.0
+        elif pack.bundled and spec and not app.host.workers.installed(spec):
+            advice = f"onetool prefetch {pack.name}"
+            yield replace(found, state="not started", why=AT_FIRST_CALL, advice=advice, file=""), None, 0.0
         else:
             yield found, partial(_start_pack, app, pack), seconds
 

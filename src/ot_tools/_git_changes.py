@@ -1,0 +1,164 @@
+"""What differs between commits, the index and the work tree, without what programs may not read."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from ot_tools._git_repository import Repository
+
+MAX_REVISION = 250
+MAX_LEFT_OUT = 500
+MAX_PATHS = 500
+
+SAFE = (
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-color",
+    "--ignore-submodules=all",
+    "--submodule=short",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+    "--diff-algorithm=histogram",
+)
+"""What keeps a diff from running a program, entering a submodule, or looking other than expected."""
+STATUSES = {"A": "added", "C": "copied", "D": "deleted", "M": "modified", "R": "renamed", "T": "type", "U": "unmerged"}
+SECTION = re.compile(r"^(?=diff --)", re.MULTILINE)
+
+_REVISION = re.compile(r"[^\x00-\x20\x7f:?*\[\\^~@-][^\x00-\x20\x7f:?*\[\\]*|@(?:[~^{][^\x00-\x20\x7f:?*\[\\]*)?")
+
+
+@dataclass
+class Difference:
+    """A file that differs; the numbers count lines, and are None for binary data."""
+
+    path: str
+    status: str
+    old_path: str | None = None
+    added: int | None = None
+    deleted: int | None = None
+    patch: str | None = None
+
+
+def commit_id(repository: Repository, revision: str) -> str:
+    """Return the full id of the commit that *revision* means.
+
+    Raises:
+        ValueError: It is no revision, or there is no such commit.
+    """
+    if not isinstance(revision, str) or len(revision) > MAX_REVISION or not _REVISION.fullmatch(revision):  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
+        raise ValueError(f"{revision!r:.200} is no revision: give the name of a branch or tag, or the id of a commit")
+    name = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    found = repository.git.run(*name, accepted=(0, 1, 128)).decode().strip()
+    if not re.fullmatch(r"[0-9a-f]{40,64}", found):
+        raise ValueError(f"{revision!r} is not a commit of this repository: git.branches lists its branches")
+    return found
+
+
+def empty_tree(repository: Repository) -> str:
+    """Return the id of a tree without any files, which is what a first commit is compared with."""
+    return repository.git.run("hash-object", "-t", "tree", "--stdin").decode().strip()
+
+
+def pathspecs(repository: Repository, paths: Sequence[str]) -> list[str]:
+    """Return the arguments that stand for paths which a program gives, each meant as it is written."""
+    if isinstance(paths, str):  # programs are not type-checked
+        raise TypeError(f"paths must be a list of paths, got {paths!r:.100}")
+    if len(paths) > MAX_PATHS:
+        raise ValueError(f"{len(paths):,} paths are more than {MAX_PATHS}: give directories")
+    inside = map(repository.inside, paths)
+    return [":(top)" if path == "." else f":(top,literal){path}" for path in inside]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sides of a repository, as arguments of ``git diff``, and which paths count."""
+
+    repository: Repository
+    sides: tuple[str, ...]
+    """Ids of commits or trees, or ``--cached``; the work tree is the other side where there is only one."""
+    paths: tuple[str, ...] = ()
+    context: int = 3
+
+    def changes(self, limit: int, *, hunks: bool) -> list[Difference]:
+        """Return the files that differ, by path, with their hunks if asked for."""
+        left_out = self._left_out()
+        listed = self._run("--find-renames", "--raw", "--numstat", "-z", left_out=left_out)
+        found = [*islice(_parsed(listed), limit)]
+        if hunks:
+            text = self._run("--find-renames", "--patch", f"--unified={self.context}", left_out=left_out)
+            _add_patches(found, shown(text))
+        for change in found:
+            change.path = self.repository.shown(change.path)
+            change.old_path = change.old_path and self.repository.shown(change.old_path)
+        return found
+
+    def _left_out(self) -> list[str]:
+        """Return the paths that differ and may not be shown."""
+        names = self._run("--no-renames", "--name-only", "-z").split(b"\0")
+        sees_files = len([side for side in self.sides if side != "--cached"]) < 2 and "--cached" not in self.sides
+        may = self.repository.may_read if sees_files else self.repository.may_show
+        hidden = [path for path in map(os.fsdecode, filter(None, names)) if not may(path)]
+        if len(hidden) > MAX_LEFT_OUT:
+            raise PermissionError(f"more than {MAX_LEFT_OUT} of these files may not be read: name others with paths=")
+        return hidden
+
+    def _run(self, *options: str, left_out: Sequence[str] = ()) -> bytes:
+        without = [f":(top,literal,exclude){path}" for path in left_out]
+        # A pathspec that only excludes needs something to exclude from.
+        wanted = self.paths or ((":(top)",) if without else ())
+        return self.repository.git.run("diff", *SAFE, *options, *self.sides, "--", *wanted, *without)
+
+
+def shown(text: bytes) -> str:
+    """Return what git printed as text that a reply can carry."""
+    return text.decode(errors="replace")
+
+
+def _parsed(listed: bytes) -> Iterator[Difference]:
+    """Yield the changes of the output of ``--raw --numstat -z``: first all records, then all numbers in their order."""
+    tokens = iter([os.fsdecode(token) for token in listed.split(b"\0")[:-1]])
+    changes: list[Difference] = []
+    numbers: list[str] = []
+    for token in tokens:
+        if not token.startswith(":"):
+            numbers = [token, *tokens]
+            break
+        letter = token.rpartition(" ")[2][:1]
+        first = next(tokens)
+        moved = letter in ("R", "C")
+        changes.append(
+            Difference(next(tokens) if moved else first, STATUSES.get(letter, letter), first if moved else None)
+        )
+    counts = _counted(iter(numbers))
+    for change in changes:
+        change.added, change.deleted = counts.get(change.path, (None, None))
+    yield from changes
+
+
+def _counted(tokens: Iterator[str]) -> dict[str, tuple[int | None, int | None]]:
+    counts: dict[str, tuple[int | None, int | None]] = {}
+    for token in tokens:
+        added, deleted, path = token.split("\t", 2)
+        if not path:  # of a rename both paths follow
+            _, path = next(tokens), next(tokens)
+        counts[path] = number(added), number(deleted)
+    return counts
+
+
+def number(text: str) -> int | None:
+    """Return a number of lines; git writes - for binary data."""
+    return int(text) if text.isdecimal() else None
+
+
+def _add_patches(changes: list[Difference], text: str) -> None:
+    """Give each change its part of the diff; the parts come in the order of the records."""
+    parts = iter([part for part in SECTION.split(text) if part.startswith("diff --git ")])
+    for change in changes:
+        if change.status == "unmerged":
+            continue
+        # What was a link and is a file, or the other way round, has two parts.
+        change.patch = next(parts, "") + (next(parts, "") if change.status == "type" else "")

@@ -1,0 +1,40 @@
+"""What a unified diff makes of the files that it names; nothing is written here."""
+
+from __future__ import annotations
+
+import posixpath
+
+from ot.files.path_guard import PathGuard
+from ot_tools._text_changes import TextFile, require_new
+from ot_tools._tree_walk import WalkDeadline
+from ot_tools._unified_diff import FileDiff, parse_diff
+
+Change = tuple[str, bytes | None, bytes]
+"""A path, what its file holds (None: it is new), and what it is to hold."""
+
+
+def patched_files(
+    guard: PathGuard, diff: str, path: str, max_bytes: int, deadline: WalkDeadline
+) -> tuple[list[Change], dict[str, FileDiff]]:
+    """Return the changes of *diff*, whose paths start at the directory *path*, and what it says of each file.
+
+    Raises:
+        ValueError: It does not fit the files; which hunk, and why.
+        OSError: A file may not be changed, or does not exist, or exists already.
+    """
+    if len(diff) > max_bytes:
+        raise ValueError(f"the diff has {len(diff):,} characters, more than {max_bytes:,} (tools.file.max_bytes)")
+    changes, said = list[Change](), dict[str, FileDiff]()
+    for file in parse_diff(diff):
+        at = posixpath.normpath(posixpath.join(path, file.path))
+        if at in said:
+            raise ValueError(f"the diff names {at!r} twice: put its hunks together")
+        said[at] = file
+        if file.new:
+            require_new(guard, at)
+            before = TextFile(at, "", b"")
+        else:
+            before = TextFile.read(guard, at, max_bytes)
+        data = before.encoded(file.applied(before.text, deadline.check), max_bytes)
+        changes.append((at, None if file.new else before.data, data))
+    return changes, said

@@ -1,0 +1,314 @@
+"""Databases that tables come from, read and never written: SQLite files by path, PostgreSQL by the settings' names."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, BinaryIO, Protocol
+
+from data_engine import TableEngine, apart, quoted
+
+import ot_sdk
+
+SQLITE = (".db", ".sqlite", ".sqlite3")
+COMPANIONS = ("-wal", "-journal")
+"""Files beside a SQLite file that hold what is not in it yet, or no longer."""
+TRIES = 3
+STEPS = 10_000
+"""Steps of SQLite's machine between two looks at the clock."""
+MAX_VALUE = 64 << 20
+WORDS = re.compile(r"[^\W\d][\w$]*")
+HARMLESS = ("random", "gen_random_uuid", "clock_timestamp", "timeofday")
+"""Functions that give another value each time, and change nothing."""
+TYPES = {
+    "int2": "SMALLINT",
+    "int4": "INTEGER",
+    "int8": "BIGINT",
+    "oid": "BIGINT",
+    "float4": "FLOAT",
+    "float8": "DOUBLE",
+    "bool": "BOOLEAN",
+    "date": "DATE",
+    "time": "TIME",
+    "timestamp": "TIMESTAMP",
+    "timestamptz": "TIMESTAMPTZ",
+    "uuid": "UUID",
+    "json": "JSON",
+    "jsonb": "JSON",
+}
+"""DuckDB's types for those of PostgreSQL; all others are text."""
+
+
+@dataclass(frozen=True)
+class Database:
+    """A PostgreSQL database of the settings."""
+
+    url: str
+    password: str = ""
+
+
+@dataclass(frozen=True)
+class Selected:
+    """Rows of a database, to be read once; the types where the database has some."""
+
+    columns: list[str]
+    types: dict[str, str]
+    rows: Iterator[Mapping[str, Any]]
+
+
+class OpenDatabase(Protocol):
+    """A database that is open."""
+
+    def select(self, *, table: str = "", sql: str = "") -> Selected:
+        """Return the rows of a table or of a query."""
+        ...
+
+    def tables(self) -> list[tuple[str, str, str]]:
+        """Return table, column and type of each column, in order."""
+        ...
+
+    def close(self) -> None:
+        """End it."""
+        ...
+
+
+class Databases:
+    """Opens databases by name."""
+
+    def __init__(self, settings: Mapping[str, Database]) -> None:
+        """Know those of the *settings*."""
+        self._settings = settings
+
+    def open(self, name: str, engine: TableEngine) -> OpenDatabase:
+        """Return the database that the settings call *name*, or the SQLite file of that path.
+
+        Raises:
+            LookupError: There is neither.
+            OSError: It cannot be opened.
+        """
+        if name in self._settings:
+            return PostgresDatabase(name, self._settings[name], engine)
+        if "://" in name:
+            raise ValueError("a program gives a database's name, not its address: set it in tools.data.databases")
+        if PurePosixPath(name).suffix.lower() in SQLITE:
+            return SqliteDatabase(name, engine)
+        known = ", ".join(self._settings) or "none; add it under tools.data.databases with its url"
+        raise LookupError(f"there is no database {name!r}: give a SQLite file (.db, .sqlite), or one of: {known}")
+
+
+# ---------------------------------------------------------------- SQLite
+
+
+class SqliteDatabase:
+    """A private copy of a SQLite file, so that nothing can change the file itself."""
+
+    def __init__(self, path: str, engine: TableEngine) -> None:
+        self._path = path
+        self._engine = engine
+        self._copy = engine.scratch / f"sqlite-{time.monotonic_ns()}"
+        self._copy_files()
+        self._db = sqlite3.connect(self._copy)
+        self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
+        self._db.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        self._db.execute("PRAGMA trusted_schema = OFF")
+        self._db.execute("PRAGMA query_only = ON")
+        self._db.set_authorizer(_authorize)
+        self._db.set_progress_handler(lambda: time.monotonic() > engine.deadline, STEPS)
+
+    def _copy_files(self) -> None:
+        for _ in range(TRIES):
+            with ot_sdk.open_file(self._path) as file:
+                before = os.fstat(file.fileno())
+                if before.st_size > self._engine.limits.file_bytes:
+                    raise ValueError(f"{self._path} is larger than {self._engine.limits.file_mb:,} MB: raise file_mb")
+                for ending in COMPANIONS:
+                    self._copy_beside(ending)
+                with self._copy.open("wb") as target:
+                    shutil.copyfileobj(file, target, 1 << 20)
+                after = os.fstat(file.fileno())
+            if (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns):
+                return
+        raise OSError(f"{self._path} is being written all the time: try again later")
+
+    def _copy_beside(self, ending: str) -> None:
+        target = self._copy.with_name(self._copy.name + ending)
+        target.unlink(missing_ok=True)
+        with suppress(FileNotFoundError), ot_sdk.open_file(self._path + ending) as file, target.open("wb") as copy:
+            _copy_some(file, copy, self._engine.limits.file_bytes)
+
+    def select(self, *, table: str = "", sql: str = "") -> Selected:
+        """Return the rows of a table or of a query."""
+        cursor = self._run(sql or f"SELECT * FROM {quoted(table)}")
+        names = list(apart(column[0] for column in cursor.description or ()))
+        return Selected(names, {}, self._rows(cursor, names))
+
+    def _rows(self, cursor: sqlite3.Cursor, names: list[str]) -> Iterator[Mapping[str, Any]]:
+        try:
+            for row in cursor:
+                yield dict(zip(names, row, strict=True))
+        except sqlite3.Error as error:
+            raise self._failed(error) from None
+
+    def tables(self) -> list[tuple[str, str, str]]:
+        """Return table, column and type of each column, in order."""
+        self._db.set_authorizer(None)  # our own question
+        asked = (
+            "SELECT m.name, c.name, c.type FROM sqlite_master m, pragma_table_info(m.name) c "
+            "WHERE m.type IN ('table', 'view') AND m.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY m.name, c.cid"
+        )
+        return self._run(asked).fetchall()
+
+    def _run(self, sql: str) -> sqlite3.Cursor:
+        try:
+            return self._db.execute(sql)
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            raise self._failed(error) from None
+
+    def _failed(self, error: Exception) -> Exception:
+        if time.monotonic() > self._engine.deadline:
+            return self._engine.too_slow()
+        words = str(error)
+        if "not authorized" in words or "prohibited" in words:
+            words = "it is only read: one SELECT of its tables, and nothing else"
+        return ValueError(f"{self._path}: {words}")
+
+    def close(self) -> None:
+        """End it; the copy goes with the engine's directory."""
+        self._db.close()
+
+
+def _authorize(action: int, first: str | None, second: str | None, *_: object) -> int:
+    if action == sqlite3.SQLITE_FUNCTION:
+        return sqlite3.SQLITE_DENY if second == "load_extension" else sqlite3.SQLITE_OK
+    reading = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE)
+    return sqlite3.SQLITE_OK if action in reading else sqlite3.SQLITE_DENY
+
+
+def _copy_some(source: BinaryIO, target: BinaryIO, most: int) -> None:
+    while piece := source.read(1 << 20):
+        most -= len(piece)
+        if most < 0:
+            raise ValueError(f"{source.name} is too large: raise the setting tools.data.file_mb")
+        target.write(piece)
+
+
+# ---------------------------------------------------------------- PostgreSQL
+
+
+class PostgresDatabase:
+    """One transaction that cannot write, in a connection of its own."""
+
+    def __init__(self, name: str, database: Database, engine: TableEngine) -> None:
+        import psycopg  # noqa: PLC0415 - calls that need no PostgreSQL need not wait for it
+
+        self._errors = psycopg.Error
+        self._name = name
+        self._engine = engine
+        given = {"password": database.password} if database.password else {}
+        seconds = max(int(min(engine.seconds_left, 10)), 2)
+        try:
+            self._db = psycopg.connect(database.url, connect_timeout=seconds, application_name="onetool", **given)
+        except psycopg.Error as error:
+            raise self._failed(error, "cannot be reached") from None
+        self._db.read_only = True
+        self._execute(f"SET LOCAL statement_timeout = {max(int(engine.seconds_left * 1000), 1)}")
+        self._execute("SET LOCAL standard_conforming_strings = on")
+
+    def _execute(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        try:
+            cursor = self._db.execute(sql, parameters or None)
+            return cursor.fetchall() if cursor.description else []
+        except self._errors as error:
+            raise self._failed(error) from None
+
+    def select(self, *, table: str = "", sql: str = "") -> Selected:
+        """Return the rows of a table (``schema.table``) or of a query."""
+        if table:
+            sql = f"SELECT * FROM {'.'.join(quoted(part) for part in table.split('.', 1))}"
+        else:
+            self._refuse_effects(sql)
+        # Inside of another one it can only be a query; the line's end closes a comment.
+        asked = f"SELECT * FROM (\n{sql}\n) AS asked"
+        cursor = self._db.cursor()
+        rows = self._rows(cursor, asked)
+        first = next(rows, None)
+        columns: list[Any] = list(cursor.description or ())
+        names = list(apart(column.name for column in columns))
+        types = {name: _type_of(column) for name, column in zip(names, columns, strict=True)}
+        return Selected(names, types, _named(names, first, rows))
+
+    def _rows(self, cursor: Any, sql: str) -> Iterator[tuple[Any, ...]]:
+        try:
+            # In this mode the server takes one statement and no more.
+            yield from cursor.stream(sql.encode())
+        except self._errors as error:
+            raise self._failed(error) from None
+
+    def _refuse_effects(self, sql: str) -> None:
+        """Return when *sql* calls no function that may change something: a transaction cannot stop all of them.
+
+        Any word of it may be the name of one; what the database itself calls volatile is refused.
+        """
+        if re.search(r"u&\s*\"", sql, re.IGNORECASE):
+            raise ValueError(f'{self._name}: names with escapes (U&"...") are not read')
+        words = list({word.lower() for word in WORDS.findall(sql)} | set(WORDS.findall(sql)))
+        asked = (
+            "SELECT DISTINCT proname::text FROM pg_catalog.pg_proc WHERE provolatile = 'v' AND proname = ANY(%s) "
+            "AND NOT proname = ANY(%s) AND prorettype <> 'pg_catalog.trigger'::regtype "
+            "AND NOT 'pg_catalog.internal'::regtype = ANY(proargtypes)"
+        )
+        found = [name for (name,) in self._execute(asked, words, list(HARMLESS))]
+        if found:
+            raise ValueError(
+                f"{self._name} is only read, and {', '.join(sorted(found))} may change something: use only functions "
+                "that are stable or immutable"
+            )
+
+    def tables(self) -> list[tuple[str, str, str]]:
+        """Return table, column and type of each column, in order."""
+        asked = (
+            "SELECT CASE table_schema WHEN 'public' THEN table_name ELSE table_schema || '.' || table_name END, "
+            "column_name, data_type FROM information_schema.columns "
+            "WHERE table_schema NOT IN ('pg_catalog', 'information_schema') "
+            "ORDER BY table_schema, table_name, ordinal_position LIMIT 20000"
+        )
+        return [(table, column, kind) for table, column, kind in self._execute(asked)]
+
+    def _failed(self, error: Exception, what: str = "") -> Exception:
+        words = f"{self._name}{' ' + what if what else ''}: {str(error).strip()[:1000]}"
+        if "statement timeout" in words:
+            return self._engine.too_slow()
+        return ConnectionError(words) if what else ValueError(words)
+
+    def close(self) -> None:
+        """End it, with nothing to be kept."""
+        with suppress(self._errors):
+            self._db.cancel()
+        self._db.close()
+
+
+def _type_of(column: Any) -> str:
+    from psycopg import postgres  # noqa: PLC0415 - as above
+
+    known = postgres.types.get(column.type_code)
+    name = known.name if known else ""
+    if name == "numeric":
+        exact = column.precision and column.scale is not None and column.precision <= 38
+        return f"DECIMAL({column.precision}, {column.scale})" if exact else "DOUBLE"
+    return TYPES.get(name, "VARCHAR")
+
+
+def _named(
+    names: list[str], first: tuple[Any, ...] | None, others: Iterator[tuple[Any, ...]]
+) -> Iterator[Mapping[str, Any]]:
+    if first is not None:
+        yield dict(zip(names, first, strict=True))
+    for row in others:
+        yield dict(zip(names, row, strict=True))

@@ -1,0 +1,325 @@
+"""Sources: what a program names as a table, and how each kind is loaded into the engine."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from datetime import date, datetime, time
+from decimal import Decimal
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, cast
+
+from data_databases import Databases
+from data_engine import TableEngine, literal, quoted
+from data_workbook import read_sheet
+
+import ot_sdk
+
+MAX_TABLES = 50
+MAX_NAME = 100
+PAGE = 5000
+"""Rows of a stored result that are asked for at once; fewer when they are large."""
+LINES = 10_000
+HANDLE = re.compile(r"[A-Za-z0-9_-]{22,64}")
+FORMATS = {
+    "csv": ("csv", "tsv", "txt"),
+    "json": ("json", "jsonl", "ndjson", "geojson"),
+    "parquet": ("parquet", "pq"),
+    "workbook": ("xlsx", "xlsm", "xlsb", "xls", "ods"),
+    "sqlite": ("db", "sqlite", "sqlite3"),
+}
+BY_SUFFIX = {suffix: kind for kind, suffixes in FORMATS.items() for suffix in suffixes}
+OPTIONS = {
+    "csv": {"header": bool, "delimiter": str, "encoding": str},
+    "json": {},
+    "parquet": {},
+    "workbook": {"sheet": (str, int), "header": bool},
+}
+"""What else a dict with a path may say, by the file's format."""
+HOW = (
+    "give the path of a csv, tsv, json, jsonl, parquet, xlsx, xls or ods file, the handle of a stored result, a list "
+    "of dicts, what data.query returned, {'path': ..., 'sheet': ...}, or {'database': name or SQLite file, "
+    "'table': ...} (or 'sql': ...)"
+)
+
+
+class Sources:
+    """Loads what the tables of one call are made from."""
+
+    def __init__(self, engine: TableEngine, databases: Databases) -> None:
+        """Load into *engine*."""
+        self._engine = engine
+        self._databases = databases
+        self._files = 0
+
+    def load_all(self, tables: Mapping[str, Any]) -> None:
+        """Load each source under its name, and lock the engine.
+
+        Raises:
+            ValueError, TypeError, OSError: One cannot be read; the text says which and why.
+        """
+        if len(tables) > MAX_TABLES:
+            raise ValueError(f"tables names {len(tables)} tables, and at most {MAX_TABLES} are loaded")
+        for name, source in tables.items():
+            if not name or len(name) > MAX_NAME:
+                raise ValueError(f"the name of a table has 1 to {MAX_NAME} characters, not {name[:MAX_NAME]!r}")
+            self._load(name, source)
+        self._engine.lock()
+
+    def _load(self, name: str, source: Any) -> None:
+        match source:
+            case str() if HANDLE.fullmatch(source):
+                self._load_result(name, source, "")
+            case str():
+                self._load_file(name, source, {})
+            case list():
+                self._load_rows(name, cast("list[Any]", source))
+            case {"rows": list() as rows, **others}:
+                self._load_rows(name, cast("list[Any]", rows), cast("dict[str, Any]", others).get("columns"))
+            case {"path": str() as path, **options}:
+                self._load_file(name, path, cast("dict[str, Any]", options))
+            case {"result": str() as handle, **others}:
+                self._load_result(name, handle, str(cast("dict[str, Any]", others).get("path", "")))
+            case {"database": str() as database, **wanted}:
+                self._load_database(name, database, cast("dict[str, Any]", wanted))
+            case _:
+                raise ValueError(f"table '{name}' cannot be made from this {type(source).__name__}: {HOW}")
+
+    # ---------------------------------------------------------------- files
+
+    def _load_file(self, name: str, path: str, options: Mapping[str, Any]) -> None:
+        kind, packed = format_of(path)
+        if kind == "sqlite":
+            raise ValueError(f"{path} is a database: give {{'database': {path!r}, 'table': ...}}")
+        _check_options(path, options, OPTIONS[kind])
+        with ot_sdk.open_file(path) as file:
+            check_size(file, self._engine.limits.file_bytes)
+            if kind == "workbook":
+                sheet = read_sheet(file, options.get("sheet", 0), self._engine, header=options.get("header", True))
+                self._load_json(name, sheet, path)
+                return
+            at = self._path(file)
+            self._engine.load(name, f"SELECT * FROM {_reader(kind, at, options, packed)}", {at: path})
+
+    def _path(self, file: BinaryIO) -> str:
+        """Return where DuckDB finds the open file itself, whatever has its name now."""
+        at = f"/proc/self/fd/{file.fileno()}"
+        if Path(at).exists():
+            return at
+        copy = self._new_file()
+        with copy.open("wb") as target:
+            shutil.copyfileobj(file, target)
+        return str(copy)
+
+    # ---------------------------------------------------------------- rows
+
+    def _load_rows(self, name: str, rows: Sequence[Any], columns: Any = None) -> None:
+        if not rows:
+            self._load_nothing(name, columns)
+            return
+        self._load_json(name, self._write(name, alike(map(_as_row, rows))), f"table '{name}'")
+
+    def _load_nothing(self, name: str, columns: Any) -> None:
+        if not isinstance(columns, list) or not columns:
+            raise ValueError(f"table '{name}' is an empty list, which has no columns: leave it out, or give a row")
+        parts = ", ".join(f"NULL::VARCHAR AS {quoted(str(column))}" for column in cast("list[Any]", columns))
+        self._engine.load(name, f"SELECT {parts} LIMIT 0")
+
+    def _load_json(self, name: str, at: Path, said: str, types: Mapping[str, str] | None = None) -> None:
+        pairs = ", ".join(f"{literal(column)}: {literal(kind)}" for column, kind in (types or {}).items())
+        columns = f", columns = {{{pairs}}}" if types else ""
+        biggest = max(self._engine.limits.memory_mb // 32, 1) << 20  # each thread has room for two
+        reader = (
+            f"read_json({literal(at)}, format = 'newline_delimited', sample_size = -1, "
+            f"maximum_object_size = {biggest}{columns})"
+        )
+        self._engine.load(name, f"SELECT * FROM {reader}", {str(at): said})
+        at.unlink()
+
+    def _write(self, name: str, rows: Iterable[Mapping[str, Any]]) -> Path:
+        """Write *rows* as JSON, a line each."""
+        left, at = self._engine.limits.file_bytes, self._new_file()
+        with at.open("w", encoding="utf-8") as file:
+            for number, row in enumerate(rows):
+                left -= file.write(
+                    json.dumps({key: finite(value) for key, value in row.items()}, default=as_json) + "\n"
+                )
+                if left < 0:
+                    raise ValueError(
+                        f"table '{name}' has more than {self._engine.limits.file_mb:,} MB: read fewer rows or columns, "
+                        "or raise the setting tools.data.file_mb"
+                    )
+                if not number % PAGE:
+                    assert self._engine.seconds_left
+        return at
+
+    def _new_file(self) -> Path:
+        self._files += 1
+        return self._engine.scratch / f"table-{self._files}"
+
+    # ---------------------------------------------------------------- stored results
+
+    def _load_result(self, name: str, handle: str, path: str) -> None:
+        try:
+            outline = ot_sdk.call_tool("ot.result", handle=handle, outline=True, path=path)
+        except ot_sdk.ToolCallFailed as error:
+            if error.kind != "ValueError" or path:
+                raise
+            self._load_text(name, handle)
+            return
+        if outline["type"] == "dict" and outline["keys"].get("rows") == "list":
+            path = f"{path}.rows".lstrip(".")
+        elif outline["type"] != "list":
+            keys = ", ".join(outline.get("keys", {}))
+            raise ValueError(f"the stored result of table '{name}' is no list; say where in it one is, by path: {keys}")
+        pages = pages_of(handle, path)
+        first = next(pages, [])
+        if not first:
+            raise ValueError(f"table '{name}': the stored result is an empty list, which has no columns")
+        rows = (_as_row(row) for page in _chain(first, pages) for row in page)
+        self._load_json(name, self._write(name, alike(rows)), "the stored result")
+
+    def _load_text(self, name: str, handle: str) -> None:
+        """Load a stored text, which is taken for CSV."""
+        at, offset = self._new_file(), 1
+        with at.open("w", encoding="utf-8") as file:
+            while True:
+                page = ot_sdk.call_tool("ot.result", handle=handle, offset=offset, limit=LINES)
+                file.writelines(f"{line}\n" for line in page["lines"])
+                offset += page["returned"]
+                if not page["has_more"] or not page["returned"]:
+                    break
+        self._engine.load(name, f"SELECT * FROM {_reader('csv', str(at), {}, packed=False)}", {str(at): handle})
+
+    # ---------------------------------------------------------------- databases
+
+    def _load_database(self, name: str, database: str, wanted: Mapping[str, Any]) -> None:
+        _check_options(f"table '{name}'", wanted, {"table": str, "sql": str})
+        if len(wanted) != 1:
+            raise ValueError(f"table '{name}': give either 'table' or 'sql' beside 'database'")
+        with closing(self._databases.open(database, self._engine)) as opened:
+            found = opened.select(table=wanted.get("table", ""), sql=wanted.get("sql", ""))
+            at = self._write(name, found.rows if found.types else alike(found.rows))
+        if not at.stat().st_size:
+            types = found.types or dict.fromkeys(found.columns, "VARCHAR")
+            parts = ", ".join(f"NULL::{kind} AS {quoted(column)}" for column, kind in types.items())
+            self._engine.load(name, f"SELECT {parts} LIMIT 0")
+            return
+        self._load_json(name, at, f"the rows of {database}", found.types)
+
+
+def format_of(path: str) -> tuple[str, bool]:
+    """Return what kind of file has this name, and whether it is packed by gzip.
+
+    Raises:
+        ValueError: It cannot be told, or is not read.
+    """
+    suffixes = [suffix.lstrip(".").lower() for suffix in PurePosixPath(path).suffixes]
+    packed = suffixes[-1:] == ["gz"]
+    kind = BY_SUFFIX.get((suffixes[:-1] if packed else suffixes)[-1:][0] if suffixes[packed:] else "")
+    if kind is None or (packed and kind not in ("csv", "json")):
+        raise ValueError(f"{path!r} is no table: {HOW}")
+    return kind, packed
+
+
+def check_size(file: BinaryIO, most: int) -> None:
+    """Return when a file is not too large.
+
+    Raises:
+        ValueError: It is.
+    """
+    if (size := os.fstat(file.fileno()).st_size) > most:
+        raise ValueError(
+            f"{file.name} has {size >> 20:,} MB, and at most {most >> 20:,} MB are read: raise the setting "
+            "tools.data.file_mb"
+        )
+
+
+def _check_options(what: str, options: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    for option, value in options.items():
+        if option not in known:
+            raise ValueError(f"{what}: there is no option {option!r}; there are {', '.join(known) or 'none'}")
+        if not isinstance(value, known[option]):
+            raise TypeError(f"{what}: {option} cannot be a {type(value).__name__}")
+
+
+def _reader(kind: str, at: str, options: Mapping[str, Any], packed: bool) -> str:
+    if kind == "parquet":
+        return f"read_parquet({literal(at)})"
+    given = [f"{option} = {value if isinstance(value, bool) else literal(value)}" for option, value in options.items()]
+    given.append(f"compression = '{'gzip' if packed else 'none'}'")
+    return f"read_{kind}({', '.join([literal(at), *given])})"
+
+
+def pages_of(handle: str, path: str) -> Iterator[list[Any]]:
+    """Yield the rows of a stored list, as many at once as may cross."""
+    start, size = 0, PAGE
+    while True:
+        try:
+            page = ot_sdk.call_tool("ot.result", handle=handle, path=f"{path}[{start}:{start + size}]")
+        except ot_sdk.ToolCallFailed as error:
+            if size == 1 or error.kind not in ("ValueError", "ResultTooLarge", "DataTooLarge"):
+                raise
+            size = max(size // 8, 1)
+            continue
+        yield page
+        start += len(page)
+        if len(page) < size:
+            return
+
+
+def _chain(first: list[Any], others: Iterator[list[Any]]) -> Iterator[list[Any]]:
+    yield first
+    yield from others
+
+
+def _as_row(row: Any) -> Mapping[str, Any]:
+    if not isinstance(row, dict):
+        return {"value": row}
+    return {str(key): value for key, value in cast("dict[Any, Any]", row).items()}
+
+
+def alike(rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield *rows* with one kind of value in each column, which are all texts where text and others mix."""
+    held = list(rows)
+    mixed = {column for column, kinds in _kinds(held).items() if len(kinds) > 1 and str in kinds}
+    for row in held:
+        yield {key: _text(value) if key in mixed else value for key, value in row.items()}
+
+
+def _kinds(rows: Iterable[Mapping[str, Any]]) -> dict[str, set[type]]:
+    kinds: dict[str, set[type]] = {}
+    for row in rows:
+        for key, value in row.items():
+            if value is not None:
+                kinds.setdefault(key, set()).add(str if isinstance(value, date | time) else type(value))
+    return kinds
+
+
+def _text(value: Any) -> Any:
+    return value if value is None or isinstance(value, str) else json.dumps(finite(value), default=as_json).strip('"')
+
+
+def finite(value: Any) -> Any:
+    """Return *value* without the floats that JSON has no word for."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def as_json(value: Any) -> Any:
+    """Return what JSON has no type for as what it has."""
+    match value:
+        case datetime() | date() | time():
+            return value.isoformat()
+        case Decimal():
+            return finite(float(value))
+        case bytes() | bytearray() | memoryview():
+            return bytes(value).hex()
+        case set() | frozenset() | tuple():
+            return list(cast("Iterable[Any]", value))
+        case _:
+            return str(value)

@@ -1,0 +1,306 @@
+"""What a reader's process does: turns bodies from the web into text, links, tables and values.
+
+It runs as a program of its own (`python -I web_reading.py MEGABYTES`), which may be killed at any time: hostile pages
+may make a parser slow, large or crash. Questions and answers are JSON, each after its length.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import logging
+import os
+import re
+import struct
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, BinaryIO, cast
+from urllib.parse import urldefrag, urljoin
+
+HEAD = struct.Struct(">II")
+DECLARED = re.compile(rb"""(?:charset|encoding)\s{0,9}=\s{0,9}["']?([\w.:-]{1,40})""", re.IGNORECASE)
+BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+SLOW = {"punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined"}
+"""Codecs of Python that web pages do not use."""
+AS_BROWSERS_DO = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932"}
+HTML = ("text/html", "application/xhtml+xml")
+TEXTS = ("application/json", "application/xml", "application/javascript", "application/yaml", "application/x-ndjson")
+SNIFFED = ("", "application/octet-stream")
+MAX_LINKS = 10_000
+MAX_CELLS = 100_000
+MAX_SPAN = 50
+SHORT_PAGE = 2000
+BLANKS = re.compile(r"\s+")
+
+
+class Unreadable(Exception):
+    """The body is not what was asked for; the text says what it is."""
+
+
+# ---------------------------------------------------------------- text
+
+
+def decode(body: bytes, charset: str) -> str:
+    """Return *body* as text: by its mark, what the server said, as UTF-8, what the page says, or what it looks like."""
+    for mark, name in BOMS:
+        if body.startswith(mark):
+            return body[len(mark) :].decode(name, "replace")
+    declared = DECLARED.search(body[:4096])
+    said, written = _codec(charset), _codec(declared[1].decode("ascii", "replace") if declared else "")
+    # What is valid as UTF-8 is UTF-8, whatever is declared; many servers call everything Latin-1.
+    codecs_named = ["utf-8", said] if said == "cp1252" else [name for name in (said, "utf-8", written) if name]
+    for name in codecs_named:
+        try:
+            return body.decode(name)
+        except UnicodeDecodeError:
+            continue
+    text = body.decode(said or "utf-8", "replace")
+    if text.count("\ufffd") * 1000 <= len(text):
+        return text  # a few damaged characters make no other encoding
+    from charset_normalizer import from_bytes  # noqa: PLC0415 - few pages need a guess
+
+    guess = from_bytes(body[:65536]).best()
+    return body.decode(guess.encoding if guess else "cp1252", "replace")
+
+
+def _codec(name: str) -> str:
+    try:
+        found = codecs.lookup(name.strip("\"' ")).name
+    except (LookupError, ValueError):
+        return ""
+    try:
+        b"\0\0\0\0".decode(found)
+    except UnicodeError:
+        pass
+    except LookupError:  # one that makes bytes of bytes, such as zip
+        return ""
+    return "" if found in SLOW else AS_BROWSERS_DO.get(found, found)
+
+
+def kind_of(body: bytes, type: str) -> str:
+    """Return 'html', 'text' or 'data'."""
+    if type in SNIFFED:
+        start = body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+        if start.startswith((b"<!doctype html", b"<html", b"<head", b"<body")):
+            return "html"
+        marked = body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        return "text" if marked or (b"\0" not in body[:4096] and (not type or _is_utf8(body))) else "data"
+    if type in HTML:
+        return "html"
+    return "text" if type.startswith("text/") or type in TEXTS or type.endswith(("+json", "+xml")) else "data"
+
+
+def _is_utf8(body: bytes) -> bool:
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+# ---------------------------------------------------------------- pages
+
+
+def read_text(body: bytes, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the main content of a page as Markdown or plain text; other text stays as it is."""
+    kind = kind_of(body, asked["type"])
+    if kind == "data":
+        raise Unreadable(f"it is {asked['type'] or 'data'}, which is not text: fetch it with format='raw'")
+    text = decode(body, asked["charset"])
+    if kind == "text":
+        return {"title": "", "content": text}
+    tree = _tree(text)
+    if tree is None:
+        return {"title": "", "content": ""}
+    return {"title": _title(tree), "content": _main_content(text, asked) or _all_text(tree)}
+
+
+def _main_content(text: str, asked: Mapping[str, Any]) -> str:
+    from trafilatura import extract, html2txt  # noqa: PLC0415 - half a second that links and JSON need not wait for
+    from trafilatura.settings import use_config  # noqa: PLC0415 - as above
+
+    whole, config = html2txt(text), use_config()
+    if len(whole) < SHORT_PAGE:
+        config["DEFAULT"]["MIN_EXTRACTED_SIZE"] = "1"  # else it takes little content for none, and flattens the page
+    content = extract(
+        text,
+        asked["url"],
+        output_format="markdown" if asked["format"] == "markdown" else "txt",
+        include_links=asked["links"],
+        include_comments=False,
+        favor_recall=True,
+        config=config,
+    )
+    return content or whole
+
+
+def _all_text(tree: Any) -> str:
+    """Return the words of a page that is too short or too odd to have a main content."""
+    lines = (_line(text) for text in tree.xpath("//text()[not(ancestor::script or ancestor::style or ancestor::head)]"))
+    return "\n".join(filter(None, lines))
+
+
+def read_raw(body: bytes, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return text as it came; nothing of what is no text, which the caller has."""
+    kind = kind_of(body, asked["type"])
+    return {"title": "", "content": None if kind == "data" else decode(body, asked["charset"])}
+
+
+def read_json(body: bytes, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the value of a JSON document."""
+    try:
+        text = decode(body, asked["charset"] or "utf-8")
+        return {"title": "", "content": json.loads(text, parse_constant=_no_constant)}
+    except RecursionError:
+        raise Unreadable("its JSON is nested too deeply") from None
+    except ValueError as error:
+        said = f" (it is {asked['type']})" if asked["type"] else ""
+        raise Unreadable(f"it is not JSON{said}: {error}") from None
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not valid JSON")
+
+
+def read_links(body: bytes, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the pages that a page links to, each once, with the first text that is not empty."""
+    tree = _page(body, asked)
+    base = next((urljoin(asked["url"], found) for found in tree.xpath("//base/@href")[:1]), asked["url"])
+    links: dict[str, str] = {}
+    for anchor in tree.iter("a", "area"):
+        try:
+            url = urldefrag(urljoin(base, (anchor.get("href") or "#").strip())).url
+        except ValueError:
+            continue
+        if anchor.get("href") and url.startswith(("http://", "https://")) and len(links) < MAX_LINKS:
+            links[url] = links.get(url) or _line(anchor.text_content() or anchor.get("title") or "")[:200]
+    return {"title": _title(tree), "content": [{"url": url, "text": text} for url, text in links.items()]}
+
+
+def read_tables(body: bytes, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tables of a page that have a row below their heading."""
+    tree = _page(body, asked)
+    cells = 0
+    tables: list[dict[str, Any]] = []
+    for table in tree.iter("table"):
+        rows: list[list[str]] = []
+        for row in table.xpath("./tr|./thead/tr|./tbody/tr|./tfoot/tr"):
+            rows.append(list(_cells(row)))
+            cells += len(rows[-1])
+            if cells > MAX_CELLS:
+                raise Unreadable(f"its tables have more than {MAX_CELLS:,} cells: fetch it with format='raw'")
+        rows = [row for row in rows if any(row)]
+        if len(rows) > 1:
+            columns = _columns(rows[0], max(map(len, rows)))
+            records = [dict(zip(columns, [*row, *[""] * (len(columns) - len(row))], strict=True)) for row in rows[1:]]
+            tables.append({"caption": _line(table.findtext("caption") or ""), "columns": columns, "rows": records})
+    return {"title": _title(tree), "content": tables}
+
+
+def _cells(row: Any) -> Iterator[str]:
+    for cell in row.iterchildren("td", "th"):
+        text = _line(cell.text_content())
+        span = cell.get("colspan", "1")
+        yield from [text] * (min(int(span), MAX_SPAN) if span.isascii() and span.isdigit() and int(span) else 1)
+
+
+def _columns(heading: list[str], count: int) -> list[str]:
+    columns: list[str] = []
+    for number in range(count):
+        name = (heading[number] if number < len(heading) else "") or f"column {number + 1}"
+        columns.append(name if name not in columns else f"{name} {number + 1}")
+    return columns
+
+
+def _page(body: bytes, asked: Mapping[str, Any]) -> Any:
+    if kind_of(body, asked["type"]) != "html":
+        raise Unreadable(f"it is {asked['type'] or 'no HTML'}, and only HTML pages have links and tables")
+    tree = _tree(decode(body, asked["charset"]))
+    if tree is None:
+        raise Unreadable("it is empty")
+    return tree
+
+
+def _tree(text: str) -> Any:
+    from lxml import html  # noqa: PLC0415 - for HTML alone
+    from lxml.etree import ParserError  # noqa: PLC0415 - as above
+
+    parser = html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=False)
+    try:
+        return html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
+    except ParserError:
+        return None
+
+
+def _title(tree: Any) -> str:
+    return _line(tree.findtext(".//title") or "")[:300]
+
+
+def _line(text: str) -> str:
+    return BLANKS.sub(" ", text).strip()
+
+
+# ---------------------------------------------------------------- robots
+
+
+def read_robots(body: bytes, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return whether a site's robots.txt lets the agent fetch the address, and how long it wants it to wait."""
+    from protego import Protego  # noqa: PLC0415 - only what a site allows is asked of it
+
+    rules = cast("Any", Protego).parse(body.decode("utf-8", "replace"))
+    delay = rules.crawl_delay(asked["agent"]) or 0.0
+    return {"content": {"allowed": bool(rules.can_fetch(asked["url"], asked["agent"])), "delay": float(delay)}}
+
+
+# ---------------------------------------------------------------- the process
+
+
+READINGS: Mapping[str, Callable[[bytes, Mapping[str, Any]], dict[str, Any]]] = {
+    "markdown": read_text,
+    "text": read_text,
+    "raw": read_raw,
+    "json": read_json,
+    "links": read_links,
+    "tables": read_tables,
+    "robots": read_robots,
+}
+
+
+def answer(asked: Mapping[str, Any], body: bytes) -> bytes:
+    """Return the reply to one question; what fails says why under ``error``."""
+    try:
+        return json.dumps(READINGS[asked["format"]](body, asked)).encode()
+    except Unreadable as error:
+        return json.dumps({"error": str(error)}).encode()
+    except (MemoryError, RecursionError) as error:
+        return json.dumps({"error": f"it is too large or too deep to be read ({type(error).__name__})"}).encode()
+    except Exception as error:  # noqa: BLE001 - three parsers of other people, and pages of anybody
+        return json.dumps({"error": f"it could not be read: {type(error).__name__}: {str(error)[:200]}"}).encode()
+
+
+def serve(questions: BinaryIO, replies: BinaryIO) -> None:
+    """WebAnswer until there is no more question."""
+    while len(head := questions.read(HEAD.size)) == HEAD.size:
+        asked_size, body_size = HEAD.unpack(head)
+        asked = json.loads(questions.read(asked_size))
+        reply = answer(asked, questions.read(body_size))
+        replies.write(HEAD.pack(len(reply), 0) + reply)
+        replies.flush()
+
+
+def main() -> None:
+    """Keep the wire to oneself and the memory within bounds, then serve."""
+    logging.disable()
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    if sys.platform != "win32":
+        import resource  # noqa: PLC0415 - not everywhere
+
+        limit = int(sys.argv[1]) << 20
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    serve(sys.stdin.buffer, replies)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,403 @@
+"""Remember: keep notes and find them again by words, tags and time; per project or user."""
+
+from __future__ import annotations
+
+# ruff: noqa: E402 - a pack file opens with its name and its tools
+pack = "memory"
+
+__all__ = ["delete", "list", "read", "search", "tags", "update", "write"]
+__ot_destructive__ = ["delete"]
+__ot_read_only__ = ["list", "read", "search", "tags"]
+
+from builtins import list as List  # this module's own list() takes the name
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Literal, TypedDict
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ot.execution.tool_context import current_tool_context
+from ot_tools._notes_database import Chosen, Notes, Row, open_notes
+
+FILE = "notes.db"
+MAX_LIMIT = 1000
+MAX_QUERY = 1000
+MAX_TAGS = 20
+MAX_TAG = 50
+DATE = len("2026-01-31")
+USER = "user"
+
+
+class Config(BaseModel):
+    """The settings ``tools.memory``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    max_chars: int = Field(default=50_000, ge=1, le=1_000_000, description="Characters of one note")
+    max_notes: int = Field(default=10_000, ge=1, le=1_000_000, description="Notes of one user, of all projects")
+    max_bytes: int = Field(
+        default=64 << 20, ge=1 << 20, le=1 << 40, description="Size of the file that holds the notes of one user"
+    )
+
+
+class AboutNote(TypedDict):
+    """What is known of a note: when it was written first and last, in UTC, and how long it is."""
+
+    id: int
+    scope: str
+    tags: List[str]
+    chars: int
+    created: str
+    updated: str
+
+
+class KeptNote(AboutNote):
+    """A note with its text."""
+
+    text: str
+
+
+class ListedNote(AboutNote):
+    """A note with the start of its text."""
+
+    start: str
+
+
+class FoundNote(AboutNote):
+    """A note that matches, with the place where it does; the better, the higher its score."""
+
+    snippet: str
+    score: float
+
+
+class TagCount(TypedDict):
+    """A tag, and how many notes have it."""
+
+    tag: str
+    notes: int
+
+
+class DeletedNotes(TypedDict):
+    """Which notes were deleted."""
+
+    ids: List[int]
+
+
+def write(*, text: str, tags: Sequence[str] = (), scope: Literal["project", "user"] = "project") -> KeptNote:
+    """Keep a note that later runs, sessions and days can find.
+
+    Args:
+        text: What to remember.
+        tags: Words to find it by, such as ["decision", "api"]; upper and lower case are the same.
+        scope: "project" keeps it for the working directory alone, "user" for all projects of the user.
+
+    Returns:
+        The note, with the id that the other tools take.
+
+    Example:
+        memory.write(text="Deploys go out on Tuesdays, never on Fridays.", tags=["decision", "deploy"])
+    """
+    text, words, place = _checked_text(text), _checked_tags(tags), _place(scope)
+    most = _config().max_notes
+    with _writing() as notes:
+        if notes.count() >= most:
+            raise ValueError(f"there are {most:,} notes already (tools.memory.max_notes): delete some first")
+        return _note(_found(notes, notes.add(place, text, words)))
+
+
+def read(*, id: int) -> KeptNote:
+    """Return one note with its whole text.
+
+    Args:
+        id: The note's id, as search, list and write return it.
+
+    Returns:
+        The note: of this project, or of the user.
+
+    Example:
+        memory.read(id=1)
+    """
+    _check_number("id", id, 1)
+    with _reading() as notes:
+        return _note(_found(notes, id))
+
+
+def search(
+    *,
+    query: str,
+    tags: Sequence[str] = (),
+    since: str = "",
+    until: str = "",
+    scope: Literal["project", "user", "all"] = "project",
+    limit: int = 20,
+) -> List[FoundNote]:
+    """Find notes by words, the best first.
+
+    Notes with all words are found; where there are none, those with any. Forms of English words are the same word:
+    "deploying" finds "deploys". There is no query language: every sign is text.
+
+    Args:
+        query: Words, and "phrases in double quotes".
+        tags: Only notes with all of these tags.
+        since: Only notes last written on this day or later: an ISO date or time, in UTC unless it says otherwise.
+        until: Only notes last written on this day or earlier; of a time: before it.
+        scope: Where to look: "project", "user", or "all" for both.
+        limit: The most notes to return.
+
+    Returns:
+        For each note the part that matches as snippet, a score, and what list returns; memory.read returns the text.
+
+    Example:
+        memory.search(query="when do we deploy", tags=["decision"], limit=5)
+    """
+    wanted, chosen = _checked_query(query), _chosen(tags, since, until, scope)
+    _check_number("limit", limit, 1, MAX_LIMIT)
+    with _reading() as notes:
+        return [
+            {**_known(row), "snippet": row.text, "score": round(row.score, 6)}
+            for row in notes.search(wanted, chosen, limit)
+        ]
+
+
+def list(
+    *,
+    tags: Sequence[str] = (),
+    since: str = "",
+    until: str = "",
+    scope: Literal["project", "user", "all"] = "project",
+    limit: int = 20,
+) -> List[ListedNote]:
+    """List notes, the last written first.
+
+    Args:
+        tags: Only notes with all of these tags.
+        since: Only notes last written on this day or later: an ISO date or time, in UTC unless it says otherwise.
+        until: Only notes last written on this day or earlier; of a time: before it.
+        scope: Where to look: "project", "user", or "all" for both.
+        limit: The most notes to return.
+
+    Returns:
+        For each note its id, scope, tags, times, length in characters, and the first 200 as start.
+
+    Example:
+        memory.list(tags=["decision"], since="2026-01-01")
+    """
+    chosen = _chosen(tags, since, until, scope)
+    _check_number("limit", limit, 1, MAX_LIMIT)
+    with _reading() as notes:
+        return [{**_known(row), "start": row.text} for row in notes.latest(chosen, limit)]
+
+
+def update(*, id: int, text: str | None = None, append: bool = False, tags: Sequence[str] | None = None) -> KeptNote:
+    """Change a note's text, its tags, or both.
+
+    Args:
+        id: The note's id.
+        text: The new text; as it is when left out.
+        append: Add the text to the note as a new line instead of replacing what is there.
+        tags: The new tags, in place of all old ones; as they are when left out.
+
+    Returns:
+        The note as it is now.
+
+    Example:
+        memory.update(id=1, text="Except in the week of a release.", append=True)
+    """
+    _check_number("id", id, 1)
+    if text is None and tags is None:
+        raise ValueError("nothing to change: give text, tags or both")
+    words = None if tags is None else _checked_tags(tags)
+    with _writing() as notes:
+        before = _found(notes, id)
+        if text is not None:
+            text = _checked_text(f"{before.text}\n{text}" if append else text)
+        notes.change(id, text, words)
+        return _note(_found(notes, id))
+
+
+def delete(*, ids: int | Sequence[int]) -> DeletedNotes:
+    """Delete notes, for good: all that are named, or none if one of them is not there.
+
+    Args:
+        ids: The id of a note, or a list of ids.
+
+    Returns:
+        The ids of the deleted notes.
+
+    Example:
+        memory.delete(ids=[1])
+    """
+    wanted = [ids] if isinstance(ids, int) else [*ids]
+    for id in wanted:
+        _check_number("ids", id, 1)
+    wanted = [*dict.fromkeys(wanted)]
+    if not 1 <= len(wanted) <= MAX_LIMIT:
+        raise ValueError(f"ids must name 1 to {MAX_LIMIT:,} notes, got {len(wanted):,}")
+    with _writing(bounded=False) as notes:  # what is full must still be able to shrink
+        for id in wanted:
+            _found(notes, id)
+            notes.delete(id)
+    return {"ids": wanted}
+
+
+def tags(*, scope: Literal["project", "user", "all"] = "project") -> List[TagCount]:
+    """List all tags, the most used first.
+
+    Args:
+        scope: Where to look: "project", "user", or "all" for both.
+
+    Returns:
+        Each tag, and how many notes have it.
+
+    Example:
+        memory.tags()
+    """
+    chosen = _chosen((), "", "", scope)
+    with _reading() as notes:
+        return [{"tag": tag, "notes": count} for tag, count in notes.tags(chosen)]
+
+
+# ---------------------------------------------------------------- where the notes are
+
+
+def _config() -> Config:
+    return Config.model_validate(dict(current_tool_context().settings))
+
+
+def _file() -> Path:
+    return current_tool_context().data_dir(pack) / FILE
+
+
+@contextmanager
+def _reading() -> Generator[Notes]:
+    with open_notes(_file()) as notes:
+        yield notes
+
+
+@contextmanager
+def _writing(*, bounded: bool = True) -> Generator[Notes]:
+    with open_notes(_file(), writes=True, max_bytes=_config().max_bytes if bounded else None) as notes:
+        yield notes
+
+
+def _project() -> str:
+    return f"project {current_tool_context().project}"
+
+
+def _place(scope: str) -> str:
+    (place,) = _places(scope, ("project", USER))
+    return place
+
+
+def _places(scope: str, known: Sequence[str] = ("project", USER, "all")) -> tuple[str, ...]:
+    if scope not in known:
+        raise ValueError(f"scope must be one of {', '.join(known)}, got {scope!r:.100}")
+    return {"project": (_project(),), USER: (USER,), "all": (_project(), USER)}[scope]
+
+
+def _found(notes: Notes, id: int) -> Row:
+    row = notes.get(id, _places("all"))
+    if row is None:
+        raise LookupError(
+            f"this project and its user have no note {id}: memory.list(scope='all') shows those there are"
+        )
+    return row
+
+
+def _known(row: Row) -> AboutNote:
+    return {
+        "id": row.id,
+        "scope": USER if row.place == USER else "project",
+        "tags": row.tags,
+        "chars": row.chars,
+        "created": _moment(row.created),
+        "updated": _moment(row.updated),
+    }
+
+
+def _note(row: Row) -> KeptNote:
+    return {**_known(row), "text": row.text}
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+# ---------------------------------------------------------------- what programs give
+
+
+def _chosen(tags: Sequence[str], since: str, until: str, scope: str) -> Chosen:
+    after, before = _seconds("since", since), _seconds("until", until)
+    return Chosen(
+        _places(scope),
+        _checked_tags(tags),
+        float("-inf") if after is None else after,
+        float("inf") if before is None else before,
+    )
+
+
+def _seconds(name: str, given: str) -> float | None:
+    """Return a time in seconds; a day, for ``until``, is over with its end."""
+    if not given:
+        return None
+    try:
+        found = datetime.fromisoformat(given.strip())
+        found = found if found.tzinfo else found.replace(tzinfo=UTC)
+        if name == "until" and len(given.strip()) <= DATE:
+            found += timedelta(days=1)
+        return found.timestamp()
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        example = "a date or time such as '2026-01-31' or '2026-01-31T09:30:00+01:00'"
+        raise ValueError(f"{name} must be {example}, got {given!r:.100}") from None
+
+
+def _checked_query(query: str) -> str:
+    words = _text("query", query).replace("\0", " ").strip()
+    if not words:
+        raise ValueError("query is empty: memory.list() shows the latest notes")
+    if len(words) > MAX_QUERY:
+        raise ValueError(f"query has {len(words):,} characters, more than {MAX_QUERY:,}: search for a few words")
+    return words
+
+
+def _checked_text(text: str) -> str:
+    most = _config().max_chars
+    if not _text("text", text).strip():
+        raise ValueError("text is empty: say what to remember")
+    if len(text) > most:
+        raise ValueError(
+            f"the note would have {len(text):,} characters, more than {most:,} (tools.memory.max_chars): "
+            "keep what matters, or write it to a file and note its path"
+        )
+    return text
+
+
+def _checked_tags(tags: Sequence[str]) -> List[str]:
+    if isinstance(tags, str):  # programs are not type-checked, and a text would be taken apart into letters
+        tags = [tags]
+    words = [*dict.fromkeys(_text("tags", tag).strip().casefold() for tag in tags)]
+    if len(words) > MAX_TAGS:
+        raise ValueError(f"a note has at most {MAX_TAGS} tags, got {len(words)}")
+    for word in words:
+        if not 1 <= len(word) <= MAX_TAG or not word.isprintable():
+            raise ValueError(f"a tag has 1 to {MAX_TAG} visible characters, got {word!r:.100}")
+    return words
+
+
+def _text(name: str, given: str) -> str:
+    if not isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
+        raise TypeError(f"{name} must be text, got {type(given).__name__}: use str() or json.dumps() first")
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} cannot be kept: it holds half a character (a surrogate)") from None
+    return given
+
+
+def _check_number(name: str, value: int, least: int, most: int = (1 << 63) - 1) -> None:
+    if type(value) is not int:  # programs are not type-checked, and True would pass for 1
+        raise TypeError(f"{name} must be an int, got {value!r:.100}")
+    if not least <= value <= most:
+        raise ValueError(f"{name} must be {least:,} to {most:,}, got {value}")

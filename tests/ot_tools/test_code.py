@@ -1,0 +1,259 @@
+"""The bundled pack ``code``, in its real worker with the real parsers."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ot_tools
+from code_app import CodeApp, code_app, example_calls
+from code_samples import SAMPLES
+
+SOURCE = Path(ot_tools.__file__).parent / "in_workers/code/code_tools.py"
+EXAMPLES = example_calls(SOURCE)
+SHOP = '''
+from math import floor
+
+
+def total(items):
+    print(items)
+    return sum(items)
+
+
+class Shop:
+    def sell(self, é):
+        """total"""
+        self.log(print(total(é)), 1)  # total
+        return total
+
+
+x = print(print(1))
+'''.lstrip()
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Generator[CodeApp]:
+    with code_app(tmp_path_factory.mktemp("code")) as app:
+        app.write({"shop.py": SHOP, ".gitignore": "skipped.py\n", "skipped.py": "def total(): ...\n"})
+        app.write({f"samples/sample.{extension}": sample.text for extension, sample in SAMPLES.items()})
+        (app.directory / "latin.py").write_bytes(b"def caf\xe9(): ...\n")
+        (app.directory / "large.py").write_text("x = 1\n" * 200_000)
+        yield app
+
+
+@pytest.fixture(scope="module")
+def sample_symbols(app: CodeApp) -> list[dict[str, Any]]:
+    return app.value('code.symbols(path="samples")')
+
+
+@pytest.fixture(scope="module")
+def sample_references(app: CodeApp) -> list[dict[str, Any]]:
+    return app.value('code.references(name=["target", "dep"], path="samples")')
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_example_of_the_code_tool_runs(app: CodeApp, name: str) -> None:
+    assert EXAMPLES[name].startswith(f"code.{name}(")
+    assert app.value(EXAMPLES[name])
+    assert (app.directory / "shop.py").read_text() == SHOP
+
+
+# ---------------------------------------------------------------- symbols and names, in each language
+
+
+@pytest.mark.parametrize("extension", SAMPLES)
+def test_symbols_are_found_in_files_named(sample_symbols: list[dict[str, Any]], extension: str) -> None:
+    found = [each for each in sample_symbols if each["path"] == f"samples/sample.{extension}"]
+    said = [f"{each['kind']} {each['inside'] + '.' if each['inside'] else ''}{each['name']}" for each in found]
+    assert said == SAMPLES[extension].symbols
+
+
+@pytest.mark.parametrize("extension", SAMPLES)
+def test_references_are_told_apart_in_files_named(sample_references: list[dict[str, Any]], extension: str) -> None:
+    found = [each for each in sample_references if each["path"] == f"samples/sample.{extension}"]
+    said = [f"{each['kind']} {each['name']} in {each['inside'] or 'the file'}" for each in found]
+    assert said == SAMPLES[extension].references
+
+
+def test_a_symbol_has_its_lines_and_its_first_line(app: CodeApp) -> None:
+    *_, sell = app.value('code.symbols(path="shop.py")')
+    expected = {"path": "shop.py", "name": "sell", "kind": "method", "inside": "Shop", "line": 10, "end_line": 13}
+    assert sell == {**expected, "signature": "def sell(self, é):"}
+
+
+def test_definitions_are_those_of_the_names_in_files_that_are_not_ignored(app: CodeApp) -> None:
+    found = app.value('code.definitions(name=["total", "sell"], glob="!samples/**")')
+    assert [(each["path"], each["name"], each["line"]) for each in found] == [
+        ("shop.py", "total", 4),
+        ("shop.py", "sell", 10),
+    ]
+
+
+def test_of_no_names_there_are_no_definitions_and_no_references(app: CodeApp) -> None:
+    assert app.value("[code.definitions(name=[]), code.references(name=[])]") == [[], []]
+
+
+def test_references_leave_out_strings_and_comments(app: CodeApp) -> None:
+    found = app.value('code.references(name="total", path="shop.py")')
+    assert [(each["kind"], each["line"], each["column"]) for each in found] == [
+        ("definition", 4, 5),
+        ("call", 12, 24),
+        ("use", 13, 16),
+    ]
+    assert found[1]["text"] == "self.log(print(total(é)), 1)  # total"
+    assert found[1]["inside"] == "Shop.sell"
+
+
+def test_files_that_are_not_utf8_or_too_large_are_left_out_or_refused_by_name(app: CodeApp) -> None:
+    paths = {each["path"] for each in app.value('code.symbols(language="python")')}
+    assert paths == {"samples/sample.py", "shop.py"}
+    for path in ("latin.py", "large.py"):
+        said = app.error(f"code.symbols(path={path!r})")
+        assert f"{path!r} cannot be parsed: it is not UTF-8 text of at most 1,048,576 bytes" in said
+
+
+def test_the_language_of_a_file_without_an_extension_can_be_said(app: CodeApp) -> None:
+    app.write({"script": "def run(): ...\n"})
+    assert "its name does not tell its language" in app.error('code.symbols(path="script")')
+    assert [each["name"] for each in app.value('code.symbols(path="script", language="py")')] == ["run"]
+
+
+def test_no_more_come_back_than_the_limit(app: CodeApp) -> None:
+    assert len(app.value("code.symbols(limit=3)")) == 3
+    assert len(app.value('code.references(name="target", limit=3)')) == 3
+    assert len(app.value('code.search(pattern="print($A)", language="py", limit=2)')) == 2
+
+
+# ---------------------------------------------------------------- structural search and rewrite
+
+
+def test_a_pattern_finds_code_and_what_its_variables_stand_for(app: CodeApp) -> None:
+    app.write({"calls/a.py": "send(\n    to,\n    *more, key=1\n)\nsend()\n# send(x)\n"})
+    found = app.value('code.search(pattern="send($FIRST, $$$REST)", language="python", path="calls")')
+    captures = {"FIRST": "to", "REST": ["*more", "key=1"]}
+    text = "send(\n    to,\n    *more, key=1\n)"
+    assert found == [{"path": "calls/a.py", "line": 1, "end_line": 4, "column": 1, "text": text, "captures": captures}]
+
+
+def test_a_rewrite_shows_its_diff_and_writes_nothing(app: CodeApp) -> None:
+    (found,) = app.value(
+        'code.rewrite(pattern="print($A)", replacement="log($A, 2)", language="python", path="shop.py")'
+    )
+    assert (found["path"], found["count"], found["written"]) == ("shop.py", 4, False)
+    assert "-x = print(print(1))\n+x = log(log(1, 2), 2)\n" in found["diff"]
+    assert (app.directory / "shop.py").read_text() == SHOP
+    applied = subprocess.run(
+        ["git", "apply", "--check", "-"], input=found["diff"], cwd=app.directory, text=True, timeout=60, check=False
+    )
+    assert applied.returncode == 0
+
+
+def test_a_rewrite_that_is_no_dry_run_changes_only_what_matches(app: CodeApp) -> None:
+    app.write(
+        {"mixed/a.py": "é = old(1)\r\nother(old)\r\nold(2, old(3))", "mixed/b.js": "old(1);\n", "mixed/c.py": "x\n"}
+    )
+    call = (
+        'code.rewrite(pattern="old($$$ARGS)", replacement="new($$$ARGS)", language="py", path="mixed", dry_run=False)'
+    )
+    (found,) = app.value(call)
+    assert (found["path"], found["count"], found["written"]) == ("mixed/a.py", 3, True)
+    assert (app.directory / "mixed/a.py").read_bytes().decode() == "é = new(1)\r\nother(old)\r\nnew(2, new(3))"
+    assert (app.directory / "mixed/b.js").read_text() == "old(1);\n"
+    assert app.value(call) == []
+
+
+def test_a_comment_at_the_end_of_what_was_found_does_not_swallow_what_follows(app: CodeApp) -> None:
+    app.write({"comments/a.py": "old(1,  # one\n    2,  # two\n    )\n"})
+    app.value(
+        'code.rewrite(pattern="old($$$A)", replacement="new($$$A)", language="py", path="comments", dry_run=False)'
+    )
+    assert (app.directory / "comments/a.py").read_text() == "new(1,  # one\n    2,  # two\n)\n"
+
+
+def test_a_rewrite_to_code_that_does_not_parse_is_refused(app: CodeApp) -> None:
+    app.write({"broken/a.py": "old(1)\n"})
+    said = app.error(
+        'code.rewrite(pattern="old($A)", replacement="new($A", language="py", path="broken", dry_run=False)'
+    )
+    assert "replacement makes code that does not parse, in 'broken/a.py'" in said
+    assert (app.directory / "broken/a.py").read_text() == "old(1)\n"
+
+
+def test_a_rewrite_of_more_files_than_the_limit_writes_none(app: CodeApp) -> None:
+    app.write({f"many/{number}.py": "old(1)\n" for number in range(3)})
+    call = 'code.rewrite(pattern="old($A)", replacement="new($A)", language="py", path="many", dry_run=False, limit=2)'
+    assert "more than 2 files would change" in app.error(call)
+    assert {path.read_text() for path in (app.directory / "many").iterdir()} == {"old(1)\n"}
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        pytest.param(
+            'symbols(language="cobol")', "language must be one of python, javascript", id="an unknown language"
+        ),
+        pytest.param('references(name="a.b")', "'a.b' is not a name", id="a dotted name"),
+        pytest.param('references(name=["a"] * 10_001)', "name may be at most 10,000 names", id="too many names"),
+        pytest.param('search(pattern="a; b", language="py")', "is not one piece of code", id="two statements"),
+        pytest.param('search(pattern=" ", language="py")', "is not one piece of code", id="a blank pattern"),
+        pytest.param(
+            'search(pattern="x" * 2001, language="py")', "pattern must be a text of 1 to 2,000", id="a huge pattern"
+        ),
+        pytest.param(
+            'rewrite(pattern="f($A)", replacement="$B", language="py")',
+            "replacement names $B",
+            id="an unknown variable",
+        ),
+        pytest.param('search(pattern="f($A)", language="py", limit=0)', "limit must be 1 to 100,000", id="no limit"),
+        pytest.param('symbols(path="none")', "FileNotFoundError: 'none' does not exist", id="no such path"),
+        pytest.param(
+            'rewrite(pattern="f($A)", replacement="g", language="py", dry_run=0)',
+            "dry_run must be True",
+            id="a false dry run",
+        ),
+    ],
+)
+def test_it_is_said_what_is_wrong_with_the_call(app: CodeApp, call: str, expected: str) -> None:
+    assert expected in app.error(f"code.{call}")
+
+
+def test_a_call_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
+    with code_app(tmp_path, code={"search_seconds": 0.001}) as app:
+        app.write({f"{number}.py": SHOP for number in range(5)})
+        assert "(tools.code.search_seconds)" in app.error("code.symbols()")
+
+
+# ---------------------------------------------------------------- files that no parser takes well
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        pytest.param("calls.py", "f(" * 100_000 + ")" * 100_000, id="calls in calls"),
+        pytest.param("blocks.py", "".join(" " * depth + "if x:\n" for depth in range(900)), id="blocks in blocks"),
+        pytest.param("lists.js", "[" * 500_000, id="lists without an end"),
+        pytest.param("functions.js", "function f(){" * 50_000, id="functions in functions"),
+        pytest.param("sum.py", "+".join("a" for _ in range(100_000)), id="a long sum"),
+    ],
+)
+def test_a_deeply_nested_file_does_not_end_the_worker(app: CodeApp, name: str, text: str) -> None:
+    app.write({f"deep-{name}/{name}": text, f"deep-{name}/plain.py": "def plain(): f(1)\n"})
+    assert "plain" in {each["name"] for each in app.value(f'code.symbols(path="deep-{name}", limit=100_000)')}
+    found = app.value(f'code.search(pattern="f(1)", language="python", path="deep-{name}")')
+    assert [each["path"] for each in found] == [f"deep-{name}/plain.py"]
+
+
+def test_a_file_that_takes_all_memory_is_left_out_or_refused_by_name(app: CodeApp) -> None:
+    app.write({"generics/many.cs": "a<" * 100_000, "generics/plain.cs": "class Plain {}\n"})
+    assert [each["name"] for each in app.value('code.symbols(path="generics")')] == ["Plain"]
+    assert "'generics/many.cs' cannot be parsed" in app.error('code.symbols(path="generics/many.cs")')
+
+
+def test_matches_too_deep_inside_each_other_are_not_rewritten(app: CodeApp) -> None:
+    app.write({"nested/a.py": "f(" * 200 + "1" + ")" * 200})
+    said = app.error('code.rewrite(pattern="f($A)", replacement="g($A)", language="py", path="nested")')
+    assert "more than 50 matches lie inside each other" in said

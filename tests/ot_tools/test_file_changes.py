@@ -1,0 +1,250 @@
+"""The pack ``file``: edits, diffs, trees, and what git ignores."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from git_repositories import context, run_git
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ot.execution.tool_context import use
+from ot_tools import file
+
+TEXT = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n"
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path: Path) -> Iterator[Path]:
+    """The allowed directory, with one file."""
+    directory = tmp_path / "root"
+    directory.mkdir()
+    (directory / "a.txt").write_text(TEXT)
+    with use(context(directory)):
+        yield directory
+
+
+# ---------------------------------------------------------------- edit
+
+
+def test_an_edit_replaces_exactly_one_place_and_shows_it(root: Path) -> None:
+    told = file.edit(path="a.txt", old="two\nthree", new="2\n3")
+    assert told == {
+        "path": "a.txt", "replaced": 1,
+        "diff": "--- a/a.txt\n+++ b/a.txt\n@@ -1,6 +1,6 @@\n one\n-two\n-three\n+2\n+3\n four\n five\n six\n",
+    }  # fmt: skip
+    assert (root / "a.txt").read_text() == TEXT.replace("two\nthree", "2\n3")
+
+
+def test_a_dry_run_shows_the_same_and_changes_nothing(root: Path) -> None:
+    dry = file.edit(path="a.txt", old="two", new="2", dry_run=True)
+    assert (root / "a.txt").read_text() == TEXT
+    assert dry == file.edit(path="a.txt", old="two", new="2")
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        pytest.param({"old": "e\n"}, r"holds the old text 5 times, not 1 \(lines 1, 3, 5, 9", id="found more often"),
+        pytest.param({"old": "e\n", "count": 2}, "5 times, not 2", id="found at other than the count"),
+        pytest.param({"old": "zwei"}, "does not hold the old text: read it first", id="not found"),
+        pytest.param({"old": "two\n three"}, r"nearest is line 2, 'two'", id="found with other spaces"),
+        pytest.param({"old": ""}, "old is empty", id="empty"),
+        pytest.param({"old": "x"}, "the same text", id="the same as before"),
+    ],
+)
+def test_an_edit_that_is_not_clear_changes_nothing(root: Path, asked: dict[str, Any], why: str) -> None:
+    (root / "a.txt").write_text(TEXT.replace("ten", "line"))
+    before = (root / "a.txt").read_bytes()
+    with pytest.raises(ValueError, match=why):
+        file.edit(path="a.txt", new="x", **asked)
+    assert (root / "a.txt").read_bytes() == before
+
+
+def test_as_many_places_as_said_or_all_are_replaced(root: Path) -> None:
+    assert file.edit(path="a.txt", old="o", new="0", count=3)["replaced"] == 3
+    assert file.edit(path="a.txt", old="e", new="E", replace_all=True)["replaced"] == 9
+    assert "sEvEn" in (root / "a.txt").read_text()
+
+
+def test_line_ends_and_mode_of_a_file_stay(root: Path) -> None:
+    (root / "dos.txt").write_bytes(b"one\r\ntwo\r\n")
+    (root / "dos.txt").chmod(0o640)
+    file.edit(path="dos.txt", old="one\ntwo", new="1\n2\n3")
+    assert (root / "dos.txt").read_bytes() == b"1\r\n2\r\n3\r\n"
+    assert (root / "dos.txt").stat().st_mode & 0o777 == 0o640
+
+
+texts = st.text(alphabet="ab\n", max_size=40)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(before=texts, old=st.text(alphabet="ab\n", min_size=1, max_size=4), new=texts)
+def test_the_diff_of_an_edit_makes_of_the_old_text_the_new_one(root: Path, before: str, old: str, new: str) -> None:
+    (root / "b.txt").write_text(before)
+    if old not in before or old == new:
+        return
+    diff = file.edit(path="b.txt", old=old, new=new, replace_all=True, dry_run=True)["diff"]
+    after = before.replace(old, new)
+    if after == before or not after:
+        return
+    file.patch(diff=diff)
+    assert (root / "b.txt").read_text() == after
+
+
+# ---------------------------------------------------------------- patch
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
+@given(before=st.lists(st.sampled_from("abcd"), min_size=1, max_size=30), data=st.data(), bare=st.booleans())
+def test_a_diff_made_by_diff_is_applied_as_patch_would(
+    root: Path, before: list[str], data: st.DataObject, bare: bool
+) -> None:
+    after = [line for line in before for line in data.draw(st.sampled_from([[line], [], [line, "x"], ["y"]]))]
+    old, new = "".join(f"{line}\n" for line in before), "".join(f"{line}\n" for line in after)
+    new = new[:-1] if bare else new
+    if old == new or not new:
+        return
+    (root / "old").write_text(old)
+    (root / "new").write_text(new)
+    labels = ("--label", "a/old", "--label", "b/old")
+    diff = subprocess.run(["diff", "-u", *labels, "old", "new"], cwd=root, capture_output=True, text=True).stdout
+    file.patch(diff=diff)
+    assert (root / "old").read_text() == new
+
+
+def test_a_diff_of_several_files_is_applied_as_a_whole_or_not_at_all(root: Path) -> None:
+    (root / "b.txt").write_text("b\n")
+    diff = (
+        "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n-one\n+1\n two\n"
+        "--- /dev/null\n+++ b/new/c.txt\n@@ -0,0 +1 @@\n+c\n"
+        "--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-{}\n+B\n"
+    )
+    with pytest.raises(ValueError, match=r"'b.txt': the hunk at line 13 .* has 'x', the file has 'b' in line 1"):
+        file.patch(diff=diff.format("x"))
+    assert ((root / "a.txt").read_text(), (root / "new").exists()) == (TEXT, False)
+    assert file.patch(diff=diff.format("b"), dry_run=True) == [
+        {"path": "a.txt", "created": False, "added": 1, "deleted": 1},
+        {"path": "new/c.txt", "created": True, "added": 1, "deleted": 0},
+        {"path": "b.txt", "created": False, "added": 1, "deleted": 1},
+    ]
+    assert (root / "a.txt").read_text() == TEXT
+    file.patch(diff=diff.format("b"))
+    assert ((root / "new" / "c.txt").read_text(), (root / "b.txt").read_text()) == ("c\n", "B\n")
+
+
+def test_a_hunk_is_found_by_its_lines_when_its_numbers_are_wrong(root: Path) -> None:
+    hunk = "@@ -1,99 +40,2 @@ def x\n six\n-seven\n+7\n eight\n"
+    file.patch(diff=f"Here it is:\n\n--- a/a.txt\n+++ b/a.txt\n{hunk}\nThat is all.\n")
+    assert (root / "a.txt").read_text() == TEXT.replace("seven", "7")
+
+
+def test_a_hunk_that_fits_at_several_places_must_say_which(root: Path) -> None:
+    (root / "same.txt").write_text("x\ny\nx\ny\n")
+    diff = "--- a/same.txt\n+++ b/same.txt\n@@ -{} +{} @@\n x\n-y\n+z\n"
+    with pytest.raises(ValueError, match="fits at lines 1, 3 of the file"):
+        file.patch(diff=diff.format("2,2", "2,2"))
+    file.patch(diff=diff.format("3,2", "3,2"))
+    assert (root / "same.txt").read_text() == "x\ny\nx\nz\n"
+
+
+@pytest.mark.parametrize(
+    ("diff", "why"),
+    [
+        pytest.param("no diff", "no unified diff", id="no diff"),
+        pytest.param("--- a/a.txt\n+++ b/a.txt\n", "no unified diff", id="no hunk"),
+        pytest.param("@@ -1 +1 @@\n-one\n+1\n", "name its file", id="no file"),
+        pytest.param("--- a/a.txt\n+++ b/a.txt\n@@ here @@\n-one\n", "must be like", id="a hunk without numbers"),
+        pytest.param("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n one\n", "changes nothing", id="nothing to change"),
+        pytest.param("--- a/a.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n", "file.delete", id="a deletion"),
+        pytest.param("--- a/a.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-one\n+1\n", "file.move", id="another name"),
+        pytest.param("diff --git a/a b/b\nrename from a\nrename to b\n", "file.move", id="a rename"),
+        pytest.param("diff --git a/a b/a\nold mode 100644\nnew mode 100755\n", "permissions", id="a mode"),
+        pytest.param("diff --git a/a b/a\nBinary files a/a and b/a differ\n", "binary", id="binary data"),
+        pytest.param("diff --git a/a b/a\nnew file mode 100644\n", "without any lines", id="an empty file"),
+        pytest.param("--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n", "exists", id="a new file that exists"),
+    ],
+)
+def test_a_diff_that_is_not_applied_says_why(root: Path, diff: str, why: str) -> None:
+    with pytest.raises((ValueError, FileExistsError), match=why):
+        file.patch(diff=diff)
+    assert (root / "a.txt").read_text() == TEXT
+
+
+# ---------------------------------------------------------------- tree
+
+
+def test_a_tree_counts_all_and_shows_as_deep_as_asked(root: Path) -> None:
+    (root / "src" / "deep").mkdir(parents=True)
+    (root / "src" / "deep" / "x.py").write_text("12345")
+    (root / ".hidden").write_text("no")
+    assert file.tree(depth=1) == {
+        "name": ".", "type": "directory", "size": len(TEXT) + 5, "files": 2,
+        "entries": [
+            {"name": "a.txt", "type": "file", "size": len(TEXT), "files": 1},
+            {"name": "src", "type": "directory", "size": 5, "files": 1},
+        ],
+    }  # fmt: skip
+    deep = file.tree(path="src", depth=2, hidden=True)
+    assert [entry["name"] for entry in deep.get("entries", [])] == ["deep"]
+    assert deep.get("entries", [])[0].get("entries") == [{"name": "x.py", "type": "file", "size": 5, "files": 1}]
+    absolute = file.tree(path=str(root / "src"))
+    assert (absolute["files"], absolute["size"]) == (1, 5)
+
+
+# ---------------------------------------------------------------- what git ignores
+
+
+RULES = {
+    ".gitignore": "*.log\n!keep.log\n/dist/\nbuild\n# no comment.txt\nsrc/**/gen_*.py\n\\#odd\n!*/back.txt\nb[ae]d\n",
+    "src/.gitignore": "!special.log\n/local.txt\nback.txt\n",
+    "src/deep/.gitignore": "*\n!*.py\n",
+}
+FILES = (
+    "a.log", "keep.log", "dist/x.js", "src/dist/x.js", "build/x", "src/build/y", "src/special.log", "src/other.log",
+    "src/local.txt", "src/deep/local.txt", "src/deep/x.py", "src/gen_a.py", "src/sub/gen_b.py", "#odd",
+    "no comment.txt", "back.txt", "src/back.txt", "src/sub/back.txt", "bad", "bid", "excluded.txt", "src/deep/in/y.py",
+)  # fmt: skip
+
+
+def make_ignoring(root: Path) -> list[str]:
+    """Make a repository with rules, and return the files that git itself does not ignore."""
+    run_git(root, "init", "--quiet", "--template=")
+    (root / ".git" / "info").mkdir()
+    (root / ".git" / "info" / "exclude").write_text("excluded.txt\n")
+    for name, text in {**RULES, **dict.fromkeys(FILES, "find me\n")}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return sorted(run_git(root, "ls-files", "--others", "--exclude-standard", "-z").split("\0")[:-1])
+
+
+def test_what_git_ignores_is_left_out_as_git_does(root: Path) -> None:
+    shown = make_ignoring(root)
+    assert sorted(file.glob(pattern="**/*")) == shown
+    assert sorted({match["path"] for match in file.search(pattern="find me")}) == sorted(set(shown) & set(FILES))
+    assert file.tree(hidden=True, ignored=True)["files"] > file.tree(hidden=True)["files"] >= len(shown)
+    listed = file.list(depth=9, hidden=True, ignored=False)
+    kept = [entry["path"] for entry in listed if entry["type"] == "file" and not entry["path"].startswith(".git/")]
+    assert sorted(kept) == shown
+
+
+def test_rules_of_the_repository_count_below_its_top_too(root: Path) -> None:
+    shown = make_ignoring(root)
+    below = [path for path in shown if path.startswith("src/")]
+    assert sorted(file.glob(pattern="**/*", path="src")) == below
+    with use(context(root / "src", root)):
+        assert sorted(f"src/{path}" for path in file.glob(pattern="**/*")) == below
+
+
+def test_what_is_named_is_found_although_git_ignores_it(root: Path) -> None:
+    make_ignoring(root)
+    assert file.glob(pattern="dist/*") == ["dist/x.js"]
+    assert file.glob(pattern="**/*", path="dist") == ["dist/x.js"]
+    assert file.search(pattern="find", path="a.log")
+    assert file.search(pattern="find", glob="build/**")
+    assert "dist/x.js" in file.glob(pattern="**/*", ignored=True)
+    assert "dist" in [entry["path"] for entry in file.list()]

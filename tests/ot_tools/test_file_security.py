@@ -1,0 +1,257 @@
+"""Edits, diffs and rules that try to leave the allowed directories, to harm a file, or to take for ever."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from git_repositories import context
+
+from ot.execution.tool_context import ToolContext, use
+from ot.files.guarded_directory import GuardedDirectory
+from ot.files.path_guard import PathGuard
+from ot_tools import _patched_files, file
+from ot_tools._text_changes import TextFile
+
+SECRET = "the secret words"
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path: Path) -> Iterator[Path]:
+    """The allowed directory, beside a file that is not allowed, with a secret and a hidden file inside."""
+    directory, outside = tmp_path / "root", tmp_path / "outside"
+    for made in (directory / ".onetool", directory / ".git" / "hooks", directory / "sub", outside):
+        made.mkdir(parents=True)
+    (outside / "private.txt").write_text(f"{SECRET}\n")
+    (directory / ".onetool" / "secrets.yaml").write_text(f"{SECRET}\n")
+    (directory / ".git" / "config").write_text(f"{SECRET}\n")
+    (directory / "keys.txt").write_text(f"{SECRET}\n")
+    (directory / "sub" / "inside.txt").write_text(f"{SECRET}\n")
+    (directory / "a.txt").write_text("one\ntwo\n")
+    (directory / "out.txt").symlink_to(outside / "private.txt")
+    (directory / "out").symlink_to(outside)
+    (directory / "link.txt").symlink_to("sub/inside.txt")
+    os.link(directory / "keys.txt", directory / "same.txt")
+    guard = PathGuard((directory,), hidden=(directory / "keys.txt",))
+    with use(ToolContext(guard=guard, cwd=directory)):
+        yield directory
+
+
+def state(root: Path) -> dict[Path, bytes]:
+    """Return every file of the test."""
+    return {path: path.read_bytes() for path in sorted(root.parent.rglob("*")) if path.is_file()}
+
+
+PATHS = [
+    pytest.param("../outside/private.txt", id="by dots"),
+    pytest.param("sub/../../outside/private.txt", id="by dots inside"),
+    pytest.param("/etc/hostname", id="by an absolute path"),
+    pytest.param("~/.profile", id="in the home directory"),
+    pytest.param("out.txt", id="by a link to a file outside"),
+    pytest.param("out/private.txt", id="by a link to a directory outside"),
+    pytest.param("link.txt", id="by a link to a file inside"),
+    pytest.param(".git/config", id="settings of git"),
+    pytest.param(".GIT/config", id="settings of git in capitals"),
+    pytest.param(".onetool/secrets.yaml", id="secrets"),
+    pytest.param("keys.txt", id="a hidden file"),
+    pytest.param("same.txt", id="another name of a hidden file"),
+    pytest.param("a.txt\0", id="a NUL"),
+]
+
+
+@pytest.mark.parametrize("dry_run", [True, False], ids=["dry", "for good"])
+@pytest.mark.parametrize("path", PATHS)
+def test_no_edit_reads_or_writes_what_it_must_not(root: Path, path: str, dry_run: bool) -> None:
+    before = state(root)
+    with pytest.raises((OSError, ValueError)) as refused:
+        file.edit(path=path, old="secret", new="known", dry_run=dry_run)
+    assert SECRET not in str(refused.value)
+    assert state(root) == before
+
+
+@pytest.mark.parametrize("dry_run", [True, False], ids=["dry", "for good"])
+@pytest.mark.parametrize("path", PATHS)
+def test_no_diff_reads_or_writes_what_it_must_not(root: Path, path: str, dry_run: bool) -> None:
+    before = state(root)
+    for diff in (
+        f"--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+1\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-guess\n+known\n",
+        f"--- {path}\n+++ {path}\n@@ -1 +1 @@\n-{SECRET}\n+known\n",
+    ):
+        with pytest.raises((OSError, ValueError)) as refused:
+            file.patch(diff=diff, dry_run=dry_run)
+        assert f"has '{SECRET}'" not in str(refused.value)
+    assert state(root) == before
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param("../outside/new.txt", id="outside"),
+        pytest.param("out/new.txt", id="through a link"),
+        pytest.param(".git/hooks/pre-commit", id="a hook"),
+        pytest.param(".onetool/tools/pack.py", id="a pack"),
+        pytest.param(".vscode/tasks.json", id="a task of an editor"),
+        pytest.param("node_modules/x/index.js", id="a package"),
+        pytest.param("sitecustomize.py", id="what every Python runs"),
+    ],
+)
+@pytest.mark.parametrize("dry_run", [True, False], ids=["dry", "for good"])
+def test_no_diff_makes_a_file_where_none_may_be(root: Path, path: str, dry_run: bool) -> None:
+    before = state(root)
+    for new in (f"b/{path}", path):
+        with pytest.raises((PermissionError, ValueError)):
+            file.patch(diff=f"--- /dev/null\n+++ {new}\n@@ -0,0 +1 @@\n+run me\n", dry_run=dry_run)
+    with pytest.raises((PermissionError, ValueError)):
+        file.patch(diff=f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+run me\n", path="sub/..", dry_run=dry_run)
+    assert state(root) == before
+
+
+def test_a_link_that_takes_the_place_of_a_file_meanwhile_is_not_followed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = (root.parent / "outside" / "private.txt").read_text()
+    swap_after_reading(monkeypatch, lambda: swapped(root / "a.txt", root.parent / "outside" / "private.txt"))
+    for call in (
+        lambda: file.edit(path="a.txt", old="one", new="1"),
+        lambda: file.patch(diff="--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+1\n"),
+    ):
+        with pytest.raises(OSError):
+            call()
+        swapped(root / "a.txt", None)
+    assert (root.parent / "outside" / "private.txt").read_text() == before
+
+
+def test_a_directory_that_becomes_a_link_meanwhile_is_not_entered(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root.parent / "outside" / "inside.txt").write_text(f"{SECRET}\n")
+
+    def swap() -> None:
+        (root / "sub").rename(root / "moved")
+        (root / "sub").symlink_to(root.parent / "outside")
+
+    swap_after_reading(monkeypatch, swap)
+    with pytest.raises(PermissionError, match="outside the allowed"):
+        file.edit(path="sub/inside.txt", old="secret", new="known")
+    assert (root.parent / "outside" / "inside.txt").read_text() == f"{SECRET}\n"
+
+
+def test_what_another_has_written_meanwhile_is_not_lost(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    swap_after_reading(monkeypatch, lambda: (root / "a.txt").write_text("one more\n"))
+    with pytest.raises(FileExistsError, match="changed meanwhile"):
+        file.edit(path="a.txt", old="one", new="1")
+    assert (root / "a.txt").read_text() == "one more\n"
+
+
+def swapped(path: Path, target: Path | None) -> None:
+    path.unlink()
+    if target:
+        path.symlink_to(target)
+    else:
+        path.write_text("one\ntwo\n")
+
+
+def swap_after_reading(monkeypatch: pytest.MonkeyPatch, swap: Callable[[], object]) -> None:
+    """Let *swap* happen right after a file was read to be changed."""
+    read = TextFile.read
+
+    def read_and_swap(*args: Any) -> TextFile:
+        found = read(*args)
+        swap()
+        return found
+
+    for module in (file, _patched_files):
+        monkeypatch.setattr(module.TextFile, "read", read_and_swap)
+
+
+def test_when_one_file_cannot_be_written_the_others_are_as_before(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = state(root)
+    replace = GuardedDirectory.replace_file
+
+    def full(self: GuardedDirectory, name: str) -> Any:
+        if name == "last.txt":
+            raise OSError("no space left")
+        return replace(self, name)
+
+    monkeypatch.setattr(GuardedDirectory, "replace_file", full)
+    with pytest.raises(OSError, match="no space left"):
+        file.patch(
+            diff="--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+1\n--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+x\n"
+            "--- /dev/null\n+++ b/last.txt\n@@ -0,0 +1 @@\n+x\n"
+        )
+    assert state(root) == before
+
+
+# ---------------------------------------------------------------- size and time
+
+
+def test_an_edit_that_would_fill_the_memory_is_refused_before_it_is_made(root: Path) -> None:
+    (root / "many.txt").write_text("a b " * 5000)
+    with pytest.raises(ValueError, match="more than 10,485,760"):
+        file.edit(path="many.txt", old="a", new="x" * 10_000_000, replace_all=True)
+    (root / "many.txt").write_text("a " * 20_000)
+    with pytest.raises(ValueError, match="more than 10,000 times"):
+        file.edit(path="many.txt", old=" ", new="", replace_all=True)
+
+
+@pytest.mark.parametrize(
+    "diff",
+    [
+        pytest.param("--- a/a.txt\n+++ b/a.txt\n@@ -1,999999999 +1,999999999 @@\n-none\n+1\n", id="a huge count"),
+        pytest.param("--- a/a.txt\n+++ b/a.txt\n@@ -9999999999999999999 +1 @@\n-one\n+1\n", id="a huge number"),
+        pytest.param("--- a/a.txt\n+++ b/a.txt\n" * 50_000, id="heads without end"),
+        pytest.param("--- /dev/null\n+++ b/{}\n@@ -0,0 +1 @@\n+x\n" * 201, id="files without end"),
+        pytest.param("@@ -1 +1 @@\n" * 50_000, id="hunks of nothing"),
+        pytest.param("diff --git " + "a/x b/" * 100_000 + "\n", id="a name without end"),
+        pytest.param("Binary files " + "a and " * 100_000, id="a line that others take long for"),
+    ],
+)
+def test_a_hostile_diff_is_refused_at_once(root: Path, diff: str) -> None:
+    before = state(root)
+    with pytest.raises((OSError, ValueError)):
+        file.patch(diff=diff)
+    assert state(root) == before
+
+
+def test_a_hunk_that_fits_nearly_everywhere_ends_at_the_deadline(root: Path) -> None:
+    (root / "same.txt").write_text("x\n" * 400_000)
+    body = " x\n" * 100_000
+    with use(context(root, search_seconds=0.05)), pytest.raises(TimeoutError):
+        file.patch(diff=f"--- a/same.txt\n+++ b/same.txt\n@@ -399999,2 +1,2 @@\n{body}-y\n+z\n")
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        pytest.param("*a" * 100 + "b\n", id="many stars"),
+        pytest.param("\n".join(f"/*a{n}*b/**/c{n}*" for n in range(20_000)), id="many rules"),
+        pytest.param("!\n\\\n[\n[z-a]\n[[:alpha:]]\n/\n\xff\n[a--b]\n", id="what is no pattern"),
+        pytest.param("x" * 1_000_000, id="a long rule"),
+    ],
+)
+def test_hostile_rules_are_quick_and_hide_nothing_else(root: Path, rules: str) -> None:
+    (root / ".gitignore").write_text(rules)
+    (root / ("a" * 200)).write_text("x")
+    assert "a.txt" in file.glob(pattern="*")
+    assert "a" * 200 in file.glob(pattern="*")
+
+
+@pytest.mark.parametrize("kind", ["link", "directory", "pipe"])
+def test_rules_that_are_no_file_count_for_nothing(root: Path, kind: str) -> None:
+    (root.parent / "outside" / "private.txt").write_text("*\n")
+    if kind == "link":
+        (root / ".gitignore").symlink_to(root.parent / "outside" / "private.txt")
+    elif kind == "directory":
+        (root / ".gitignore").mkdir()
+    else:
+        os.mkfifo(root / ".gitignore")
+    assert "a.txt" in file.glob(pattern="*")
+
+
+def test_no_rule_and_no_tree_shows_a_secret(root: Path) -> None:
+    (root / ".gitignore").write_text("!secrets.yaml\n!.onetool\n!keys.txt\n")
+    told = str([file.tree(hidden=True, ignored=True, depth=9), file.glob(pattern=".onetool/*"), file.list(hidden=True)])
+    assert "secrets.yaml" not in told
+    assert "keys.txt" not in told
+    assert file.tree(depth=9)["files"] == 3

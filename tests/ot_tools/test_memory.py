@@ -1,0 +1,353 @@
+"""The bundled pack ``memory``."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from ot.execution.tool_context import ToolContext, use
+from ot.files import shared_database
+from ot.files.path_guard import PathGuard
+from ot.registry.tool_loader import read_pack_file
+from ot_tools import memory
+from pace import PATIENCE
+
+DAY = 86_400.0
+
+
+def context(directory: Path, project: str = "shop", **settings: Any) -> ToolContext:
+    cwd = directory / project
+    cwd.mkdir(exist_ok=True)
+    return ToolContext(PathGuard((cwd,)), cwd, settings, user_dir=directory / "user")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path) -> Iterator[ToolContext]:
+    """The project ``shop`` of a user who has no notes."""
+    with use(found := context(tmp_path)):
+        yield found
+
+
+def database(directory: Path) -> Path:
+    return directory / "user" / "data" / "memory" / "notes.db"
+
+
+def written(*texts: str, **more: Any) -> list[int]:
+    return [memory.write(text=text, **more)["id"] for text in texts]
+
+
+def found(query: str, **more: Any) -> list[int]:
+    return [hit["id"] for hit in memory.search(query=query, **more)]
+
+
+# ---------------------------------------------------------------- the pack
+
+
+def test_the_pack_of_notes_has_the_form_that_the_loader_reads() -> None:
+    tools = read_pack_file(Path(memory.__file__), pack="memory", target="ot_tools.memory")
+    assert [tool.name for tool in tools] == ["delete", "list", "read", "search", "tags", "update", "write"]
+    assert [tool.name for tool in tools if tool.destructive] == ["delete"]
+    assert [tool.name for tool in tools if tool.read_only] == ["list", "read", "search", "tags"]
+    for tool in tools:
+        assert {"keyword"} == {parameter.kind for parameter in tool.parameters}
+        for heading in ("Args:", "Returns:", "Example:", *(f"    {p.name}: " for p in tool.parameters)):
+            assert heading in tool.doc
+
+
+@pytest.mark.parametrize("name", memory.__all__)
+def test_the_example_of_each_tool_of_notes_does_what_it_says(name: str) -> None:
+    written("We deploy on Tuesdays.", tags=["decision"])
+    example = textwrap.dedent(getattr(memory, name).__doc__.partition("Example:\n")[2])
+    value = eval(example, {"memory": memory})
+    shown = {"delete": {"ids": [1]}, "tags": [{"tag": "decision", "notes": 1}]}
+    if name in shown:
+        assert value == shown[name]
+    else:
+        assert (value[0] if isinstance(value, list) else value)["id"] == (2 if name == "write" else 1)
+
+
+def test_a_note_comes_back_whole(tmp_path: Path) -> None:
+    text = "Line one\n\n  line two \t\0 é 部署 🎉"
+    kept = memory.write(text=text, tags=["Api ", "api", "Größe"])
+    assert kept == memory.read(id=kept["id"])
+    assert (kept["text"], kept["tags"], kept["scope"], kept["chars"]) == (text, ["api", "grösse"], "project", len(text))
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", kept["created"])
+    assert database(tmp_path).stat().st_mode & 0o777 == 0o600
+    assert database(tmp_path).parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_looking_for_notes_where_there_are_none_makes_no_file(tmp_path: Path) -> None:
+    assert memory.list() == memory.search(query="x") == memory.tags(scope="all") == []
+    with pytest.raises(LookupError, match=r"no note 1: memory.list\(scope='all'\) shows those there are"):
+        memory.read(id=1)
+    assert not (tmp_path / "user").exists()
+
+
+# ---------------------------------------------------------------- searching
+
+
+def test_notes_with_all_words_win_over_those_with_any() -> None:
+    both, one, _ = written("the api deploys on tuesday", "deploys are slow", "lunch")
+    assert found("deploying tuesday") == [both]
+    assert set(found("deploying zebra tuesday")) == {both, one}
+    assert found("zebra") == []
+
+
+def test_the_note_that_says_most_about_a_word_comes_first() -> None:
+    _, best = written("cache " + "and much about other things " * 30, "cache cache")
+    hits = memory.search(query="cache")
+    assert hits[0]["id"] == best and hits[0]["score"] > hits[1]["score"] > 0
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["café", "CAFE", "foo.bar", "C++", '"retry policy"', "retry_policy", "部署", "🎉", "->", '"unclosed retry'],
+    ids=lambda query: ascii(query),
+)
+def test_what_stands_in_a_note_finds_it(query: str) -> None:
+    note, _ = written("At the Café: foo.bar() in C++ -> see retry_policy, or retry policy. 昨天部署失败了 🎉", "other")
+    assert found(query) == [note]
+
+
+def test_a_phrase_is_found_only_in_its_order() -> None:
+    right, _ = written("the green door", "a door, green")
+    assert found('"green door"') == [right]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["AND", "NOT x", "a OR", "NEAR(", "text:x", "^x", "x*", "{a b}:", '"', '""', "(", "x AND (", "a-b", "'", "\\"],
+)
+def test_what_a_query_language_would_refuse_is_text(query: str) -> None:
+    written("x and a or b not near text")
+    assert isinstance(memory.search(query=query), list)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60).filter(str.strip))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_no_text_is_a_syntax_error(query: str) -> None:
+    if query.replace("\0", " ").strip():
+        memory.search(query=query, limit=1)
+
+
+def test_a_query_of_many_words_is_searched_for() -> None:
+    (note,) = written("w499")
+    assert found(" ".join(f"w{number}" for number in range(499, 310, -1))) == [note]
+
+
+def test_snippets_are_short_and_show_the_match() -> None:
+    written("filler " * 5000 + "needle" + " filler" * 1000, "y" * 40_000 + "部署" + "z" * 5000)
+    (hit,) = memory.search(query="needle")
+    assert "needle" in hit["snippet"] and len(hit["snippet"]) <= 400
+    (hit,) = memory.search(query="部署")
+    assert "部署" in hit["snippet"] and len(hit["snippet"]) <= 400 and hit["score"] == 0
+
+
+def test_tags_and_limit_narrow_what_is_found() -> None:
+    both = memory.write(text="one word", tags=["a", "b"])["id"]
+    first = memory.write(text="one word", tags=["a"])["id"]
+    assert found("word", tags=["A", "b"]) == [both]
+    assert set(found("word", tags="a")) == {both, first}  # pyright: ignore[reportArgumentType] - as models write it
+    assert len(found("word", limit=1)) == 1
+    assert memory.tags() == [{"tag": "a", "notes": 2}, {"tag": "b", "notes": 1}]
+
+
+def test_time_narrows_what_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    noon = 1_767_268_800.0  # the first day of 2026
+    ids: list[int] = []
+    for day in range(3):
+        monkeypatch.setattr(time, "time", lambda day=day: noon + day * DAY)
+        ids += written(f"day {day}")
+    assert found("day", since="2026-01-02", until="2026-01-02") == [ids[1]]
+    assert [note["id"] for note in memory.list(since="2026-01-02T12:00:00+00:00")] == [ids[2], ids[1]]
+    assert [note["id"] for note in memory.list(until="2026-01-02T13:00:00+01:00")] == [ids[0]]
+    monkeypatch.setattr(time, "time", lambda: noon + 9 * DAY)
+    memory.update(id=ids[0], text="later", append=True)
+    assert [note["id"] for note in memory.list()] == [ids[0], ids[2], ids[1]]
+    assert memory.read(id=ids[0])["created"] == "2026-01-01T12:00:00+00:00"
+
+
+def test_a_list_shows_the_start_of_each_note() -> None:
+    written("x" * 300)
+    (listed,) = memory.list()
+    assert (listed["start"], listed["chars"]) == ("x" * 200, 300)
+
+
+# ---------------------------------------------------------------- changing
+
+
+def test_an_update_changes_what_it_names_and_the_index_with_it() -> None:
+    (note,) = written("old words", tags=["keep"])
+    assert memory.update(id=note, text="new words")["tags"] == ["keep"]
+    assert found("old") == [] and found("new") == [note]
+    assert memory.update(id=note, text="more", append=True)["text"] == "new words\nmore"
+    assert memory.update(id=note, tags=[])["text"] == "new words\nmore"
+    assert memory.read(id=note)["tags"] == []
+
+
+def test_all_notes_named_are_deleted_or_none() -> None:
+    one, two = written("one note", "two note")
+    with pytest.raises(LookupError, match="no note 99"):
+        memory.delete(ids=[one, 99])
+    assert set(found("note")) == {one, two}
+    assert memory.delete(ids=[one, two, one]) == {"ids": [one, two]}
+    assert found("note") == [] and memory.tags() == []
+    assert written("three") == [3], "an id is never given twice"
+
+
+def test_a_note_of_the_user_is_in_all_projects_and_one_of_a_project_is_not(tmp_path: Path) -> None:
+    (own,) = written("a note of the shop")
+    (everywhere,) = written("a note of the user", scope="user")
+    with use(context(tmp_path, "blog")):
+        assert found("note", scope="all") == found("note", scope="user") == [everywhere]
+        assert found("note") == []
+        assert memory.read(id=everywhere)["scope"] == "user"
+    (tmp_path / "link").symlink_to(tmp_path / "shop")
+    with use(replace(context(tmp_path), cwd=tmp_path / "link")):
+        assert found("note") == [own], "a project is its directory, by whichever path"
+
+
+# ---------------------------------------------------------------- several processes
+
+WRITER = """
+import sys
+from pathlib import Path
+from ot.execution.tool_context import ToolContext, use
+from ot.files.path_guard import PathGuard
+from ot_tools import memory
+directory, name = Path(sys.argv[1]), sys.argv[2]
+with use(ToolContext(PathGuard((directory / "shop",)), directory / "shop", user_dir=directory / "user")):
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for number in range(25):
+        memory.write(text=f"{name} {number}", tags=[name])
+        memory.update(id=1, text=f"{name} {number}", append=True)
+"""
+
+
+def test_two_processes_that_make_the_file_and_write_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WRITER, str(tmp_path)]
+    both = [
+        subprocess.Popen([*command, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for name in ("ann", "bob")
+    ]
+    for process in both:
+        assert process.stdout and process.stdout.readline() == "ready\n"
+    for process in both:
+        assert process.stdin
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in both:
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0
+    assert {(tag["tag"], tag["notes"]) for tag in memory.tags()} == {("ann", 25), ("bob", 25)}
+    lines = memory.read(id=1)["text"].splitlines()[1:]
+    assert sorted(lines) == sorted(f"{name} {number}" for name in ("ann", "bob") for number in range(25))
+
+
+def test_a_file_that_another_process_holds_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written("one")
+    monkeypatch.setattr(shared_database, "BUSY_SECONDS", 0.05)
+    with closing(sqlite3.connect(database(tmp_path), isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(OSError, match=r"another process has been writing the notes in .*notes\.db.*: try again"):
+            written("two")
+        assert found("one") == [1], "whoever reads waits for nobody"
+    assert written("two") == [2]
+
+
+@pytest.mark.parametrize("where", [0, 4096 * 2], ids=["at its head", "in its pages"])
+def test_a_damaged_file_is_one_error_that_says_what_to_do(tmp_path: Path, where: int) -> None:
+    written(*(f"note {number} " + "words " * 200 for number in range(20)))
+    file = database(tmp_path)
+    data = bytearray(file.read_bytes())
+    data[where:] = b"\xff" * (len(data) - where)
+    file.write_bytes(data)
+    with pytest.raises(OSError, match=r"notes\.db are damaged \(.*\): restore the file from a backup, or move it away"):
+        memory.search(query="note")
+    file.unlink()
+    assert written("anew") == [1]
+
+
+def test_a_directory_that_cannot_be_written_is_one_error(tmp_path: Path) -> None:
+    (tmp_path / "user").write_text("a file")
+    with pytest.raises(OSError, match="user"):
+        written("x")
+
+
+# ---------------------------------------------------------------- limits
+
+
+def test_limits_say_what_to_do(tmp_path: Path) -> None:
+    with use(context(tmp_path, max_chars=10, max_notes=2)):
+        written("0123456789")
+        with pytest.raises(ValueError, match=r"11 characters, more than 10 \(tools.memory.max_chars\)"):
+            written("01234567890")
+        with pytest.raises(ValueError, match=r"12 characters, more than 10"):
+            memory.update(id=1, text="x", append=True)
+        written("second", scope="user")
+        with pytest.raises(ValueError, match=r"there are 2 notes already \(tools.memory.max_notes\): delete some"):
+            written("third")
+        memory.delete(ids=1)
+        written("third")
+
+
+def test_a_full_file_takes_no_more_and_can_shrink(tmp_path: Path) -> None:
+    with use(context(tmp_path, max_bytes=1 << 20)):
+        ids: list[int] = []
+        with pytest.raises(OSError, match=r"no room for more in .*: delete notes, or raise tools.memory.max_bytes"):
+            for number in range(100):
+                ids += written(" ".join(f"word{number}x{place}" for place in range(3000)))
+        assert len(ids) > 5 and len(memory.list(limit=100)) == len(ids)
+        assert database(tmp_path).stat().st_size <= 1 << 20
+        memory.delete(ids=ids[:5])
+        written("there is room again")
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        (lambda: memory.write(text=" \n"), "text is empty"),
+        (lambda: memory.write(text="x", tags=["a"] * 2 + [f"t{n}" for n in range(20)]), "at most 20 tags, got 21"),
+        (lambda: memory.write(text="x", tags=["a" * 51]), "1 to 50 visible characters"),
+        (lambda: memory.search(query=" "), r"query is empty: memory.list\(\)"),
+        (lambda: memory.search(query="x" * 1001), "1,001 characters, more than 1,000"),
+        (lambda: memory.search(query="x", limit=0), "limit must be 1 to 1,000, got 0"),
+        (lambda: memory.list(since="yesterday"), "since must be a date or time such as '2026-01-31'"),
+        (lambda: memory.update(id=1), "nothing to change"),
+        (lambda: memory.delete(ids=[]), "1 to 1,000 notes, got 0"),
+        (lambda: memory.write(text="\ud800"), "half a character"),
+        (lambda: memory.write(text="x", scope="team"), "scope must be one of project, user, got 'team'"),  # pyright: ignore[reportArgumentType] - as programs may
+    ],
+    ids=["no text", "many tags", "a long tag", "no query", "a long query", "no limit", "no date", "no change",
+         "no ids", "half a character", "another scope"],
+)  # fmt: skip
+def test_what_cannot_be_done_is_refused_with_the_reason(call: Any, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        call()
+
+
+def test_other_types_are_refused_by_name() -> None:
+    with pytest.raises(TypeError, match="text must be text, got dict"):
+        memory.write(text={})  # pyright: ignore[reportArgumentType] - as programs may
+    with pytest.raises(TypeError, match="id must be an int, got True"):
+        memory.read(id=True)
+
+
+def test_unknown_settings_of_notes_are_refused(tmp_path: Path) -> None:
+    with use(context(tmp_path, max_note=1)), pytest.raises(ValidationError):
+        written("x")

@@ -1,0 +1,179 @@
+"""The pack ``package`` in its worker, before registries and a GitHub that answer as the real ones do."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from api_documents import documented_services
+from api_services import ApiApp, ApiServer, answer, api_app, serving, settings_of
+
+import ot_tools
+
+pytestmark = pytest.mark.anyio
+
+PACKS = Path(ot_tools.__file__).parent / "in_workers"
+
+
+@pytest.fixture(scope="module")
+def server() -> Generator[ApiServer]:
+    with serving(documented_services()) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+async def app(server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[ApiApp]:
+    async with api_app(tmp_path_factory.mktemp("package") / "app", settings_of(server)) as app:
+        yield app
+
+
+def example_calls() -> list[str]:
+    found: list[str] = []
+    for name in ("brave", "context7", "package"):
+        tree = ast.parse((PACKS / name / f"{name}_tools.py").read_text())
+        tools = [node for node in tree.body if isinstance(node, ast.AsyncFunctionDef) and node.name[0] != "_"]
+        found += [(ast.get_docstring(tool) or "").partition("Example:\n")[2].strip() for tool in tools]
+    return found
+
+
+@pytest.mark.parametrize("call", example_calls(), ids=lambda call: call.partition("(")[0])
+async def test_the_example_of_each_tool_runs(app: ApiApp, call: str):
+    assert await app.value(call)
+
+
+async def test_the_latest_version_is_one_meant_for_everyone(app: ApiApp):
+    latest = {"name": "shelf", "version": "2.0.0", "date": "2026-05-01", "registry": "pypi"}
+    assert await app.value("package.latest(name='Shelf')") == latest
+    assert (await app.value("package.latest(name='lamp')"))["version"] == "0.2.1"
+    assert (await app.value("package.latest(name='left', registry='npm')"))["version"] == "1.3.0"
+
+
+async def test_versions_are_ordered_as_versions_and_say_which_were_taken_back(app: ApiApp):
+    found = await app.value("package.versions(name='shelf')")
+    assert [row["version"] for row in found] == ["2.0.0", "1.2.0", "1.1.0", "1.0.0"]
+    assert [row["version"] for row in found if row["withdrawn"]] == ["1.1.0"]
+    every = await app.value("package.versions(name='lamp', prereleases=True, limit=2)")
+    assert [(row["version"], row["prerelease"]) for row in every] == [("0.3rc1", True), ("0.2.1", False)]
+    npm = await app.value("package.versions(name='@acme/right', registry='npm')")
+    assert npm[0] == {"version": "3.1.4", "date": "2026-03-14", "prerelease": False, "withdrawn": False}
+
+
+async def test_info_tells_of_the_version_that_was_asked_for(app: ApiApp):
+    old = await app.value("package.info(name='shelf', version='1.0.0')")
+    assert (old["version"], old["date"], old["license"]) == ("1.0.0", "2025-01-01", "MIT")
+    assert old["vulnerabilities"] == [{"id": "PYSEC-2026-1", "summary": "Leaks.", "fixed_in": ["1.2.0"]}]
+    assert (old["repository"], old["dependencies"]) == ("https://github.com/acme/shelf", ["rich>=13"])
+    new = await app.value("package.info(name='shelf')")
+    assert (new["version"], new["vulnerabilities"]) == ("2.0.0", [])
+    npm = await app.value("package.info(name='left', registry='npm', version='1.0.0')")
+    assert (npm["date"], npm["dependencies"]) == ("2025-01-01", ["left@^1.0.0"])
+
+
+FORMS: dict[str, Any] = {
+    "a list": ["shelf>=1.0,<2", "lamp"],
+    "requirements.txt": "-r base.txt\nshelf >=1.0,<2 \\\n  --hash=sha256:0 # why\n# lamp\nlamp\n",
+    "pyproject.toml": '[project]\nname = "x"\ndependencies = ["shelf>=1.0,<2"]\n[dependency-groups]\ndev = ["lamp"]\n',
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=[*FORMS])
+async def test_python_requirements_of_each_form_are_compared(app: ApiApp, form: Any):
+    shelf, lamp = await app.value(f"package.compare(requirements={form!r})")
+    assert shelf == {
+        "name": "shelf",
+        "required": "<2,>=1.0",
+        "allowed": "1.2.0",
+        "latest": "2.0.0",
+        "latest_date": "2026-05-01",
+        "behind": "major",
+        "error": "",
+    }
+    assert (lamp["allowed"], lamp["latest"], lamp["behind"]) == ("0.2.1", "0.2.1", "")
+
+
+NPM_FORMS: dict[str, Any] = {
+    "a list": ["left@~1.0.0", "@acme/right@^1.0.0", "@acme/right"],
+    "package.json": '{"dependencies": {"left": "~1.0.0", "@acme/right": "^1.0.0"}, '
+    '"devDependencies": {"@acme/right": ""}}',
+}
+
+
+@pytest.mark.parametrize("form", NPM_FORMS.values(), ids=[*NPM_FORMS])
+async def test_npm_requirements_of_each_form_are_compared(app: ApiApp, form: Any):
+    rows = await app.value(f"package.compare(requirements={form!r}, registry='npm')")
+    assert [(row["allowed"], row["latest"], row["behind"]) for row in rows] == [
+        ("1.0.0", "1.3.0", "minor"),
+        ("1.0.0", "3.1.4", "major"),
+        ("3.1.4", "3.1.4", ""),
+    ]
+
+
+async def test_what_cannot_be_compared_says_why_beside_the_rest(app: ApiApp):
+    given = ["shelf==1.1.0", "nothing", "a b c", "x @ https://x.example/x.whl", "shelf>=9"]
+    rows = await app.value(f"package.compare(requirements={given!r})")
+    assert (rows[0]["allowed"], rows[0]["behind"]) == ("1.1.0", "major")
+    assert [row["error"] for row in rows] == [
+        "",
+        "PyPI has no package 'nothing'",
+        "this is not a requirement such as 'name>=1.2,<2'",
+        "it comes from an address of its own, not from the registry",
+        "no version fits '>=9'",
+    ]
+    (row,) = await app.value("package.compare(requirements={'left': 'workspace:*'}, registry='npm')")
+    assert row["error"] == "'workspace:*' is not a range of versions"
+
+
+async def test_changes_come_from_the_releases_on_github(app: ApiApp):
+    found = await app.value("package.changelog(name='shelf', since='1.0.0')")
+    changes = [(row["version"], row["date"], row["text"]) for row in found["changes"]]
+    assert changes == [
+        ("2.0.0", "2026-05-01", "Broke `get`."),
+        ("1.2.0", "2026-01-01", "Added `put`."),
+        ("1.1.0", "2025-06-01", ""),
+    ]
+    assert (found["source"], found["note"]) == ("releases", "nothing is written about 1 of these versions")
+
+
+async def test_changes_come_from_the_changelog_where_there_are_no_releases(app: ApiApp):
+    found = await app.value("package.changelog(name='lamp', since='0.1')")
+    assert [(row["version"], row["text"]) for row in found["changes"]] == [
+        ("0.2.1", "- Brighter.\n\n### Fixed\n\n- Off means off."),
+        ("0.2", "Dimmer."),
+    ]
+    assert found["url"] == "https://github.com/acme/lamp/blob/HEAD/CHANGELOG.md"
+
+
+async def test_changes_come_from_the_file_that_the_package_names(app: ApiApp):
+    found = await app.value("package.changelog(name='desk', since='1.0', until='1.1')")
+    assert [(row["version"], row["text"]) for row in found["changes"]] == [("1.1", "A drawer.")]
+    assert found["source"] == "file"
+
+
+async def test_changes_that_cannot_be_read_are_versions_with_a_note(app: ApiApp, server: ApiServer):
+    found = await app.value("package.changelog(name='lone')")
+    assert [row["version"] for row in found["changes"]] == ["3.0"]
+    assert "its changelog may be at https://lone.example/changes: web.fetch reads it" in found["note"]
+    limited = answer(
+        {"message": "API rate limit exceeded"}, 403, x_ratelimit_remaining="0", x_ratelimit_reset="4102444800"
+    )
+    with server.instead("/github/repos/acme/shelf/releases", limited):
+        found = await app.value("package.changelog(name='shelf', since='1.2.0')")
+    assert [row["version"] for row in found["changes"]] == ["2.0.0"]
+    assert found["note"].startswith("the notes could not be read: the rate limit of GitHub is used up: ask again in ")
+
+
+async def test_an_unknown_package_is_a_lookup_error(app: ApiApp):
+    assert "LookupError: PyPI has no package 'nothing'" in await app.error("package.latest(name='nothing')")
+    assert "LookupError: the npm registry has no package 'nothing'" in await app.error(
+        "package.versions(name='nothing', registry='npm')"
+    )
+
+
+async def test_a_missing_network_is_one_error_that_says_so(server: ApiServer, tmp_path: Path):
+    nowhere = {"package": {**settings_of(server)["package"], "pypi_url": "http://127.0.0.1:1"}}
+    async with api_app(tmp_path / "app", nowhere) as app:
+        error = await app.error("package.latest(name='shelf')")
+    assert "PyPI cannot be reached at 127.0.0.1:1 (no connection)" in error

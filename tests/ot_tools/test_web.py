@@ -1,0 +1,356 @@
+"""The bundled pack ``web``: pages of a real server on loopback, fetched by programs."""
+
+from __future__ import annotations
+
+import ast
+import re
+import threading
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ot_tools
+from web_bed import Web, web
+from web_site import Handler, Served, WebSite, drip, redirect, zipped
+
+pytestmark = pytest.mark.anyio
+
+SOURCE = Path(ot_tools.__file__).parent / "in_workers" / "web" / "web_tools.py"
+TOOLS = ["check", "fetch", "fetch_many", "links", "tables"]
+HOME = """<html><head><title>Our
+ house</title><style>p { color: red }</style></head><body>
+<main><h2>Rooms</h2><p>The house has <a href="/rooms">four rooms</a> and a <b>garden</b>.</p>
+<ul><li>kitchen</li><li>hall</li></ul></main>
+<p><a href="rooms#top">again</a> <a href="mailto:a@b.example">mail</a> <a href="https://other.example/docs/">out</a></p>
+</body></html>"""
+PRICES = """<table><caption>Prices</caption><thead><tr><th>Fruit</th><th>Price</th></tr></thead>
+<tbody><tr><td>apple</td><td> 1.20 </td></tr><tr><td colspan="2">sold out</td></tr></tbody></table>
+<table><tr><td>x</table>"""
+LONG_ENOUGH = 0.2
+CACHED = {"Cache-Control": "max-age=3600"}
+
+PAGES = {
+    "/": Served(HOME.encode()),
+    "/gone": Served(b"gone", status=410),
+    "/prices": Served(PRICES.encode()),
+    "/moved": redirect("/"),
+    "/data.json": Served(b'{"version": 2, "names": ["a", "b"]}', "application/json"),
+    "/notes.txt": Served(b"one\ntwo\n", "text/plain"),
+    "/logo.png": Served(b"\x89PNG\r\n\x1a\n\0", "image/png"),
+    "/zipped": zipped(HOME.encode()),
+    "/empty": Served(b""),
+    "/private": Served(b"<p>private words"),
+    "/robots.txt": Served(b"User-agent: *\nDisallow: /private\n", "text/plain"),
+}
+WORDS = "\u00fcber h\u00fcbsche B\u00fccher und \u00d6fen, gr\u00fc\u00dfe an alle in K\u00f6ln"
+ENCODED = {
+    "as its server says": (WORDS.encode("cp1252"), "text/plain; charset=iso-8859-1"),
+    "as the page says": (b'<meta charset="windows-1252"><p>' + WORDS.encode("cp1252"), "text/html"),
+    "by its mark": (b"\xff\xfe" + WORDS.encode("utf-16-le"), "text/plain; charset=utf-8"),
+    "as UTF-8 though its server says Latin-1": (WORDS.encode(), "text/plain; charset=iso-8859-1"),
+    "as UTF-8 where nothing is said": (WORDS.encode(), "text/plain"),
+    "by its look where its server is wrong": ((WORDS * 9).encode("cp1252"), "text/plain; charset=utf-8"),
+    "where one byte is damaged": ((WORDS * 99).encode() + b"\xff", "text/plain; charset=utf-8"),
+    "without a type": (WORDS.encode(), None),
+}
+
+
+@pytest.fixture(scope="module")
+def site() -> Generator[WebSite]:
+    """The pages."""
+    with WebSite(PAGES) as site:
+        for name, (body, type) in ENCODED.items():
+            site.pages[f"/{name}"] = Served(body, type)
+        yield site
+
+
+@pytest.fixture(scope="module")
+async def web_app(tmp_path_factory: pytest.TempPathFactory, site: WebSite) -> AsyncGenerator[Web]:
+    """The pack, in one worker for all tests that need no other settings."""
+    async with web(tmp_path_factory.mktemp("web"), site, batch_seconds=3.0) as app:
+        yield app
+
+
+def examples() -> dict[str, str]:
+    """Return the example of each tool."""
+    tree = ast.parse(SOURCE.read_text(encoding="utf-8"))
+    tools = {node.name: ast.get_docstring(node) or "" for node in tree.body if isinstance(node, ast.AsyncFunctionDef)}
+    found = {name: re.search(r"Example:\n\s+(.+)", text) for name, text in tools.items()}
+    return {name: example[1] for name, example in found.items() if example}
+
+
+# ---------------------------------------------------------------- one page
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+async def test_the_example_of_each_tool_runs(web_app: Web, site: WebSite, tool: str):
+    call = re.sub(r"https://example\.(com|org)", site.url, examples()[tool])
+    assert await web_app.value(call)
+
+
+async def test_a_page_comes_as_markdown_of_its_main_content(web_app: Web, site: WebSite):
+    text = await web_app.value("web.fetch(url=url)", url=site.url)
+    assert "The house has four rooms and a **garden**." in text and "- kitchen\n- hall" in text
+    assert "color" not in text
+    linked = await web_app.value("web.fetch(url=url, links=True)", url=site.url)
+    assert f"[four rooms]({site.url}/rooms)" in linked
+
+
+async def test_a_page_comes_as_text_as_its_source_and_cut(web_app: Web, site: WebSite):
+    assert "a garden." in await web_app.value("web.fetch(url=url, format='text')", url=site.url)
+    assert await web_app.value("web.fetch(url=url, format='raw')", url=site.url) == HOME
+    assert await web_app.value("web.fetch(url=url, format='raw', limit=6)", url=site.url) == "<html>"
+    assert await web_app.value("web.fetch(url=url)", url=f"{site.url}/notes.txt") == "one\ntwo\n"
+    assert await web_app.value("web.fetch(url=url)", url=f"{site.url}/empty") == ""
+
+
+async def test_json_comes_as_a_value_and_an_image_as_bytes(web_app: Web, site: WebSite):
+    value = await web_app.value("web.fetch(url=url, format='json')['names'][1]", url=f"{site.url}/data.json")
+    assert value == "b"
+    size = await web_app.value("len(web.fetch(url=url, format='raw'))", url=f"{site.url}/logo.png")
+    assert size == len(PAGES["/logo.png"].body)
+    error = await web_app.error("web.fetch(url=url)", url=f"{site.url}/logo.png")
+    assert "it is image/png, which is not text: fetch it with format='raw'" in error
+
+
+@pytest.mark.parametrize("name", ENCODED)
+async def test_text_is_decoded(web_app: Web, site: WebSite, name: str):
+    assert WORDS in await web_app.value("web.fetch(url=url, format='text')", url=f"{site.url}/{name}")
+
+
+async def test_a_status_that_is_no_success_is_an_error_that_names_it(web_app: Web, site: WebSite):
+    error = await web_app.error("web.fetch(url=url)", url=f"{site.url}/gone")
+    assert f"{site.url}/gone answered 410 Gone" in error
+
+
+async def test_a_host_that_is_not_there_is_one_sentence_that_says_what_to_check(web_app: Web):
+    error = await web_app.error("web.fetch(url='http://no-such-host.invalid/')")
+    assert "no address of no-such-host.invalid was found: check its spelling, and that this machine has a net" in error
+
+
+async def test_a_server_that_is_down_is_said_to_be(tmp_path: Path):
+    with WebSite({}) as down:
+        pass
+    async with web(tmp_path, down) as app:
+        error = await app.error("web.fetch(url=url)", url=down.url)
+    assert f"{down.url} was not fetched" in error and "check that it is up" in error
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        pytest.param("web.fetch(url=url, limit=0)", "limit must be from 1", id="a limit of nothing"),
+        pytest.param("web.fetch(url=url, max_age=-1)", "max_age must be 0 or more", id="a negative age"),
+        pytest.param("web.fetch(url=url, format='pdf')", "'markdown'", id="an unknown format"),
+        pytest.param("web.check(urls=[url] * 501)", "501 addresses are too many", id="too many addresses"),
+    ],
+)
+async def test_an_argument_out_of_bounds_is_refused(web_app: Web, site: WebSite, call: str, said: str):
+    assert said in await web_app.error(call, url=site.url)
+
+
+# ---------------------------------------------------------------- links, tables, many
+
+
+async def test_links_are_absolute_and_named_once(web_app: Web, site: WebSite):
+    found = await web_app.value("web.links(url=url)", url=f"{site.url}/moved")
+    expected = [
+        {"url": f"{site.url}/rooms", "text": "four rooms"},
+        {"url": "https://other.example/docs/", "text": "out"},
+    ]
+    assert found == expected
+    assert await web_app.value("web.links(url=url, contains='/docs/')", url=site.url) == expected[1:]
+    assert await web_app.value("web.links(url=url, limit=1)", url=site.url) == expected[:1]
+
+
+async def test_tables_are_rows_of_dicts(web_app: Web, site: WebSite):
+    assert await web_app.value("web.tables(url=url)", url=f"{site.url}/prices") == [
+        {
+            "caption": "Prices",
+            "columns": ["Fruit", "Price"],
+            "rows": [{"Fruit": "apple", "Price": "1.20"}, {"Fruit": "sold out", "Price": "sold out"}],
+        }
+    ]
+
+
+async def test_many_pages_come_in_order_and_one_failure_loses_no_other(web_app: Web, site: WebSite):
+    urls = [f"{site.url}/notes.txt", f"{site.url}/gone", "nonsense", f"{site.url}/moved", f"{site.url}/notes.txt"]
+    pages = await web_app.value("web.fetch_many(urls=urls)", urls=urls)
+    assert [page["url"] for page in pages] == urls
+    assert [(page["ok"], page["status"]) for page in pages] == [
+        (True, 200),
+        (False, 410),
+        (False, 0),
+        (True, 200),
+        (True, 200),
+    ]
+    assert pages[3]["final_url"] == f"{site.url}/" and pages[3]["title"] == "Our house"
+    assert pages[0]["content"] == pages[4]["content"] == "one\ntwo\n"
+    assert "is not an address" in pages[2]["error"] and pages[2]["content"] is None
+    assert await web_app.value("web.fetch_many(urls=[])") == []
+
+
+async def test_what_is_not_done_in_time_is_reported_and_the_rest_is_there(web_app: Web, site: WebSite):
+    site.pages["/slow"] = drip(b"HTTP/1.1 200 OK\r\n")
+    pages = await web_app.value("web.fetch_many(urls=urls)", urls=[f"{site.url}/slow", f"{site.url}/notes.txt"])
+    assert "within 3 s" in pages[0]["error"] and pages[1]["ok"]
+
+
+async def test_addresses_are_checked_without_their_pages(web_app: Web, site: WebSite):
+    urls = [f"{site.url}/moved", f"{site.url}/gone", f"{site.url}/logo.png"]
+    before = len(site.asked)
+    found = await web_app.value("web.check(urls=urls)", urls=urls)
+    assert [(one["ok"], one["status"]) for one in found] == [(True, 200), (False, 410), (True, 200)]
+    assert found[0]["final_url"] == f"{site.url}/" and "answered 410" in found[1]["error"]
+    assert {asked.path for asked in site.asked[before:] if asked.method == "GET"} == {"/gone"}  # asked again in full
+
+
+async def test_one_host_is_asked_by_few_at_once(web_app: Web, site: WebSite):
+    third, at_once, most = threading.Event(), 0, 0
+    lock = threading.Lock()
+
+    def meet(handler: Handler) -> None:
+        nonlocal at_once, most
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+            if at_once > 2:
+                third.set()
+        third.wait(LONG_ENOUGH)  # for others to come, if they are let
+        with lock:
+            at_once -= 1
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nhi")
+
+    site.pages["/meet"] = meet
+    urls = [f"{site.url}/meet?{number}" for number in range(6)]
+    pages = await web_app.value("web.fetch_many(urls=urls, cache=False)", urls=urls)
+    assert [page["content"] for page in pages] == ["hi"] * 6
+    assert most == 2
+
+
+# ---------------------------------------------------------------- copies
+
+
+async def fetched(web_app: Web, site: WebSite, path: str, **options: Any) -> list[str]:
+    """Return the methods of the requests that two fetches cause."""
+    before = len(site.paths())
+    for _ in range(2):
+        assert await web_app.value("web.fetch(url=url, **options)", url=site.url + path, options=options) == "copy me"
+    return site.paths()[before:]
+
+
+@pytest.mark.parametrize(
+    ("headers", "options", "times"),
+    [
+        pytest.param(CACHED, {}, 1, id="its server says how long"),
+        pytest.param({}, {}, 1, id="its server says nothing"),
+        pytest.param({"Cache-Control": "no-store"}, {}, 2, id="its server forbids it"),
+        pytest.param({"Cache-Control": "no-cache"}, {}, 2, id="its server wants to be asked"),
+        pytest.param({"Expires": "0"}, {}, 2, id="it is over at once"),
+        pytest.param({"Cache-Control": "max-age=0"}, {"max_age": 600}, 1, id="the program takes an older one"),
+        pytest.param(CACHED, {"max_age": 0}, 2, id="the program wants a new one"),
+        pytest.param(CACHED, {"cache": False}, 2, id="the program wants no copy"),
+        pytest.param({**CACHED, "Vary": "*"}, {}, 2, id="it varies"),
+    ],
+)
+async def test_a_copy_is_used_as_far_as_it_may(
+    web_app: Web, site: WebSite, request: pytest.FixtureRequest, headers: dict[str, str], options: Any, times: int
+):
+    path = f"/copy/{request.node.callspec.id.replace(' ', '-')}"
+    site.pages[path] = Served(b"copy me", "text/plain", headers=headers)
+    assert len(await fetched(web_app, site, path, **options)) == times
+
+
+async def test_an_old_copy_is_confirmed_by_its_server(web_app: Web, site: WebSite):
+    site.pages["/tagged"] = Served(b"copy me", "text/plain", headers={"Cache-Control": "no-cache"}, etag='"1"')
+    await fetched(web_app, site, "/tagged")
+    first, second = [asked for asked in site.asked if asked.path == "/tagged"]
+    assert "if-none-match" not in first.headers and second.headers["if-none-match"] == '"1"'
+    site.pages["/tagged"] = Served(b"new words", "text/plain", etag='"2"')
+    assert await web_app.value("web.fetch(url=url)", url=f"{site.url}/tagged") == "new words"
+
+
+async def test_copies_are_private_and_those_of_other_settings_are_not_used(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+    with WebSite({"/": Served(b"inner words", "text/plain", headers=CACHED)}) as inner:
+        for name in ("first", "second"):
+            (tmp_path / name).mkdir()
+        async with web(tmp_path / "first", inner) as app:
+            assert await app.value("web.fetch(url=url)", url=inner.url) == "inner words"
+        async with web(tmp_path / "second") as app:
+            assert "internal address" in await app.error("web.fetch(url=url)", url=inner.url)
+    (directory,) = (home / "cache").rglob("web")
+    assert directory.stat().st_mode & 0o777 == 0o700
+    files = {file.name: file.stat().st_mode & 0o077 for file in directory.iterdir()}
+    assert files.pop("pages.sqlite") == 0
+    assert inner.url.encode() not in (directory / "pages.sqlite").read_bytes()
+
+
+# ---------------------------------------------------------------- manners
+
+
+async def test_what_robots_txt_forbids_is_not_fetched(web_app: Web, site: WebSite):
+    error = await web_app.error("web.fetch(url=url)", url=f"{site.url}/private")
+    assert f"{site.url}/robots.txt asks programs not to fetch {site.url}/private" in error
+    assert "set tools.web.robots to false in your own configuration" in error
+    (found,) = await web_app.value("web.check(urls=[url])", url=f"{site.url}/private")
+    assert "robots.txt asks programs not to" in found["error"]
+    assert "/private" not in site.paths()
+    assert len([asked for asked in site.asked if asked.path == "/robots.txt"]) == 1
+
+
+ROBOTS = {
+    "a redirect to a secret": (redirect("http://localhost:1024/secret"), "internal address"),
+    "a server error": (Served(status=503), "answered 503, so whether"),
+    "patterns that take for ever": (
+        Served(b"User-agent: *\nDisallow: /" + b"a*" * 30 + b"b$\n", "text/plain"),
+        "",
+    ),
+    "no end": (Served(b"#" * 600_000, "text/plain"), "is larger than 524,288 bytes"),
+    "nothing of sense": (Served(b"\xff\xfe\0: *\nDisallow", "text/plain"), ""),
+    "no file": (Served(status=404), ""),
+}
+
+
+async def test_a_hostile_robots_txt_is_refused_or_harmless(tmp_path: Path):
+    sites = {
+        name: WebSite({"/robots.txt": page, "/" + "a" * 60: Served(b"fine")}) for name, (page, _) in ROBOTS.items()
+    }
+    for one in sites.values():
+        one.__enter__()
+    try:
+        async with web(tmp_path, *sites.values(), read_seconds=1.0) as app:
+            urls = [f"{one.url}/{'a' * 60}" for one in sites.values()]
+            pages = await app.value("web.fetch_many(urls=urls, format='raw')", urls=urls)
+    finally:
+        for one in sites.values():
+            one.__exit__(None, None, None)
+    for page, (name, (_, said)) in zip(pages, ROBOTS.items(), strict=True):
+        assert said in page["error"] and page["ok"] == (not said), (name, page)
+
+
+async def test_no_cookie_and_no_password_of_the_user_is_sent(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (home / ".netrc").write_text("machine 127.0.0.1 login me password secret\n")
+    headers = {"Set-Cookie": "who=you; Path=/", "Cache-Control": "no-store"}
+    with WebSite({"/": Served(b"hi", "text/plain", headers=headers)}) as site:
+        async with web(tmp_path, site) as app:
+            for _ in range(2):
+                await app.value("web.fetch(url=url)", url=site.url)
+    assert len(site.paths()) == 2
+    assert not any({"cookie", "authorization", "referer"} & asked.headers.keys() for asked in site.asked)
+
+
+async def test_a_page_that_is_read_for_too_long_is_given_up_and_the_next_one_is_read(tmp_path: Path):
+    # The parser's libraries alone take longer to import.
+    with WebSite({"/": Served(HOME.encode())}) as site:
+        async with web(tmp_path, site, read_seconds=0.1, robots=False) as app:
+            for _ in range(2):
+                error = await app.error("web.fetch(url=url)", url=site.url)
+                assert f"{site.url}: it was not read within 0.1 s: fetch it with format='raw'" in error
+            assert (await app.value("web.check(urls=[url])", url=site.url))[0]["ok"]

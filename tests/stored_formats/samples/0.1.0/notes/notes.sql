@@ -1,0 +1,12 @@
+CREATE TABLE notes (id INTEGER PRIMARY KEY AUTOINCREMENT, place TEXT NOT NULL, chars INTEGER NOT NULL, created REAL NOT NULL, updated REAL NOT NULL);
+CREATE INDEX notes_by_time ON notes (place, updated);
+CREATE TABLE note_tags (note INTEGER NOT NULL, tag TEXT NOT NULL, PRIMARY KEY (note, tag)) WITHOUT ROWID;
+CREATE VIRTUAL TABLE note_texts USING fts5 (text, tokenize = 'porter unicode61 remove_diacritics 2');
+INSERT INTO notes (id, place, chars, created, updated) VALUES (1, 'project /srv/shop', 26, 1767268800.0, 1767268800.0);
+INSERT INTO notes (id, place, chars, created, updated) VALUES (2, 'user', 21, 1767268800.0, 1767268800.0);
+INSERT INTO note_tags (note, tag) VALUES (1, 'decision');
+INSERT INTO note_tags (note, tag) VALUES (1, 'deploy');
+INSERT INTO note_texts (rowid, text) VALUES (1, 'Deploys go out on Tuesdays');
+INSERT INTO note_texts (rowid, text) VALUES (2, 'Prefers short answers');
+UPDATE sqlite_sequence SET seq = 3 WHERE name = 'notes';
+PRAGMA user_version = 1;
