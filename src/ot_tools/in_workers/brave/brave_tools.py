@@ -275,20 +275,31 @@ async def search_batch(*, queries: list[str], count: int = 5) -> list[AnsweredQu
         raise ValueError(f"queries must be a list of 1 to {MAX_QUERIES} texts")
     limit = _count(count, 20)
     questions = [[*_question(query), *limit] for query in queries]
-    settings, free = _config(), asyncio.Semaphore(_config().parallel)
-    async with asking(_service()) as api:
+    free = asyncio.Semaphore(_config().parallel)
 
-        async def ask(params: Params) -> list[WebHit] | Exception:
-            async with free:
-                try:
-                    return await _web(api, params)
-                except (OSError, LookupError, RuntimeError, ValueError) as error:
-                    return error
+    async def ask(api: ServiceClient, params: Params) -> list[WebHit] | Exception:
+        async with free:
+            try:
+                return await _web(api, params)
+            except (OSError, LookupError, RuntimeError, ValueError) as error:
+                return error
 
-        tasks = [asyncio.create_task(ask(params)) for params in questions]
-        # Just before the time is over, so that what has come is not lost.
-        await asyncio.wait(tasks, timeout=api.left() * 0.9)
-        answers = [await _answer(task, settings.timeout) for task in tasks]
+    tasks: list[asyncio.Task[list[WebHit] | Exception]] = []
+    over: Exception | None = None
+    try:
+        async with asking(_service()) as api:
+            tasks = [asyncio.create_task(ask(api, params)) for params in questions]
+            try:
+                await asyncio.wait(tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+    except TimeoutError as error:
+        if not tasks:
+            raise
+        over = error  # what has come by now is kept
+    await asyncio.gather(*tasks, return_exceptions=True)
+    answers = [over if over and task.cancelled() else task.result() for task in tasks]
     failed = [answer for answer in answers if isinstance(answer, Exception)]
     if len(failed) == len(answers):
         raise failed[0]
@@ -324,14 +335,6 @@ def _service() -> WebService:
 async def _web(api: ServiceClient, params: Params) -> list[WebHit]:
     found = await api.json("web", "search", params=[*params, ("text_decorations", "false"), ("result_filter", "web")])
     return [_hit(row) for row in rows_at(found, "web", "results")]
-
-
-async def _answer(task: asyncio.Task[list[WebHit] | Exception], seconds: float) -> list[WebHit] | Exception:
-    if task.done():
-        return task.result()
-    task.cancel()
-    await asyncio.wait([task])
-    return TimeoutError(f"Brave Search did not answer within {seconds:g} s (tools.brave.timeout)")
 
 
 def _answered(query: str, answer: list[WebHit] | Exception) -> AnsweredQuery:
