@@ -129,10 +129,10 @@ def test_a_definition_is_what_a_client_would_list() -> None:
     assert definition(Tool("p", "t", input_schema=schema))["inputSchema"] == schema
 
 
-def test_all_packs_count_but_our_own_and_those_that_cannot_be_read() -> None:
+def test_all_packs_count_but_bundled_ones_and_those_that_cannot_be_read() -> None:
     packs = [
         Pack("brave", "local", lambda: [TOOL, TOOL]),
-        Pack("ot", "local", lambda: [TOOL]),
+        Pack("ot", "local", lambda: [TOOL], bundled=True),
         Pack("bad", "x", broken),
     ]
     assert flat_chars(ToolRegistry(packs)) == 2 * len(json.dumps(definition(TOOL)))
