@@ -199,9 +199,9 @@ def test_a_rewrite_of_more_files_than_the_limit_writes_none(app: CodeApp) -> Non
         pytest.param('references(name="a.b")', "'a.b' is not a name", id="a dotted name"),
         pytest.param('references(name=["a"] * 10_001)', "name may be at most 10,000 names", id="too many names"),
         pytest.param('search(pattern="a; b", language="py")', "is not one piece of code", id="two statements"),
-        pytest.param('search(pattern=" ", language="py")', "is not one piece of code", id="a blank pattern"),
+        pytest.param('search(pattern=" ", language="py")', "pattern must not be empty", id="a blank pattern"),
         pytest.param(
-            'search(pattern="x" * 2001, language="py")', "pattern must be a text of 1 to 2,000", id="a huge pattern"
+            'search(pattern="x" * 2001, language="py")', "2,001 characters, more than 2,000", id="a huge pattern"
         ),
         pytest.param(
             'rewrite(pattern="f($A)", replacement="$B", language="py")',
