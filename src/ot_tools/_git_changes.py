@@ -18,14 +18,13 @@ SAFE = (
     "--no-ext-diff",
     "--no-textconv",
     "--no-color",
-    "--ignore-submodules=all",
     "--submodule=short",
     "--src-prefix=a/",
     "--dst-prefix=b/",
     "--diff-algorithm=histogram",
 )
 """What keeps a diff from running a program, entering a submodule, or looking other than expected."""
-STATUSES = {"A": "added", "C": "copied", "D": "deleted", "M": "modified", "R": "renamed", "T": "type", "U": "unmerged"}
+STATUSES = {"A": "added", "C": "copied", "D": "deleted", "M": "modified", "R": "renamed", "T": "type", "U": "conflict"}
 SECTION = re.compile(r"^(?=diff --)", re.MULTILINE)
 
 _REVISION = re.compile(r"[^\x00-\x20\x7f:?*\[\\^~@-][^\x00-\x20\x7f:?*\[\\]*|@(?:[~^{][^\x00-\x20\x7f:?*\[\\]*)?")
@@ -99,18 +98,23 @@ class Comparison:
     def _left_out(self) -> list[str]:
         """Return the paths that differ and may not be shown."""
         names = self._run("--no-renames", "--name-only", "-z").split(b"\0")
-        sees_files = len([side for side in self.sides if side != "--cached"]) < 2 and "--cached" not in self.sides
-        may = self.repository.may_read if sees_files else self.repository.may_show
+        may = self.repository.may_read if self._sees_files else self.repository.may_show
         hidden = [path for path in map(os.fsdecode, filter(None, names)) if not may(path)]
         if len(hidden) > MAX_LEFT_OUT:
             raise PermissionError(f"more than {MAX_LEFT_OUT} of these files may not be read: name others with paths=")
         return hidden
 
+    @property
+    def _sees_files(self) -> bool:
+        return "--cached" not in self.sides and len(self.sides) < 2
+
     def _run(self, *options: str, left_out: Sequence[str] = ()) -> bytes:
         without = [f":(top,literal,exclude){path}" for path in left_out]
         # A pathspec that only excludes needs something to exclude from.
         wanted = self.paths or ((":(top)",) if without else ())
-        return self.repository.git.run("diff", *SAFE, *options, *self.sides, "--", *wanted, *without)
+        # To see what is checked out in a submodule, git would go into it.
+        submodules = f"--ignore-submodules={'all' if self._sees_files else 'none'}"
+        return self.repository.git.run("diff", *SAFE, submodules, *options, *self.sides, "--", *wanted, *without)
 
 
 def shown(text: bytes) -> str:
@@ -123,20 +127,28 @@ def _parsed(listed: bytes) -> Iterator[Difference]:
     tokens = iter([os.fsdecode(token) for token in listed.split(b"\0")[:-1]])
     changes: list[Difference] = []
     numbers: list[str] = []
+    unmerged: set[str] = set()
     for token in tokens:
         if not token.startswith(":"):
             numbers = [token, *tokens]
             break
-        letter = token.rpartition(" ")[2][:1]
-        first = next(tokens)
-        moved = letter in ("R", "C")
-        changes.append(
-            Difference(next(tokens) if moved else first, STATUSES.get(letter, letter), first if moved else None)
-        )
+        status, path, old = record(token, tokens)
+        if path in unmerged:  # git compares it once more with our side, and has no part of the diff for that
+            continue
+        unmerged |= {path} if status == "conflict" else set()
+        changes.append(Difference(path, status, old))
     counts = _counted(iter(numbers))
     for change in changes:
         change.added, change.deleted = counts.get(change.path, (None, None))
     yield from changes
+
+
+def record(token: str, following: Iterator[str]) -> tuple[str, str, str | None]:
+    """Return the status, the path and the old path of a record of ``--raw -z``; the paths come after it."""
+    letter = token.rpartition(" ")[2][:1]
+    first = next(following)
+    path, old = (next(following), first) if letter in ("R", "C") else (first, None)
+    return STATUSES.get(letter, letter), path, old
 
 
 def _counted(tokens: Iterator[str]) -> dict[str, tuple[int | None, int | None]]:
@@ -158,7 +170,7 @@ def _add_patches(changes: list[Difference], text: str) -> None:
     """Give each change its part of the diff; the parts come in the order of the records."""
     parts = iter([part for part in SECTION.split(text) if part.startswith("diff --git ")])
     for change in changes:
-        if change.status == "unmerged":
+        if change.status == "conflict":
             continue
         # What was a link and is a file, or the other way round, has two parts.
         change.patch = next(parts, "") + (next(parts, "") if change.status == "type" else "")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta, timezone
 
-from ot_tools._git_changes import SAFE, Difference, number, shown
+from ot_tools._git_changes import SAFE, Difference, number, record, shown
 from ot_tools._git_repository import Repository
 
 FIELDS = "%H%x00%P%x00%an%x00%ae%x00%aI%x00%s%x00%b"
@@ -80,13 +80,27 @@ def add_files(repository: Repository, found: Sequence[LoggedCommit], paths: Sequ
     """Give each commit the files that it changed against its parent; a merge has none."""
     by_id = {commit.id: commit for commit in found}
     names = "".join(f"{id}\n" for id in by_id).encode()
-    options = ("--stdin", "-r", "-z", "--root", "--numstat", "--find-renames", *SAFE)
+    options = (
+        "--stdin",
+        "-r",
+        "-z",
+        "--root",
+        "--raw",
+        "--numstat",
+        "--find-renames",
+        "--ignore-submodules=none",
+        *SAFE,
+    )
     told = repository.git.run("diff-tree", *options, "--", *paths, stdin=names)
     tokens = map(os.fsdecode, told.split(b"\0")[:-1])
-    files: list[Difference] = []
+    files, statuses = list[Difference](), dict[str, str]()
     for token in tokens:
         if token in by_id:
-            files = by_id[token].files
+            files, statuses = by_id[token].files, {}
+            continue
+        if token.startswith(":"):
+            status, path, _ = record(token, tokens)
+            statuses[path] = status
             continue
         added, deleted, path = token.split("\t", 2)
         old = None
@@ -94,8 +108,7 @@ def add_files(repository: Repository, found: Sequence[LoggedCommit], paths: Sequ
             old, path = next(tokens), next(tokens)
         if all(map(repository.may_show, filter(None, (old, path)))):
             old = old and repository.shown(old)
-            path = repository.shown(path)
-            files.append(Difference(path, "renamed" if old else "changed", old, number(added), number(deleted)))
+            files.append(Difference(repository.shown(path), statuses[path], old, number(added), number(deleted)))
 
 
 def blame(repository: Repository, commit: str, path: str, start: int, limit: int) -> Iterator[BlamedLine]:
@@ -169,4 +182,15 @@ def status_lines(
                 lines.append(StatusLine(token[2:], ".", "?"))
             case _:
                 pass
+    known = {line.path for line in lines}
+    lines = [*(line for line in _staged_submodules(repository, paths) if line.path not in known), *lines]
     return branch, [line for line in lines if repository.may_show(line.path)]
+
+
+def _staged_submodules(repository: Repository, paths: Sequence[str]) -> Iterator[StatusLine]:
+    """Yield those whose commit is staged: ``git status`` tells of them only if it may go into them."""
+    options = ("--cached", "--raw", "-z", "--no-renames", "--ignore-submodules=none", *SAFE)
+    tokens = map(os.fsdecode, repository.git.run("diff", *options, "--", *paths).split(b"\0")[:-1])
+    for told, path in zip(tokens, tokens, strict=True):
+        if "160000" in told[1:].split()[:2]:
+            yield StatusLine(path, told[-1], ".")

@@ -14,7 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ot.files.guarded_directory import GuardedDirectory
@@ -54,6 +54,8 @@ TAKEN = re.compile(
     r"|branch\..+\.(remote|merge)|remote\..+\.fetch"
 )
 """What of a repository's settings is taken over: none of it can name a program or a file."""
+USERS_OWN = re.compile(r"core\.(autocrlf|eol|excludesfile)|user\.(name|email)")
+"""What of the user's own settings counts where the repository's say nothing."""
 KNOWN_EXTENSIONS = frozenset({"noop", "objectformat", "partialclone", "preciousobjects", "worktreeconfig"})
 UNDER_WAY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
 UNBORN = re.compile(rb"ref: (refs/heads/[^\x00-\x20\x7f]+)\n?")
@@ -151,11 +153,11 @@ def open_repository(
         directory = Path(made)
         index = places.own / "index" if write else directory / "index"
         program = GitProgram(_environ(directory, top, places, index), top, seconds, max_bytes)
-        settings = _settings(guard, places, program)
+        settings = _users_settings(program) | _settings(guard, places, program)
         places.check(deadline)
         head = _fill(guard, directory, places, settings)
-        if not write:
-            _copy(guard, places.own / "index", index)
+        for file in () if write else places.indexes():
+            _copy(guard, file, directory / file.name)
         yield Repository(guard, top, program, head, settings, any((places.own / name).exists() for name in UNDER_WAY))
 
 
@@ -182,9 +184,15 @@ class _Places:
             guard.open_directory(str(place)).close()
         return cls(guard, own, common)
 
+    def indexes(self) -> list[Path]:
+        """Return the files of the index: where it is split, it says what others hold."""
+        with self.guard.open_directory(str(self.own)) as directory:
+            shared = [entry.name for entry in directory.entries(hidden=True) if entry.name.startswith("sharedindex.")]
+        return [self.own / "index", *(self.own / name for name in shared)]
+
     def check(self, deadline: WalkDeadline) -> None:
         """See that the repository consists of files and directories, all inside the allowed directories."""
-        for file in (self.own / "index", self.common / "packed-refs", self.common / "shallow"):
+        for file in (*self.indexes(), self.common / "packed-refs", self.common / "shallow"):
             with suppress(FileNotFoundError):
                 self._require_file(file)
         for directory in (self.common / "refs", self.common / "logs", self.own / "logs"):
@@ -238,12 +246,18 @@ def _small(guard: PathGuard, path: Path, most: int = MAX_SMALL) -> bytes:
 
 def _copy(guard: PathGuard, source: Path, target: Path) -> None:
     # Even to compare, git would bring the index up to date.
-    with suppress(FileNotFoundError), guard.open_for_reading(str(source)) as stream, target.open("wb") as copy:
-        shutil.copyfileobj(stream, copy)
+    with suppress(FileNotFoundError), guard.open_for_reading(str(source)) as stream:
+        with target.open("wb") as copy:
+            shutil.copyfileobj(stream, copy)
+        # By this time git knows which files may have changed after it last looked at them.
+        was = os.fstat(stream.fileno())
+        os.utime(target, ns=(was.st_atime_ns, was.st_mtime_ns))
 
 
 def _environ(directory: Path, top: Path, places: _Places, index: Path) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("HOME", "PATH", "TZ", "TMPDIR") if name in os.environ}
+    kept = {
+        name: os.environ[name] for name in ("HOME", "XDG_CONFIG_HOME", "PATH", "TZ", "TMPDIR") if name in os.environ
+    }
     return kept | {
         "LC_ALL": "C.UTF-8",
         "GIT_DIR": str(directory),
@@ -271,11 +285,33 @@ def _settings(guard: PathGuard, places: _Places, program: GitProgram) -> dict[st
         listed = program.run("config", "--file", "-", "--no-includes", "--null", "--list", stdin=text)
     except GitFailed:
         raise ValueError(f"{str(places.common / 'config')!r} cannot be read as settings of git") from None
-    entries = (entry.partition("\n") for entry in listed.decode(errors="replace").split("\0") if entry)
-    # A name without a value means that it is true.
-    found = {name: value if given else "true" for name, given, value in entries}
+    found = _listed(listed)
     _check_format(found)
     return {name: value for name, value in found.items() if TAKEN.fullmatch(name) and value.isprintable()}
+
+
+def _users_settings(program: GitProgram) -> dict[str, str]:
+    """Return what counts of the settings of the user and the system."""
+    environ = {name: value for name, value in program.environ.items() if not name.startswith("GIT_")}
+    for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"):
+        if name in os.environ:
+            environ[name] = os.environ[name]
+    # From there no repository is found whose settings could count.
+    git = replace(program, environ=environ | {"GIT_DIR": os.devnull})
+    found = _listed(git.run("config", "--includes", "--null", "--list"))
+    # Nor one whose place could choose the author: better none than another one.
+    chosen = any(name.startswith("includeif.") for name in found)
+    return {
+        name: value
+        for name, value in found.items()
+        if USERS_OWN.fullmatch(name) and value.isprintable() and not (chosen and name.startswith("user."))
+    }
+
+
+def _listed(told: bytes) -> dict[str, str]:
+    entries = (entry.partition("\n") for entry in told.decode(errors="replace").split("\0") if entry)
+    # A name without a value means that it is true.
+    return {name: value if given else "true" for name, given, value in entries}
 
 
 def _check_format(found: dict[str, str]) -> None:

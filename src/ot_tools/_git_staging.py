@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ot_tools._git_changes import commit_id, empty_tree, pathspecs, shown
+from ot_tools._git_changes import commit_id, empty_tree, pathspecs
 from ot_tools._git_history import StatusLine, status_lines
-from ot_tools._git_program import GitFailed, GitProgram
+from ot_tools._git_program import GitProgram
 from ot_tools._git_repository import Repository
 
 MAX_MESSAGE = 100_000
@@ -116,28 +116,12 @@ def _parent(repository: Repository) -> str:
 
 def _signed_by(repository: Repository) -> GitProgram:
     """Return git with the author's name and address, from the repository's settings or else the user's own."""
-    known = {key: repository.settings.get(f"user.{key}") or _users_own(repository, key) for key in ("name", "email")}
+    known = {key: repository.settings.get(f"user.{key}", "") for key in ("name", "email")}
     if not all(known.values()):
         raise ValueError(
             "nobody is named as author: ask the user to set it with "
-            "git config --global user.name NAME and git config --global user.email ADDRESS"
+            "git config --global user.name NAME and git config --global user.email ADDRESS; "
+            "whose settings choose it by directory (includeIf) sets it in the repository, without --global"
         )
     who = {f"GIT_{role}_{key.upper()}": value for role in ("AUTHOR", "COMMITTER") for key, value in known.items()}
-    old = repository.git
-    return GitProgram({**old.environ, **who}, old.directory, old.seconds, old.max_bytes)
-
-
-def _users_own(repository: Repository, key: str) -> str:
-    old = repository.git
-    environ = {name: value for name, value in old.environ.items() if not name.startswith("GIT_")}
-    for name in ("XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
-        if name in os.environ:
-            environ[name] = os.environ[name]
-    # From there no repository is found whose settings could count.
-    git = GitProgram({**environ, "GIT_DIR": os.devnull}, old.directory, old.seconds, old.max_bytes)
-    for scope in ("--global", "--system"):
-        try:
-            return shown(git.run("config", scope, "--includes", "--get", f"user.{key}")).strip()
-        except GitFailed:
-            continue
-    return ""
+    return replace(repository.git, environ={**repository.git.environ, **who})

@@ -74,7 +74,7 @@ class IgnoreRules:
         return self
 
     def _and(self, stream: BinaryIO) -> IgnoreRules:
-        lines = stream.read(MAX_BYTES).decode(errors="replace").split("\n")[:MAX_LINES]
+        lines = stream.read(MAX_BYTES).decode("utf-8-sig", errors="replace").split("\n")[:MAX_LINES]
         specs = (_spec(lines[at : at + AT_ONCE]) for at in range(0, len(lines), AT_ONCE))
         return IgnoreRules((*self.specs, *((len(self.names), spec) for spec in specs if spec)), self.names)
 

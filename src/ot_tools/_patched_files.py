@@ -35,6 +35,7 @@ def patched_files(
             before = TextFile(at, "", b"")
         else:
             before = TextFile.read(guard, at, max_bytes)
-        data = before.encoded(file.applied(before.text, deadline.check), max_bytes)
+        fitting = file.without_returns() if before.crlf else file
+        data = before.encoded(fitting.applied(before.text, deadline.check), max_bytes)
         changes.append((at, None if file.new else before.data, data))
     return changes, said

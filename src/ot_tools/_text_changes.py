@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from ot.files.path_guard import PathGuard
-from ot_tools._text_pages import Page, read_page
+from ot_tools._text_pages import text_to_search
 
 CONTEXT = 3
 SHOWN_PLACES = 5
@@ -31,11 +31,16 @@ class TextFile:
             directory.require_changeable(name)
             with directory.open_file(name) as stream:
                 try:
-                    text = read_page(stream, Page(max_bytes=max_bytes))
+                    data = text_to_search(stream, max_bytes)
+                    text = data.decode()
+                except UnicodeDecodeError:
+                    raise ValueError(
+                        f"{path!r} is not UTF-8 text: read it with file.read(encoding=...) and write it with file.write"
+                    ) from None
                 except ValueError as error:
                     raise ValueError(f"{path!r} {error}") from None
         plain, crlf = without_returns(text)
-        return cls(path, plain, text.encode(), crlf)
+        return cls(path, plain, data, crlf)
 
     def encoded(self, text: str, max_bytes: int) -> bytes:
         """Return *text* as it stands in this file."""

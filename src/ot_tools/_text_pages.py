@@ -82,7 +82,7 @@ def text_to_search(stream: BinaryIO, max_bytes: int) -> bytes:
     """
     size = os.fstat(stream.fileno()).st_size
     if size > max_bytes:
-        raise ValueError(f"has {size:,} bytes, more than are searched (tools.file.max_bytes, {max_bytes:,})")
+        raise ValueError(f"has {size:,} bytes, more than {max_bytes:,} (tools.file.max_bytes)")
     _check_text(stream)
     return _take(stream, None, max_bytes)
 

@@ -40,11 +40,11 @@ class Overview:
             ValueError: That are too many entries to show.
         """
         top = TreeNode(path, "directory", entries=[])
-        around: dict[str, tuple[TreeNode, ...]] = {path if path not in (".", "./") else "": (top,)}
+        around: dict[str, tuple[TreeNode, ...]] = {"" if path in (".", "./") else path.rstrip("/"): (top,)}
         walk = Walk[bool](lambda _, name: True if self.hidden or not name.startswith(".") else None, self.deadline)
         with guard.open_directory(path) as directory:
             for found, _ in walk.below(directory, path, state=True, rules=rules):
-                parents = around[found.path.rpartition("/")[0] or ("" if "" in around else "/")]
+                parents = around[found.path.rpartition("/")[0]]
                 node = self._add(found, parents)
                 if found.entry.type == "directory":
                     around[found.path] = (*parents, node)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ot_tools._text_changes import split_lines, without_returns
 
@@ -41,6 +41,16 @@ class Hunk:
         """The lines that must be there."""
         return [line[1:] for line in self.lines if line[0] != "+"]
 
+    @property
+    def has_returns(self) -> bool:
+        """Whether all its lines end in a carriage return, but for those at the end of a file without a line feed."""
+        last = {max(at for at, line in enumerate(self.lines) if line[0] in (mark, " ")) for mark in self.bare_end}
+        return all(line.endswith("\r") for at, line in enumerate(self.lines) if at not in last)
+
+    def without_returns(self) -> Hunk:
+        """Return the hunk as if its lines ended in a line feed alone."""
+        return replace(self, lines=tuple(line.removesuffix("\r") for line in self.lines))
+
 
 @dataclass
 class FileDiff:
@@ -59,6 +69,12 @@ class FileDiff:
     def deleted(self) -> int:
         """How many lines go."""
         return sum(line[0] == "-" for hunk in self.hunks for line in hunk.lines)
+
+    def without_returns(self) -> FileDiff:
+        """Return what the diff says of a file whose lines all end in both; git repeats that in each line."""
+        if all(hunk.has_returns for hunk in self.hunks):
+            return replace(self, hunks=[hunk.without_returns() for hunk in self.hunks])
+        return self
 
     def applied(self, text: str, check: Callable[[], None]) -> str:
         """Return *text* as it is after all hunks; *check* is called now and then and ends what takes too long.

@@ -10,7 +10,8 @@ __ot_destructive__ = ["commit"]
 __ot_read_only__ = ["blame", "branches", "diff", "log", "show", "status"]
 __ot_requires__ = {"programs": ["git"]}
 
-from contextlib import AbstractContextManager
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import NotRequired, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -18,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ot.execution.tool_context import current_tool_context
 from ot_tools import _git_history, _git_staging
 from ot_tools._git_changes import Comparison, Difference, commit_id, empty_tree, pathspecs, shown
+from ot_tools._git_program import GitFailed, GitMissing
 from ot_tools._git_repository import Repository, open_repository
 
 MAX_LIMIT = 10_000
@@ -71,7 +73,10 @@ class WorkTreeStatus(TypedDict):
 
 
 class FileChange(TypedDict):
-    """A file that differs; the numbers count lines, and are None for binary data."""
+    """A file that differs; the numbers count lines, and are None for binary data.
+
+    The status is 'added', 'modified', 'deleted', 'renamed', 'type' (such as a link in place of a file) or 'conflict'.
+    """
 
     path: str
     status: str
@@ -147,7 +152,7 @@ def status(*, repo: str = ".", untracked: bool = True, limit: int = 1000) -> Wor
     Args:
         repo: The repository: any path inside it.
         untracked: Also list files that git does not know and does not ignore.
-        limit: The most files to return.
+        limit: The most files to return; there may be more when as many come back.
 
     Returns:
         The branch (empty when none is checked out), its commit (empty before the first), and the files, each with what
@@ -199,7 +204,7 @@ def log(
         grep: Only commits whose message holds this text, in any case.
         merges: Also list merges.
         files: Also return the files that each commit changed, with the numbers of lines; a merge has none.
-        limit: The most commits to return.
+        limit: The most commits to return; there may be more when as many come back.
 
     Returns:
         The id, author, address, date, subject, body and parents of each commit, and with files=True its files.
@@ -245,10 +250,11 @@ def diff(
         paths: Only these files or directories.
         hunks: Also return each file's part of the diff as 'patch', which file.patch takes.
         context: How many lines around each change.
-        limit: The most files to return.
+        limit: The most files to return; there may be more when as many come back.
 
     Returns:
-        The path, status, and numbers of added and deleted lines of each file.
+        The path, status ('added', 'modified', 'deleted', 'renamed', 'type' or 'conflict', which has no patch), and
+        numbers of added and deleted lines of each file.
 
     Example:
         git.diff(base="HEAD", hunks=False)
@@ -273,7 +279,7 @@ def show(
         repo: The repository: any path inside it.
         paths: Only these files or directories.
         hunks: Also return each file's part of the diff as 'patch'.
-        limit: The most files to return.
+        limit: The most files to return; there may be more when as many come back.
 
     Returns:
         The commit with its files.
@@ -298,7 +304,7 @@ def blame(*, path: str, repo: str = "", revision: str = "HEAD", start: int = 1, 
         repo: The repository, by any path inside it; that of the file when left out.
         revision: The commit whose file is looked at; changes that are not committed do not count.
         start: The first line, from 1.
-        limit: The most lines to return.
+        limit: The most lines to return; there may be more when as many come back.
 
     Returns:
         The number and text of each line, and the id, author, address, date and subject of its commit.
@@ -331,7 +337,7 @@ def branches(*, repo: str = ".", remote: bool = False, limit: int = 200) -> list
     Args:
         repo: The repository: any path inside it.
         remote: Also list branches of remotes, as they were when they were last fetched.
-        limit: The most branches to return.
+        limit: The most branches to return; there may be more when as many come back.
 
     Returns:
         The name of each branch, whether it is checked out, its last commit, and its upstream.
@@ -403,10 +409,17 @@ def commit(*, message: str, repo: str = ".") -> Committed:
     return {"commit": made, "branch": branch, "files": len(found.files)}
 
 
-def _open(path: str, *, write: bool = False) -> AbstractContextManager[Repository]:
+@contextmanager
+def _open(path: str, *, write: bool = False) -> Generator[Repository]:
     context = current_tool_context()
     config = Config.model_validate(dict(context.settings))
-    return open_repository(context.guard, path, config.seconds, config.max_bytes, write=write)
+    try:
+        with open_repository(context.guard, path, config.seconds, config.max_bytes, write=write) as repository:
+            yield repository
+    except GitFailed as error:  # a program knows the exceptions of Python only
+        raise ValueError(str(error)) from None
+    except GitMissing as error:
+        raise RuntimeError(str(error)) from None
 
 
 def _range(repository: Repository, revision: str) -> tuple[str, ...]:

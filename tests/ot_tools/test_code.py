@@ -139,6 +139,32 @@ def test_a_pattern_finds_code_and_what_its_variables_stand_for(app: CodeApp) -> 
     assert found == [{"path": "calls/a.py", "line": 1, "end_line": 4, "column": 1, "text": text, "captures": captures}]
 
 
+@pytest.mark.parametrize(
+    ("language", "text", "pattern", "found"),
+    [
+        pytest.param("c", "int g(void) { f(1); return f(2); }\n", "f($A)", ["f(1)", "f(2)"], id="a call in C"),
+        pytest.param("c", "int g(void) { f(1); return f(2); }\n", "f($A);", ["f(1);"], id="a statement in C"),
+        pytest.param(
+            "go",
+            "package m\nfunc g() { fmt.Println(1); if a.b { return } }\n",
+            "fmt.Println($A)",
+            ["fmt.Println(1)"],
+            id="a call in Go",
+        ),
+        pytest.param("go", "package m\nfunc g() { a.b = 1 }\n", "a.b", ["a.b"], id="a field in Go"),
+        pytest.param(
+            "go", "package m\nfunc g() { if a { b() } }\n", "if $A { $$$B }", ["if a { b() }"], id="a statement in Go"
+        ),
+    ],
+)
+def test_a_pattern_that_a_parser_alone_would_misread_is_found(
+    app: CodeApp, language: str, text: str, pattern: str, found: list[str]
+) -> None:
+    app.write({f"misread/a.{language}": text})
+    program = f"[each['text'] for each in code.search(pattern={pattern!r}, language={language!r}, path='misread')]"
+    assert app.value(program) == found
+
+
 def test_a_rewrite_shows_its_diff_and_writes_nothing(app: CodeApp) -> None:
     (found,) = app.value(
         'code.rewrite(pattern="print($A)", replacement="log($A, 2)", language="python", path="shop.py")'
@@ -174,13 +200,37 @@ def test_a_comment_at_the_end_of_what_was_found_does_not_swallow_what_follows(ap
     assert (app.directory / "comments/a.py").read_text() == "new(1,  # one\n    2,  # two\n)\n"
 
 
-def test_a_rewrite_to_code_that_does_not_parse_is_refused(app: CodeApp) -> None:
-    app.write({"broken/a.py": "old(1)\n"})
+@pytest.mark.parametrize(
+    ("language", "text", "replacement"),
+    [
+        pytest.param("py", "old(1)\n", "new($A", id="a bracket in Python"),
+        pytest.param("ts", "const a = 1; old(1); b();\n", "new($A", id="a bracket in TypeScript"),
+        pytest.param("c", "int f(void) { return old(1); }\n", "new($A) +", id="an operand in C"),
+    ],
+)
+def test_a_rewrite_to_code_that_does_not_parse_is_refused_for_want_of(
+    app: CodeApp, language: str, text: str, replacement: str
+) -> None:
+    path = f"broken/a.{language}"
+    app.write({path: text})
     said = app.error(
-        'code.rewrite(pattern="old($A)", replacement="new($A", language="py", path="broken", dry_run=False)'
+        f'code.rewrite(pattern="old($A)", replacement="{replacement}", language="{language}", path="broken")'
     )
-    assert "replacement makes code that does not parse, in 'broken/a.py'" in said
-    assert (app.directory / "broken/a.py").read_text() == "old(1)\n"
+    assert f"replacement makes code that does not parse, in '{path}'" in said
+
+
+@pytest.mark.parametrize("variable", ["$_", "$$$", "$_ARGS", "$$$_ARGS"])
+def test_a_variable_that_keeps_nothing_is_not_written_as_nothing(app: CodeApp, variable: str) -> None:
+    app.write({"nameless/a.js": "old(1);\n"})
+    what = f'pattern="old({variable})", replacement="new({variable})", language="js", path="nameless"'
+    assert f"{variable} keeps nothing for the replacement" in app.error(f"code.rewrite({what})")
+
+
+def test_a_replacement_of_several_lines_takes_the_line_ends_of_the_file(app: CodeApp) -> None:
+    app.write({"ends/a.py": "old(1)\r\n", "ends/b.py": "old(1)\n"})
+    app.value(r'code.rewrite(pattern="old($A)", replacement="new(\n$A)", language="py", path="ends", dry_run=False)')
+    assert (app.directory / "ends/a.py").read_bytes() == b"new(\r\n1)\r\n"
+    assert (app.directory / "ends/b.py").read_bytes() == b"new(\n1)\n"
 
 
 def test_a_rewrite_of_more_files_than_the_limit_writes_none(app: CodeApp) -> None:
@@ -199,9 +249,9 @@ def test_a_rewrite_of_more_files_than_the_limit_writes_none(app: CodeApp) -> Non
         pytest.param('references(name="a.b")', "'a.b' is not a name", id="a dotted name"),
         pytest.param('references(name=["a"] * 10_001)', "name may be at most 10,000 names", id="too many names"),
         pytest.param('search(pattern="a; b", language="py")', "is not one piece of code", id="two statements"),
-        pytest.param('search(pattern=" ", language="py")', "is not one piece of code", id="a blank pattern"),
+        pytest.param('search(pattern=" ", language="py")', "pattern must not be empty", id="a blank pattern"),
         pytest.param(
-            'search(pattern="x" * 2001, language="py")', "pattern must be a text of 1 to 2,000", id="a huge pattern"
+            'search(pattern="x" * 2001, language="py")', "2,001 characters, more than 2,000", id="a huge pattern"
         ),
         pytest.param(
             'rewrite(pattern="f($A)", replacement="$B", language="py")',

@@ -217,7 +217,7 @@ def modules(monkeypatch: pytest.MonkeyPatch) -> Generator[tuple[ModuleType, Modu
     monkeypatch.syspath_prepend(IN_WORKERS / "_shared")
     monkeypatch.syspath_prepend(IN_WORKERS / "rg")
     yield importlib.import_module("open_tree"), importlib.import_module("rg_matches")
-    for name in {"open_tree", "rg_matches", "ripgrep_run"} - before:
+    for name in {"arguments", "open_tree", "rg_matches", "ripgrep_run"} - before:
         sys.modules.pop(name, None)
 
 

@@ -28,6 +28,17 @@ def root(tmp_path: Path) -> Iterator[Path]:
         yield directory
 
 
+def diff_of_git(root: Path, name: str, before: bytes, after: bytes) -> str:
+    """Return what git says when the file changes so, and leave it as it was."""
+    run_git(root, "init", "--quiet")
+    (root / name).write_bytes(before)
+    run_git(root, "add", name)
+    (root / name).write_bytes(after)
+    told = subprocess.run(["git", "diff"], cwd=root, capture_output=True, check=True).stdout.decode()
+    (root / name).write_bytes(before)
+    return told
+
+
 # ---------------------------------------------------------------- edit
 
 
@@ -63,6 +74,12 @@ def test_an_edit_that_is_not_clear_changes_nothing(root: Path, asked: dict[str, 
     with pytest.raises(ValueError, match=why):
         file.edit(path="a.txt", new="x", **asked)
     assert (root / "a.txt").read_bytes() == before
+
+
+def test_a_file_that_is_not_utf8_is_not_edited_and_the_error_says_what_to_do(root: Path) -> None:
+    (root / "latin").write_bytes(b"caf\xe9 noir\n")
+    with pytest.raises(ValueError, match=r"'latin' is not UTF-8 text: read it with file.read\(encoding="):
+        file.edit(path="latin", old="noir", new="blanc")
 
 
 def test_as_many_places_as_said_or_all_are_replaced(root: Path) -> None:
@@ -135,6 +152,25 @@ def test_a_diff_of_several_files_is_applied_as_a_whole_or_not_at_all(root: Path)
     assert (root / "a.txt").read_text() == TEXT
     file.patch(diff=diff.format("b"))
     assert ((root / "new" / "c.txt").read_text(), (root / "b.txt").read_text()) == ("c\n", "B\n")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(b"a\r\nb\r\nc\r\n", b"a\r\nB\r\nc\r\n", id="in all lines"),
+        pytest.param(b"a\r\nb\r\nc", b"a\r\nB\r\nC", id="but not in the last line"),
+        pytest.param(b"a\nb\n", b"a\r\nb\r\n", id="that come with the diff"),
+    ],
+)
+def test_a_diff_of_git_with_carriage_returns_is_applied(root: Path, before: bytes, after: bytes) -> None:
+    file.patch(diff=diff_of_git(root, "w.txt", before, after))
+    assert (root / "w.txt").read_bytes() == after
+
+
+def test_a_diff_that_takes_the_carriage_returns_away_is_not_applied_as_nothing(root: Path) -> None:
+    diff = diff_of_git(root, "w.txt", b"a\r\nb\r\n", b"a\nb\n")
+    with pytest.raises(ValueError, match=r"where the diff has 'a\\r', the file has 'a' in line 1"):
+        file.patch(diff=diff)
 
 
 def test_a_hunk_is_found_by_its_lines_when_its_numbers_are_wrong(root: Path) -> None:
@@ -220,6 +256,19 @@ def make_ignoring(root: Path) -> list[str]:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     return sorted(run_git(root, "ls-files", "--others", "--exclude-standard", "-z").split("\0")[:-1])
+
+
+@pytest.mark.parametrize("path", ["src/", "./src", "src//", "ROOT/src/", "ROOT/"])
+def test_a_directory_may_be_written_in_any_way(root: Path, path: str) -> None:
+    (root / "src").mkdir()
+    (root / "src" / "b.txt").write_text("b")
+    assert file.tree(path=path.replace("ROOT", str(root)))["size"] == (1 if "src" in path else 1 + len(TEXT))
+
+
+def test_rules_may_begin_with_a_byte_order_mark(root: Path) -> None:
+    run_git(root, "init", "--quiet")
+    (root / ".gitignore").write_bytes(b"\xef\xbb\xbfa.txt\n")
+    assert file.glob(pattern="*.txt") == []
 
 
 def test_what_git_ignores_is_left_out_as_git_does(root: Path) -> None:

@@ -97,6 +97,52 @@ def test_status_counts_what_the_upstream_lacks(repo: Path, tmp_path: Path) -> No
     assert ("origin/main", "") in names
 
 
+def test_a_change_of_the_same_size_in_the_second_of_the_last_look_is_seen(repo: Path) -> None:
+    run_git(repo, "config", "core.trustctime", "false")
+    for text in ("milk", "tea!"):
+        (repo / "notes.txt").write_text(text)
+        os.utime(repo / "notes.txt", (10**9, 10**9))
+        if text == "milk":
+            run_git(repo, "add", "notes.txt")
+    os.utime(repo / ".git" / "index", (10**9, 10**9))
+    assert [(told["staged"], told["unstaged"]) for told in git.status()["files"]] == [("modified", "modified")]
+    assert "-milk\n" in git.diff()[0].get("patch", "")
+
+
+def test_a_split_index_is_read_whole(repo: Path) -> None:
+    run_git(repo, "update-index", "--split-index")
+    assert git.status()["clean"]
+    (repo / "notes.txt").write_text("changed\n")
+    assert [change["path"] for change in git.diff()] == ["notes.txt"]
+    git.stage(paths=["notes.txt"])
+    assert run_git(repo, "status", "--porcelain") == "M  notes.txt\n"
+
+
+def test_what_the_user_ignores_everywhere_is_neither_told_nor_staged(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ignored").write_text("*.swp\n")
+    (tmp_path / "settings").write_text(f"[core]\n    excludesFile = {tmp_path / 'ignored'}\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "settings"))
+    (repo / "x.swp").write_text("x")
+    (repo / "notes.txt").write_text("changed\n")
+    assert [told["path"] for told in git.status()["files"]] == ["notes.txt"]
+    assert git.stage(paths=["."]) == {"staged": ["notes.txt"], "left_out": []}
+
+
+def test_a_submodule_is_told_by_its_commit_and_not_entered(repo: Path) -> None:
+    make_repository(repo / "inner")
+    run_git(repo, "add", "inner")
+    assert git.status()["files"] == [{"path": "inner", "staged": "added", "unstaged": ""}]
+    assert [(change["path"], change["status"]) for change in git.diff(staged=True)] == [("inner", "added")]
+    assert git.commit(message="A repository inside")["files"] == 1
+    assert [change["path"] for change in git.log(limit=1, files=True)[0].get("files", [])] == ["inner"]
+    assert "+Subproject commit " in git.show().get("files", [{}])[0].get("patch", "")
+    run_git(repo / "inner", "commit", "--quiet", "--allow-empty", "-m", "More")
+    assert git.status()["clean"]
+    assert git.diff() == []
+
+
 def test_looking_changes_nothing_in_the_repository(repo: Path) -> None:
     (repo / "notes.txt").touch()
     before = {path: path.read_bytes() for path in sorted((repo / ".git").rglob("*")) if path.is_file()}
@@ -124,8 +170,11 @@ def test_log_tells_the_files_of_each_commit_and_where_they_came_from(repo: Path)
     assert renamed.get("files") == [
         {"path": "src/hello.py", "status": "renamed", "added": 0, "deleted": 0, "old_path": "src/app.py"}
     ]
-    assert hello.get("files") == [{"path": "src/app.py", "status": "changed", "added": 1, "deleted": 1}]
-    assert [change["path"] for change in first.get("files", [])] == ["notes.txt", "src/app.py"]
+    assert hello.get("files") == [{"path": "src/app.py", "status": "modified", "added": 1, "deleted": 1}]
+    assert [(change["path"], change["status"]) for change in first.get("files", [])] == [
+        ("notes.txt", "added"),
+        ("src/app.py", "added"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -230,6 +279,22 @@ def test_each_change_has_its_own_part_of_the_diff(repo: Path) -> None:
     assert "a file now" in git.diff()[0].get("patch", "")
 
 
+def test_a_file_with_a_conflict_is_listed_once_and_takes_no_others_part(repo: Path) -> None:
+    run_git(repo, "checkout", "--quiet", "-b", "topic")
+    (repo / "notes.txt").write_text("theirs\n")
+    run_git(repo, "commit", "--quiet", "-am", "Theirs")
+    run_git(repo, "checkout", "--quiet", "main")
+    (repo / "notes.txt").write_text("ours\n")
+    run_git(repo, "commit", "--quiet", "-am", "Ours")
+    with pytest.raises(subprocess.CalledProcessError):
+        run_git(repo, "merge", "--quiet", "topic")
+    (repo / "src" / "hello.py").write_text("other\n")
+    conflict, other = git.diff()
+    assert (conflict["path"], conflict["status"], conflict.get("patch")) == ("notes.txt", "conflict", None)
+    assert (other["path"], other["status"]) == ("src/hello.py", "modified")
+    assert other.get("patch", "").startswith("diff --git a/src/hello.py")
+
+
 def test_what_diff_returns_can_be_applied_again(repo: Path) -> None:
     before = (repo / "notes.txt").read_text()
     (repo / "notes.txt").write_text(before.replace("Ada", "Bob") + "no line end")
@@ -304,6 +369,24 @@ def test_no_commit_is_made(repo: Path, prepare: str, why: str, monkeypatch: pyte
     assert run_git(repo, "rev-parse", "HEAD") == before
 
 
+def test_the_user_is_the_author_unless_that_depends_on_the_directory(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_git(repo, "config", "--remove-section", "user")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "settings"))
+    settings = "[user]\n    name = Eve\n    email = eve@example.org\n"
+    (tmp_path / "settings").write_text(settings)
+    (repo / "notes.txt").write_text("changed\n")
+    git.stage(paths=["notes.txt"])
+    git.commit(message="By the user")
+    assert [(commit["author"], commit["email"]) for commit in git.log(limit=1)] == [("Eve", "eve@example.org")]
+    (repo / "notes.txt").write_text("again\n")
+    git.stage(paths=["notes.txt"])
+    (tmp_path / "settings").write_text(f'{settings}[includeIf "gitdir:{repo}/"]\n    path = work\n')
+    with pytest.raises(ValueError, match="in the repository, without --global"):
+        git.commit(message="By whom?")
+
+
 def test_what_a_filter_would_change_is_not_staged(repo: Path) -> None:
     (repo / ".gitattributes").write_text("*.big filter=lfs\n")
     (repo / "film.big").write_bytes(b"x" * 100)
@@ -317,13 +400,20 @@ def test_what_a_filter_would_change_is_not_staged(repo: Path) -> None:
 
 def test_without_git_one_error_says_how_to_get_it(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(repo))
-    with pytest.raises(RuntimeError, match=r"program git is missing: install it .*apt install git"):
+    with pytest.raises(RuntimeError, match=r"program git is missing: install it .*apt install git") as missing:
         git.status()
+    assert missing.type is RuntimeError
 
 
 def test_outside_of_a_repository_the_error_says_so(tmp_path: Path) -> None:
     with use(context(tmp_path)), pytest.raises(FileNotFoundError, match="is not in a git repository"):
         git.status()
+
+
+def test_what_git_refuses_is_an_error_that_programs_know(repo: Path) -> None:
+    with pytest.raises(ValueError, match="has only 3 lines") as refused:
+        git.blame(path="notes.txt", start=100)
+    assert refused.type is ValueError
 
 
 def test_what_git_prints_is_bounded(repo: Path) -> None:

@@ -323,6 +323,16 @@ def test_no_repository_leads_out_of_the_allowed_directories(
             assert SECRET not in path.read_text(errors="replace")
 
 
+def test_an_index_that_is_split_leads_no_further_than_another(repo: Path, outside: Path) -> None:
+    run_git(outside, "update-index", "--split-index")
+    (shared,) = (outside / ".git").glob("sharedindex.*")
+    (repo / ".git" / "index").write_bytes((outside / ".git" / "index").read_bytes())
+    (repo / ".git" / shared.name).symlink_to(shared)
+    for call in (git.status, lambda: git.stage(paths=["."])):
+        with pytest.raises(PermissionError):
+            call()
+
+
 def test_a_repository_around_the_allowed_directory_is_not_used(repo: Path) -> None:
     with use(context(repo / "src")), pytest.raises(FileNotFoundError, match="not in a git repository inside"):
         git.log()

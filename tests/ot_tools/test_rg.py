@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,8 @@ def test_matches_come_by_path_from_all_text_files_that_are_not_ignored(app: Code
             id="dotted files but not git",
         ),
         pytest.param('pattern="built|ignored", ignored=True', ["build/out.txt:1", "ignored.txt:1"], id="ignored files"),
+        pytest.param('pattern="pear", glob="./src/*"', ["src/b (1).ts:1"], id="a glob that begins with a dot"),
+        pytest.param('pattern="apple", glob=["*.md", "!./notes.md"]', [], id="a glob against one with a dot"),
         pytest.param('pattern="built", path="build/out.txt"', ["build/out.txt:1"], id="an ignored file by its name"),
     ],
 )
@@ -146,6 +149,31 @@ def test_counts_are_of_matches_by_file(app: CodeApp) -> None:
     assert len(app.value('rg.count(pattern="apple", limit=2)')) == 2
 
 
+@pytest.mark.parametrize("pattern", ["aa", "a", "a.", "^a", "b+", "[ab]$", "a?b", "(?i)A|b"])
+def test_a_count_is_what_python_counts_line_by_line(app: CodeApp, pattern: str) -> None:
+    texts = {"counted/a.txt": "aaa a\naa\n\nba\n", "counted/b.txt": "a a\nab", "counted/c.txt": "xyz\n"}
+    app.write(texts)
+    counts = {path: sum(len(re.findall(pattern, line)) for line in text.splitlines()) for path, text in texts.items()}
+    wanted = [{"path": path, "count": count} for path, count in counts.items() if count]
+    assert app.value(f"rg.count(pattern={pattern!r}, path='counted')") == wanted
+    found = app.value(f"rg.search(pattern={pattern!r}, path='counted')")
+    assert sum(len(each["matched"]) for each in found) == sum(counts.values())
+
+
+def test_a_file_with_a_nul_is_text_only_if_it_is_named(app: CodeApp) -> None:
+    (app.directory / "late.dat").write_bytes(b"late-nul\n" + b"x" * 79 + b"\n" * 150_000 + b"\0 late-nul\nlate-nul\n")
+    assert app.value('[rg.search(pattern="late-nul"), rg.count(pattern="late-nul")]') == [[], []]
+    found = app.value('rg.search(pattern="late-nul", path="late.dat")')
+    assert [(each["line"], each["column"]) for each in found] == [(1, 1), (150_002, 3), (150_003, 1)]
+    assert app.value('rg.count(pattern="late-nul", path="late.dat")[0]["count"]') == 3
+
+
+def test_a_file_of_wide_characters_is_searched_if_it_is_named(app: CodeApp) -> None:
+    (app.directory / "wide.txt").write_text("one\näpple\n", encoding="utf-16")
+    (found,) = app.value('rg.search(pattern="äpple", path="wide.txt")')
+    assert (found["line"], found["text"]) == (2, "äpple")
+
+
 def test_files_are_those_that_a_search_would_look_at(app: CodeApp) -> None:
     assert app.value('rg.files(path="src")') == ["src/a.ts", "src/b (1).ts", "src/deep/c.rs"]
     assert app.value('rg.files(glob="*.{md,py}")') == ["app.py", "notes.md"]
@@ -166,9 +194,9 @@ def test_types_have_their_globs(app: CodeApp) -> None:
     [
         pytest.param('search(pattern="(")', "ValueError: regex parse error", id="a wrong expression"),
         pytest.param('search(pattern="(?=a)")', "look-around", id="look-around"),
-        pytest.param(r'search(pattern="a\nb")', "multiline=True", id="a line end without multiline"),
-        pytest.param('search(pattern="")', "pattern must be a text of 1 to 10,000 characters", id="an empty pattern"),
-        pytest.param('search(pattern="a" * 10_001)', "pattern must be a text of 1 to 10,000", id="a huge pattern"),
+        pytest.param(r'search(pattern="a\nb")', "not allowed in a regex: give multiline=True", id="a line end"),
+        pytest.param('search(pattern="")', "pattern must not be empty", id="an empty pattern"),
+        pytest.param('search(pattern="a" * 10_001)', "10,001 characters, more than 10,000", id="a huge pattern"),
         pytest.param('search(pattern="a", types="fruit")', "unrecognized file type: fruit", id="an unknown type"),
         pytest.param('search(pattern="a", glob="a{b")', "error parsing glob", id="a wrong glob"),
         pytest.param('search(pattern="a", glob=["*.x"] * 101)', "glob may hold at most 100 texts", id="many globs"),
@@ -184,7 +212,9 @@ def test_types_have_their_globs(app: CodeApp) -> None:
     ],
 )
 def test_it_is_said_what_is_wrong_with(app: CodeApp, call: str, expected: str) -> None:
-    assert expected in app.error(f"rg.{call}")
+    said = app.error(f"rg.{call}")
+    assert expected in said
+    assert "flag" not in said
 
 
 def test_a_search_that_takes_too_long_is_stopped(tmp_path: Path) -> None:

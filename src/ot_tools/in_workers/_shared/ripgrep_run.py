@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import shutil
 import sysconfig
 import time
@@ -16,6 +17,7 @@ from tempfile import TemporaryFile
 from threading import Timer
 from typing import Any, BinaryIO, cast
 
+from arguments import check_text
 from open_tree import OpenTree
 
 import ot_sdk
@@ -41,6 +43,8 @@ ENVIRON = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
 """All that it sees: no RIPGREP_CONFIG_PATH, no HOME with settings of git."""
 EVERYTHING = ("*", "**", "**/*")
 """Globs that say nothing; to ripgrep they would say to search ignored files too."""
+BELOW = re.compile(r"^(!?)\./")
+"""To ripgrep a glob with a dot for the directory fits nothing."""
 MAX_TEXTS = 100
 MAX_TEXT = 1_000
 MAX_MESSAGE = 8 << 20
@@ -148,7 +152,8 @@ class Ripgrep:
         if (size := os.fstat(tree.stream.fileno()).st_size) > self.limits.max_bytes:
             most = f"more than {self.limits.max_bytes:,} (tools.{self.limits.pack}.max_bytes)"
             raise ValueError(f"{tree.path!r} has {size:,} bytes, {most}: raise the setting")
-        return ["--", "-"]
+        # Whoever names a file wants it searched; a NUL would count as the end of a line otherwise.
+        return ["--text", "--encoding=auto", "--", "-"]
 
     def _check_end(self, code: int, errors: BinaryIO, *, late: bool) -> None:
         """Raise what it said or why it was stopped; files that it could not open are no reason."""
@@ -156,10 +161,10 @@ class Ripgrep:
             limit = f"{self.limits.seconds:g} s (tools.{self.limits.pack}.search_seconds)"
             raise TimeoutError(f"not done after {limit}: start deeper with path=, or search fewer files with glob=")
         errors.seek(0)
-        if code not in FOUND_OR_NOT and (
-            said := errors.read(MAX_ERROR).decode(errors="replace").removeprefix("rg: ").strip()
-        ):
-            raise ValueError(said.replace("--multiline flag (or -U for short)", "argument multiline=True"))
+        said = errors.read(MAX_ERROR).decode(errors="replace").removeprefix("rg: ").strip()
+        if code not in FOUND_OR_NOT and said:
+            what, _, advice = said.partition("\n\nConsider enabling ")  # options, which no program has
+            raise ValueError(f"{what}: give multiline=True" if advice.startswith("multiline") else what)
 
 
 def file_options(glob: str | list[str] | None, types: str | list[str] | None = None) -> list[str]:
@@ -168,24 +173,8 @@ def file_options(glob: str | list[str] | None, types: str | list[str] | None = N
     Raises:
         TypeError, ValueError: They are not texts that could be one option each.
     """
-    globs = [each for each in _texts("glob", glob) if each not in EVERYTHING]
+    globs = [BELOW.sub(r"\1/", each) for each in _texts("glob", glob) if each not in EVERYTHING]
     return [*(f"--type={each}" for each in _texts("types", types)), *(f"--glob={each}" for each in globs)]
-
-
-def check_text(name: str, value: str, most: int) -> None:
-    """Refuse what is not a text, or could not be an argument of a program."""
-    if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
-        raise TypeError(f"{name} must be text, got {value!r:.100}")
-    if not value or "\0" in value or len(value) > most:
-        raise ValueError(f"{name} must be a text of 1 to {most:,} characters without NUL, got {value!r:.100}")
-
-
-def check_number(name: str, value: int, least: int, most: int) -> None:
-    """Refuse what is not a number between these two."""
-    if type(value) is not int:  # programs are not type-checked, and True would pass for 1
-        raise TypeError(f"{name} must be an int, got {value!r:.100}")
-    if not least <= value <= most:
-        raise ValueError(f"{name} must be {least} to {most:,}, got {value}")
 
 
 def _texts(name: str, value: str | list[str] | None) -> list[str]:
@@ -193,7 +182,7 @@ def _texts(name: str, value: str | list[str] | None) -> list[str]:
     if len(texts) > MAX_TEXTS:
         raise ValueError(f"{name} may hold at most {MAX_TEXTS} texts, got {len(texts):,}")
     for text in texts:
-        check_text(name, text, MAX_TEXT)
+        check_text(name, text, MAX_TEXT, blank=True)
     return texts
 
 

@@ -282,49 +282,6 @@ def check_key(name: str, key: str) -> str:
     return key
 
 
-def check_text(name: str, value: object, most: int) -> str:
-    """Return *value* if it is text that says something, of at most *most* characters.
-
-    Raises:
-        TypeError, ValueError: It is not.
-    """
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be text, got {value!r:.100}")
-    if not value.strip():
-        raise ValueError(f"{name} must not be empty")
-    if len(value) > most:
-        raise ValueError(f"{name} has {len(value):,} characters, more than {most:,}: shorten it")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise ValueError(f"{name} holds half a character (a surrogate)") from None
-    return value
-
-
-def check_number(name: str, value: object, least: int, most: int) -> int:
-    """Return *value* if it is a whole number from *least* to *most*.
-
-    Raises:
-        TypeError, ValueError: It is not.
-    """
-    if type(value) is not int:  # True would pass for 1
-        raise TypeError(f"{name} must be an int, got {value!r:.100}")
-    if not least <= value <= most:
-        raise ValueError(f"{name} must be {least} to {most:,}, got {value}")
-    return value
-
-
-def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
-    """Return *value* if it is one of *choices*.
-
-    Raises:
-        ValueError: It is not.
-    """
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {value!r:.100}")
-    return value
-
-
 # ---------------------------------------------------------------- reading answers
 
 

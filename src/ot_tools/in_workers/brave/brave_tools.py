@@ -19,16 +19,14 @@ from dataclasses import dataclass
 from html import unescape
 from typing import Any, Literal, TypedDict
 
+from arguments import check_choice, check_number, check_text
 from service_client import (
     Params,
     ServiceClient,
     WebService,
     asking,
     at,
-    check_choice,
     check_key,
-    check_number,
-    check_text,
     check_timeout,
     check_url,
     list_at,

@@ -48,8 +48,8 @@ def answered(do: str, grammar: str, path: str, text: str, limit: int, **argument
     if do == "references":
         return [asdict(each) for each in islice(references(root, grammar, arguments["names"]), limit)]
     if do == "matches":
-        return [*islice(matches(root, arguments["pattern"]), limit)]
-    rewriting = Rewriting(text, root, arguments["pattern"], arguments["replacement"])
+        return [*islice(matches(root, grammar, arguments["pattern"]), limit)]
+    rewriting = Rewriting(text, root, grammar, arguments["pattern"], arguments["replacement"])
     after = rewriting.result()
     if after == text:
         return None

@@ -6,11 +6,16 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
+from functools import cache
 from typing import Any
 
-from ast_grep_py import SgNode
+from ast_grep_py import SgNode, SgRoot
 
 VARIABLE = re.compile(r"(\$\$\$|\$)([A-Z_][A-Z0-9_]*)")
+NAMELESS = re.compile(r"\$\$\$(?![A-Z_])|(?:\$\$\$|\$)_[A-Z0-9_]*")
+"""Variables that stand for anything, and of which nothing is kept."""
+EXPRESSIONS = {"c": ("int _(void) { return ", "; }"), "go": ("package _\nfunc _() { _ = ", " }")}
+"""Where an expression can stand in languages whose parsers take a call alone, such as f(x), for a type."""
 MAX_NESTED = 50
 TEXT = 2_000
 
@@ -19,14 +24,14 @@ class WrongPattern(Exception):
     """What the program gave cannot be a pattern, or cannot stand in its place."""
 
 
-def find_all(root: SgNode, pattern: str) -> list[SgNode]:
+def find_all(root: SgNode, grammar: str, pattern: str) -> list[SgNode]:
     """Return the nodes that match, outer ones before those inside them.
 
     Raises:
         WrongPattern: It is not one piece of code in this language.
     """
     try:
-        return root.find_all(pattern=pattern)
+        return root.find_all(pattern=_in_context(grammar, pattern))
     except RuntimeError:
         example = "'print($A)' or 'f($FIRST, $$$REST)'"
         raise WrongPattern(
@@ -34,10 +39,23 @@ def find_all(root: SgNode, pattern: str) -> list[SgNode]:
         ) from None
 
 
-def matches(root: SgNode, pattern: str) -> Iterator[dict[str, Any]]:
+@cache
+def _in_context(grammar: str, pattern: str) -> Any:
+    """Return the pattern, as part of a function where it is an expression that would be misread alone."""
+    if grammar not in EXPRESSIONS:
+        return pattern
+    before, after = EXPRESSIONS[grammar]
+    plain = pattern.replace("$", "x")  # names, to any parser
+    root = SgRoot(f"{before}{plain}{after}", grammar).root()
+    kinds = [node.kind() for node in root.find_all(regex=f"^{re.escape(plain)}$")]
+    kind = next((each for each in kinds if each.endswith("_expression")), None)
+    return {"context": f"{before}{pattern}{after}", "selector": kind} if kind else pattern
+
+
+def matches(root: SgNode, grammar: str, pattern: str) -> Iterator[dict[str, Any]]:
     """Yield each match with what its variables stand for."""
     variables = VARIABLE.findall(pattern)
-    for node in find_all(root, pattern):
+    for node in find_all(root, grammar, pattern):
         place = node.range()
         yield {
             "line": place.start.line + 1,
@@ -58,20 +76,24 @@ def _captured(node: SgNode, many: str, name: str) -> str | list[str] | None:
 class Rewriting:
     """One file, in which each match becomes *replacement* with the variables filled in."""
 
-    def __init__(self, text: str, root: SgNode, pattern: str, replacement: str) -> None:
+    def __init__(self, text: str, root: SgNode, grammar: str, pattern: str, replacement: str) -> None:
         """Find the matches.
 
         Raises:
             WrongPattern: As above, or the replacement names what the pattern does not.
         """
+        for nameless in {*NAMELESS.findall(pattern)} & {*NAMELESS.findall(replacement)}:
+            raise WrongPattern(f"{nameless} keeps nothing for the replacement: give it a name, as $A or $$$ARGS")
         known = set(VARIABLE.findall(pattern))
         for many, name in VARIABLE.findall(replacement):
             if (many, name) not in known:
                 raise WrongPattern(f"replacement names {many}{name}, which the pattern does not have")
         self.count = 0
         self._text = text
-        self._replacement = replacement
-        self._nodes = find_all(root, pattern)
+        returns = text.count("\r\n")
+        self._newline = "\r\n" if returns and returns == text.count("\n") else "\n"
+        self._replacement = replacement.replace("\r\n", "\n").replace("\n", self._newline)
+        self._nodes = find_all(root, grammar, pattern)
         self._places = [(place.start.index, place.end.index) for place in (node.range() for node in self._nodes)]
         self._starts = [start for start, _ in self._places]
 
@@ -105,7 +127,7 @@ class Rewriting:
             start, end = nodes[0].range().start.index, nodes[-1].range().end.index
             written = self._written(start, end, number + 1, nested + 1)
             # What the replacement has next must not become part of a comment.
-            return f"{written}\n" if _ends_line(nodes[-1]) else written
+            return written + self._newline if _ends_line(nodes[-1]) else written
 
         return VARIABLE.sub(filled, self._replacement)
 
@@ -115,8 +137,10 @@ def _ends_line(node: SgNode) -> bool:
 
 
 def is_broken(root: SgNode) -> bool:
-    """Return whether the code has a part that does not parse."""
-    return root.find(kind="ERROR") is not None
+    """Return whether the code has a part that does not parse, or lacks one, such as a bracket."""
+    # The parser puts what is missing in, without any text; other nodes without text have names of their own.
+    lacking = (not node.is_named() or "identifier" in node.kind() for node in root.find_all(regex="^$"))
+    return root.find(kind="ERROR") is not None or any(lacking)
 
 
 def _nodes(node: SgNode, many: str, name: str) -> Sequence[SgNode]:

@@ -18,10 +18,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
+from arguments import check_number, check_text
 from code_files import SourceFile, sources
 from code_languages import language_named
 from code_process import CodeParser, ParserEnded
-from ripgrep_run import SearchLimits, check_number, check_text
+from ripgrep_run import SearchLimits
 
 import ot_sdk
 
@@ -220,8 +221,8 @@ def rewrite(
     """
     check_text("pattern", pattern, MAX_PATTERN)
     check_number("limit", limit, 1, MAX_REWRITTEN)
-    if not isinstance(replacement, str) or len(replacement) > MAX_PATTERN:  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
-        raise ValueError(f"replacement must be a text of at most {MAX_PATTERN:,} characters")
+    if replacement != "":  # which deletes what is found
+        check_text("replacement", replacement, MAX_PATTERN, blank=True)
     if type(dry_run) is not bool:
         raise TypeError(f"dry_run must be True or False, got {dry_run!r:.100}")
     language = language_named(language)

@@ -17,13 +17,12 @@ import re
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
+from arguments import check_number, check_text
 from service_client import (
     ServiceClient,
     WebService,
     asking,
     check_key,
-    check_number,
-    check_text,
     check_timeout,
     check_url,
     list_at,

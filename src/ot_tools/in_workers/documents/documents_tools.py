@@ -26,6 +26,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, BinaryIO, TypedDict
 
+from arguments import check_number
 from documents_child import DocumentLimits, ask_child
 
 import ot_sdk
@@ -161,9 +162,9 @@ def tables(
     Example:
         documents.tables(path="sales.xlsx", sheet="sales")
     """
-    _check_number("limit", limit, 1, MAX_LIMIT)
+    check_number("limit", limit, 1, MAX_LIMIT)
     if page is not None:
-        _check_number("page", page, 1)
+        check_number("page", page, 1)
     if sheet is not None and not isinstance(sheet, str):  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
         raise TypeError(f"sheet must be the name of a sheet, got {sheet!r:.100}: page= takes its number")
     return _ask(path, "tables", {"page": page, "sheet": sheet, "header": bool(header), "limit": limit})
@@ -200,7 +201,7 @@ def search(*, text: str, paths: list[str], ignore_case: bool = True, limit: int 
     Example:
         documents.search(text="termination", paths=["contract.docx", "report.pdf"])
     """
-    _check_number("limit", limit, 1, MAX_LIMIT)
+    check_number("limit", limit, 1, MAX_LIMIT)
     if not isinstance(text, str) or not text.strip() or len(text) > MAX_TEXT:  # pyright: ignore[reportUnnecessaryIsInstance] - as above
         raise ValueError(f"text must be a word or phrase of at most {MAX_TEXT} characters, got {text!r:.100}")
     if isinstance(paths, str) or len(paths) > MAX_PATHS:
@@ -251,13 +252,6 @@ def _ask(path: str, action: str, request: Mapping[str, Any], seconds: float | No
             seconds=config.seconds if seconds is None else seconds,
         )
         return ask_child(file, {"path": path, "action": action, **request}, limits)
-
-
-def _check_number(name: str, value: int, least: int, most: int | None = None) -> None:
-    if type(value) is not int:  # programs are not type-checked, and True would pass for 1
-        raise TypeError(f"{name} must be an int, got {value!r:.100}")
-    if value < least or (most is not None and value > most):
-        raise ValueError(f"{name} must be {f'{least} to {most:,}' if most else f'>= {least}'}, got {value}")
 
 
 def _page_ranges(pages: str | int | None) -> list[tuple[int, int | None]] | None:

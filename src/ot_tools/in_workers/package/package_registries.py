@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict, cast
 
+from arguments import check_text
 from package_versions import NpmVersions, PythonVersions, VersionRules
 from packaging.utils import canonicalize_name
-from service_client import ServiceClient, at, check_text, rows_at, text_at
+from service_client import ServiceClient, at, rows_at, text_at
 
 PYPI_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", re.ASCII)
 NPM_NAME = re.compile(r"(@[A-Za-z0-9~-][\w.~-]*/)?[A-Za-z0-9~_-][\w.~-]*", re.ASCII)

@@ -17,11 +17,12 @@ import time
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
+from arguments import check_choice, check_number
 from package_changes import VersionNotes, find_notes, find_repository
 from package_registries import REGISTRIES, PackageInfo, PackageRelease, PublishedPackage, Registry
 from package_requirements import RequiredPackage, read_requirements
 from package_versions import behind
-from service_client import ServiceClient, WebService, asking, check_choice, check_number, check_timeout, check_url
+from service_client import ServiceClient, WebService, asking, check_timeout, check_url
 
 import ot_sdk
 

@@ -29,7 +29,9 @@ class FoundLine:
 
 
 def file_matches(messages: Sequence[dict[str, Any]], tree: OpenTree | OneFile, context: int) -> Iterator[FoundLine]:
-    """Yield the matches of one file, as far as the file really holds them."""
+    """Yield the matches of one file, as far as the file really holds them; those before a NUL make no text of it."""
+    if messages[-1].get("binary_offset") is not None:
+        return
     spoken = [each for each in messages if "lines" in each]
     if isinstance(tree, OneFile):
         yield from _hits(tree.path, spoken, context)

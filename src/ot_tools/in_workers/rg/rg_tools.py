@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NotRequired, TypedDict
 
+from arguments import check_number, check_text
 from open_tree import OpenTree
 from rg_matches import FoundLine, file_matches
-from ripgrep_run import OneFile, Ripgrep, SearchLimits, check_number, check_text, file_options
+from ripgrep_run import OneFile, Ripgrep, SearchLimits, file_options
 
 import ot_sdk
 
@@ -75,17 +76,18 @@ def search(
 ) -> list[TextMatch]:
     """Find lines by a regular expression, as ripgrep does.
 
-    Binary files, files of more than tools.rg.max_bytes and links are left out.
+    Binary files, files of more than tools.rg.max_bytes, lines of several MB and links are left out.
 
     Args:
         pattern: A regular expression in Rust's syntax, which lacks look-around and backreferences.
         path: The directory to start at, or one file.
-        glob: Which files to search, such as '*.py', 'src/**' or '!*.min.js'; it also finds ignored files.
+        glob: Which files to search, such as '*.py', 'src/**' or '!*.min.js'; it also finds ignored files,
+            but not in ignored directories.
         types: Only files of these types, such as 'py' or ['ts', 'js']; rg.types() lists them.
         context: How many lines before and after each match to return with it.
         ignore_case: Take upper and lower case for the same.
         fixed: Take the pattern as plain text.
-        word: TextMatch whole words only.
+        word: Match whole words only.
         multiline: Let a match go over several lines; then the pattern may hold \\n.
         hidden: Also search files whose names begin with a dot, except .git.
         ignored: Also search files that .gitignore and the like leave out.
@@ -126,7 +128,7 @@ def count(
     ignored: bool = False,
     limit: int = 1000,
 ) -> list[FileCount]:
-    """FileCount the matches in each file that has any.
+    """Count the matches in each file that has any.
 
     Args:
         pattern: As for rg.search.
@@ -135,7 +137,7 @@ def count(
         types: Only files of these types, as for rg.search.
         ignore_case: Take upper and lower case for the same.
         fixed: Take the pattern as plain text.
-        word: TextMatch whole words only.
+        word: Match whole words only.
         hidden: Also search files whose names begin with a dot, except .git.
         ignored: Also search files that .gitignore and the like leave out.
         limit: The most files to return; there may be more when as many come back.
@@ -225,7 +227,7 @@ def _match(hit: FoundLine, *, with_neighbours: bool) -> TextMatch:
 
 
 def _pattern_options(pattern: str, *, ignore_case: bool, fixed: bool, word: bool) -> list[str]:
-    check_text("pattern", pattern, MAX_PATTERN)
+    check_text("pattern", pattern, MAX_PATTERN, blank=True)
     return [
         f"--regexp={pattern}",
         "--ignore-case" if ignore_case else "--case-sensitive",
