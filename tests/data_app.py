@@ -61,9 +61,12 @@ def data_app(directory: Path, settings: Mapping[str, Any] | None = None) -> Gene
 
 
 def write_workbook(
-    path: Path, sheets: Mapping[str, list[list[Any]]], cell: Callable[[int, int], str] | None = None
+    path: Path, sheets: Mapping[str, list[list[Any]]], cell: Callable[[int, int], str] | None = None, style: int = 0
 ) -> None:
-    """Write a workbook with these rows; *cell* names the cells otherwise than by their places."""
+    """Write a workbook with these rows; *cell* names the cells otherwise than by their places.
+
+    Numbers are shown in *style*: 22 makes moments of them.
+    """
     names = list(sheets)
     listed = "".join(f'<sheet name="{escape(name)}" sheetId="{n}" r:id="r{n}"/>' for n, name in enumerate(names, 1))
     related = "".join(
@@ -78,6 +81,9 @@ def write_workbook(
         book.writestr(
             "xl/workbook.xml", f'<workbook xmlns="{SHEETS}" xmlns:r="{RELATION}"><sheets>{listed}</sheets></workbook>'
         )
+        book.writestr(
+            "xl/styles.xml", f'<styleSheet xmlns="{SHEETS}"><cellXfs><xf numFmtId="{style}"/></cellXfs></styleSheet>'
+        )
         for number, rows in enumerate(sheets.values(), 1):
             book.writestr(f"xl/worksheets/sheet{number}.xml", _sheet(rows, cell or _place))
 
@@ -86,7 +92,7 @@ def _sheet(rows: list[list[Any]], place: Callable[[int, int], str]) -> str:
     def cell(r: int, c: int, value: Any) -> str:
         if isinstance(value, str):
             return f'<c r="{place(r, c)}" t="inlineStr"><is><t>{escape(value)}</t></is></c>'
-        return f'<c r="{place(r, c)}"><v>{value}</v></c>'
+        return f'<c r="{place(r, c)}" s="0"><v>{value}</v></c>'
 
     lines = [
         f'<row r="{r}">' + "".join(cell(r, c, value) for c, value in enumerate(row) if value is not None) + "</row>"

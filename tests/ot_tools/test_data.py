@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import base64
 import gzip
+import importlib
 import json
 import sqlite3
 import struct
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -49,6 +52,8 @@ def make_files(directory: Path) -> None:
     (directory / "cities.tsv").write_text(TEXT.replace(",", "\t"))
     (directory / "cities.json").write_text(json.dumps(CITIES))
     (directory / "cities.jsonl").write_text("".join(json.dumps(city) + "\n" for city in CITIES))
+    (directory / "ragged.csv").write_text("a,b\n" + "1,2\n" * 25_000 + "1,2,3\n")
+    (directory / "latin.csv").write_text("a,b\n1,Müller\n", encoding="latin-1")
     (directory / "cities.parquet").write_bytes(base64.b64decode(PARQUET))
     write_workbook(directory / "cities.xlsx", {"All": [["id", "city"], [1, "Oslo"], [2, "Rome"]], "None": [["id"]]})
     with closing(sqlite3.connect(directory / "shop.sqlite")) as db:
@@ -97,15 +102,15 @@ def test_values_of_every_kind_cross_both_ways(app: DataApp):
     program = """
 import datetime
 rows = [{"day": datetime.date(2026, 1, 2), "at": datetime.datetime(2026, 1, 2, 3, 4), "yes": True,
-         "deep": {"a": [1, 2]}, "price": 12.5, "none": None, "mixed": 1, "bad": float("nan")},
-        {"day": None, "at": None, "yes": False, "deep": None, "price": 1.0, "none": None, "mixed": "b", "bad": 1.0}]
+         "deep": {"a": [1, 2]}, "price": 12.5, "none": None, "mixed": 1, "odd": float("nan")},
+        {"day": None, "at": None, "yes": False, "deep": None, "price": 1.0, "none": None, "mixed": "b", "odd": 1.0}]
 sql = "SELECT *, day + 1 AS next, deep.a[2] AS second, price::DECIMAL(9, 2) AS exact FROM t"
 data.query(sql=sql, tables={"t": rows})
 """
     first, second = app.value(program)["rows"]
     assert first == {
         **{"day": "2026-01-02", "at": "2026-01-02T03:04:00", "yes": True, "deep": {"a": [1, 2]}, "price": 12.5},
-        **{"none": None, "mixed": "1", "bad": None, "next": "2026-01-03", "second": 2, "exact": 12.5},
+        **{"none": None, "mixed": "1", "odd": "NaN", "next": "2026-01-03", "second": 2, "exact": 12.5},
     }
     assert second["mixed"] == "b"
 
@@ -125,6 +130,125 @@ def test_an_empty_table_of_a_database_keeps_its_columns(app: DataApp):
     source = {"database": "shop.sqlite", "sql": "SELECT * FROM cities WHERE id > 99"}
     found = app.value(f"data.query(sql='FROM t', tables={{'t': {source!r}}})")
     assert found == {"columns": ["id", "city"], "rows": [], "more": False}
+
+
+# ---------------------------------------------------------------- what is in it, and nothing else
+
+
+def rows_of(app: DataApp, source: Any, sql: str = "FROM t") -> list[dict[str, Any]]:
+    return app.value(f"data.query(sql={sql!r}, tables={{'t': {source!r}}})")["rows"]
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        pytest.param("1.75", 1.75, id="a fraction among whole numbers"),
+        pytest.param("007", "007", id="a code with zeros"),
+        pytest.param("12345678901234567890", 12345678901234567890, id="a large number"),
+        pytest.param("soon", "soon", id="a word"),
+        pytest.param('"a, ""b"""', 'a, "b"', id="quotes"),
+    ],
+)
+def test_a_value_late_in_a_csv_file_is_as_it_stands_there(app: DataApp, value: str, kept: Any):
+    write_lines(app, "late.csv", ["id,v", *(f"{n},{n + 1}" for n in range(25_000)), f"25000,{value}"])
+    assert rows_of(app, "late.csv", "SELECT v FROM t WHERE id = 25000") == [{"v": kept}]
+
+
+def test_a_time_late_in_a_csv_file_is_kept(app: DataApp):
+    write_lines(app, "late.csv", ["d", *(["2026-01-02"] * 25_000), "2026-01-03 13:45:00"])
+    assert rows_of(app, "late.csv", "SELECT max(d) AS d FROM t") == [{"d": "2026-01-03T13:45:00"}]
+
+
+@pytest.mark.parametrize(
+    ("late", "kept"),
+    [({"v": 1.75}, {"v": 1.75}), ({"v": "soon"}, {"v": "soon"}), ({"v": 1, "w": 2}, {"v": 1, "w": 2})],
+    ids=["a fraction among whole numbers", "a word", "another key"],
+)
+def test_a_value_late_in_a_json_file_is_as_it_stands_there(app: DataApp, late: Any, kept: Any):
+    write_lines(app, "late.jsonl", [*(['{"v": 5}'] * 25_000), json.dumps(late)])
+    (row,) = rows_of(app, "late.jsonl", "SELECT * FROM (SELECT *, row_number() OVER () AS n FROM t) WHERE n = 25001")
+    assert {key: row[key] for key in kept} == kept
+
+
+def write_lines(app: DataApp, name: str, lines: list[str]) -> None:
+    (app.directory / name).write_text("\n".join(lines) + "\n")
+
+
+def test_a_day_that_can_be_read_in_two_ways_stays_text(app: DataApp):
+    write_lines(app, "days.csv", ["us,iso", "01/02/2026,2026-01-02", "03/04/2026,2026-03-04"])
+    assert rows_of(app, "days.csv") == [
+        {"us": "01/02/2026", "iso": "2026-01-02"},
+        {"us": "03/04/2026", "iso": "2026-03-04"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "given"),
+    [
+        pytest.param("€5 “x”", "cp1252", "windows-1252", id="windows"),
+        pytest.param("Müller", "latin-1", "ISO-8859-1", id="latin"),
+        pytest.param("Жук", "koi8-r", "koi8-r", id="russian"),
+        pytest.param("Müller", "utf-16", "utf-16", id="utf-16"),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
+def test_a_csv_file_is_read_in_the_encoding_that_is_given(
+    app: DataApp, text: str, encoding: str, given: str, packed: bool
+):
+    data, name = f"id,name\n1,{text}\n".encode(encoding), "encoded.csv.gz" if packed else "encoded.csv"
+    (app.directory / name).write_bytes(gzip.compress(data) if packed else data)
+    assert rows_of(app, {"path": name, "encoding": given}) == [{"id": 1, "name": text}]
+
+
+def test_json_of_many_shapes_keeps_its_values_and_its_columns(app: DataApp):
+    (app.directory / "mixed.json").write_text(
+        json.dumps([{"v": 1, "w": [1]}, {"v": "a", "w": {"b": "c"}}, {"x": [2, "d"]}])
+    )
+    assert rows_of(app, "mixed.json") == [
+        {"v": "1", "w": [1], "x": None},
+        {"v": "a", "w": {"b": "c"}, "x": None},
+        {"v": None, "w": None, "x": [2, "d"]},
+    ]
+    assert rows_of(app, "mixed.json", "SELECT x FROM t WHERE v = 'a'") == [{"x": None}]
+
+
+def test_a_json_file_with_a_mark_at_its_start_is_read_as_without(app: DataApp):
+    (app.directory / "marked.json").write_text(json.dumps(CITIES), encoding="utf-8-sig")
+    assert rows_of(app, "marked.json") == CITIES
+
+
+def test_rows_with_many_or_few_common_keys_have_them_as_columns(app: DataApp):
+    assert len(rows_of(app, [{f"c{n}": n for n in range(300)}])[0]) == 300
+    found = rows_of(app, [{f"k{n}": n, "id": str(n)} for n in range(30)], "SELECT id, k7 FROM t WHERE k7 IS NOT NULL")
+    assert found == [{"id": "7", "k7": 7}]
+
+
+def test_numbers_keep_every_digit(app: DataApp):
+    assert rows_of(app, [{"n": 2**70}, {"n": 1}]) == [{"n": str(2**70)}, {"n": "1"}]
+    assert rows_of(app, [{"n": 2**63 + 1}]) == [{"n": 2**63 + 1}]
+    found = app.value(
+        'data.query(sql="SELECT 12345678901234567.89 AS large, 0.25 AS small, 3::DECIMAL(9, 0) AS whole")'
+    )
+    assert found["rows"] == [{"large": "12345678901234567.89", "small": 0.25, "whole": 3}]
+
+
+def test_numbers_without_end_stay_what_they_are(app: DataApp):
+    program = "data.query(sql='SELECT max(n) AS n FROM t', tables={'t': [{'n': float('inf')}, {'n': 1.5}]})['rows']"
+    assert app.value(program) == [{"n": "Infinity"}]
+
+
+def test_moments_are_told_in_utc_whatever_the_zone_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TZ", "America/New_York")
+    with data_app(tmp_path) as app:
+        sql = "SELECT date_trunc('day', TIMESTAMPTZ '2026-01-02 00:30:00+00') AS day"
+        assert app.value(f"data.query(sql={sql!r})")["rows"] == [{"day": "2026-01-02T00:00:00+00:00"}]
+
+
+def test_moments_of_a_workbook_are_moments_at_midnight_too(app: DataApp):
+    days = [["moment"], [46024.5], [46025], [46025.25]]
+    write_workbook(app.directory / "moments.xlsx", {"S": days}, style=22)
+    found = rows_of(app, "moments.xlsx", "SELECT moment - INTERVAL 1 HOUR AS at FROM t")
+    assert [row["at"] for row in found] == ["2026-01-02T11:00:00", "2026-01-02T23:00:00", "2026-01-03T05:00:00"]
 
 
 # ---------------------------------------------------------------- the tools
@@ -161,6 +285,12 @@ def test_a_description_counts_and_samples(app: DataApp):
     assert word["samples"] == ["w" * 200 + "…"]
 
 
+def test_a_description_counts_distinct_values_and_has_every_column(app: DataApp):
+    found = app.value("data.describe(table=[{'n': n} for n in range(1000)])")
+    assert found["columns"][0]["distinct"] == 1000
+    assert app.value("len(data.describe(table=[{f'c{n}': n for n in range(501)}], samples=0)['columns'])") == 501
+
+
 @pytest.mark.parametrize(
     ("how", "expected"),
     [
@@ -184,10 +314,30 @@ def test_a_pivot_has_a_column_for_each_value(app: DataApp):
     assert found["rows"] == [{"city": "Oslo", "1": 4, "2": 6}, {"city": "Rome", "1": 10, "2": None}]
 
 
+def test_a_pivot_sorts_its_columns_by_value_and_loses_no_row(app: DataApp):
+    rows = [{"city": "Oslo", "LABEL": label, "n": 1} for label in (10, 9, None, None)]
+    found = app.value(f"data.pivot(table={rows!r}, rows='city', columns='LABEL', values='n')")
+    assert found == {
+        "columns": ["city", "9", "10", "null"],
+        "rows": [{"city": "Oslo", "9": 1, "10": 1, "null": 2}],
+        "more": False,
+    }
+    words = [{"city": "Oslo", "word": word, "n": 1} for word in ("null", None)]
+    found = app.value(f"data.pivot(table={words!r}, rows='city', columns='word', values='word', how='count')")
+    assert found["rows"] == [{"city": "Oslo", "null": 1, "null_2": 0}]
+
+
 def test_tables_of_a_sqlite_file_are_listed_with_their_columns(app: DataApp):
     found = app.value("data.tables(database='shop.sqlite')")
     assert [table["table"] for table in found] == ["cities", "names"]
     assert found[0]["columns"] == [{"name": "id", "type": "INTEGER"}, {"name": "city", "type": "TEXT"}]
+
+
+def test_a_column_that_sqlite_computes_is_listed_too(app: DataApp):
+    with closing(sqlite3.connect(app.directory / "computed.sqlite")) as db:
+        db.execute("CREATE TABLE t (n INTEGER, twice INTEGER AS (n * 2))")
+    (table,) = app.value("data.tables(database='computed.sqlite')")
+    assert [column["name"] for column in table["columns"]] == ["n", "twice"]
 
 
 # ---------------------------------------------------------------- charts
@@ -196,7 +346,8 @@ def test_tables_of_a_sqlite_file_are_listed_with_their_columns(app: DataApp):
 @pytest.mark.parametrize("kind", ["bar", "line", "area", "scatter", "pie"])
 def test_a_chart_that_is_returned_is_an_image_in_the_reply(app: DataApp, kind: str):
     rows = [{"when": f"2026-0{month}-01", "n": month * 2, "m": month} for month in range(1, 7)]
-    reply = app.run(f"data.chart(table={rows!r}, x='when', y=['n', 'm'], kind={kind!r}, title='Growth', width=300)")
+    y = "n" if kind == "pie" else ["n", "m"]
+    reply = app.run(f"data.chart(table={rows!r}, x='when', y={y!r}, kind={kind!r}, title='Growth', width=300)")
     assert not reply.is_error, reply.texts
     (block,) = reply.blocks
     png = base64.b64decode(block["data"])
@@ -210,6 +361,15 @@ def test_a_chart_that_is_only_kept_is_not_shown_unless_it_is_asked_for(app: Data
     made = "picture = data.chart(table='cities.csv', x='city', y='id')"
     assert app.run(f"{made}\n1").blocks == ()
     assert len(app.run(f"{made}\not.show(value=picture)\n1").blocks) == 1
+
+
+def test_years_along_an_axis_have_no_comma(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "vl_convert", ModuleType("vl_convert"))
+    monkeypatch.syspath_prepend(SOURCE.parent)
+    chart = importlib.import_module("data_chart")
+    monkeypatch.delitem(sys.modules, "data_chart")
+    years = chart.ChartPlan("line", [{"x": 2010, "y": 1}, {"x": 2011, "y": 2}], "quantitative", "year", "n")
+    assert years.specification()["encoding"]["x"]["axis"]["format"] == "d"
 
 
 def test_names_of_columns_mean_nothing_in_a_chart(app: DataApp):
@@ -254,6 +414,18 @@ def test_names_of_columns_mean_nothing_in_a_chart(app: DataApp):
         pytest.param(
             "join(left=[{'a': 1}], right=[{'b': 1}], on='a')", "right has no column 'a'; there are: b", id="no key"
         ),
+        pytest.param(
+            "pivot(table='cities.csv', rows=[], columns='id', values='id')", "names no column", id="no rows stay"
+        ),
+        pytest.param(
+            "chart(table='cities.csv', x='city', y=['id', 'id'], kind='pie')", "one column of numbers", id="two pies"
+        ),
+        pytest.param(
+            "chart(table=[{'a': 'x', 'b': -1}], x='a', y='b', kind='pie')", "below 0", id="a slice below nothing"
+        ),
+        pytest.param("describe(table='ragged.csv')", "each line must have as many values", id="a line too long"),
+        pytest.param("describe(table='latin.csv')", "'encoding': 'windows-1252'", id="another encoding"),
+        pytest.param("describe(table={'path': 'latin.csv', 'encoding': 'x'})", "unknown encoding: x", id="no encoding"),
         pytest.param("chart(table=[{'a': 'x'}], x='a', y='a')", "holds no numbers but VARCHAR", id="no numbers"),
         pytest.param(
             "chart(table='cities.csv', x='city', y='id', width=9999)", "100 to 2000 pixels", id="a huge chart"
@@ -261,4 +433,6 @@ def test_names_of_columns_mean_nothing_in_a_chart(app: DataApp):
     ],
 )
 def test_what_cannot_be_done_says_why(app: DataApp, call: str, words: str):
-    assert words in app.error(f"data.{call}")
+    said = app.error(f"data.{call}")
+    assert words in said
+    assert "ignore_errors" not in said  # an option of DuckDB, and not of ours

@@ -71,6 +71,7 @@ def make_hostile(directory: Path) -> None:
     (directory / "a'); COPY t TO 'made.csv'; --.csv").write_text("n\n1\n")
     (directory / "line.csv").write_text("a,b\n" + "x" * (3 << 20) + "\n")
     (directory / "big.csv").write_text("x" * (5 << 20))
+    (directory / "packed.csv.gz").write_bytes(gzip.compress(b"0123456789abcdef,x\n" * (1 << 18), 1))
     (directory / "deep.json").write_text("[" * 200_000)
     (directory / "damaged.parquet").write_bytes(b"PAR1" + b"\xff" * 200 + b"\xff\xff\x00\x00PAR1")
     (directory / "damaged.xlsx").write_bytes(b"PK\x03\x04" + b"\xff" * 200)
@@ -201,6 +202,10 @@ FILES = {
     ),
     "a file with one line of 3 MB": (table("line.csv"), "cannot be read"),
     "a file that is too large": (table("big.csv"), "at most 4 MB are read"),
+    "a packed file that decodes to more than file_mb": (
+        table({"path": "packed.csv.gz", "encoding": "cp1252"}),
+        "packed.csv.gz is too large",
+    ),
     "JSON nested without end": (table("deep.json"), "cannot be read"),
     "a damaged Parquet file": (table("damaged.parquet"), "cannot be read"),
     "a damaged workbook": (table("damaged.xlsx"), "damaged.xlsx"),
@@ -325,3 +330,35 @@ def test_what_does_not_end_is_interrupted_and_the_worker_goes_on(hurried: DataAp
 def test_reading_stays_possible_after_all_of_it(app: DataApp):
     assert app.value(f"data.{sqlite('SELECT count(*) AS n FROM t')}")["rows"] == [{"n": 1}]
     assert app.value(f"data.{postgres('SELECT count(*) AS n FROM orders')}")["rows"] == [{"n": 1}]
+
+
+VALUES = {
+    "every digit of a decimal": ("12345678901234567.89::numeric(30, 2)", "12345678901234567.89"),
+    "every digit of a decimal without a size": ("12345678901234567890.5", "12345678901234567890.5"),
+    "a mean, which is a float": ("avg(n) FROM (VALUES (1), (2), (2)) v (n)", 5 / 3),
+    "a sum of large numbers": ("sum(n) FROM (VALUES (9223372036854775807), (2)) v (n)", 9223372036854775809),
+    "a whole number of 40 digits": (
+        "1234567890123456789012345678901234567890",
+        "1234567890123456789012345678901234567890",
+    ),
+    "no number": ("'NaN'::numeric", "NaN"),
+    "a number without end": ("'Infinity'::float8", "Infinity"),
+    "a short float": ("1.1::float4", 1.1),
+    "an array of numbers": ("ARRAY[[1, 2], [3, 4]]", [[1, 2], [3, 4]]),
+    "an array of texts": ("ARRAY['a', NULL]", ["a", None]),
+    "JSON": ("""'{"a": [1, null]}'::jsonb""", {"a": [1, None]}),
+    "a month": ("interval '1 month 2 days'", "1 mon 2 days"),
+    "a moment": ("timestamptz '2026-01-02 03:04:05+05'", "2026-01-01T22:04:05+00:00"),
+    "a query with its semicolon": ("1 AS v ; ", 1),
+}
+
+
+@pytest.mark.parametrize(("expression", "value"), [pytest.param(*case, id=name) for name, case in VALUES.items()])
+def test_a_value_of_postgres_is_the_same_here(app: DataApp, expression: str, value: Any):
+    (row,) = app.value(f"data.{postgres(f'SELECT {expression}')}")["rows"]
+    assert list(row.values()) == [value]
+
+
+def test_a_query_of_postgres_that_finds_nothing_has_its_columns(app: DataApp):
+    found = app.value(f"data.{postgres('SELECT id, word, 1.5 AS price FROM orders WHERE id > 99')}")
+    assert found == {"columns": ["id", "word", "price"], "rows": [], "more": False}

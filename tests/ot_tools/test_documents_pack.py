@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-from document_makers import SAMPLES, ods, pdf
+from document_makers import SAMPLES, ods, pdf, xlsx
 from ot.workspace import Workspace
 from run_app import paths_in
 
@@ -22,6 +22,10 @@ PAGE = """<html><head><title>Prices</title><meta name="author" content="Bo"><sty
 <h1>Prices</h1><p>All in <b>francs</b>, see <a href="https://example.org/">here</a>.</p><script>no()</script>
 <table><caption>Parts</caption><tr><th>Part</th><th colspan="2">Price</th></tr>
 <tr><td rowspan="2">Bolt | Nut</td><td>1</td><td>2</td></tr><tr><td>3</td><td>4</td></tr></table></body></html>"""
+SPANS = """<table><tr><th>a</th><th>b</th><th>c</th><th>d</th></tr>
+<tr><td>1</td><td rowspan="3" colspan="2">2</td><td>3</td></tr>
+<tr></tr><tr><td>4</td><td>5</td></tr><tr><td>6</td><td>7</td><td>8</td><td>9</td></tr></table>"""
+AWAY = '<row r="3"><c r="C3"><v>1</v></c><c r="D3"><v>2</v></c></row><row r="4"><c r="D4"><v>3</v></c></row>'
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +43,11 @@ async def app(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Worksp
         shutil.copy(file, work)
     shutil.copy(work / "slides.pptx", work / "talk.pptx")
     (work / "prices.html").write_text(PAGE)
+    (work / "spans.html").write_text(SPANS)
+    (work / "unsaid.html").write_bytes("<p>Müller €5</p>".encode("cp1252"))
+    (work / "said.html").write_bytes('<meta charset="iso-8859-2"><p>Łódź</p>'.encode("iso-8859-2"))
+    (work / "away.xlsx").write_bytes(xlsx(f"<sheetData>{AWAY}</sheetData>"))
+    (work / "scan.pdf").write_bytes(pdf(["", ""]))
     (work / "long.pdf").write_bytes(pdf(f"line {number}" for number in range(1, 13)))
     cell = "<table:table-cell office:value-type={}><text:p>{}</text:p></table:table-cell>"
     row = cell.format('"string"', "x") + cell.format('"float" office:value="2.5"', "2.5")
@@ -156,6 +165,31 @@ async def test_tables_of_html_keep_their_places_where_cells_span_others(app: Wor
     ]
 
 
+async def test_cells_stay_in_their_columns_below_a_cell_that_spans_rows(app: Workspace) -> None:
+    (table,) = await value(app, 'documents.tables(path="spans.html")')
+    assert [list(row.values()) for row in table["rows"]] == [
+        ["1", "2", None, "3"],
+        ["4", None, None, "5"],
+        ["6", "7", "8", "9"],
+    ]
+    lines = (await value(app, 'documents.to_markdown(path="spans.html")')).splitlines()
+    assert [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[-2:]] == [
+        ["4", "", "", "5"],
+        ["6", "7", "8", "9"],
+    ]
+
+
+async def test_a_sheet_that_begins_away_from_its_corner_has_all_of_its_cells(app: Workspace) -> None:
+    (table,) = await value(app, 'documents.tables(path="away.xlsx", header=False)')
+    assert table["rows"] == [{"A": 1, "B": 2}, {"A": None, "B": 3}]
+    assert "| 1 | 2 |" in await value(app, 'documents.to_markdown(path="away.xlsx")')
+
+
+@pytest.mark.parametrize(("path", "text"), [("unsaid.html", "Müller €5"), ("said.html", "Łódź")], ids=["not", "so"])
+async def test_html_that_is_not_utf_8_is_read_whether_it_says_so(app: Workspace, path: str, text: str) -> None:
+    assert await value(app, f"documents.to_markdown(path={path!r})") == text
+
+
 async def test_html_becomes_markdown_without_scripts_and_styles(app: Workspace) -> None:
     text = await value(app, 'documents.to_markdown(path="prices.html")')
     assert text.startswith("# Prices\n\nAll in **francs**, see [here](https://example.org/).")
@@ -197,7 +231,18 @@ async def test_a_search_finds_a_phrase_across_marks_and_lines_and_names_what_it_
 async def test_a_search_minds_the_case_if_told_and_ends_at_its_limit(app: Workspace) -> None:
     call = 'documents.search(text="{}", paths=["long.pdf"], ignore_case={}, limit=3)'
     assert (await value(app, call.format("LINE", False)))["matches"] == []
-    assert [match["page"] for match in (await value(app, call.format("LINE", True)))["matches"]] == [1, 2, 3]
+    found = await value(app, call.format("LINE", True))
+    assert ([match["page"] for match in found["matches"]], found["more"]) == ([1, 2, 3], ["long.pdf"])
+    assert (await value(app, 'documents.search(text="line 12", paths=["long.pdf"], limit=1)'))["more"] == []
+
+
+async def test_a_search_finds_a_bar_in_a_table_and_tells_a_scan_from_a_document_without_the_phrase(
+    app: Workspace,
+) -> None:
+    found = await value(app, 'documents.search(text="bolt | nut", paths=["prices.html", "scan.pdf", "report.pdf"])')
+    assert [match["path"] for match in found["matches"]] == ["prices.html"]
+    assert [unread["path"] for unread in found["unread"]] == ["scan.pdf"]
+    assert "has no text to search" in found["unread"][0]["error"]
 
 
 def examples() -> list[str]:

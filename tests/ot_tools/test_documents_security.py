@@ -389,7 +389,7 @@ CASES = {
     "a pattern in place of a phrase": Case(
         "a.pdf",
         pdf(["a" * 200]),
-        value={"matches": [], "unread": []},
+        value={"matches": [], "more": [], "unread": []},
         call='documents.search(text="(a+)+$", paths=[{path!r}])',
     ),
     "a phrase without end": Case(

@@ -51,6 +51,8 @@ class ChartPlan:
             raise ValueError(f"width and height are {SIZES[0]} to {SIZES[-1]} pixels")
         if not self.rows:
             raise ValueError("there are no rows to draw")
+        if self.kind == "pie" and any(row["y"] < 0 for row in self.rows):
+            raise ValueError(f"{self.y_title} has numbers below 0, which no slice of a pie can show: draw bars")
         if len(self.rows) > MAX_POINTS:
             raise ValueError(f"there are more than {MAX_POINTS:,} points: group them by data.query first")
         if len({row.get("series") for row in self.rows}) > MAX_SERIES:
@@ -87,7 +89,10 @@ class ChartPlan:
         x: dict[str, Any] = {"field": "x", "type": self.x_type, "title": self.x_title}
         if self.x_type == "temporal":
             x["scale"] = {"type": "utc"}
-        elif self.x_type != "quantitative":
+        elif self.x_type == "quantitative":
+            if all(isinstance(row["x"], int) for row in self.rows):
+                x["axis"] = {"format": "d", "tickMinStep": 1}  # a year is 2010, not 2,010
+        else:
             x |= {"sort": None, "axis": {"labelAngle": -45 if self._has_long_labels() else 0}}
         y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": self.y_title}
         if self.kind in ("line", "scatter"):

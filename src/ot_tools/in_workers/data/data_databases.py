@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO, Protocol
 
@@ -32,7 +34,7 @@ TYPES = {
     "int4": "INTEGER",
     "int8": "BIGINT",
     "oid": "BIGINT",
-    "float4": "FLOAT",
+    "float4": "DOUBLE",  # as its shortest text says: 1.1, not 1.100000023841858
     "float8": "DOUBLE",
     "bool": "BOOLEAN",
     "date": "DATE",
@@ -44,6 +46,8 @@ TYPES = {
     "jsonb": "JSON",
 }
 """DuckDB's types for those of PostgreSQL; all others are text."""
+MAX_DIGITS = 38
+"""Of DuckDB's exact numbers."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class Database:
 
 @dataclass(frozen=True)
 class Selected:
-    """Rows of a database, to be read once; the types where the database has some."""
+    """Rows of a database, to be read once; the types where the database has some, all known after the last row."""
 
     columns: list[str]
     types: dict[str, str]
@@ -160,8 +164,8 @@ class SqliteDatabase:
         """Return table, column and type of each column, in order."""
         self._db.set_authorizer(None)  # our own question
         asked = (
-            "SELECT m.name, c.name, c.type FROM sqlite_master m, pragma_table_info(m.name) c "
-            "WHERE m.type IN ('table', 'view') AND m.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY m.name, c.cid"
+            "SELECT m.name, c.name, c.type FROM sqlite_master m, pragma_table_xinfo(m.name) c WHERE c.hidden <> 1 "
+            "AND m.type IN ('table', 'view') AND m.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY m.name, c.cid"
         )
         return self._run(asked).fetchall()
 
@@ -207,6 +211,7 @@ class PostgresDatabase:
 
     def __init__(self, name: str, database: Database, engine: TableEngine) -> None:
         import psycopg  # noqa: PLC0415 - calls that need no PostgreSQL need not wait for it
+        from psycopg.types.string import TextLoader  # noqa: PLC0415 - as above
 
         self._errors = psycopg.Error
         self._name = name
@@ -217,6 +222,7 @@ class PostgresDatabase:
             self._db = psycopg.connect(database.url, connect_timeout=seconds, application_name="onetool", **given)
         except psycopg.Error as error:
             raise self._failed(error, "cannot be reached") from None
+        self._db.adapters.register_loader("interval", TextLoader)  # otherwise a month becomes 30 days
         self._db.read_only = True
         self._execute(f"SET LOCAL statement_timeout = {max(int(engine.seconds_left * 1000), 1)}")
         self._execute("SET LOCAL standard_conforming_strings = on")
@@ -235,19 +241,28 @@ class PostgresDatabase:
         else:
             self._refuse_effects(sql)
         # Inside of another one it can only be a query; the line's end closes a comment.
-        asked = f"SELECT * FROM (\n{sql}\n) AS asked"
+        asked = f"SELECT * FROM (\n{sql.rstrip().removesuffix(';')}\n) AS asked"
         cursor = self._db.cursor()
         rows = self._rows(cursor, asked)
         first = next(rows, None)
+        if first is None:
+            self._learn_columns(cursor, f"{asked} LIMIT 0")
         columns: list[Any] = list(cursor.description or ())
         names = list(apart(column.name for column in columns))
         types = {name: _type_of(column) for name, column in zip(names, columns, strict=True)}
-        return Selected(names, types, _named(names, first, rows))
+        return Selected(names, types, _named(types, rows if first is None else chain([first], rows)))
 
     def _rows(self, cursor: Any, sql: str) -> Iterator[tuple[Any, ...]]:
         try:
             # In this mode the server takes one statement and no more.
             yield from cursor.stream(sql.encode())
+        except self._errors as error:
+            raise self._failed(error) from None
+
+    def _learn_columns(self, cursor: Any, sql: str) -> None:
+        """Ask once more: a stream without rows does not tell its columns."""
+        try:
+            cursor.execute(sql.encode(), prepare=True)  # one statement and no more, here too
         except self._errors as error:
             raise self._failed(error) from None
 
@@ -298,17 +313,56 @@ def _type_of(column: Any) -> str:
     from psycopg import postgres  # noqa: PLC0415 - as above
 
     known = postgres.types.get(column.type_code)
-    name = known.name if known else ""
-    if name == "numeric":
-        exact = column.precision and column.scale is not None and column.precision <= 38
-        return f"DECIMAL({column.precision}, {column.scale})" if exact else "DOUBLE"
-    return TYPES.get(name, "VARCHAR")
+    if known is None:
+        return "VARCHAR"
+    if known.oid != column.type_code:
+        return "JSON"  # an array, of any depth
+    if known.name != "numeric":
+        return TYPES.get(known.name, "VARCHAR")
+    is_ours = column.precision and 0 <= column.scale <= column.precision <= MAX_DIGITS
+    return f"DECIMAL({column.precision}, {column.scale})" if is_ours else "DECIMAL"
 
 
-def _named(
-    names: list[str], first: tuple[Any, ...] | None, others: Iterator[tuple[Any, ...]]
-) -> Iterator[Mapping[str, Any]]:
-    if first is not None:
-        yield dict(zip(names, first, strict=True))
-    for row in others:
-        yield dict(zip(names, row, strict=True))
+def _named(types: dict[str, str], rows: Iterator[tuple[Any, ...]]) -> Iterator[Mapping[str, Any]]:
+    """Yield *rows* by name, and say at the end which types hold every digit of exact numbers."""
+    widths = {name: Digits(kind) for name, kind in types.items() if kind.startswith("DECIMAL")}
+    try:
+        for row in rows:
+            named = dict(zip(types, row, strict=True))
+            for name, digits in widths.items():
+                named[name] = digits.seen(named[name])
+            yield named
+    finally:
+        types.update({name: digits.type for name, digits in widths.items()})
+
+
+@dataclass
+class Digits:
+    """How many digits the exact numbers of a column have on both sides of the point."""
+
+    declared: str
+    whole: int = 1
+    scale: int = 0
+    all_finite: bool = True
+
+    def seen(self, value: Decimal | None) -> str | None:
+        """Count one number, and return it as text: JSON's numbers are floats."""
+        if value is None:
+            return None
+        exponent = value.as_tuple().exponent
+        if isinstance(exponent, int):
+            self.scale = max(self.scale, -exponent)
+            self.whole = max(self.whole, value.adjusted() + 1)
+        else:
+            self.all_finite = False
+        return f"{value:f}"
+
+    @property
+    def type(self) -> str:
+        """DuckDB's type for all of them."""
+        if self.all_finite and self.declared != "DECIMAL":
+            return self.declared
+        width = max(self.whole + self.scale, 18)
+        if width <= MAX_DIGITS and self.all_finite:
+            return f"DECIMAL({width}, {self.scale})"
+        return "DOUBLE" if self.scale or not self.all_finite else "VARCHAR"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 import threading
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -26,6 +28,13 @@ TURNS = threading.BoundedSemaphore(2)
 READING = (duckdb.StatementType.SELECT, duckdb.StatementType.MULTI)
 """A PIVOT counts as several statements: it looks first which columns there will be."""
 NO_FILES = "file system operations are disabled"
+ADVICE = re.compile(
+    r"^(Possible (fixes|solution)|Try (increasing|setting)|The search space|LINE 1: CREATE)",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""Where DuckDB begins to tell of its own options, which a program does not have."""
+EXACT = 2**53
+"""Up to here a float has every whole number."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,7 @@ class TableEngine:
         self._directory = TemporaryDirectory(prefix="onetool-data-")
         self.scratch = Path(self._directory.name)
         self._db = duckdb.connect(":memory:", config=_config(self.limits, self.scratch))
+        self._db.execute("SET TimeZone = 'UTC'")  # days and hours of moments are the same on every machine
         self._closed = threading.Event()
         self._clock = threading.Thread(target=self._watch, daemon=True)
         self._clock.start()
@@ -112,6 +122,20 @@ class TableEngine:
         if len(columns := self.columns(name)) > MAX_COLUMNS:
             raise ValueError(f"table '{name}' has {len(columns):,} columns, and at most {MAX_COLUMNS:,} are read")
 
+    def drop(self, name: str) -> None:
+        """Forget the table *name*."""
+        self._db.execute(f"DROP TABLE {quoted(name)}")
+        self.tables.remove(name)
+
+    def unquote(self, name: str, column: str) -> None:
+        """Make texts of a column of JSON in which texts are: as JSON they would be in quotes."""
+        table, value = quoted(name), quoted(column)
+        with self._errors(f"table '{name}' cannot be read", {}):
+            asked = f"SELECT coalesce(bool_or(json_type({value}) = 'VARCHAR'), false) FROM {table}"
+            (is_mixed,) = self._db.execute(asked).fetchone() or (False,)
+            if is_mixed:
+                self._db.execute(f"ALTER TABLE {table} ALTER {value} TYPE VARCHAR USING {value} ->> '$'")
+
     def lock(self) -> None:
         """Shut every way out, for good."""
         self._db.execute("SET enable_external_access = false")
@@ -143,10 +167,12 @@ class TableEngine:
         """Return the first *limit* rows of *sql*, which was checked or is our own."""
         with self._errors("the SQL failed", {}):
             self._db.execute(sql, parameters or None)
-            names = list(apart(column[0] for column in self._db.description or ()))
+            columns = self._db.description or ()
+            names = list(apart(column[0] for column in columns))
+            made = [JSON_VALUES.get(str(column[1]), plain) for column in columns]
             rows: list[dict[str, Any]] = []
             while len(rows) <= limit and (batch := self._db.fetchmany(min(BATCH, limit + 1 - len(rows)))):
-                rows += [dict(zip(names, map(plain, row), strict=True)) for row in batch]
+                rows += [{name: make(cell) for name, make, cell in zip(names, made, row, strict=True)} for row in batch]
         return Found(names, rows[:limit], more=len(rows) > limit)
 
     # ---------------------------------------------------------------- time and errors
@@ -178,7 +204,7 @@ class TableEngine:
     def _words(self, text: str, said: Mapping[str, str]) -> str:
         for ours, theirs in said.items():
             text = text.replace(ours, theirs)
-        text = text.replace(str(self.scratch), "")[:2000]
+        text = ADVICE.split(text.replace(str(self.scratch), ""), maxsplit=1)[0][:2000]
         if NO_FILES in text:
             return "SQL reads only the tables that were named: give a file in tables={'name': 'its path'}"
         known = f"\nTables: {', '.join(self.tables) or 'none'}" if text.startswith("Catalog Error: Table") else ""
@@ -250,7 +276,9 @@ def plain(value: Any) -> Any:
         case None | bool() | int() | float() | str() | bytes():
             return value
         case Decimal():
-            return int(value) if value.as_tuple().exponent == 0 else float(value)
+            if value.as_tuple().exponent == 0:
+                return int(value)
+            return float(value) if abs(value) < EXACT else str(value)
         case datetime() | date() | time_of_day():
             return value.isoformat()
         case timedelta() | UUID():
@@ -261,3 +289,15 @@ def plain(value: Any) -> Any:
             return [plain(item) for item in cast("list[Any]", value)]
         case _:
             return str(value)
+
+
+def _json_value(value: Any) -> Any:
+    return None if value is None else json.loads(value)
+
+
+def _json_list(value: Any) -> Any:
+    return None if value is None else [_json_value(item) for item in value]
+
+
+JSON_VALUES: Mapping[str, Callable[[Any], Any]] = {"JSON": _json_value, "JSON[]": _json_list}
+"""What DuckDB returns as text of JSON is given to programs as the value that it is."""

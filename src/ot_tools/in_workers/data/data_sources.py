@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
-import math
 import os
 import re
 import shutil
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import date, datetime, time
@@ -41,6 +43,15 @@ OPTIONS = {
     "workbook": {"sheet": (str, int), "header": bool},
 }
 """What else a dict with a path may say, by the file's format."""
+ENCODINGS = ("utf-8", "utf-16", "latin-1")
+"""What DuckDB decodes itself."""
+HINTS = {
+    "csv": "each line must have as many values as the first; what is not detected can be given: {'path': ..., "
+    "'delimiter': ';', 'header': False, 'encoding': 'windows-1252'}",
+    "json": "it must be a list of objects, or an object on each line",
+}
+WHOLE = range(-(2**63), 2**64)
+"""Whole numbers that JSON's readers keep; they make floats of others."""
 HOW = (
     "give the path of a csv, tsv, json, jsonl, parquet, xlsx, xls or ods file, the handle of a stored result, a list "
     "of dicts, what data.query returned, {'path': ..., 'sheet': ...}, or {'database': name or SQLite file, "
@@ -103,8 +114,35 @@ class Sources:
                 sheet = read_sheet(file, options.get("sheet", 0), self._engine, header=options.get("header", True))
                 self._load_json(name, sheet, path)
                 return
+            self._load_text_file(name, file, path, kind, dict(options), packed)
+
+    def _load_text_file(
+        self, name: str, file: BinaryIO, path: str, kind: str, options: dict[str, Any], packed: bool
+    ) -> None:
+        if options.get("encoding", "utf-8") not in ENCODINGS:
+            at = str(self._decoded(file, path, options.pop("encoding"), packed=packed))
+            packed = False
+        else:
             at = self._path(file)
-            self._engine.load(name, f"SELECT * FROM {_reader(kind, at, options, packed)}", {at: path})
+        if kind == "json" and file.read(4) == b"\xef\xbb\xbf[":
+            options["format"] = "array"  # the mark hides it from DuckDB
+        try:
+            self._load_table(name, _reader(kind, at, options, packed), {at: path})
+        except ValueError as error:
+            raise ValueError(f"{error}\n{HINTS[kind]}" if kind in HINTS else str(error)) from None
+
+    def _load_table(self, name: str, reader: str, said: Mapping[str, str]) -> None:
+        """Load what *reader* reads, with its columns as columns and its texts as texts."""
+        self._engine.load(name, f"SELECT * FROM {reader}", said)
+        columns = self._engine.columns(name)
+        if list(columns) == ["json"] and columns["json"].startswith("MAP("):
+            # DuckDB takes rows with many or few common keys for one column.
+            self._engine.drop(name)
+            self._engine.load(name, f"SELECT * FROM {reader[:-1]}, map_inference_threshold = -1)", said)
+            columns = self._engine.columns(name)
+        for column, kind in columns.items():
+            if kind == "JSON":
+                self._engine.unquote(name, column)
 
     def _path(self, file: BinaryIO) -> str:
         """Return where DuckDB finds the open file itself, whatever has its name now."""
@@ -115,6 +153,24 @@ class Sources:
         with copy.open("wb") as target:
             shutil.copyfileobj(file, target)
         return str(copy)
+
+    def _decoded(self, file: BinaryIO, path: str, encoding: str, *, packed: bool) -> Path:
+        """Return a copy in UTF-8."""
+        left, at = self._engine.limits.file_bytes, self._new_file()
+        opened = gzip.GzipFile(fileobj=file) if packed else file
+        try:
+            with (
+                io.TextIOWrapper(cast("BinaryIO", opened), encoding, newline="") as text,
+                at.open("w", encoding="utf-8", newline="") as copy,
+            ):
+                while piece := text.read(1 << 20):
+                    left -= copy.write(piece)
+                    if left < 0:
+                        raise ValueError(f"{path} is too large: raise the setting tools.data.file_mb")
+                    assert self._engine.seconds_left
+        except (LookupError, UnicodeError, gzip.BadGzipFile, zlib.error, EOFError) as error:
+            raise ValueError(f"{path} cannot be read as {encoding}: {error}") from None
+        return at
 
     # ---------------------------------------------------------------- rows
 
@@ -138,7 +194,10 @@ class Sources:
             f"read_json({literal(at)}, format = 'newline_delimited', sample_size = -1, "
             f"maximum_object_size = {biggest}{columns})"
         )
-        self._engine.load(name, f"SELECT * FROM {reader}", {str(at): said})
+        if types:
+            self._engine.load(name, f"SELECT * FROM {reader}", {str(at): said})
+        else:
+            self._load_table(name, reader, {str(at): said})
         at.unlink()
 
     def _write(self, name: str, rows: Iterable[Mapping[str, Any]]) -> Path:
@@ -146,9 +205,7 @@ class Sources:
         left, at = self._engine.limits.file_bytes, self._new_file()
         with at.open("w", encoding="utf-8") as file:
             for number, row in enumerate(rows):
-                left -= file.write(
-                    json.dumps({key: finite(value) for key, value in row.items()}, default=as_json) + "\n"
-                )
+                left -= file.write(json.dumps(row, default=as_json) + "\n")
                 if left < 0:
                     raise ValueError(
                         f"table '{name}' has more than {self._engine.limits.file_mb:,} MB: read fewer rows or columns, "
@@ -194,7 +251,7 @@ class Sources:
                 offset += page["returned"]
                 if not page["has_more"] or not page["returned"]:
                     break
-        self._engine.load(name, f"SELECT * FROM {_reader('csv', str(at), {}, packed=False)}", {str(at): handle})
+        self._load_table(name, _reader("csv", str(at), {}, packed=False), {str(at): handle})
 
     # ---------------------------------------------------------------- databases
 
@@ -253,6 +310,10 @@ def _reader(kind: str, at: str, options: Mapping[str, Any], packed: bool) -> str
         return f"read_parquet({literal(at)})"
     given = [f"{option} = {value if isinstance(value, bool) else literal(value)}" for option, value in options.items()]
     given.append(f"compression = '{'gzip' if packed else 'none'}'")
+    # Every value has a say in its column's type: one that comes late would be rounded or cut to fit.
+    given.append("sample_size = -1")
+    if kind == "csv":
+        given.append("dateformat = '%Y-%m-%d'")  # 01/02/2024 is a day in January or in February: it stays text
     return f"read_{kind}({', '.join([literal(at), *given])})"
 
 
@@ -297,17 +358,20 @@ def _kinds(rows: Iterable[Mapping[str, Any]]) -> dict[str, set[type]]:
     for row in rows:
         for key, value in row.items():
             if value is not None:
-                kinds.setdefault(key, set()).add(str if isinstance(value, date | time) else type(value))
+                kinds.setdefault(key, set()).update(_kind(value))
     return kinds
 
 
+def _kind(value: Any) -> tuple[type, ...]:
+    if isinstance(value, date | time):
+        return (str,)
+    if isinstance(value, int) and value not in WHOLE:
+        return (int, str)  # only as text does it keep its digits
+    return (type(value),)
+
+
 def _text(value: Any) -> Any:
-    return value if value is None or isinstance(value, str) else json.dumps(finite(value), default=as_json).strip('"')
-
-
-def finite(value: Any) -> Any:
-    """Return *value* without the floats that JSON has no word for."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return value if value is None or isinstance(value, str) else json.dumps(value, default=as_json).strip('"')
 
 
 def as_json(value: Any) -> Any:
@@ -316,7 +380,7 @@ def as_json(value: Any) -> Any:
         case datetime() | date() | time():
             return value.isoformat()
         case Decimal():
-            return finite(float(value))
+            return float(value)
         case bytes() | bytearray() | memoryview():
             return bytes(value).hex()
         case set() | frozenset() | tuple():

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict
 
 from data_databases import Database, Databases
-from data_engine import CallLimits, Found, TableEngine, quoted
+from data_engine import CallLimits, Found, TableEngine, apart, literal, quoted
 from data_sources import Sources
 
 import ot_sdk
@@ -33,6 +33,8 @@ MAX_LIMIT = 100_000
 MAX_SAMPLES = 20
 MAX_SHOWN = 200
 MAX_COLUMNS = 500
+EXACT_ROWS = 1_000_000
+"""Up to here distinct values are counted, and beyond it estimated."""
 JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "right": "RIGHT JOIN", "full": "FULL JOIN"}
 FILTERS = {"semi": "SEMI JOIN", "anti": "ANTI JOIN"}
 SUMS = {"sum": "sum", "count": "count", "mean": "avg", "min": "min", "max": "max", "median": "median"}
@@ -138,7 +140,8 @@ def query(
         limit: How many rows to return at most.
 
     Returns:
-        columns, rows as dicts, and more: whether there are further rows. Dates are ISO text.
+        columns, rows as dicts, and more: whether there are further rows. Dates are ISO text, times with a zone are
+        in UTC, and decimals of 2**53 and more are text.
 
     Example:
         data.query(sql="SELECT sum(n) AS total FROM t WHERE n > ?", tables={"t": [{"n": 1}, {"n": 5}]}, parameters=[2])
@@ -157,7 +160,7 @@ def describe(*, table: Source, samples: int = 3) -> Description:
         samples: How many values of each column to show.
 
     Returns:
-        rows (how many) and columns; distinct is an estimate.
+        rows (how many) and columns; distinct is an estimate beyond a million rows.
 
     Example:
         data.describe(table=[{"city": "Oslo", "visits": 3}, {"city": "Rome", "visits": None}])
@@ -165,9 +168,10 @@ def describe(*, table: Source, samples: int = 3) -> Description:
     if not 0 <= samples <= MAX_SAMPLES:
         raise ValueError(f"samples must be 0 to {MAX_SAMPLES}, not {samples}")
     with _engine({"t": table}) as engine:
-        types = dict(list(engine.columns("t").items())[:MAX_COLUMNS])
         total = engine.rows("SELECT count(*) AS n FROM t", None, 1).rows[0]["n"]
-        return {"rows": total, "columns": [_column(engine, name, kind, samples) for name, kind in types.items()]}
+        count = "count(DISTINCT {})" if total <= EXACT_ROWS else "approx_count_distinct({})"
+        types = engine.columns("t").items()
+        return {"rows": total, "columns": [_column(engine, name, kind, samples, count) for name, kind in types]}
 
 
 def join(
@@ -234,7 +238,8 @@ def pivot(
         limit: How many rows to return at most.
 
     Returns:
-        columns, rows and more, as query; rows are sorted by what stays.
+        columns, rows and more, as query; rows are sorted by what stays, and columns by their values. What has no
+        value in columns is in a column called null.
 
     Example:
         data.pivot(table=[{"city": "Oslo", "year": 2025, "n": 3}], rows="city", columns="year", values="n")
@@ -245,11 +250,20 @@ def pivot(
     with _engine({"t": table}) as engine:
         known = engine.columns("t")
         stay = ", ".join(quoted(_known(row, known, "table")) for row in ([rows] if isinstance(rows, str) else rows))
+        if not stay:
+            raise ValueError("rows names no column: to sum up the whole table, use query")
         across, value = quoted(_known(columns, known, "table")), quoted(_known(values, known, "table"))
-        made = engine.rows(f"SELECT count(DISTINCT {across}) AS n FROM t", None, 1).rows[0]["n"]
-        if made > MAX_COLUMNS:
-            raise ValueError(f"{columns} has {made:,} values, and a pivot has at most {MAX_COLUMNS} columns")
-        sql = f"PIVOT t ON {across} USING {SUMS[how]}({value}) GROUP BY {stay} ORDER BY {stay}"
+        asked = f"SELECT v::VARCHAR AS name FROM (SELECT DISTINCT {across} AS v FROM t) ORDER BY v NULLS LAST"
+        made = [row["name"] for row in engine.rows(asked, None, MAX_COLUMNS + 1).rows]
+        if len(made) > MAX_COLUMNS:
+            raise ValueError(f"{columns} has more values than a pivot has columns, which are at most {MAX_COLUMNS}")
+        # DuckDB leaves out what has no value, and sorts 10 before 9.
+        *named, missing = apart([*(name for name in made if name is not None), "null"])
+        names = ", ".join(literal(name) for name in (named if None not in made else [*named, missing]))
+        *_, label = apart([*map(str.lower, known), "label"])
+        labelled = f"SELECT *, coalesce({across}::VARCHAR, {literal(missing)}) AS {quoted(label)} FROM t"
+        how_made = f"ON {quoted(label)} IN ({names}) USING {SUMS[how]}({value}) GROUP BY {stay} ORDER BY {stay}"
+        sql = f"PIVOT ({labelled}) {how_made}"
         return _rows(engine.rows(sql, None, limit))
 
 
@@ -289,6 +303,8 @@ def chart(
         heights = [_known(name, known, "table") for name in ([y] if isinstance(y, str) else y)]
         if not heights or (series and len(heights) > 1):
             raise ValueError("y names one column, or several without series")
+        if kind == "pie" and (series or len(heights) > 1):
+            raise ValueError("a pie shows one column of numbers and no series: draw bars, or a pie for each")
         if wrong := [name for name in heights if not data_chart.is_number(known[name])]:
             raise ValueError(f"{', '.join(wrong)} holds no numbers but {known[wrong[0]]}")
         across = quoted(_known(x, known, "table"))
@@ -365,9 +381,9 @@ def _known(name: str, columns: Mapping[str, str], where: str) -> str:
     return name
 
 
-def _column(engine: TableEngine, name: str, kind: str, samples: int) -> Column:
+def _column(engine: TableEngine, name: str, kind: str, samples: int, count: str) -> Column:
     column = quoted(name)
-    sums = f"count(*) - count({column}) AS nulls, approx_count_distinct({column}) AS distinct"
+    sums = f"count(*) - count({column}) AS nulls, {count.format(column)} AS distinct"
     ends = f"min({column}) AS smallest, max({column}) AS largest"
     (found,) = engine.rows(f"SELECT {sums}, {ends} FROM t", None, 1).rows
     some = f"SELECT DISTINCT {column} AS v FROM (SELECT {column} FROM t WHERE {column} IS NOT NULL LIMIT 1000)"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from datetime import date, time, timedelta
+from collections.abc import Callable, Iterator
+from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -69,23 +69,35 @@ def main(wanted: str) -> None:
 
 
 def _write(rows: Iterator[list[Any]], *, header: bool, most: int) -> None:
-    filled = ([_plain(cell) for cell in row] for row in rows)
+    filled = ([None if cell == "" else cell for cell in row] for row in rows)
     kept = [row for row in filled if any(cell is not None for cell in row)]
     first = (kept.pop(0) if header else [None] * len(kept[0])) if kept else []
     if not kept:
         raise ValueError("the sheet has no rows")
-    names = list(apart(f"column_{n}" if name is None else str(name) for n, name in enumerate(first, 1)))
-    texts = [_is_mixed(column) for column in zip(*kept, strict=True)]
+    names = list(apart(f"column_{n}" if name is None else str(_plain(name)) for n, name in enumerate(first, 1)))
+    makers = [_maker(column) for column in zip(*kept, strict=True)]
     for row in kept:
-        cells = [str(cell) if text and cell is not None else cell for cell, text in zip(row, texts, strict=True)]
+        cells = [None if cell is None else make(cell) for cell, make in zip(row, makers, strict=True)]
         most -= sys.stdout.write(json.dumps(dict(zip(names, cells, strict=True))) + "\n")
         if most < 0:
             raise ValueError("the sheet is too large: raise the setting tools.data.file_mb")
 
 
-def _is_mixed(cells: tuple[Any, ...]) -> bool:
+def _maker(cells: tuple[Any, ...]) -> Callable[[Any], Any]:
+    """Return what makes the values of one column alike."""
     kinds = {type(cell) for cell in cells if cell is not None}
-    return len(kinds) > 1 and str in kinds
+    if kinds == {date, datetime}:
+        return _moment  # a workbook gives a moment at midnight as a day
+    plain_kinds = {type(_plain(cell)) for cell in cells if cell is not None}
+    return _text if len(plain_kinds) > 1 and str in plain_kinds else _plain
+
+
+def _moment(cell: date) -> str:
+    return (cell if isinstance(cell, datetime) else datetime.combine(cell, time())).isoformat()
+
+
+def _text(cell: Any) -> str:
+    return str(_plain(cell))
 
 
 def _plain(cell: Any) -> Any:
@@ -93,7 +105,7 @@ def _plain(cell: Any) -> Any:
         return cell.isoformat()
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1 << 53:
         return int(cell)  # a workbook knows only one kind of number
-    return str(cell) if isinstance(cell, timedelta) else None if cell == "" else cell
+    return str(cell) if isinstance(cell, timedelta) else cell
 
 
 def _bound_memory() -> None:

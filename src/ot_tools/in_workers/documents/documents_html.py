@@ -10,6 +10,7 @@ from typing import Any
 sys.modules["soupsieve"] = None  # pyright: ignore[reportArgumentType] - selectors, never used, are a third of the start
 
 from bs4 import BeautifulSoup, Tag
+from bs4.dammit import EncodingDetector
 from markdownify import ATX, MarkdownConverter
 
 UNSEEN = ("script", "style", "template", "noscript", "iframe", "object", "embed", "svg", "canvas")
@@ -19,6 +20,7 @@ PLAIN: dict[str, Any] = {
     "escape_asterisks": False,
     "escape_underscores": False,
 }
+BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 MAX_SPAN = 1_000
 MAX_COLUMNS = 16_384
 
@@ -44,7 +46,7 @@ class MarkupTree:
     def __init__(self, html: str | bytes, kind: str, about: dict[str, str] | None = None) -> None:
         self.kind = kind
         self.names: list[str] = []
-        self._tree = BeautifulSoup(html, "lxml")
+        self._tree = BeautifulSoup(html, "lxml", from_encoding=_encoding(html))
         self._about = _about(self._tree) if about is None else about
         for element in self._tree.find_all(UNSEEN):
             element.decompose()
@@ -52,6 +54,30 @@ class MarkupTree:
             image.replace_with(str(image.get("alt") or ""))
         if self._tree.head:
             self._tree.head.decompose()
+        for table in self._tree.find_all("table"):
+            self._fill_spanned_places(table)
+
+    def _fill_spanned_places(self, table: Tag) -> None:
+        """Put empty cells where a cell of a row above spans, so that the others stand in their own columns."""
+        spanned: dict[int, tuple[int, int]] = {}  # by column: how many rows are left, and how many columns
+        own = [row for row in table.find_all("tr") if row.find_parent("table") is table]
+        for place, row in enumerate(own):
+            column = 0
+            below: dict[int, tuple[int, int]] = {}
+            for cell in [*row.find_all(["td", "th"], recursive=False), None]:
+                while column in spanned:
+                    left, across = spanned.pop(column)
+                    filler = self._tree.new_tag("td", attrs={"colspan": str(across)})
+                    row.append(filler) if cell is None else cell.insert_before(filler)
+                    if left > 1:
+                        below[column] = (left - 1, across)
+                    column += across
+                if cell is not None:
+                    across, down = _span(cell, "colspan"), min(_span(cell, "rowspan"), len(own) - place)
+                    if down > 1:
+                        below[column] = (down - 1, across)
+                    column += across
+            spanned = below | {at: (left - 1, across) for at, (left, across) in spanned.items() if left > 1}
 
     def about(self) -> dict[str, str]:
         """Return what it says of itself."""
@@ -65,7 +91,7 @@ class MarkupTree:
 
     def plain(self, number: int) -> str:
         """Return the whole without marks."""
-        return TableSafeConverter(**STYLE, **PLAIN).convert_soup(self._tree)
+        return TableSafeConverter(**STYLE, **PLAIN).convert_soup(self._tree).replace("\\|", "|")
 
     def tables(self, number: int) -> Iterator[tuple[str, list[list[Any]]]]:
         """Yield the tables, each by its caption."""
@@ -89,23 +115,29 @@ def _about(tree: BeautifulSoup) -> dict[str, str]:
 
 def _rows(table: Tag) -> list[list[Any]]:
     """Return the cells of a table; a cell that spans others leaves them empty."""
-    taken: set[tuple[int, int]] = set()
     rows: list[list[Any]] = []
-    own = [row for row in table.find_all("tr") if row.find_parent("table") is table]
-    for place, row in enumerate(own):
+    for row in table.find_all("tr"):
+        if row.find_parent("table") is not table:
+            continue
         cells: list[Any] = []
         for cell in row.find_all(["td", "th"], recursive=False):
-            while (place, len(cells)) in taken:
-                cells.append(None)
-            across, down = _span(cell, "colspan"), min(_span(cell, "rowspan"), len(own) - place)
-            if down > 1:
-                taken.update((place + y, len(cells) + x) for y in range(1, down) for x in range(across))
             cells.append(" ".join(cell.get_text(" ").split()) or None)
-            cells.extend([None] * (across - 1))
+            cells.extend([None] * (_span(cell, "colspan") - 1))
             if len(cells) > MAX_COLUMNS:
                 raise ValueError(f"a table has more than {MAX_COLUMNS:,} columns")
         rows.append(cells)
     return [row for row in rows if row]
+
+
+def _encoding(html: str | bytes) -> str | None:
+    """Return the encoding of a page that neither is UTF-8 nor says what it is, as browsers guess it."""
+    if isinstance(html, str) or html.startswith(BYTE_ORDER_MARKS):
+        return None
+    try:
+        html.decode()
+    except UnicodeDecodeError:
+        return None if EncodingDetector.find_declared_encoding(html, is_html=True) else "windows-1252"
+    return None
 
 
 def _span(cell: Tag, name: str) -> int:

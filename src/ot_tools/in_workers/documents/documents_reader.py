@@ -153,18 +153,22 @@ def _markdown(document: AnyDocument, numbers: list[int]) -> str:
     return "\n\n".join(texts)
 
 
-def _search(document: AnyDocument, request: dict[str, Any]) -> list[dict[str, Any]]:
+def _search(document: AnyDocument, request: dict[str, Any]) -> dict[str, Any]:
     words = map(re.escape, request["text"].split())
     wanted = re.compile(r"\s+".join(words), re.IGNORECASE if request["ignore_case"] else 0)
     places: list[dict[str, Any]] = []
+    has_text = False
     for number in _numbers(document, None):
         text = _clean(document.plain(number))
+        has_text = has_text or bool(text.strip())
         for found in wanted.finditer(text):
+            if len(places) == request["limit"]:
+                return {"places": places, "more": True}
             around = text[max(0, found.start() - AROUND) : found.end() + AROUND]
             places.append({"page": number, "text": " ".join(around.split())})
-            if len(places) == request["limit"]:
-                return places
-    return places
+    if document.kind == "pdf" and not has_text:
+        raise BadDocument("has no text to search: its pages are images, such as scans")
+    return {"places": places, "more": False}
 
 
 # ---------------------------------------------------------------- tables

@@ -45,7 +45,7 @@ class SlideDeck:
 
     def plain(self, number: int) -> str:
         """Return the text of a slide, whose few marks do no harm."""
-        return self.page(number)[1]
+        return self.page(number)[1].replace("\\|", "|")
 
     def tables(self, number: int) -> Iterator[tuple[str, list[list[Any]]]]:
         """Yield the tables and the numbers of charts of a slide."""

@@ -107,6 +107,7 @@ class FoundInDocuments(TypedDict):
     """What a search found, and what it could not read."""
 
     matches: list[DocumentMatch]
+    more: list[str]
     unread: list[UnreadDocument]
 
 
@@ -196,7 +197,8 @@ def search(*, text: str, paths: list[str], ignore_case: bool = True, limit: int 
         limit: The most places of each document to return.
 
     Returns:
-        matches: the path, page and surrounding text of each place; unread: the documents that could not be read.
+        matches: the path, page and surrounding text of each place; more: the documents with more places than limit;
+        unread: the documents that could not be read, scanned ones among them.
 
     Example:
         documents.search(text="termination", paths=["contract.docx", "report.pdf"])
@@ -208,7 +210,7 @@ def search(*, text: str, paths: list[str], ignore_case: bool = True, limit: int 
         raise ValueError(f"paths must be a list of at most {MAX_PATHS} paths, got {paths!r:.100}")
     request = {"text": text, "ignore_case": bool(ignore_case), "limit": limit}
     until = time.monotonic() + _config().seconds
-    found: FoundInDocuments = {"matches": [], "unread": []}
+    found: FoundInDocuments = {"matches": [], "more": [], "unread": []}
     with ThreadPoolExecutor(AT_ONCE) as threads:
         # In a copy of this call's context: only a tool that is being called may open files.
         asked = [threads.submit(copy_context().run, _search_one, path, request, until) for path in paths]
@@ -216,11 +218,14 @@ def search(*, text: str, paths: list[str], ignore_case: bool = True, limit: int 
             if isinstance(answer, str):
                 found["unread"].append({"path": path, "error": answer})
             else:
-                found["matches"].extend({"path": path, "page": hit["page"], "text": hit["text"]} for hit in answer)
+                found["matches"].extend(
+                    {"path": path, "page": hit["page"], "text": hit["text"]} for hit in answer["places"]
+                )
+                found["more"] += [path] if answer["more"] else []
     return found
 
 
-def _search_one(path: str, request: Mapping[str, Any], until: float) -> list[Any] | str:
+def _search_one(path: str, request: Mapping[str, Any], until: float) -> dict[str, Any] | str:
     """Return where the text is in one document, or why nobody can say."""
     try:
         seconds = until - time.monotonic()

@@ -57,10 +57,8 @@ class SheetFile:
             raise BadDocument(f"cannot be read: sheet {number} is broken ({str(error)[:200]})") from None
         if not sheet.height:
             return
-        skipped = sheet.start[1] if sheet.start else 0
-        rows = sheet.iter_rows()
-        for row in rows:  # rows before the data are empty, and so are columns
-            cells = [_value(cell) for cell in row[skipped:]]
+        for row in sheet.iter_rows():  # it begins with the first column that has data, but with the first row
+            cells = [_value(cell) for cell in row]
             if any(cell is not None for cell in cells):
                 yield cells
 
