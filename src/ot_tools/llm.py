@@ -12,7 +12,7 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import inf
 from typing import Any, TypedDict
 
@@ -29,9 +29,7 @@ EXTRACT = "Find what is asked for."
 LAST_PART = 0.05
 """The part of a call's time that is left for handing over what is there."""
 LAST_SECONDS = 1.0
-TIME_IS_UP = (
-    "the time of this call was over first: map fewer items in one call, or raise limits.call_seconds (it has {:g} s)"
-)
+TIME_IS_UP = "the time of this call was over first: map fewer items in one call, or raise limits.call_seconds"
 
 
 class Config(BaseModel):
@@ -118,6 +116,7 @@ async def map(
         llm.map(items=["I love it", "It broke"], prompt="One word: positive or negative?", max_questions=10)
     """
     context, given = current_tool_context(), _checked_items(items)
+    _check_prompt(prompt)
     _check_number("concurrency", concurrency, 1, MAX_CONCURRENCY)
     for name, bound in (("max_questions", max_questions), ("max_tokens", max_tokens)):
         if bound is not None:
@@ -125,8 +124,7 @@ async def map(
     wanted = None if schema is None else _checked_schema(schema)
     opened = await anyio.to_thread.run_sync(_model)  # it may import a library
     model = opened.within(questions=max_questions, tokens=max_tokens)
-    seconds = _seconds_for(context)
-    mapped: list[Mapped] = [{"value": None, "error": TIME_IS_UP.format(seconds)} for _ in given]
+    mapped: list[Mapped] = [{"value": None, "error": TIME_IS_UP} for _ in given]
     waiting = enumerate(given)
 
     async def ask() -> None:
@@ -134,7 +132,7 @@ async def map(
             mapped[index] = await _answered(model, prompt, item, wanted)
 
     try:
-        async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(_seconds_for(context)), asyncio.TaskGroup() as group:
             for _ in range(concurrency):
                 group.create_task(ask())
     except TimeoutError:
@@ -174,8 +172,7 @@ def _seconds_for(context: ToolContext) -> float | None:
 
 def _question(prompt: str, input: Any) -> str:
     """Return what the model is asked; the input stands between marks that it cannot foresee and close itself."""
-    if not isinstance(prompt, str) or not prompt.strip():  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
-        raise ValueError("prompt is empty: say what to do with the input")
+    _check_prompt(prompt)
     text = input if isinstance(input, str) else _as_json(input)
     mark = f"input-{secrets.token_hex(4)}"
     question = (
@@ -195,6 +192,11 @@ def _question(prompt: str, input: Any) -> str:
     return question
 
 
+def _check_prompt(prompt: str) -> None:
+    if not isinstance(prompt, str) or not prompt.strip():  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
+        raise ValueError("prompt is empty: say what to do with the input")
+
+
 def _as_json(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, default=_as_text)
@@ -209,7 +211,8 @@ def _as_text(value: Any) -> str:
 
 
 def _checked_items(items: Sequence[Any]) -> list[Any]:
-    if isinstance(items, str | bytes | Mapping):  # programs are not type-checked, and a text would be taken apart
+    # Programs are not type-checked, and a text would be taken apart.
+    if isinstance(items, str | bytes | Mapping) or not isinstance(items, Collection):  # pyright: ignore[reportUnnecessaryIsInstance] - as above
         raise TypeError(f"items must be a list, got {type(items).__name__}")
     most = _config().max_items
     if len(items) > most:

@@ -10,7 +10,7 @@ __ot_destructive__ = ["delete"]
 __ot_read_only__ = ["list", "read", "search", "tags"]
 
 from builtins import list as List  # this module's own list() takes the name
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -229,7 +229,7 @@ def delete(*, ids: int | Sequence[int]) -> DeletedNotes:
     Example:
         memory.delete(ids=[1])
     """
-    wanted = [ids] if isinstance(ids, int) else [*ids]
+    wanted = [ids] if isinstance(ids, int) else _listed("ids", ids)
     for id in wanted:
         _check_number("ids", id, 1)
     wanted = [*dict.fromkeys(wanted)]
@@ -375,8 +375,8 @@ def _checked_text(text: str) -> str:
 
 
 def _checked_tags(tags: Sequence[str]) -> List[str]:
-    if isinstance(tags, str):  # programs are not type-checked, and a text would be taken apart into letters
-        tags = [tags]
+    # Programs are not type-checked: models write None for none, and a text would be taken apart into letters.
+    tags = _listed("tags", [tags] if isinstance(tags, str) else tags or ())
     words = [*dict.fromkeys(_text("tags", tag).strip().casefold() for tag in tags)]
     if len(words) > MAX_TAGS:
         raise ValueError(f"a note has at most {MAX_TAGS} tags, got {len(words)}")
@@ -384,6 +384,12 @@ def _checked_tags(tags: Sequence[str]) -> List[str]:
         if not 1 <= len(word) <= MAX_TAG or not word.isprintable():
             raise ValueError(f"a tag has 1 to {MAX_TAG} visible characters, got {word!r:.100}")
     return words
+
+
+def _listed[T](name: str, given: Iterable[T]) -> List[T]:
+    if not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
+        raise TypeError(f"{name} must be a list, got {type(given).__name__}")
+    return [*given]
 
 
 def _text(name: str, given: str) -> str:

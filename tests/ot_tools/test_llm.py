@@ -294,13 +294,25 @@ async def test_when_the_time_ends_what_is_there_comes_back_and_open_questions_en
     [
         ("transform(input='x', prompt=' ')", "prompt is empty"),
         ("transform(input='x' * 500_000, prompt='x')", "more than 400,000 (tools.llm.max_chars)"),
+        ("map(items=['x'], prompt=' ')", "prompt is empty"),
+        ("map(items=None, prompt='x')", "items must be a list, got NoneType"),
         ("map(items=['x'] * 1001, prompt='x')", "1,001 items, more than 1,000 (tools.llm.max_items)"),
         ("map(items=['x'], prompt='x', concurrency=5)", "concurrency must be 1 to 4, got 5"),
         ("map(items=['x'], prompt='x', max_questions=-1)", "max_questions must be 0 to 1,000,000,000, got -1"),
         ("map(items=['x'], prompt='x', schema={'type': 'array'})", "the schema must be that of an object"),
         ("extract(input='x', schema={'type': 'object', 'properties': 1})", "the schema cannot be used"),
     ],
-    ids=["no prompt", "a long text", "many items", "much at once", "a negative budget", "an array", "no schema"],
+    ids=[
+        "no prompt",
+        "a long text",
+        "no prompt for many",
+        "nothing as the items",
+        "many items",
+        "much at once",
+        "a negative budget",
+        "an array",
+        "no schema",
+    ],
 )
 async def test_what_cannot_be_asked_is_refused_before_anything_is_sent(call: str, why: str, tmp_path: Path) -> None:
     async with replying(tmp_path, upper) as (app, wire):
