@@ -22,7 +22,7 @@ TABLES = (
     "CREATE TABLE note_tags (note INTEGER NOT NULL, tag TEXT NOT NULL, PRIMARY KEY (note, tag)) WITHOUT ROWID",
     "CREATE VIRTUAL TABLE note_texts USING fts5 (text, tokenize = 'porter unicode61 remove_diacritics 2')",
 )
-"""No triggers: SQLite lets none write to an index where it trusts no schema."""
+"""No triggers: with trusted_schema off, SQLite does not let them write to a full-text index."""
 TERM = re.compile(r'"([^"]*)"|(\S+)')
 SNIPPET_TOKENS = 32
 SNIPPET_CHARS = 400
@@ -231,7 +231,7 @@ def _problem(error: sqlite3.Error, path: Path) -> str:
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return (
             f"the notes in {path} are damaged ({error}): restore the file from a backup, or move it away, with those"
-            " beside it that end in -wal and -shm, to begin anew"
+            " beside it that end in -wal and -shm, to start over"
         )
     if "fts5" in str(error):
         return f"this Python's SQLite cannot search texts ({error}): run OneTool on a Python whose SQLite has FTS5"

@@ -29,7 +29,7 @@ EXTRACT = "Find what is asked for."
 LAST_PART = 0.05
 """The part of a call's time that is left for handing over what is there."""
 LAST_SECONDS = 1.0
-TIME_IS_UP = "the time of this call was over first: map fewer items in one call, or raise limits.call_seconds"
+TIME_IS_UP = "the call ran out of time before this was answered: map fewer items, or raise limits.call_seconds"
 
 
 class Config(BaseModel):
@@ -53,7 +53,7 @@ class Mapped(TypedDict):
 def transform(*, input: Any, prompt: str) -> str:
     """Have a model turn text or data into other text: sum up, translate, rewrite, classify.
 
-    Known secrets are taken out before anything is sent. The model knows nothing but what it is given here.
+    Known secrets are taken out before anything is sent. The model sees only what it is given here.
 
     Args:
         input: The text, or data such as the result of another tool, which is sent as JSON.
@@ -99,15 +99,15 @@ async def map(
 ) -> list[Mapped]:
     """Have a model do the same with each of many items, several at a time.
 
-    One item's failure loses no other. When the time of the call or the budget is over, what is there comes back.
+    An item that fails does not affect the others. When time or budget runs out, the answers so far come back.
 
     Args:
         items: Texts, or data; each is a question of its own.
         prompt: What to do with each item.
         schema: The JSON schema of an object, to get dicts that fit it; texts when left out.
         concurrency: How many to ask at the same time, 1 to 4.
-        max_questions: The most questions for this call; what the run still has when left out.
-        max_tokens: Tokens after which this call asks no more; what the run still has when left out.
+        max_questions: The most questions for this call; all that the run has left when left out.
+        max_tokens: Tokens after which this call asks no more; all that the run has left when left out.
 
     Returns:
         For each item, in order, a value and an empty error, or None and why there is no value.

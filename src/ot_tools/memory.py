@@ -135,14 +135,14 @@ def search(
 ) -> List[FoundNote]:
     """Find notes by words, the best first.
 
-    Notes with all words are found; where there are none, those with any. Forms of English words are the same word:
-    "deploying" finds "deploys". There is no query language: every sign is text.
+    Notes with all the words are found; if there are none, notes with any of them. Inflected English words match:
+    "deploying" finds "deploys". There is no query language: operators are plain text.
 
     Args:
         query: Words, and "phrases in double quotes".
         tags: Only notes with all of these tags.
         since: Only notes last written on this day or later: an ISO date or time, in UTC unless it says otherwise.
-        until: Only notes last written on this day or earlier; of a time: before it.
+        until: Only notes last written on this day or earlier; with a time, before it.
         scope: Where to look: "project", "user", or "all" for both.
         limit: The most notes to return.
 
@@ -174,7 +174,7 @@ def list(
     Args:
         tags: Only notes with all of these tags.
         since: Only notes last written on this day or later: an ISO date or time, in UTC unless it says otherwise.
-        until: Only notes last written on this day or earlier; of a time: before it.
+        until: Only notes last written on this day or earlier; with a time, before it.
         scope: Where to look: "project", "user", or "all" for both.
         limit: The most notes to return.
 
@@ -195,9 +195,9 @@ def update(*, id: int, text: str | None = None, append: bool = False, tags: Sequ
 
     Args:
         id: The note's id.
-        text: The new text; as it is when left out.
+        text: The new text; unchanged when left out.
         append: Add the text to the note as a new line instead of replacing what is there.
-        tags: The new tags, in place of all old ones; as they are when left out.
+        tags: The new tags, in place of all old ones; unchanged when left out.
 
     Returns:
         The note as it is now.
@@ -300,9 +300,7 @@ def _places(scope: str, known: Sequence[str] = ("project", USER, "all")) -> tupl
 def _found(notes: Notes, id: int) -> Row:
     row = notes.get(id, _places("all"))
     if row is None:
-        raise LookupError(
-            f"this project and its user have no note {id}: memory.list(scope='all') shows those there are"
-        )
+        raise LookupError(f"this project and its user have no note {id}: memory.list(scope='all') lists those it has")
     return row
 
 

@@ -99,5 +99,5 @@ def test_the_first_call_at_a_terminal_shows_what_is_installed(packs: Path, oneto
 
 
 def test_check_and_doctor_install_nothing_and_say_what_would(packs: Path, onetool: OneTool) -> None:
-    assert "installed at their first call: hello (ahead of it: onetool prefetch)" in onetool("check").out
+    assert "installed at their first call: hello (in advance: onetool prefetch)" in onetool("check").out
     assert "installed at their first call: hello" in onetool("doctor").out

@@ -285,7 +285,7 @@ async def test_when_the_time_ends_what_is_there_comes_back_and_open_questions_en
             found = await rows(app, "llm.map(items=['a', 'b', 'c'], prompt='x', concurrency=1)")
             await asyncio.wait_for(wire.closed.wait(), PATIENCE)
     assert [row["value"] for row in found] == ["quick", None, None]
-    assert all("the time of this call was over first" in row["error"] for row in found[1:])
+    assert all("the call ran out of time before this was answered" in row["error"] for row in found[1:])
     assert "raise limits.call_seconds" in found[1]["error"] and len(wire.requests) == 2
 
 

@@ -92,7 +92,7 @@ def test_a_note_comes_back_whole(tmp_path: Path) -> None:
 
 def test_looking_for_notes_where_there_are_none_makes_no_file(tmp_path: Path) -> None:
     assert memory.list() == memory.search(query="x") == memory.tags(scope="all") == []
-    with pytest.raises(LookupError, match=r"no note 1: memory.list\(scope='all'\) shows those there are"):
+    with pytest.raises(LookupError, match=r"no note 1: memory.list\(scope='all'\) lists those it has"):
         memory.read(id=1)
     assert not (tmp_path / "user").exists()
 

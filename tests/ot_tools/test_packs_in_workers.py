@@ -172,7 +172,7 @@ async def test_health_tells_what_is_installed_later_and_what_a_pack_lacks(app: W
     said = await run(app, '__format__ = "json"\not.health()["packs"]')
     assert '"installed_at_first_call":["hello"]' in said
     assert "the secret HELLO_KEY: put it into secrets.yaml or the environment" in said
-    assert "the program no-such-program: install it and see that it is on the PATH" in said
+    assert "the program no-such-program: install it and make sure that it is on the PATH" in said
 
 
 async def test_a_disabled_pack_is_not_offered(tmp_path: Path, paths: Paths) -> None:

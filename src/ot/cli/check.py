@@ -88,7 +88,7 @@ def _details(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"started: {', '.join(row['name'] for row in found['starts'] if row['state'] == 'started') or 'nothing'}"
     left = [row for row in found["starts"] if row["state"] in ("not started", "login needed")]
     if later := [row["name"] for row in left if row["why"] == AT_FIRST_CALL]:
-        yield f"installed at their first call: {', '.join(later)} (ahead of it: onetool prefetch)"
+        yield f"installed at their first call: {', '.join(later)} (in advance: onetool prefetch)"
     left = [row for row in left if row["why"] != AT_FIRST_CALL]
     yield from (f"{row['state']}: {row['kind']} {row['name']}: {row['why']}" for row in left)
     yield f"servers: {len(found['servers'])}"
