@@ -158,7 +158,8 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         *(extension.pack() for extension in found),
         *_live_packs(parts.functions, origin="this process"),
     ]
-    wanted = [pack for pack in offered if pack.name not in config.packs.disabled]
+    disabled = {pack.name for pack in offered}.intersection(config.packs.disabled)
+    wanted = [pack for pack in offered if pack.name not in disabled]
     # Of a pack that is disabled, or that another one replaces, nothing is installed and nothing is told.
     used = {pack.name: pack.origin for pack in wanted}
     workers = {name: spec for name, spec in workers.items() if used.get(name) == str(extensions[name].directory)}
@@ -167,7 +168,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     ot_pack = OtPack(view)
     own = {"ot": ot_pack.functions(), project_proxy.PACK: projects.functions}
     live = {**parts.functions, **own}
-    registry = ToolRegistry([*wanted, *_live_packs(own, origin="ot", bundled=True)], config.packs.disabled)
+    registry = ToolRegistry([*wanted, *_live_packs(own, origin="ot", bundled=True)], disabled)
     guard = _guard(loaded, parts, servers, found, installed)
     contexts = partial(_context, loaded, parts, registry, guard)
     finish = Finish(config.output, store, redact, config.limits.value_parts)
@@ -213,8 +214,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         models=partial(_model_of_a_run, loaded, host),
     )
     freshness = _freshness(loaded, parts, found)
-    names = {pack.name for pack in offered}
-    in_vain = [name for name in config.packs.disabled if name not in names]
+    in_vain = [name for name in config.packs.disabled if name not in disabled]
     return Picture(loaded, registry, runner, store, workers, servers, freshness, in_vain)
 
 

@@ -89,6 +89,7 @@ def test_a_name_that_disables_nothing_is_told(command: str, packs: Path, onetool
         assert f"packs.disabled names '{name}', and there is no such pack here that could be left out" in ended.out
     assert "names 'hello'" not in ended.out
     assert ended.code == 0
+    assert onetool("prefetch", "helo").out.startswith("helo: there is no pack 'helo'")
 
 
 def test_the_first_call_at_a_terminal_shows_what_is_installed(packs: Path, onetool: OneTool) -> None:
