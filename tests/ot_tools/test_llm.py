@@ -272,14 +272,40 @@ async def test_what_one_call_spends_is_gone_for_the_next(tmp_path: Path) -> None
     assert [bool(row["error"]) for row in found] == [False, False, False, True] and len(wire.requests) == 3
 
 
-async def test_when_the_time_ends_what_is_there_comes_back_and_open_questions_end(tmp_path: Path) -> None:
+def endless(begun: asyncio.Event) -> Scripted:
+    """Return an answer that does not end before its connection does."""
+
     async def drip(write: Write) -> None:
+        begun.set()
         while True:
             await write(line("word ", done=False))
             await asyncio.sleep(0.01)
 
-    endless = Scripted(pour=drip, kind="application/x-ndjson")
-    async with serving(text("ollama", "quick"), endless) as wire:
+    return Scripted(pour=drip, kind="application/x-ndjson")
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["transform(input='x', prompt='x')", "map(items=['a', 'b', 'c'], prompt='x', concurrency=1)"],
+    ids=["one question", "many"],
+)
+async def test_a_run_that_is_cancelled_ends_its_open_question_and_asks_no_other(call: str, tmp_path: Path) -> None:
+    begun = asyncio.Event()
+    async with (
+        serving(endless(begun)) as wire,
+        running_app(tmp_path, config=settings("ollama", wire.url)) as app,
+    ):
+        run = asyncio.create_task(app.run(f"llm.{call}"))
+        await asyncio.wait_for(begun.wait(), PATIENCE)
+        run.cancel()
+        await asyncio.wait_for(wire.closed.wait(), PATIENCE)
+        with pytest.raises(asyncio.CancelledError):
+            await run
+    assert len(wire.requests) == 1
+
+
+async def test_when_the_time_ends_what_is_there_comes_back_and_open_questions_end(tmp_path: Path) -> None:
+    async with serving(text("ollama", "quick"), endless(asyncio.Event())) as wire:
         config = {**settings("ollama", wire.url), "limits": {"call_seconds": 1.5}}
         async with running_app(tmp_path, config=config) as app:
             found = await rows(app, "llm.map(items=['a', 'b', 'c'], prompt='x', concurrency=1)")
