@@ -31,7 +31,7 @@ def _page(pack: Pack, main: Path | None) -> str:
     parts = [f"# {pack.name}", about, *([more] if more else []), "\n".join(_facts(pack, main))]
     parts += [part for tool in pack.tools.values() for part in _tool(tool)]
     if settings := "\n".join(_settings(tree)):
-        parts += ["## Settings", f"Below `tools.{pack.name}` in `onetool.yaml`.", settings]
+        parts += ["## Settings", f"Under `tools.{pack.name}` in `onetool.yaml`.", settings]
     return "\n\n".join(parts) + "\n"
 
 
@@ -43,7 +43,7 @@ def _facts(pack: Pack, main: Path | None) -> Iterator[str]:
         yield "- Runs in the server's process."
     for kind, words in (
         ("secrets", "Needs the secret"),
-        ("optional_secrets", "Uses, if there is one, the secret"),
+        ("optional_secrets", "Uses the secret, if there is one:"),
         ("programs", "Needs the program"),
     ):
         yield from (f"- {words} `{name}`." for name in pack.needs(kind))
@@ -55,9 +55,9 @@ def _tool(tool: Tool) -> Iterator[str]:
     yield f"`{signature_text(tool)}`"
     yield tool.doc.partition("\nArgs:")[0].partition("\nReturns:")[0].strip()
     if tool.destructive:
-        yield "It changes what cannot be brought back, so the user is asked first."
+        yield "What it does cannot be undone, so the user is asked first."
     elif not tool.read_only:
-        yield "It changes something; it is written into the ledger."
+        yield "It changes something, so it is recorded in the ledger."
     if args := said.get("args"):
         rows = (f"| `{name}` | {_cell(text)} |" for name, _, text in (argument.partition(": ") for argument in args))
         yield "| argument | meaning |\n|---|---|\n" + "\n".join(rows)

@@ -34,6 +34,10 @@ def commit(directory: Path, message: str, days: int, author: str, **files: str) 
         subprocess.run(["git", *args], cwd=directory, env=environ, check=True)
 
 
+def day(ago: int) -> str:
+    return (datetime.now(UTC) - timedelta(days=ago)).date().isoformat()
+
+
 def make_history(directory: Path) -> None:
     for args in (
         ["init", "--quiet", "--initial-branch=main"],
@@ -65,7 +69,10 @@ async def test_the_programs_of_the_page_do_what_it_says(tmp_path: Path) -> None:
             await played(app, program) for program in programs
         ]
     assert by_area == [["docs", 2], ["src", 2]]
-    assert [(row["author"], row["lines"]) for row in by_author] == [("Ada", 1), ("Bob", 1)]
+    assert by_author == [
+        {"author": "Ada", "lines": 1, "last": day(90)},
+        {"author": "Bob", "lines": 1, "last": day(9)},
+    ]
     assert dry.count("+++ b/") == 2
     assert "-max_retries = 3\n+retry_limit = 3\n" in dry
     assert renamed == ["docs/use.md: +1 -1", "src/settings.py: +1 -1"]

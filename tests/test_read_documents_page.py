@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import re
 import shutil
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
+from data_app import write_workbook
 from docs_blocks import DOCS, blocks_of
 from document_makers import SAMPLES, changed, part_of, pdf
 from ot.workspace import Workspace
@@ -64,6 +67,24 @@ async def test_the_programs_of_the_page_do_what_it_says(app: Workspace, tmp_path
     assert lines[:2] == ["Region,Units,Price,Day,Paid", "North,12,2.5,2026-01-05,True"]
     slides = await played(app, 2)
     assert [(slide["slide"], slide["title"]) for slide in slides] == [(1, "Plan for spring"), (2, "Risks")]
+    shown = [part_of("slides.pptx", f"ppt/slides/slide{number}.xml") for number in (1, 2)]
+    words = [sum(len(text.split()) for text in re.findall("<a:t>(.*?)</a:t>", slide)) for slide in shown]
+    notes = len(["Notes:", "Thank", "the", "team"])
+    assert [slide["words"] for slide in slides] == [words[0] + notes, words[1]]
     compared = await played(app, 3)
     assert compared == {"removed": ["- " + NOTICE.format(30)], "added": ["- " + NOTICE.format(60)]}
     assert len(PROGRAMS) == 4
+
+
+async def test_each_table_of_a_workbook_is_a_csv_file_that_reads_as_the_workbook_does(
+    app: Workspace, tmp_path: Path
+) -> None:
+    sheets: dict[str, list[list[Any]]] = {
+        "May": [["item", "note"], ["pump", 'red, "large"'], ["hose", "two\nlines"]],
+        "June": [["item", "count"], ["nut", 12], ["bolt", 7]],
+    }
+    write_workbook(tmp_path / "work" / "sales.xlsx", sheets)
+    assert [written["path"] for written in await played(app, 1)] == ["csv/May.csv", "csv/June.csv"]
+    for name, rows in sheets.items():
+        with (tmp_path / "work" / "csv" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+            assert [*csv.reader(file)] == [[str(value) for value in row] for row in rows]

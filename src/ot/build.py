@@ -88,6 +88,8 @@ class Picture:
     workers: Mapping[str, WorkerSpec]
     servers: Mapping[str, ServerSpec]
     freshness: Freshness
+    disabled_in_vain: Sequence[str] = ()
+    """The names in ``packs.disabled`` that leave nothing out."""
 
     def missing_needs(self) -> dict[str, list[str]]:
         """Return what packs lack beside their packages, by pack, each with what to do."""
@@ -145,11 +147,6 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     redact = loaded.secrets.redact
     projects = ProjectProxy(config.projects, redact)
     snippets = Snippets(config.snippets, host.renderer)
-    view = _view(parts, loaded, store, workers, servers, snippets, recorder)
-    view = replace(view, effects=partial(_effects, ledger), ledger=ledger.health)
-    ot_pack = OtPack(view)
-    own = {"ot": ot_pack.functions(), project_proxy.PACK: projects.functions}
-    live = {**parts.functions, **own}
     installed = installed_packs()
     offered = [
         # A server that the user calls "git" or "memory" is what the user wants by that name.
@@ -161,8 +158,17 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         *(extension.pack() for extension in found),
         *_live_packs(parts.functions, origin="this process"),
     ]
-    wanted = (pack for pack in offered if pack.name not in config.packs.disabled)
-    registry = ToolRegistry([*wanted, *_live_packs(own, origin="ot", bundled=True)])
+    disabled = {pack.name for pack in offered}.intersection(config.packs.disabled)
+    wanted = [pack for pack in offered if pack.name not in disabled]
+    # Of a pack that is disabled, or that another one replaces, nothing is installed and nothing is told.
+    used = {pack.name: pack.origin for pack in wanted}
+    workers = {name: spec for name, spec in workers.items() if used.get(name) == str(extensions[name].directory)}
+    view = _view(parts, loaded, store, workers, servers, snippets, recorder)
+    view = replace(view, effects=partial(_effects, ledger), ledger=ledger.health)
+    ot_pack = OtPack(view)
+    own = {"ot": ot_pack.functions(), project_proxy.PACK: projects.functions}
+    live = {**parts.functions, **own}
+    registry = ToolRegistry([*wanted, *_live_packs(own, origin="ot", bundled=True)], disabled)
     guard = _guard(loaded, parts, servers, found, installed)
     contexts = partial(_context, loaded, parts, registry, guard)
     finish = Finish(config.output, store, redact, config.limits.value_parts)
@@ -208,7 +214,8 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         models=partial(_model_of_a_run, loaded, host),
     )
     freshness = _freshness(loaded, parts, found)
-    return Picture(loaded, registry, runner, store, workers, servers, freshness)
+    in_vain = [name for name in config.packs.disabled if name not in disabled]
+    return Picture(loaded, registry, runner, store, workers, servers, freshness, in_vain)
 
 
 def _missing_needs(loaded: Loaded, registry: ToolRegistry) -> dict[str, list[str]]:

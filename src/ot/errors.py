@@ -131,8 +131,11 @@ class UnknownPack(ToolError):
 
     pack: str
     packs: Sequence[str]
+    disabled: bool = False
 
     def __str__(self) -> str:
+        if self.disabled:
+            return f"the pack '{self.pack[:MAX_NAME]}' is disabled: the setting packs.disabled names it"
         return f"there is no pack '{self.pack[:MAX_NAME]}'{available('packs', self.pack, self.packs)}"
 
 

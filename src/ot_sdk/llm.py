@@ -23,7 +23,7 @@ def extract(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises:
         ChatError: The model gave none that fits, or as above.
-        ValueError: It is no JSON schema of an object.
+        ValueError: It is not the JSON schema of an object.
     """
     return host.current().ask_model(text, schema)
 

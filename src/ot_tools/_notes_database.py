@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,13 @@ TABLES = (
     "CREATE TABLE note_tags (note INTEGER NOT NULL, tag TEXT NOT NULL, PRIMARY KEY (note, tag)) WITHOUT ROWID",
     "CREATE VIRTUAL TABLE note_texts USING fts5 (text, tokenize = 'porter unicode61 remove_diacritics 2')",
 )
-"""No triggers: SQLite lets none write to an index where it trusts no schema."""
+"""No triggers: with trusted_schema off, SQLite does not let them write to a full-text index."""
 TERM = re.compile(r'"([^"]*)"|(\S+)')
 SNIPPET_TOKENS = 32
 SNIPPET_CHARS = 400
 BEFORE_CHARS = 100
+MARK = "\x02"
+"""Stands before each match in what FTS5 cuts out, until the place of the first one is known."""
 START_CHARS = 200
 
 
@@ -127,12 +129,13 @@ class Notes:
         return [*self._rows(f"substr(text, 1, {START_CHARS})", condition, (*chosen.values, most))]
 
     def search(self, query: str, chosen: Chosen, most: int) -> list[Row]:
-        """Return the best notes with all words of *query*; else with any of them; else with its letters, in order."""
-        terms = _terms(query)
+        """Return the best notes with all words of *query*; else with any of them; else with their letters somewhere."""
+        pieces = _pieces(query)
+        terms = _terms(pieces)
         for joined in (" ", " OR ") if len(terms) > 1 else (" ",):
             if terms and (found := self._matching(joined.join(terms), chosen, most)):
                 return found
-        return self._containing(query, chosen, most)
+        return self._containing(pieces, chosen, most)
 
     def tags(self, chosen: Chosen) -> list[tuple[str, int]]:
         """Return each tag and how many notes have it, the most used first."""
@@ -140,15 +143,17 @@ class Notes:
         return self._run(sql.format(chosen.condition), chosen.values).fetchall()
 
     def _matching(self, match: str, chosen: Chosen, most: int) -> list[Row]:
-        cut = f"substr(snippet(note_texts, 0, '', '', ' … ', {SNIPPET_TOKENS}), 1, {SNIPPET_CHARS})"
+        cut = f"snippet(note_texts, 0, '{MARK}', '', ' … ', {SNIPPET_TOKENS})"
         condition = f"note_texts MATCH ? AND {chosen.condition} ORDER BY bm25(note_texts), n.id DESC LIMIT ?"
-        return [*self._rows(cut, condition, (match, *chosen.values, most), score="-bm25(note_texts)")]
+        found = self._rows(cut, condition, (match, *chosen.values, most), score="-bm25(note_texts)")
+        return [replace(row, text=_shortened(row.text)) for row in found]
 
-    def _containing(self, letters: str, chosen: Chosen, most: int) -> list[Row]:
-        """Find what is no word by itself: signs, and part of a text in a script that sets no spaces."""
+    def _containing(self, pieces: Sequence[str], chosen: Chosen, most: int) -> list[Row]:
+        """Find what is not a word of its own: signs, and part of a text in a script without spaces."""
         around = f"substr(text, max(1, instr(text, ?) - {BEFORE_CHARS}), {SNIPPET_CHARS})"
-        condition = f"instr(text, ?) AND {chosen.condition} ORDER BY n.updated DESC, n.id DESC LIMIT ?"
-        return [*self._rows(around, condition, (letters, letters, *chosen.values, most))]
+        contained = " AND ".join(["instr(text, ?)"] * len(pieces))
+        condition = f"{contained} AND {chosen.condition} ORDER BY n.updated DESC, n.id DESC LIMIT ?"
+        return [*self._rows(around, condition, (pieces[0], *pieces, *chosen.values, most))]
 
     def _rows(self, text: str, condition: str, values: Sequence[Any], score: str = "0.0") -> Iterator[Row]:
         columns = f"n.id, n.place, n.chars, n.created, n.updated, {text}, {score}"
@@ -191,11 +196,24 @@ def _version(path: Path, connection: sqlite3.Connection) -> int:
     return version
 
 
-def _terms(query: str) -> list[str]:
-    """Return the words and the phrases of *query* as FTS5 takes them: text in quotes, which has no syntax."""
-    found = (phrase or word.replace('"', " ") for phrase, word in TERM.findall(query))
-    # A sign by itself is no word, and would match nothing.
-    return [*dict.fromkeys(f'"{term}"' for term in found if any(map(str.isalnum, term)))]
+def _pieces(query: str) -> list[str]:
+    """Return the words and the phrases of *query*; where it is quotes alone, these."""
+    found = (phrase.strip() or word.strip('"') or word for phrase, word in TERM.findall(query))
+    return [*dict.fromkeys(filter(None, found))] or [query]
+
+
+def _terms(pieces: Iterable[str]) -> list[str]:
+    """Return *pieces* as FTS5 takes them: text in quotes, which has no syntax."""
+    # A sign by itself is not a word, and would match nothing.
+    words = (piece.replace('"', " ") for piece in pieces if any(map(str.isalnum, piece)))
+    return [f'"{word}"' for word in words]
+
+
+def _shortened(marked: str) -> str:
+    """Return at most SNIPPET_CHARS of what FTS5 cut out, with the first match: the words before it may be long."""
+    first, text = marked.find(MARK), marked.replace(MARK, "")
+    start = max(0, min(first - BEFORE_CHARS, len(text) - SNIPPET_CHARS))
+    return text[start : start + SNIPPET_CHARS]
 
 
 def _marks(values: Sequence[Any]) -> str:
@@ -213,7 +231,7 @@ def _problem(error: sqlite3.Error, path: Path) -> str:
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return (
             f"the notes in {path} are damaged ({error}): restore the file from a backup, or move it away, with those"
-            " beside it that end in -wal and -shm, to begin anew"
+            " beside it that end in -wal and -shm, to start over"
         )
     if "fts5" in str(error):
         return f"this Python's SQLite cannot search texts ({error}): run OneTool on a Python whose SQLite has FTS5"

@@ -12,7 +12,7 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import inf
 from typing import Any, TypedDict
 
@@ -29,9 +29,7 @@ EXTRACT = "Find what is asked for."
 LAST_PART = 0.05
 """The part of a call's time that is left for handing over what is there."""
 LAST_SECONDS = 1.0
-TIME_IS_UP = (
-    "the time of this call was over first: map fewer items in one call, or raise limits.call_seconds (it has {:g} s)"
-)
+TIME_IS_UP = "the call ran out of time before this was answered: map fewer items, or raise limits.call_seconds"
 
 
 class Config(BaseModel):
@@ -55,7 +53,7 @@ class Mapped(TypedDict):
 def transform(*, input: Any, prompt: str) -> str:
     """Have a model turn text or data into other text: sum up, translate, rewrite, classify.
 
-    Known secrets are taken out before anything is sent. The model knows nothing but what it is given here.
+    Known secrets are taken out before anything is sent. The model sees only what it is given here.
 
     Args:
         input: The text, or data such as the result of another tool, which is sent as JSON.
@@ -101,15 +99,15 @@ async def map(
 ) -> list[Mapped]:
     """Have a model do the same with each of many items, several at a time.
 
-    One item's failure loses no other. When the time of the call or the budget is over, what is there comes back.
+    An item that fails does not affect the others. When time or budget runs out, the answers so far come back.
 
     Args:
         items: Texts, or data; each is a question of its own.
         prompt: What to do with each item.
         schema: The JSON schema of an object, to get dicts that fit it; texts when left out.
         concurrency: How many to ask at the same time, 1 to 4.
-        max_questions: The most questions for this call; what the run still has when left out.
-        max_tokens: Tokens after which this call asks no more; what the run still has when left out.
+        max_questions: The most questions for this call; all that the run has left when left out.
+        max_tokens: Tokens after which this call asks no more; all that the run has left when left out.
 
     Returns:
         For each item, in order, a value and an empty error, or None and why there is no value.
@@ -118,6 +116,7 @@ async def map(
         llm.map(items=["I love it", "It broke"], prompt="One word: positive or negative?", max_questions=10)
     """
     context, given = current_tool_context(), _checked_items(items)
+    _check_prompt(prompt)
     _check_number("concurrency", concurrency, 1, MAX_CONCURRENCY)
     for name, bound in (("max_questions", max_questions), ("max_tokens", max_tokens)):
         if bound is not None:
@@ -125,8 +124,7 @@ async def map(
     wanted = None if schema is None else _checked_schema(schema)
     opened = await anyio.to_thread.run_sync(_model)  # it may import a library
     model = opened.within(questions=max_questions, tokens=max_tokens)
-    seconds = _seconds_for(context)
-    mapped: list[Mapped] = [{"value": None, "error": TIME_IS_UP.format(seconds)} for _ in given]
+    mapped: list[Mapped] = [{"value": None, "error": TIME_IS_UP} for _ in given]
     waiting = enumerate(given)
 
     async def ask() -> None:
@@ -134,7 +132,7 @@ async def map(
             mapped[index] = await _answered(model, prompt, item, wanted)
 
     try:
-        async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(_seconds_for(context)), asyncio.TaskGroup() as group:
             for _ in range(concurrency):
                 group.create_task(ask())
     except TimeoutError:
@@ -174,8 +172,7 @@ def _seconds_for(context: ToolContext) -> float | None:
 
 def _question(prompt: str, input: Any) -> str:
     """Return what the model is asked; the input stands between marks that it cannot foresee and close itself."""
-    if not isinstance(prompt, str) or not prompt.strip():  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
-        raise ValueError("prompt is empty: say what to do with the input")
+    _check_prompt(prompt)
     text = input if isinstance(input, str) else _as_json(input)
     mark = f"input-{secrets.token_hex(4)}"
     question = (
@@ -195,6 +192,11 @@ def _question(prompt: str, input: Any) -> str:
     return question
 
 
+def _check_prompt(prompt: str) -> None:
+    if not isinstance(prompt, str) or not prompt.strip():  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
+        raise ValueError("prompt is empty: say what to do with the input")
+
+
 def _as_json(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, default=_as_text)
@@ -209,7 +211,8 @@ def _as_text(value: Any) -> str:
 
 
 def _checked_items(items: Sequence[Any]) -> list[Any]:
-    if isinstance(items, str | bytes | Mapping):  # programs are not type-checked, and a text would be taken apart
+    # Programs are not type-checked, and a text would be taken apart.
+    if isinstance(items, str | bytes | Mapping) or not isinstance(items, Collection):  # pyright: ignore[reportUnnecessaryIsInstance] - as above
         raise TypeError(f"items must be a list, got {type(items).__name__}")
     most = _config().max_items
     if len(items) > most:

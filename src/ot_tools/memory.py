@@ -10,7 +10,7 @@ __ot_destructive__ = ["delete"]
 __ot_read_only__ = ["list", "read", "search", "tags"]
 
 from builtins import list as List  # this module's own list() takes the name
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -135,14 +135,14 @@ def search(
 ) -> List[FoundNote]:
     """Find notes by words, the best first.
 
-    Notes with all words are found; where there are none, those with any. Forms of English words are the same word:
-    "deploying" finds "deploys". There is no query language: every sign is text.
+    Notes with all the words are found; if there are none, notes with any of them. Inflected English words match:
+    "deploying" finds "deploys". There is no query language: operators are plain text.
 
     Args:
         query: Words, and "phrases in double quotes".
         tags: Only notes with all of these tags.
         since: Only notes last written on this day or later: an ISO date or time, in UTC unless it says otherwise.
-        until: Only notes last written on this day or earlier; of a time: before it.
+        until: Only notes last written on this day or earlier; with a time, before it.
         scope: Where to look: "project", "user", or "all" for both.
         limit: The most notes to return.
 
@@ -174,7 +174,7 @@ def list(
     Args:
         tags: Only notes with all of these tags.
         since: Only notes last written on this day or later: an ISO date or time, in UTC unless it says otherwise.
-        until: Only notes last written on this day or earlier; of a time: before it.
+        until: Only notes last written on this day or earlier; with a time, before it.
         scope: Where to look: "project", "user", or "all" for both.
         limit: The most notes to return.
 
@@ -195,9 +195,9 @@ def update(*, id: int, text: str | None = None, append: bool = False, tags: Sequ
 
     Args:
         id: The note's id.
-        text: The new text; as it is when left out.
+        text: The new text; unchanged when left out.
         append: Add the text to the note as a new line instead of replacing what is there.
-        tags: The new tags, in place of all old ones; as they are when left out.
+        tags: The new tags, in place of all old ones; unchanged when left out.
 
     Returns:
         The note as it is now.
@@ -229,7 +229,7 @@ def delete(*, ids: int | Sequence[int]) -> DeletedNotes:
     Example:
         memory.delete(ids=[1])
     """
-    wanted = [ids] if isinstance(ids, int) else [*ids]
+    wanted = [ids] if isinstance(ids, int) else _listed("ids", ids)
     for id in wanted:
         _check_number("ids", id, 1)
     wanted = [*dict.fromkeys(wanted)]
@@ -300,9 +300,7 @@ def _places(scope: str, known: Sequence[str] = ("project", USER, "all")) -> tupl
 def _found(notes: Notes, id: int) -> Row:
     row = notes.get(id, _places("all"))
     if row is None:
-        raise LookupError(
-            f"this project and its user have no note {id}: memory.list(scope='all') shows those there are"
-        )
+        raise LookupError(f"this project and its user have no note {id}: memory.list(scope='all') lists those it has")
     return row
 
 
@@ -375,8 +373,8 @@ def _checked_text(text: str) -> str:
 
 
 def _checked_tags(tags: Sequence[str]) -> List[str]:
-    if isinstance(tags, str):  # programs are not type-checked, and a text would be taken apart into letters
-        tags = [tags]
+    # Programs are not type-checked: models write None for none, and a text would be taken apart into letters.
+    tags = _listed("tags", [tags] if isinstance(tags, str) else tags or ())
     words = [*dict.fromkeys(_text("tags", tag).strip().casefold() for tag in tags)]
     if len(words) > MAX_TAGS:
         raise ValueError(f"a note has at most {MAX_TAGS} tags, got {len(words)}")
@@ -384,6 +382,12 @@ def _checked_tags(tags: Sequence[str]) -> List[str]:
         if not 1 <= len(word) <= MAX_TAG or not word.isprintable():
             raise ValueError(f"a tag has 1 to {MAX_TAG} visible characters, got {word!r:.100}")
     return words
+
+
+def _listed[T](name: str, given: Iterable[T]) -> List[T]:
+    if not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
+        raise TypeError(f"{name} must be a list, got {type(given).__name__}")
+    return [*given]
 
 
 def _text(name: str, given: str) -> str:

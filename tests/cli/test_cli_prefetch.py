@@ -53,15 +53,52 @@ def test_all_packs_with_packages_are_installed_and_their_size_is_told(packs: Pat
 def test_a_pack_that_cannot_be_installed_is_told_with_uvs_reason(packs: Path, onetool: OneTool) -> None:
     ended = onetool("prefetch", "hello")
     assert ended.code == 1
-    assert ended.out.startswith("hello: not installed: its packages are not installed: it needs the network once")
+    assert ended.out.startswith("hello: its packages could not be installed, which needs the network once")
     assert "Hash mismatch" in ended.out
 
 
 def test_an_unknown_pack_is_told_and_is_not_found(packs: Path, onetool: OneTool) -> None:
     ended = onetool("prefetch", "nope")
-    assert (ended.code, ended.out) == (3, "nope: not installed: there is no pack 'nope': onetool list shows them\n")
+    assert ended.code == 3
+    assert ended.out.startswith("nope: there is no pack 'nope'. Available packs: ")
+
+
+@pytest.mark.parametrize(
+    ("config", "code", "said"),
+    [
+        ("packs: {disabled: [hello]}", 3, "hello: the pack 'hello' is disabled: the setting packs.disabled names it\n"),
+        ("servers: {hello: {command: 'true'}}", 0, "hello: needs no packages\n"),
+    ],
+    ids=["a disabled pack", "a server of the same name"],
+)
+def test_what_is_not_used_is_not_installed(config: str, code: int, said: str, packs: Path, onetool: OneTool) -> None:
+    onetool.user.mkdir()
+    (onetool.user / "onetool.yaml").write_text(f"version: 1\n{config}\n")
+    ended = onetool("prefetch", "hello")
+    assert (ended.code, ended.out) == (code, said)
+    ended = onetool("prefetch")
+    assert (ended.code, ended.out) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["check", "doctor"])
+def test_a_name_that_disables_nothing_is_told(command: str, packs: Path, onetool: OneTool) -> None:
+    onetool.user.mkdir()
+    (onetool.user / "onetool.yaml").write_text("version: 1\npacks: {disabled: [hello, helo, ot]}\n")
+    ended = onetool(command)
+    for name in ("helo", "ot"):
+        assert f"packs.disabled names '{name}', and there is no such pack here that could be left out" in ended.out
+    assert "names 'hello'" not in ended.out
+    assert ended.code == 0
+    assert onetool("prefetch", "helo").out.startswith("helo: there is no pack 'helo'")
+
+
+def test_the_first_call_at_a_terminal_shows_what_is_installed(packs: Path, onetool: OneTool) -> None:
+    command = ("run", "hello.hello()")
+    assert "virtual environment" not in onetool(*command).err.partition("RuntimeError")[0]
+    onetool.monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert "Creating virtual environment at" in onetool(*command).err.partition("RuntimeError")[0]
 
 
 def test_check_and_doctor_install_nothing_and_say_what_would(packs: Path, onetool: OneTool) -> None:
-    assert "installed at their first call: hello (ahead of it: onetool prefetch)" in onetool("check").out
+    assert "installed at their first call: hello (in advance: onetool prefetch)" in onetool("check").out
     assert "installed at their first call: hello" in onetool("doctor").out

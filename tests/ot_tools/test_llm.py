@@ -272,20 +272,46 @@ async def test_what_one_call_spends_is_gone_for_the_next(tmp_path: Path) -> None
     assert [bool(row["error"]) for row in found] == [False, False, False, True] and len(wire.requests) == 3
 
 
-async def test_when_the_time_ends_what_is_there_comes_back_and_open_questions_end(tmp_path: Path) -> None:
+def endless(begun: asyncio.Event) -> Scripted:
+    """Return an answer that does not end before its connection does."""
+
     async def drip(write: Write) -> None:
+        begun.set()
         while True:
             await write(line("word ", done=False))
             await asyncio.sleep(0.01)
 
-    endless = Scripted(pour=drip, kind="application/x-ndjson")
-    async with serving(text("ollama", "quick"), endless) as wire:
+    return Scripted(pour=drip, kind="application/x-ndjson")
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["transform(input='x', prompt='x')", "map(items=['a', 'b', 'c'], prompt='x', concurrency=1)"],
+    ids=["one question", "many"],
+)
+async def test_a_run_that_is_cancelled_ends_its_open_question_and_asks_no_other(call: str, tmp_path: Path) -> None:
+    begun = asyncio.Event()
+    async with (
+        serving(endless(begun)) as wire,
+        running_app(tmp_path, config=settings("ollama", wire.url)) as app,
+    ):
+        run = asyncio.create_task(app.run(f"llm.{call}"))
+        await asyncio.wait_for(begun.wait(), PATIENCE)
+        run.cancel()
+        await asyncio.wait_for(wire.closed.wait(), PATIENCE)
+        with pytest.raises(asyncio.CancelledError):
+            await run
+    assert len(wire.requests) == 1
+
+
+async def test_when_the_time_ends_what_is_there_comes_back_and_open_questions_end(tmp_path: Path) -> None:
+    async with serving(text("ollama", "quick"), endless(asyncio.Event())) as wire:
         config = {**settings("ollama", wire.url), "limits": {"call_seconds": 1.5}}
         async with running_app(tmp_path, config=config) as app:
             found = await rows(app, "llm.map(items=['a', 'b', 'c'], prompt='x', concurrency=1)")
             await asyncio.wait_for(wire.closed.wait(), PATIENCE)
     assert [row["value"] for row in found] == ["quick", None, None]
-    assert all("the time of this call was over first" in row["error"] for row in found[1:])
+    assert all("the call ran out of time before this was answered" in row["error"] for row in found[1:])
     assert "raise limits.call_seconds" in found[1]["error"] and len(wire.requests) == 2
 
 
@@ -294,13 +320,25 @@ async def test_when_the_time_ends_what_is_there_comes_back_and_open_questions_en
     [
         ("transform(input='x', prompt=' ')", "prompt is empty"),
         ("transform(input='x' * 500_000, prompt='x')", "more than 400,000 (tools.llm.max_chars)"),
+        ("map(items=['x'], prompt=' ')", "prompt is empty"),
+        ("map(items=None, prompt='x')", "items must be a list, got NoneType"),
         ("map(items=['x'] * 1001, prompt='x')", "1,001 items, more than 1,000 (tools.llm.max_items)"),
         ("map(items=['x'], prompt='x', concurrency=5)", "concurrency must be 1 to 4, got 5"),
         ("map(items=['x'], prompt='x', max_questions=-1)", "max_questions must be 0 to 1,000,000,000, got -1"),
         ("map(items=['x'], prompt='x', schema={'type': 'array'})", "the schema must be that of an object"),
         ("extract(input='x', schema={'type': 'object', 'properties': 1})", "the schema cannot be used"),
     ],
-    ids=["no prompt", "a long text", "many items", "much at once", "a negative budget", "an array", "no schema"],
+    ids=[
+        "no prompt",
+        "a long text",
+        "no prompt for many",
+        "nothing as the items",
+        "many items",
+        "much at once",
+        "a negative budget",
+        "an array",
+        "no schema",
+    ],
 )
 async def test_what_cannot_be_asked_is_refused_before_anything_is_sent(call: str, why: str, tmp_path: Path) -> None:
     async with replying(tmp_path, upper) as (app, wire):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncGenerator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
-from api_documents import documented_services
-from api_services import ApiApp, api_app, serving, settings_of
+from api_documents import BRAVE, documented_services
+from api_services import ApiApp, Seen, Served, answer, api_app, serving, settings_of
 
 from docs_blocks import DOCS, blocks_of
 
@@ -43,10 +45,30 @@ async def test_a_program_of_the_page_returns_what_it_is_for(app: ApiApp, number:
     assert await app.value(PROGRAMS[number]) == [*EXPECTED.values()][number]
 
 
-async def test_the_hits_of_three_questions_are_merged(app: ApiApp):
-    pages = await app.value(PROGRAMS[len(EXPECTED)])
-    assert len(pages) == 10
-    assert [page["score"] for page in pages[:4]] == [1, 1, 1, 0.5]
+HITS = {
+    "asyncio cancel scopes": ["a", "shared", "b"],
+    "structured concurrency python": ["shared", "c"],
+    "anyio task groups": ["d", "e", "f", "shared", "a"],
+}
+
+
+async def test_the_hits_of_three_questions_are_merged(tmp_path: Path):
+    def found(seen: Seen) -> Served:
+        hits = [{"title": name.upper(), "url": f"https://{name}.example/"} for name in HITS[seen.query["q"][0]]]
+        return answer({"type": "search", "web": {"results": hits}})
+
+    services = documented_services()
+    services.routes[f"{BRAVE}/web/search"] = found
+    with serving(services) as server:
+        async with api_app(tmp_path / "app", settings_of(server, timeout=20)) as app:
+            pages = await app.value(PROGRAMS[len(EXPECTED)])
+    scores = Counter[str]()
+    for names in HITS.values():
+        scores.update({name: Fraction(1, rank) for rank, name in enumerate(names, 1)})
+    assert {page["url"]: round(page["score"], 6) for page in pages} == {
+        f"https://{name}.example/": round(float(score), 6) for name, score in scores.items()
+    }
+    assert [page["title"] for page in pages][:3] == ["SHARED", "A", "D"], "what several questions find is worth more"
     assert len(PROGRAMS) == len(EXPECTED) + 1
 
 

@@ -92,7 +92,7 @@ def test_a_note_comes_back_whole(tmp_path: Path) -> None:
 
 def test_looking_for_notes_where_there_are_none_makes_no_file(tmp_path: Path) -> None:
     assert memory.list() == memory.search(query="x") == memory.tags(scope="all") == []
-    with pytest.raises(LookupError, match=r"no note 1: memory.list\(scope='all'\) shows those there are"):
+    with pytest.raises(LookupError, match=r"no note 1: memory.list\(scope='all'\) lists those it has"):
         memory.read(id=1)
     assert not (tmp_path / "user").exists()
 
@@ -123,6 +123,15 @@ def test_what_stands_in_a_note_finds_it(query: str) -> None:
     assert found(query) == [note]
 
 
+@pytest.mark.parametrize(
+    "query", ['"部署"', "部署 失败", "失败 昨", "-> 🎉", '"', '部署 "->'], ids=lambda query: ascii(query)
+)
+def test_several_parts_of_a_text_without_spaces_find_it(query: str) -> None:
+    note, _ = written('昨天部署失败了 -> "🎉', "昨天 ->")
+    assert found(query) == [note]
+    assert found("部署 成功") == []
+
+
 def test_a_phrase_is_found_only_in_its_order() -> None:
     right, _ = written("the green door", "a door, green")
     assert found('"green door"') == [right]
@@ -147,12 +156,20 @@ def test_no_text_is_a_syntax_error(query: str) -> None:
 def test_a_query_of_many_words_is_searched_for() -> None:
     (note,) = written("w499")
     assert found(" ".join(f"w{number}" for number in range(499, 310, -1))) == [note]
+    signs = " ".join(map(chr, range(0x2200, 0x23F0)))  # not one of them is a word
+    (note,) = written(signs)
+    assert found(signs) == [note]
 
 
 def test_snippets_are_short_and_show_the_match() -> None:
     written("filler " * 5000 + "needle" + " filler" * 1000, "y" * 40_000 + "部署" + "z" * 5000)
     (hit,) = memory.search(query="needle")
     assert "needle" in hit["snippet"] and len(hit["snippet"]) <= 400
+    written("x" * 5000 + " thimble " + "z" * 5000, "\x02 " + "short words before a thread")
+    (hit,) = memory.search(query="thimble")
+    assert "thimble" in hit["snippet"] and len(hit["snippet"]) == 400
+    (hit,) = memory.search(query="thread")
+    assert hit["snippet"].strip() == "short words before a thread"
     (hit,) = memory.search(query="部署")
     assert "部署" in hit["snippet"] and len(hit["snippet"]) <= 400 and hit["score"] == 0
 
@@ -341,7 +358,17 @@ def test_what_cannot_be_done_is_refused_with_the_reason(call: Any, why: str) -> 
         call()
 
 
+def test_no_tags_may_also_be_written_as_none() -> None:
+    nothing: Any = None
+    assert memory.write(text="x", tags=nothing)["tags"] == []
+    assert [note["id"] for note in memory.list(tags=nothing)] == found("x", tags=nothing) == [1]
+
+
 def test_other_types_are_refused_by_name() -> None:
+    with pytest.raises(TypeError, match="tags must be a list, got int"):
+        memory.list(tags=5)  # pyright: ignore[reportArgumentType] - as programs may
+    with pytest.raises(TypeError, match="ids must be a list, got NoneType"):
+        memory.delete(ids=None)  # pyright: ignore[reportArgumentType] - as programs may
     with pytest.raises(TypeError, match="text must be text, got dict"):
         memory.write(text={})  # pyright: ignore[reportArgumentType] - as programs may
     with pytest.raises(TypeError, match="id must be an int, got True"):

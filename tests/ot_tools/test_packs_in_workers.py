@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import AsyncGenerator, Mapping
@@ -171,7 +172,7 @@ async def test_health_tells_what_is_installed_later_and_what_a_pack_lacks(app: W
     said = await run(app, '__format__ = "json"\not.health()["packs"]')
     assert '"installed_at_first_call":["hello"]' in said
     assert "the secret HELLO_KEY: put it into secrets.yaml or the environment" in said
-    assert "the program no-such-program: install it and see that it is on the PATH" in said
+    assert "the program no-such-program: install it and make sure that it is on the PATH" in said
 
 
 async def test_a_disabled_pack_is_not_offered(tmp_path: Path, paths: Paths) -> None:
@@ -179,6 +180,9 @@ async def test_a_disabled_pack_is_not_offered(tmp_path: Path, paths: Paths) -> N
     try:
         assert not {"hello", "guide"} & set(app.picture.registry.packs)
         assert {"file", "ot"} <= set(app.picture.registry.packs)
+        assert "packs" not in json.loads(await run(app, '__format__ = "json"\not.health()'))
+        said = await run(app, 'hello.hello(name="you")')
+        assert "the pack 'hello' is disabled: the setting packs.disabled names it" in said
     finally:
         await app.aclose()
 
@@ -191,6 +195,7 @@ async def test_a_server_of_the_user_takes_the_place_of_a_bundled_pack_without_a_
     try:
         assert app.picture.registry.packs["hello"].source == "proxy"
         assert "replaces" not in caplog.text
+        assert "packs" not in json.loads(await run(app, '__format__ = "json"\not.health()')), "of the bundled one"
     finally:
         await app.aclose()
 
@@ -225,8 +230,8 @@ async def test_a_missing_network_is_one_error_that_says_what_to_do(
         said = await run(app, 'hello.hello(name="you")')
     finally:
         await app.aclose()
-    assert "its packages are not installed" in said
-    assert "it needs the network once, at its first call or by 'onetool prefetch hello'" in said
+    how = "which needs the network once, at the first call or by 'onetool prefetch hello'"
+    assert f"its packages could not be installed, {how}: 'uv pip' failed" in said
 
 
 async def test_a_package_with_another_hash_is_not_installed(tmp_path: Path, packs: Path, paths: Paths) -> None:

@@ -73,7 +73,7 @@ class ToolModel:
 
         Raises:
             ChatError: The model gave none that fits.
-            ValueError: It is no JSON schema of an object.
+            ValueError: It is not the JSON schema of an object.
         """
         validator = await anyio.to_thread.run_sync(_validator, schema, abandon_on_cancel=True)
         shown = json.loads(self._secrets.redact(json.dumps(dict(schema))))

@@ -25,7 +25,7 @@ def check(as_json: AsJson = False) -> None:
 
 
 async def _check() -> dict[str, Any]:
-    from ot.cli.diagnosis.setup import program_findings
+    from ot.cli.diagnosis.setup import disabled_findings, program_findings
     from ot.cli.diagnosis.starts import start_all
     from ot.cli.servers import server_rows
     from ot.config.models import pattern_lists
@@ -60,7 +60,7 @@ async def _check() -> dict[str, Any]:
         "starts": [start.row for start in starts],
         "servers": _with_causes(server_rows(loaded, app.paths), starts),
         "policy": pattern_lists(policy) | ({"groups": groups} if groups else {}),
-        "warnings": list(loaded.warnings),
+        "warnings": [*loaded.warnings, *(finding.text for finding in disabled_findings(app))],
         "errors": errors,
     }
 
@@ -88,7 +88,7 @@ def _details(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"started: {', '.join(row['name'] for row in found['starts'] if row['state'] == 'started') or 'nothing'}"
     left = [row for row in found["starts"] if row["state"] in ("not started", "login needed")]
     if later := [row["name"] for row in left if row["why"] == AT_FIRST_CALL]:
-        yield f"installed at their first call: {', '.join(later)} (ahead of it: onetool prefetch)"
+        yield f"installed at their first call: {', '.join(later)} (in advance: onetool prefetch)"
     left = [row for row in left if row["why"] != AT_FIRST_CALL]
     yield from (f"{row['state']}: {row['kind']} {row['name']}: {row['why']}" for row in left)
     yield f"servers: {len(found['servers'])}"

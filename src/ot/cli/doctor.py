@@ -79,6 +79,7 @@ async def _examine() -> list[Finding]:
             *await ledger_findings(loaded, paths),
             *setup.uv_findings(needed=bool(app.picture.workers)),
             *setup.pack_findings(starts),
+            *setup.disabled_findings(app),
             *setup.need_findings(app),
             *setup.server_findings(app, starts),
             *sharing_findings(loaded.config.daemon),

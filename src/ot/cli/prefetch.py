@@ -24,7 +24,7 @@ def prefetch(
     packs: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PACK]...",
+            metavar="PACK",
             help="Install these packs; without any, all that have packages.",
             autocompletion=complete_packs,
         ),
@@ -50,8 +50,7 @@ async def _prefetched(names: Sequence[str]) -> list[dict[str, Any]]:
     app = Workspace.alone(Paths.find())
     try:
         specs = app.picture.workers
-        wanted = names or [name for name in specs if name in app.picture.registry.packs]
-        return [await _row(app, name, specs.get(name)) for name in wanted]
+        return [await _row(app, name, specs.get(name)) for name in names or specs]
     finally:
         await app.aclose()
 
@@ -61,8 +60,8 @@ async def _row(app: Workspace, name: str, spec: WorkerSpec | None) -> dict[str, 
 
     begun, problem, place = time.monotonic(), "", None
     if spec is None:
-        pack = app.picture.registry.packs.get(name)
-        problem = "" if pack else f"there is no pack '{name}': onetool list shows them"
+        registry = app.picture.registry
+        problem = "" if name in registry.packs else str(registry.unknown(name))
     else:
         try:
             place = (await app.host.workers.install(spec, _tell)).python.parent.parent
@@ -86,7 +85,7 @@ def _tell(line: str) -> None:
 def _lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for row in rows:
         if row["problem"]:
-            yield f"{row['pack']}: not installed: {row['problem']}"
+            yield f"{row['pack']}: {row['problem']}"
         elif row["megabytes"] is None:
             yield f"{row['pack']}: needs no packages"
         else:

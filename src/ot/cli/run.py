@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ot.cli.terminal import echo
 from ot.cli.terminal.command_answer import reply_as_data
 from ot.cli.terminal.options import TrustProject
 from ot.cli.terminal.printed_answers import print_reply
 
 if TYPE_CHECKING:
     from ot.runtime.reply import Reply
+    from ot.runtime.run_events import RunEvent
 
 
 def run(
@@ -48,5 +50,12 @@ async def _run(command: str, trust_project: bool) -> Reply:
     from ot.stats.rows import CLI
 
     async with own_workspace(terminal_level="WARNING", trust_project=trust_project) as app:
-        ask = TerminalQuestion(app.ask_seconds)
-        return await app.run(command, Caller(os_user(), client=CLI, ask=ask, opens=somebody_is_there()))
+        caller = Caller(os_user(), client=CLI, ask=TerminalQuestion(app.ask_seconds), opens=somebody_is_there())
+        return await app.run(command, caller, tell=_show_progress if sys.stderr.isatty() else None)
+
+
+def _show_progress(event: RunEvent) -> None:
+    from ot.runtime.run_events import Progress
+
+    if isinstance(event, Progress) and event.message:
+        echo(event.message, err=True)

@@ -31,5 +31,5 @@ def missing_needs(needs: Needs, find_secret: Callable[[str], str | None], path: 
     programs = [name for name in needs("programs") if not shutil.which(name, path=path)]
     return [
         *(f"the secret {name}: put it into secrets.yaml or the environment" for name in secrets),
-        *(f"the program {name}: install it and see that it is on the PATH" for name in programs),
+        *(f"the program {name}: install it and make sure that it is on the PATH" for name in programs),
     ]

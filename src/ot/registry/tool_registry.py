@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -65,8 +65,12 @@ class Pack:
 class ToolRegistry:
     """An immutable picture of all packs; a reload builds a new one."""
 
-    def __init__(self, packs: Iterable[Pack] = ()) -> None:
-        """Take *packs* in the order of their sources: a later one replaces an earlier one of the same name."""
+    def __init__(self, packs: Iterable[Pack] = (), disabled: Collection[str] = ()) -> None:
+        """Take *packs* in the order of their sources: a later one replaces an earlier one of the same name.
+
+        Those that the user has *disabled* are not among them; whoever asks for one is told why.
+        """
+        self._disabled = disabled
         found: dict[str, Pack] = {}
         for pack in packs:
             before = found.get(pack.name)
@@ -90,7 +94,11 @@ class ToolRegistry:
         try:
             return self._packs[name]
         except KeyError:
-            raise UnknownPack(name, tuple(self._packs)) from None
+            raise self.unknown(name) from None
+
+    def unknown(self, name: str) -> UnknownPack:
+        """Return the error for *name*, which no pack has."""
+        return UnknownPack(name, tuple(self._packs), disabled=name in self._disabled)
 
     def tool(self, pack: str, name: str) -> Tool:
         """Return the tool ``pack.name``, by exact names.

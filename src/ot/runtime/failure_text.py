@@ -13,7 +13,6 @@ from ot.errors import (
     ServerUnavailable,
     ToolError,
     ToolFailed,
-    UnknownPack,
 )
 from ot.nearest_names import did_you_mean, listing
 from ot.registry.tool_registry import ToolRegistry
@@ -147,7 +146,7 @@ def _name_hint(
     if name in OF_JAVASCRIPT:
         return f"'{name}' is JavaScript: {OF_JAVASCRIPT[name]}"
     if _used_as_pack(name, program):
-        return str(UnknownPack(name, tuple(registry.packs)))
+        return str(registry.unknown(name))
     tools = [tool.full_name for tool in registry.tools()]
     guess = did_you_mean(name, [tool.partition(".")[2] for tool in tools])
     hint = f"did you mean {next(t for t in tools if t.endswith(f'.{guess}'))}? " if guess else ""

@@ -163,7 +163,7 @@ class Preparation:
                 return self._write() or await self._install()
         except TimeoutError:
             words = self._uv.last_words() if self._uv else ""
-            why = f"its dependencies were not installed within {budget:g} s{words}"
+            why = f"its dependencies were not installed within {budget:g} s (workers.install_seconds){words}"
             raise ToolUnavailable(self._pack, why) from None
         except OSError as error:
             raise ToolUnavailable(self._pack, f"its files cannot be written: {error}") from error
@@ -192,8 +192,9 @@ class Preparation:
             try:
                 python = await self._install_requirements(uv, choice)
             except ToolUnavailable as error:
-                how = f"it needs the network once, at its first call or by 'onetool prefetch {self._pack}'"
-                raise ToolUnavailable(self._pack, f"its packages are not installed: {how}. {error.why}") from error
+                how = f"needs the network once, at the first call or by 'onetool prefetch {self._pack}'"
+                why = f"its packages could not be installed, which {how}: {error.why}"
+                raise ToolUnavailable(self._pack, why) from error
             directory.stamp(python)
             return self._environment(python, ISOLATED)
         if not directory.brought_lock and directory.stamped_python() is None:

@@ -177,7 +177,7 @@ def test_a_form_is_asked_field_by_field_until_it_is_filled_in(onetool: OneTool) 
 def test_without_a_terminal_the_line_that_would_allow_it_is_told(onetool: OneTool, log: Path) -> None:
     ended = onetool.process("run", "bin.delete(item=1)", stdin="y\ny\n")
     assert (ended.code, ended.out) == (DENIED, "")
-    assert "standard input and standard error are no terminal" in ended.err
+    assert "standard input and standard error are not a terminal" in ended.err
     line = 'policy: {allow: ["bin.delete"]}'
     assert line in ended.err
     assert deleted(log) == []

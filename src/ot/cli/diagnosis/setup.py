@@ -107,6 +107,13 @@ def pack_findings(starts: Sequence[StartOutcome]) -> Iterator[Finding]:
         yield Finding("packs", "ok", f"installed at their first call: {', '.join(later)}", "onetool prefetch")
 
 
+def disabled_findings(app: Workspace) -> Iterator[Finding]:
+    """Return which names in ``packs.disabled`` leave nothing out."""
+    for name in app.picture.disabled_in_vain:
+        text = f"packs.disabled names '{name}', and there is no such pack here that could be left out"
+        yield Finding("packs", "note", text, "correct or remove it: onetool list shows the packs")
+
+
 def need_findings(app: Workspace) -> Iterator[Finding]:
     """Return what packs lack beside their packages."""
     for name, missing in app.picture.missing_needs().items():

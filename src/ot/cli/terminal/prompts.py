@@ -25,7 +25,7 @@ from ot.execution.caller import Answer, Question
 from ot.files.no_links import make_private
 
 WORDS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
-NO_TERMINAL = "standard input and standard error are no terminal"
+NO_TERMINAL = "standard input and standard error are not a terminal"
 LOOK_SECONDS = 0.2
 
 
