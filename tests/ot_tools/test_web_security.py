@@ -214,9 +214,7 @@ def site(inner: WebSite) -> Generator[WebSite]:
 async def web_app(tmp_path_factory: pytest.TempPathFactory, site: WebSite) -> AsyncGenerator[Web]:
     """The pack, in one worker for all cases."""
     directory = tmp_path_factory.mktemp("web")
-    async with web(
-        directory, site, max_bytes=MAX_BYTES, redirects=MAX_REDIRECTS, seconds=SECONDS, robots=False, per_host=8
-    ) as app:
+    async with web(directory, site, max_bytes=MAX_BYTES, redirects=MAX_REDIRECTS, robots=False) as app:
         yield app
 
 
@@ -269,10 +267,11 @@ async def test_a_hostile_answer_is_refused_or_harmless(web_app: Web, site: WebSi
 
 
 @pytest.fixture(scope="module")
-async def slow_pages(web_app: Web, site: WebSite) -> dict[str, Any]:
+async def slow_pages(tmp_path_factory: pytest.TempPathFactory, site: WebSite) -> dict[str, Any]:
     """What comes of all slow pages at once, and of one that is not."""
     urls = [f"{site.url}/{name}" for name in ("ok", *SLOW)]
-    pages = await web_app.value("web.fetch_many(urls=urls, cache=False)", urls=urls)
+    async with web(tmp_path_factory.mktemp("slow"), site, seconds=SECONDS, robots=False, per_host=8) as app:
+        pages = await app.value("web.fetch_many(urls=urls, cache=False)", urls=urls)
     return dict(zip(("ok", *SLOW), pages, strict=True))
 
 

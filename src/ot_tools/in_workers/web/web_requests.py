@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import ssl
 import zlib
@@ -12,12 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from email.message import Message
 from functools import cached_property
-from pathlib import Path
 from typing import Any, cast
 from urllib.request import getproxies, proxy_bypass
 
 import httpcore2
 import httpx2
+from certificates import certificates
 from gzip_body import GzipBody
 
 from ot_sdk.addresses import is_allowed, is_internal, place
@@ -29,7 +28,6 @@ CONNECT_SECONDS = 10.0
 NEXT_SECONDS = 3.0
 """For an address that is not the last: many hosts have an IPv6 address that a network cannot reach."""
 MAX_URL = 8192
-CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 class TooLarge(Exception):
@@ -154,10 +152,10 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
 class DirectTransport(httpx2.AsyncHTTPTransport):
     """The library's transport on a network that is checked."""
 
-    def __init__(self, rule: PlaceRule, certificates: ssl.SSLContext) -> None:
-        super().__init__(verify=certificates)
+    def __init__(self, rule: PlaceRule, trusted: ssl.SSLContext) -> None:
+        super().__init__(verify=trusted)
         self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=certificates, keepalive_expiry=5.0, network_backend=CheckedNetwork(rule)
+            ssl_context=trusted, keepalive_expiry=5.0, network_backend=CheckedNetwork(rule)
         )
 
 
@@ -225,9 +223,9 @@ class Requests:
 
     def _new_transport(self, proxy: str) -> httpx2.AsyncHTTPTransport:
         if not proxy:
-            return DirectTransport(self._rule, _certificates())
+            return DirectTransport(self._rule, certificates())
         try:
-            return httpx2.AsyncHTTPTransport(verify=_certificates(), proxy=proxy)
+            return httpx2.AsyncHTTPTransport(verify=certificates(), proxy=proxy)
         except (ImportError, ValueError, httpx2.InvalidURL):  # what they say may hold a part of the password
             raise ConnectionError(
                 "the proxy that the environment names cannot be used: HTTP_PROXY and HTTPS_PROXY must be like "
@@ -252,17 +250,6 @@ async def _read(response: httpx2.Response, limit: int) -> bytes:
     if packed:
         packed.end()
     return bytes(body)
-
-
-def _certificates() -> ssl.SSLContext:
-    file = next((os.environ[name] for name in CERTIFICATES if os.environ.get(name)), "")
-    try:
-        if file:
-            folder = Path(file).is_dir()
-            return ssl.create_default_context(cafile=None if folder else file, capath=file if folder else None)
-        return httpx2.create_ssl_context()
-    except OSError as error:
-        raise ConnectionError(f"'{file}', which the environment names, holds no certificates: {error}") from None
 
 
 def _plain(headers: httpx2.Headers) -> dict[str, str]:
