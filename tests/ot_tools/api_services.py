@@ -130,7 +130,7 @@ class ApiApp:
         return reply.texts[-1]
 
 
-def settings_of(server: ApiServer, timeout: float = 3.0) -> dict[str, dict[str, Any]]:
+def settings_of(server: ApiServer, timeout: float = 25.0) -> dict[str, dict[str, Any]]:
     """Return the settings that lead the packs to *server*."""
     here = f"http://127.0.0.1:{server.port}"
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import importlib.util
 import json
@@ -145,6 +146,10 @@ NOT_JSON = "answered with something that is not JSON"
 ANSWERS: dict[str, tuple[Served, str]] = {
     "more than anyone asked for": (Served(200, b" " * (9 << 20)), "answered with more than 8,388,608 bytes"),
     "little that unpacks to much": (packed(200 << 20), "answered with more than 8,388,608 bytes"),
+    "half of what was packed": (
+        Served(200, gzip.compress(b'{"web": {}}' + b" " * 999)[:-9], {"content-encoding": "gzip"}),
+        "cannot be unpacked",
+    ),
     "something that only looks packed": (Served(200, b"no", {"content-encoding": "gzip"}), "cannot be unpacked"),
     "an encoding that nobody asked for": (Served(200, b"no", {"content-encoding": "br"}), "that was not asked for"),
     "half of its JSON": (Served(200, b'{"web": {"results": ['), NOT_JSON),
@@ -156,9 +161,14 @@ ANSWERS: dict[str, tuple[Served, str]] = {
     "a redirect to nowhere": (answer({}, 302), "answered with status 302, which leads nowhere"),
     "a wait of a year": (answer({}, 429, retry_after="31536000"), "ask again in 31,536,000 s"),
     "a wait without end": (answer({}, 429, retry_after="inf"), "ask again in 1,000,000,000 s"),
+    "a wait until a day": (
+        answer({}, 429, retry_after="Fri, 31 Dec 9999 23:59:59 GMT"),
+        "ask again in 1,000,000,000 s",
+    ),
     "trouble for a year": (answer({}, 503, retry_after="31536000"), "answered with status 503"),
     "the key in a refusal": (brave_error(401, "X", f"bad token {BRAVE_KEY}"), "refused the key: bad token [key]."),
     "the key in another error": (brave_error(422, "X", f"{BRAVE_KEY}!"), "refused the question: [key]!"),
+    "the key where an error is cut": (brave_error(422, "X", "x" * 290 + BRAVE_KEY), "x" * 290 + "[key]"),
     "what a terminal would obey": (brave_error(422, "X", "a\x1b]0;owned\x07b"), "refused the question: a ]0;owned b"),
     "an error without end": (brave_error(422, "X", "x" * 100_000), "refused the question: " + "x" * 300),
 }
@@ -171,7 +181,7 @@ async def test_a_service_that_answers_with_harm_is_one_short_error(
     with server.instead(WEB, case[0]):
         error = await app.error(SEARCH)
     assert case[1] in error
-    assert BRAVE_KEY not in error
+    assert BRAVE_KEY[:9] not in error
     assert len(error) < 800
 
 
@@ -191,10 +201,17 @@ async def test_an_answer_of_another_shape_has_no_hits(app: ApiApp, server: ApiSe
 
 
 async def test_values_of_another_kind_are_left_out(app: ApiApp, server: ApiServer):
-    image = b'{"results": [{"title": 7, "url": [], "properties": {"width": 1e999, "height": NaN}}]}'
+    image = b'{"results": [{"title": 7, "url": [], "properties": {"width": 1e999, "height": %s}}]}' % (b"1" * 400)
     with server.instead(f"{BRAVE}/images/search", Served(200, image)):
         (found,) = await app.value("brave.image_search(query='x')")
     assert (found["title"], found["page"], found["width"], found["height"]) == ("", "", 0, 0)
+
+
+async def test_an_answer_in_two_archives_is_read_whole(app: ApiApp, server: ApiServer):
+    start, end = json.dumps({"web": {"results": [page("x", 0)]}}).encode().split(b",", 1)
+    packed = gzip.compress(start + b",") + gzip.compress(end)
+    with server.instead(WEB, Served(200, packed, {"content-encoding": "gzip"})):
+        assert len(await app.value(SEARCH)) == 1
 
 
 async def test_a_hit_that_holds_the_key_comes_without_it(app: ApiApp, server: ApiServer):
@@ -209,6 +226,54 @@ async def test_a_key_goes_to_its_own_service_only(app: ApiApp, server: ApiServer
     for seen in server.seen:
         assert (BRAVE_KEY in str(seen)) == seen.path.startswith(BRAVE)
         assert (CONTEXT7_KEY in str(seen)) == seen.path.startswith(CONTEXT7)
+
+
+# ---------------------------------------------------------------- what the environment says
+
+
+@pytest.fixture
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """The developer's own proxy has no part in this."""
+    for name in ("http_proxy", "https_proxy", "no_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    return monkeypatch
+
+
+async def test_a_proxy_is_asked_for_services_elsewhere_and_gets_no_key_for_one_on_this_machine(
+    server: ApiServer, tmp_path: Path, no_proxy: pytest.MonkeyPatch
+):
+    settings = settings_of(server)
+    settings["package"]["pypi_url"] = "http://only-the-proxy.invalid"
+    with serving(ApiServer()) as proxy:
+        no_proxy.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
+        proxy.routes["/pypi/shelf/json"] = answer(python_document("shelf", {"1.0.0": "2025-01-01"}, "1.0.0"))
+        async with api_app(tmp_path / "app", settings) as app:
+            assert len(await app.value(SEARCH)) == 1
+            assert not proxy.seen
+            assert (await app.value(LATEST))["version"] == "1.0.0"
+
+
+ENVIRONMENT: dict[str, tuple[str, str, str]] = {
+    "a proxy whose password is not quoted": ("HTTP_PROXY", "http://me:secret/word@proxy:80", "must be like http://"),
+    "a proxy of another kind": ("HTTP_PROXY", "socks5://me:secret@proxy:80", "must be like http://host:port"),
+    "a file of certificates that is not there": (
+        "SSL_CERT_FILE",
+        "/no/file",
+        "'/no/file', which the environment names",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ENVIRONMENT.values(), ids=[*ENVIRONMENT])
+async def test_an_environment_that_cannot_be_used_is_said_to_be_the_reason(
+    tmp_path: Path, no_proxy: pytest.MonkeyPatch, case: tuple[str, str, str]
+):
+    no_proxy.setenv(*case[:2])
+    async with api_app(tmp_path / "app", {"package": {"pypi_url": "http://only-the-proxy.invalid"}}) as app:
+        error = await app.error(LATEST)
+    assert error.startswith("OSError: ") and case[2] in error
+    assert "secret" not in error
 
 
 # ---------------------------------------------------------------- what packages say of themselves
@@ -265,6 +330,7 @@ def client() -> ModuleType:
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(file.parent))
         patch.setitem(__import__("sys").modules, "service_client", module)
         spec.loader.exec_module(module)
     return module
@@ -301,3 +367,25 @@ async def test_a_setting_cannot_send_the_key_elsewhere(tmp_path: Path):
         error = await app.error(SEARCH)
     assert "must be on https://api.search.brave.com, the only place that the key is sent to" in error
     assert BRAVE_KEY not in error
+
+
+# ---------------------------------------------------------------- many questions in the time of one call
+
+
+async def test_what_has_come_when_the_time_is_over_is_kept(client: ModuleType):
+    async def ask(api: Any, question: str) -> str:
+        if question == "slow":
+            await asyncio.Event().wait()
+        if question == "wrong":
+            raise ValueError(question)
+        return question
+
+    service = client.WebService("A service", "brave", "http://127.0.0.1:1", 0.01, 1000)
+    quick, wrong, slow = await client.ask_each(service, ["quick", "wrong", "slow"], ask, 3)
+    assert (quick, str(wrong)) == ("quick", "wrong")
+    assert str(slow) == "A service did not answer within 0.01 s (tools.brave.timeout)"
+    with pytest.raises(TimeoutError):
+        await client.ask_each(service, ["slow", "wrong"], ask, 2)
+    with pytest.raises(ValueError, match="wrong"):
+        await client.ask_each(service, ["wrong", "slow"], ask, 2)
+    assert await client.ask_each(service, [], ask, 2) == []

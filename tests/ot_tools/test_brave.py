@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncGenerator, Generator
 from itertools import count
-from typing import Any
+from pathlib import Path
 
 import pytest
 from api_documents import BRAVE, PLACES, brave_error, documented_services, page
@@ -110,7 +110,7 @@ async def test_a_batch_keeps_the_order_and_the_errors_of_its_questions(app: ApiA
     assert bad["error"] == "Brave Search refused the question: Unable to validate"
 
 
-async def test_what_has_come_of_a_batch_is_kept_when_its_time_is_over(app: ApiApp, server: ApiServer):
+async def test_what_has_come_of_a_batch_is_kept_when_its_time_is_over(server: ApiServer, tmp_path: Path):
     ended = threading.Event()
 
     def route(seen: Seen) -> Served:
@@ -118,9 +118,10 @@ async def test_what_has_come_of_a_batch_is_kept_when_its_time_is_over(app: ApiAp
             ended.wait(30)
         return answer({"web": {"results": [page("x", 0)]}})
 
-    with server.instead(WEB, route):
-        quick, slow = await app.value("brave.search_batch(queries=['quick', 'slow'])")
-        ended.set()
+    async with api_app(tmp_path / "app", settings_of(server, timeout=3.0)) as app:
+        with server.instead(WEB, route):
+            quick, slow = await app.value("brave.search_batch(queries=['quick', 'slow'])")
+            ended.set()
     assert quick["hits"]
     assert slow["error"] == "Brave Search did not answer within 3 s (tools.brave.timeout)"
 
@@ -198,7 +199,7 @@ async def test_a_wrong_argument_is_refused_before_brave_is_asked(app: ApiApp, se
     assert not server.seen
 
 
-async def test_a_missing_key_is_one_error_that_says_how_to_set_it(server: ApiServer, tmp_path: Any):
+async def test_a_missing_key_is_one_error_that_says_how_to_set_it(server: ApiServer, tmp_path: Path):
     async with api_app(tmp_path / "app", settings_of(server), secrets={}) as app:
         error = await app.error("brave.search(query='x')")
     assert (

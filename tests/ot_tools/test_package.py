@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from api_documents import documented_services
+from api_documents import documented_services, python_document
 from api_services import ApiApp, ApiServer, answer, api_app, serving, settings_of
 
 import ot_tools
@@ -74,6 +74,8 @@ async def test_info_tells_of_the_version_that_was_asked_for(app: ApiApp):
 
 FORMS: dict[str, Any] = {
     "a list": ["shelf>=1.0,<2", "lamp"],
+    "a dict": {"shelf": ">=1.0,<2", "lamp": "*"},
+    "a dict with a version": {"shelf": "<2,>=1.0", "lamp": "0.2.1"},
     "requirements.txt": "-r base.txt\nshelf >=1.0,<2 \\\n  --hash=sha256:0 # why\n# lamp\nlamp\n",
     "pyproject.toml": '[project]\nname = "x"\ndependencies = ["shelf>=1.0,<2"]\n[dependency-groups]\ndev = ["lamp"]\n',
 }
@@ -111,6 +113,24 @@ async def test_npm_requirements_of_each_form_are_compared(app: ApiApp, form: Any
     ]
 
 
+async def test_a_package_of_which_the_registry_fails_says_why_beside_the_rest(app: ApiApp, server: ApiServer):
+    program = "package.compare(requirements=['shelf', 'lamp'])"
+    with server.instead("/python/pypi/lamp/json", answer({}, 418)):
+        shelf, lamp = await app.value(program)
+        assert (shelf["latest"], lamp["error"]) == ("2.0.0", "PyPI answered with status 418")
+        with server.instead("/python/pypi/shelf/json", answer({}, 418)):
+            assert "RuntimeError: PyPI answered with status 418" in await app.error(program)
+
+
+async def test_a_version_without_files_is_not_the_latest_and_none_at_all_is_an_error(app: ApiApp, server: ApiServer):
+    document = python_document("shelf", {"1.0.0": "2025-01-01", "2.0.0": "2025-01-02"}, "2.0.0")
+    document["releases"]["2.0.0"] = []
+    with server.instead("/python/pypi/shelf/json", answer(document)):
+        assert (await app.value("package.latest(name='shelf')"))["version"] == "1.0.0"
+    with server.instead("/python/pypi/shelf/json", answer({"info": {}})):
+        assert "PyPI names no version of 'shelf'" in await app.error("package.latest(name='shelf')")
+
+
 async def test_what_cannot_be_compared_says_why_beside_the_rest(app: ApiApp):
     given = ["shelf==1.1.0", "nothing", "a b c", "x @ https://x.example/x.whl", "shelf>=9"]
     rows = await app.value(f"package.compare(requirements={given!r})")
@@ -134,7 +154,15 @@ async def test_changes_come_from_the_releases_on_github(app: ApiApp):
         ("1.2.0", "2026-01-01", "Added `put`."),
         ("1.1.0", "2025-06-01", ""),
     ]
-    assert (found["source"], found["note"]) == ("releases", "nothing is written about 1 of these versions")
+    assert (found["source"], found["note"]) == ("releases", "nothing was found about 1 of these versions")
+
+
+async def test_what_is_left_out_of_a_changelog_is_told(app: ApiApp, server: ApiServer):
+    releases = answer([{"tag_name": "v2.0.0", "name": "2.0.0", "body": "x" * 9000, "html_url": ""}])
+    with server.instead("/github/repos/acme/shelf/releases", releases):
+        found = await app.value("package.changelog(name='shelf', since='1.0.0', limit=1)")
+    assert found["note"] == "2 older versions are left out: raise limit"
+    assert found["changes"][0]["text"] == "x" * 8000 + "\n[1,000 more characters]"
 
 
 async def test_changes_come_from_the_changelog_where_there_are_no_releases(app: ApiApp):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import re
 import threading
 from collections.abc import AsyncGenerator, Generator
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 import ot_tools
+from pace import PATIENCE
 from web_bed import Web, web
 from web_site import Handler, Served, WebSite, drip, redirect, zipped
 
@@ -31,6 +33,18 @@ PRICES = """<table><caption>Prices</caption><thead><tr><th>Fruit</th><th>Price</
 LONG_ENOUGH = 0.2
 CACHED = {"Cache-Control": "max-age=3600"}
 
+SPANS = """<table><tr><th>A<th>B<th>C<tr><td rowspan=2>1<td>2<td>3<tr><td>4<td rowspan=9>5<tr><td>6</table>
+<table><tr><th>a<th>a 3<th>a<th><tr><td>1<td>2<td>3<td>4</table>
+<table><tr><th>x<th>y<tr><td colspan={}>1<td>2</table>"""
+DEEP = b"<p>first words</p>" + b"<div>" * 1500 + b"<p>deep words</p>" + b"</div>" * 1500 + b"<p>last words</p>"
+
+
+def no_head(handler: Handler) -> None:
+    """Hang up at a HEAD."""
+    if handler.command == "GET":
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+
+
 PAGES = {
     "/": Served(HOME.encode()),
     "/gone": Served(b"gone", status=410),
@@ -41,6 +55,17 @@ PAGES = {
     "/logo.png": Served(b"\x89PNG\r\n\x1a\n\0", "image/png"),
     "/zipped": zipped(HOME.encode()),
     "/empty": Served(b""),
+    "/spans": Served(SPANS.format("9" * 5000).encode()),
+    "/deep": Served(DEEP),
+    "/archives": Served(
+        gzip.compress(b"one ") + gzip.compress(b"two"), "text/plain", headers={"Content-Encoding": "gzip"}
+    ),
+    "/choices": Served(b"choose", status=300),
+    "/busy": Served(b"later", status=503, headers={"Retry-After": "7"}),
+    "/links": Served(
+        b"".join(b"<a href=/%d>x</a>" % number for number in range(10_001)) + b"<base href='http://[bad'>"
+    ),
+    "/binary": Served(b"\x1f\x8b\x08\0\xff", "text/plain"),
     "/private": Served(b"<p>private words"),
     "/robots.txt": Served(b"User-agent: *\nDisallow: /private\n", "text/plain"),
 }
@@ -54,6 +79,7 @@ ENCODED = {
     "by its look where its server is wrong": ((WORDS * 9).encode("cp1252"), "text/plain; charset=utf-8"),
     "where one byte is damaged": ((WORDS * 99).encode() + b"\xff", "text/plain; charset=utf-8"),
     "without a type": (WORDS.encode(), None),
+    "as UTF-16 without a mark": (WORDS.encode("utf-16-le"), "text/plain; charset=utf-16le"),
 }
 
 
@@ -61,6 +87,7 @@ ENCODED = {
 def site() -> Generator[WebSite]:
     """The pages."""
     with WebSite(PAGES) as site:
+        site.pages["/no head"] = no_head
         for name, (body, type) in ENCODED.items():
             site.pages[f"/{name}"] = Served(body, type)
         yield site
@@ -69,7 +96,7 @@ def site() -> Generator[WebSite]:
 @pytest.fixture(scope="module")
 async def web_app(tmp_path_factory: pytest.TempPathFactory, site: WebSite) -> AsyncGenerator[Web]:
     """The pack, in one worker for all tests that need no other settings."""
-    async with web(tmp_path_factory.mktemp("web"), site, batch_seconds=3.0) as app:
+    async with web(tmp_path_factory.mktemp("web"), site) as app:
         yield app
 
 
@@ -115,6 +142,19 @@ async def test_json_comes_as_a_value_and_an_image_as_bytes(web_app: Web, site: W
     assert "it is image/png, which is not text: fetch it with format='raw'" in error
 
 
+async def test_a_page_is_whole_however_deep_it_is_and_of_however_many_archives(web_app: Web, site: WebSite):
+    for format in ("markdown", "text"):
+        text = await web_app.value("web.fetch(url=url, format=format)", url=f"{site.url}/deep", format=format)
+        assert text.split() == ["first", "words", "deep", "words", "last", "words"]
+    assert await web_app.value("web.fetch(url=url)", url=f"{site.url}/archives") == "one two"
+
+
+async def test_data_that_calls_itself_text_comes_as_bytes(web_app: Web, site: WebSite):
+    program = "web.fetch(url=url, format='raw') == b'\\x1f\\x8b\\x08\\0\\xff'"
+    assert await web_app.value(program, url=f"{site.url}/binary") is True
+    assert "it is data, which is not text" in await web_app.error("web.fetch(url=url)", url=f"{site.url}/binary")
+
+
 @pytest.mark.parametrize("name", ENCODED)
 async def test_text_is_decoded(web_app: Web, site: WebSite, name: str):
     assert WORDS in await web_app.value("web.fetch(url=url, format='text')", url=f"{site.url}/{name}")
@@ -123,6 +163,8 @@ async def test_text_is_decoded(web_app: Web, site: WebSite, name: str):
 async def test_a_status_that_is_no_success_is_an_error_that_names_it(web_app: Web, site: WebSite):
     error = await web_app.error("web.fetch(url=url)", url=f"{site.url}/gone")
     assert f"{site.url}/gone answered 410 Gone" in error
+    error = await web_app.error("web.fetch(url=url)", url=f"{site.url}/busy")
+    assert f"{site.url}/busy answered 503 Service Unavailable; it asks to wait 7 s" in error
 
 
 async def test_a_host_that_is_not_there_is_one_sentence_that_says_what_to_check(web_app: Web):
@@ -144,6 +186,7 @@ async def test_a_server_that_is_down_is_said_to_be(tmp_path: Path):
         pytest.param("web.fetch(url=url, limit=0)", "limit must be from 1", id="a limit of nothing"),
         pytest.param("web.fetch(url=url, max_age=-1)", "max_age must be 0 or more", id="a negative age"),
         pytest.param("web.fetch(url=url, format='pdf')", "'markdown'", id="an unknown format"),
+        pytest.param("web.links(url=url, limit=10_001)", "limit must be from 1 to 10,000", id="too many links"),
         pytest.param("web.check(urls=[url] * 501)", "501 addresses are too many", id="too many addresses"),
     ],
 )
@@ -175,6 +218,19 @@ async def test_tables_are_rows_of_dicts(web_app: Web, site: WebSite):
     ]
 
 
+async def test_cells_that_span_rows_and_names_that_are_there_twice_move_no_value(web_app: Web, site: WebSite):
+    spanned, named, wide = await web_app.value("web.tables(url=url)", url=f"{site.url}/spans")
+    assert [list(row.values()) for row in spanned["rows"]] == [["1", "2", "3"], ["1", "4", "5"], ["6", "", "5"]]
+    assert named["rows"] == [{"a": "1", "a 3": "2", "a 3 3": "3", "column 4": "4"}]
+    assert wide["rows"] == [{"x": "1", "y": "2"}]
+
+
+async def test_a_link_is_found_however_many_there_are(web_app: Web, site: WebSite):
+    found = await web_app.value("web.links(url=url, contains='/10000')", url=f"{site.url}/links")
+    assert found == [{"url": f"{site.url}/10000", "text": "x"}]
+    assert await web_app.value("len(web.links(url=url))", url=f"{site.url}/links") == 1000
+
+
 async def test_many_pages_come_in_order_and_one_failure_loses_no_other(web_app: Web, site: WebSite):
     urls = [f"{site.url}/notes.txt", f"{site.url}/gone", "nonsense", f"{site.url}/moved", f"{site.url}/notes.txt"]
     pages = await web_app.value("web.fetch_many(urls=urls)", urls=urls)
@@ -192,10 +248,13 @@ async def test_many_pages_come_in_order_and_one_failure_loses_no_other(web_app: 
     assert await web_app.value("web.fetch_many(urls=[])") == []
 
 
-async def test_what_is_not_done_in_time_is_reported_and_the_rest_is_there(web_app: Web, site: WebSite):
-    site.pages["/slow"] = drip(b"HTTP/1.1 200 OK\r\n")
-    pages = await web_app.value("web.fetch_many(urls=urls)", urls=[f"{site.url}/slow", f"{site.url}/notes.txt"])
-    assert "within 3 s" in pages[0]["error"] and pages[1]["ok"]
+async def test_what_is_not_done_in_time_is_reported_and_the_rest_is_there(tmp_path: Path):
+    with WebSite({"/slow": drip(b"HTTP/1.1 200 OK\r\n"), "/quick": Served(b"hi", "text/plain")}) as site:
+        slow, quick = f"{site.url}/slow", f"{site.url}/quick"
+        async with web(tmp_path, site, batch_seconds=3.0) as app:
+            await app.value("web.fetch(url=url)", url=quick)  # what this starts is not part of the time below
+            pages = await app.value("web.fetch_many(urls=urls)", urls=[slow, quick])
+    assert "it was not there within 3 s" in pages[0]["error"] and pages[1]["ok"]
 
 
 async def test_addresses_are_checked_without_their_pages(web_app: Web, site: WebSite):
@@ -205,10 +264,13 @@ async def test_addresses_are_checked_without_their_pages(web_app: Web, site: Web
     assert [(one["ok"], one["status"]) for one in found] == [(True, 200), (False, 410), (True, 200)]
     assert found[0]["final_url"] == f"{site.url}/" and "answered 410" in found[1]["error"]
     assert {asked.path for asked in site.asked[before:] if asked.method == "GET"} == {"/gone"}  # asked again in full
+    urls = [f"{site.url}/no head", f"{site.url}/choices"]
+    found = await web_app.value("web.check(urls=urls)", urls=urls)
+    assert [(one["ok"], one["status"]) for one in found] == [(True, 200), (False, 300)]
 
 
 async def test_one_host_is_asked_by_few_at_once(web_app: Web, site: WebSite):
-    third, at_once, most = threading.Event(), 0, 0
+    second, third, at_once, most = threading.Event(), threading.Event(), 0, 0
     lock = threading.Lock()
 
     def meet(handler: Handler) -> None:
@@ -216,8 +278,11 @@ async def test_one_host_is_asked_by_few_at_once(web_app: Web, site: WebSite):
         with lock:
             at_once += 1
             most = max(most, at_once)
+            if at_once > 1:
+                second.set()
             if at_once > 2:
                 third.set()
+        second.wait(PATIENCE)
         third.wait(LONG_ENOUGH)  # for others to come, if they are let
         with lock:
             at_once -= 1
@@ -272,6 +337,12 @@ async def test_an_old_copy_is_confirmed_by_its_server(web_app: Web, site: WebSit
     assert await web_app.value("web.fetch(url=url)", url=f"{site.url}/tagged") == "new words"
 
 
+async def test_a_copy_with_a_mark_that_no_header_can_hold_is_asked_for_anew(web_app: Web, site: WebSite):
+    headers = {"Cache-Control": "no-cache", "ETag": '"\xe9"'}
+    site.pages["/strange"] = Served(b"copy me", "text/plain", headers=headers)
+    assert len(await fetched(web_app, site, "/strange")) == 2
+
+
 async def test_copies_are_private_and_those_of_other_settings_are_not_used(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -288,6 +359,20 @@ async def test_copies_are_private_and_those_of_other_settings_are_not_used(
     files = {file.name: file.stat().st_mode & 0o077 for file in directory.iterdir()}
     assert files.pop("pages.sqlite") == 0
     assert inner.url.encode() not in (directory / "pages.sqlite").read_bytes()
+
+
+async def test_a_copy_that_was_made_against_robots_txt_is_not_used_by_those_who_respect_it(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+    rules = Served(b"User-agent: *\nDisallow: /\n", "text/plain")
+    with WebSite({"/robots.txt": rules, "/": Served(b"hidden words", "text/plain", headers=CACHED)}) as hidden:
+        for name in ("first", "second"):
+            (tmp_path / name).mkdir()
+        async with web(tmp_path / "first", hidden, robots=False) as app:
+            assert await app.value("web.fetch(url=url)", url=hidden.url) == "hidden words"
+        async with web(tmp_path / "second", hidden) as app:
+            assert "asks programs not to fetch" in await app.error("web.fetch(url=url)", url=hidden.url)
 
 
 # ---------------------------------------------------------------- manners
@@ -347,10 +432,10 @@ async def test_no_cookie_and_no_password_of_the_user_is_sent(
 
 
 async def test_a_page_that_is_read_for_too_long_is_given_up_and_the_next_one_is_read(tmp_path: Path):
-    # The parser's libraries alone take longer to import.
-    with WebSite({"/": Served(HOME.encode())}) as site:
+    long = b"".join(b"<p>Paragraph %d of a page that takes seconds to read.</p>" % number for number in range(100_000))
+    with WebSite({"/": Served(long), "/short": Served(HOME.encode(), "text/plain")}) as site:
         async with web(tmp_path, site, read_seconds=0.1, robots=False) as app:
             for _ in range(2):
                 error = await app.error("web.fetch(url=url)", url=site.url)
                 assert f"{site.url}: it was not read within 0.1 s: fetch it with format='raw'" in error
-            assert (await app.value("web.check(urls=[url])", url=site.url))[0]["ok"]
+            assert await app.value("web.fetch(url=url)", url=f"{site.url}/short") == HOME

@@ -37,6 +37,7 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def requests_module(monkeypatch: pytest.MonkeyPatch) -> Generator[Any]:
     """The pack's file that connects, in this process: a test cannot change what a name means elsewhere."""
+    monkeypatch.syspath_prepend(str(SOURCES.parent / "_shared"))
     monkeypatch.syspath_prepend(str(SOURCES))
     yield importlib.import_module("web_requests")
     del sys.modules["web_requests"]

@@ -26,6 +26,7 @@ MEGABYTE = 1 << 20
 @pytest.fixture
 def parts(monkeypatch: pytest.MonkeyPatch) -> Generator[Any]:
     """The pack's own modules."""
+    monkeypatch.syspath_prepend(str(SOURCES.parent / "_shared"))
     monkeypatch.syspath_prepend(str(SOURCES))
     yield SimpleNamespace(**{name: importlib.import_module(name) for name in MODULES})
     for name in MODULES:

@@ -120,10 +120,21 @@ HOSTILE = {
     "a bomb": Hostile(zipped(BOMB), TOO_LARGE),
     "a bomb in a bomb": Hostile(zipped(BOMB, "gzip, gzip"), "which was not asked for"),
     "an encoding that was not asked for": Hostile(Served(b"x", headers={"Content-Encoding": "br"}), "was not asked"),
-    "a damaged archive": Hostile(Served(b"not gzip", headers={"Content-Encoding": "gzip"}), "damaged body"),
+    "a damaged archive": Hostile(Served(b"not gzip", headers={"Content-Encoding": "gzip"}), "cannot be unpacked"),
     "half an archive": Hostile(
         Served(gzip.compress(b"x" * 999)[:-9], headers={"Content-Encoding": "gzip"}), "it ends too early"
     ),
+    "an archive, and then something else": Hostile(
+        Served(gzip.compress(b"x") + b"junk", headers={"Content-Encoding": "gzip"}), "cannot be unpacked"
+    ),
+    "half of a second archive": Hostile(
+        Served(gzip.compress(b"x") + gzip.compress(b"y" * 999)[:-9], headers={"Content-Encoding": "gzip"}),
+        "it ends too early",
+    ),
+    "a bomb after an archive": Hostile(
+        Served(gzip.compress(b"x") + gzip.compress(BOMB), headers={"Content-Encoding": "gzip"}), TOO_LARGE
+    ),
+    "a part that nobody asked for": Hostile(Served(b"<p>part", status=206), "answered 206 Partial Content"),
     "a body without end": Hostile(endless(OK + b"\r\n"), TOO_LARGE),
     "chunks without end": Hostile(endless(OK + b"Transfer-Encoding: chunked\r\n\r\nfffffff\r\n"), TOO_LARGE),
     "a length of terabytes": Hostile(raw(OK + b"Content-Length: 9999999999999\r\n\r\n"), TOO_LARGE),
@@ -131,8 +142,8 @@ HOSTILE = {
     "less than its length": Hostile(raw(OK + b"Content-Length: 99\r\n\r\nx"), "could not be fetched"),
     "headers without end": Hostile(endless(OK + b"X-Long: "), "could not be fetched"),
     "no HTTP at all": Hostile(raw(b"SSH-2.0-OpenSSH\r\n\r\n"), "could not be fetched"),
-    "elements in elements": Hostile(Served(b"<div>" * 50_000 + b"deep")),
-    "tables in tables": Hostile(Served(b"<table><tr><td>" * 15_000), format="markdown"),
+    "elements in elements": Hostile(Served(b"<div>" * 50_000 + b"deep"), "nested too deeply"),
+    "tables in tables": Hostile(Served(b"<table><tr><td>" * 15_000), "nested too deeply", "markdown"),
     "an element with very many attributes": Hostile(Served(b"<p " + b"a=1 " * 60_000 + b">many")),
     "lists of lists in JSON": Hostile(Served(b"[" * 100_000, "application/json"), "nested too deeply", "json"),
     "no JSON": Hostile(Served(b"<p>x", "text/html"), "it is not JSON (it is text/html)", "json"),
@@ -144,6 +155,10 @@ HOSTILE = {
     "a charset that is slow": Hostile(
         Served(b"words-" + b"a" * 200_000, "text/plain; charset=punycode"), content="words-" + "a" * 200_000
     ),
+    "a charset that turns text into other text": Hostile(
+        Served(b"C:\\new +AGE-", "text/plain; charset=unicode_escape"), content="C:\\new +AGE-"
+    ),
+    "a charset of mail": Hostile(Served(b"+AGE-", "text/plain; charset=utf-7"), content="+AGE-"),
     "a charset that is unknown": Hostile(
         Served("\u00e9t\u00e9".encode(), "text/plain; charset=x-\x7f"), content="\u00e9t\u00e9"
     ),
@@ -199,9 +214,7 @@ def site(inner: WebSite) -> Generator[WebSite]:
 async def web_app(tmp_path_factory: pytest.TempPathFactory, site: WebSite) -> AsyncGenerator[Web]:
     """The pack, in one worker for all cases."""
     directory = tmp_path_factory.mktemp("web")
-    async with web(
-        directory, site, max_bytes=MAX_BYTES, redirects=MAX_REDIRECTS, seconds=SECONDS, robots=False, per_host=8
-    ) as app:
+    async with web(directory, site, max_bytes=MAX_BYTES, redirects=MAX_REDIRECTS, robots=False) as app:
         yield app
 
 
@@ -254,10 +267,11 @@ async def test_a_hostile_answer_is_refused_or_harmless(web_app: Web, site: WebSi
 
 
 @pytest.fixture(scope="module")
-async def slow_pages(web_app: Web, site: WebSite) -> dict[str, Any]:
+async def slow_pages(tmp_path_factory: pytest.TempPathFactory, site: WebSite) -> dict[str, Any]:
     """What comes of all slow pages at once, and of one that is not."""
     urls = [f"{site.url}/{name}" for name in ("ok", *SLOW)]
-    pages = await web_app.value("web.fetch_many(urls=urls, cache=False)", urls=urls)
+    async with web(tmp_path_factory.mktemp("slow"), site, seconds=SECONDS, robots=False, per_host=8) as app:
+        pages = await app.value("web.fetch_many(urls=urls, cache=False)", urls=urls)
     return dict(zip(("ok", *SLOW), pages, strict=True))
 
 

@@ -15,19 +15,20 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import ssl
 import time
 import zlib
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
+from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 from itertools import count
 from typing import Any, cast
 from urllib.parse import quote, urlsplit
 
 import httpx2
+from certificates import certificates
+from gzip_body import GzipBody
 
 MAX_WAIT = 3600.0
 MAX_MESSAGE = 300
@@ -38,6 +39,9 @@ FIRST_PAUSE = 0.5
 MAX_REDIRECTS = 4
 EPOCH = 1e9
 """More seconds than anyone waits: a moment, counted from 1970."""
+LARGEST = 1e15
+FAILURES = (OSError, LookupError, RuntimeError, ValueError)
+"""All that the module raises."""
 
 Params = Sequence[tuple[str, str | int]]
 
@@ -67,14 +71,14 @@ class ServiceAnswer:
     body: bytes
 
     def message(self) -> str:
-        """Return what an error says, in the forms that services use."""
+        """Return all that an error says, in the forms that services use."""
         try:
             found: Any = json.loads(self.body)
         except (ValueError, RecursionError):
             return ""
         for path in (("error", "detail"), ("message",), ("error",), ("detail",)):
             if text := text_at(found, *path):
-                return " ".join(text.split())[:MAX_MESSAGE]
+                return " ".join(text.split())
         return ""
 
 
@@ -166,21 +170,23 @@ class ServiceClient:
         most, encoding = self.service.max_bytes, response.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("identity", "", "gzip"):
             raise RuntimeError(f"{self.service.name} answered in an encoding that was not asked for")
-        unpack = zlib.decompressobj(wbits=31) if encoding == "gzip" else None
+        packed = GzipBody() if encoding == "gzip" else None
         body = bytearray()
-        async for chunk in response.aiter_raw():
-            try:
-                body += unpack.decompress(chunk, most + 1 - len(body)) if unpack else chunk
-            except zlib.error:
-                raise RuntimeError(f"{self.service.name} answered with something that cannot be unpacked") from None
-            if len(body) > most:
-                raise RuntimeError(f"{self.service.name} answered with more than {most:,} bytes: ask for less")
+        try:
+            async for chunk in response.aiter_raw():
+                body += packed.add(chunk, most + 1 - len(body)) if packed else chunk
+                if len(body) > most:
+                    raise RuntimeError(f"{self.service.name} answered with more than {most:,} bytes: ask for less")
+            if packed:
+                packed.end()
+        except zlib.error:
+            raise RuntimeError(f"{self.service.name} answered with something that cannot be unpacked") from None
         return bytes(body)
 
     def _hold_back(self, wait: float, answer: ServiceAnswer) -> None:
         """Let every question of this call wait, if the call's time allows it."""
         if wait >= self.left():
-            more = f" ({said})" if (said := self._clean(answer.message())) else ""
+            more = f" ({said})" if (said := self._said(answer)) else ""
             raise RuntimeError(f"the rate limit of {self.service.name} is used up: ask again in {wait:,.0f} s{more}")
         self._not_before = max(self._not_before, time.monotonic() + wait)
 
@@ -189,7 +195,7 @@ class ServiceClient:
         return self._deadline - time.monotonic()
 
     def _refused(self, answer: ServiceAnswer) -> Exception:
-        name, said = self.service.name, self._clean(answer.message())
+        name, said = self.service.name, self._said(answer)
         because = f": {said}" if said else ""
         match answer.status:
             case 401:
@@ -203,11 +209,12 @@ class ServiceClient:
             case status:
                 return RuntimeError(f"{name} answered with status {status}{because}")
 
-    def _clean(self, text: str) -> str:
-        """Return *text* without the key, and without what a terminal would obey."""
+    def _said(self, answer: ServiceAnswer) -> str:
+        """Return what *answer* says, in short, without the key, and without what a terminal would obey."""
+        text = answer.message()
         if self.service.key:
-            text = text.replace(self.service.key, "[key]")
-        return "".join(character if character.isprintable() else " " for character in text)
+            text = text.replace(self.service.key, "[key]")  # before it is cut, as half a key is much of a key
+        return "".join(character if character.isprintable() else " " for character in text[:MAX_MESSAGE])
 
     def _unreachable(self, error: httpx2.TransportError) -> str:
         host = urlsplit(self.service.url).netloc
@@ -224,18 +231,54 @@ async def asking(service: WebService) -> AsyncGenerator[ServiceClient]:
 
     Redirects are followed within the service only: what a question holds goes nowhere else.
     """
-    headers = {"accept": "application/json", "accept-encoding": "gzip", "user-agent": "onetool", **service.headers}
     try:
-        async with (
-            asyncio.timeout(service.timeout),
-            httpx2.AsyncClient(
-                headers=headers, timeout=service.timeout, follow_redirects=False, verify=_trusted()
-            ) as http,
-        ):
+        async with asyncio.timeout(service.timeout), _client(service) as http:
             yield ServiceClient(service, http)
     except TimeoutError:
         where = f"tools.{service.pack}.timeout"
         raise TimeoutError(f"{service.name} did not answer within {service.timeout:g} s ({where})") from None
+
+
+async def ask_each[Question, Answer](
+    service: WebService,
+    questions: Sequence[Question],
+    ask: Callable[[ServiceClient, Question], Awaitable[Answer]],
+    parallel: int,
+) -> list[Answer | Exception]:
+    """Return what *ask* makes of each question, or why nothing; what has come when the time is over is kept.
+
+    Raises:
+        OSError, LookupError, RuntimeError, ValueError: Nothing came of any question; the first says why.
+    """
+    free = asyncio.Semaphore(parallel)
+
+    async def one(api: ServiceClient, question: Question) -> Answer | Exception:
+        async with free:
+            try:
+                return await ask(api, question)
+            except FAILURES as error:
+                return error
+
+    tasks: list[asyncio.Task[Answer | Exception]] = []
+    over: Exception | None = None
+    try:
+        async with asking(service) as api:
+            tasks = [asyncio.create_task(one(api, question)) for question in questions]
+            try:
+                await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+    except TimeoutError as error:
+        if not tasks:
+            raise
+        over = error
+    answers = [over if over and task.cancelled() else task.result() for task in tasks]
+    failed = [answer for answer in answers if isinstance(answer, Exception)]
+    if failed and len(failed) == len(answers):
+        raise failed[0]
+    return answers
 
 
 # ---------------------------------------------------------------- settings and arguments
@@ -301,7 +344,7 @@ def text_at(value: Any, *path: str) -> str:
 def number_at(value: Any, *path: str) -> float | int | None:
     """Return the number there, or None."""
     found = at(value, *path)
-    return found if type(found) in (int, float) and math.isfinite(found) else None
+    return found if type(found) in (int, float) and -LARGEST < found < LARGEST else None
 
 
 def list_at(value: Any, *path: str) -> list[Any]:
@@ -318,10 +361,18 @@ def rows_at(value: Any, *path: str) -> list[dict[str, Any]]:
 # ---------------------------------------------------------------- inside
 
 
-@cache
-def _trusted() -> ssl.SSLContext:
-    """Return whom to believe, read once: it costs more than a call."""
-    return httpx2.create_ssl_context()
+def _client(service: WebService) -> httpx2.AsyncClient:
+    """Return what asks; its time is that of the call."""
+    headers = {"accept": "application/json", "accept-encoding": "gzip", "user-agent": "onetool", **service.headers}
+    here = _is_loopback(urlsplit(service.url).hostname or "")  # a proxy would be another place for a key
+    trusted = certificates()
+    try:
+        return httpx2.AsyncClient(headers=headers, timeout=None, verify=trusted, trust_env=not here)
+    except (ImportError, ValueError, httpx2.InvalidURL):  # what they say may hold a part of the proxy's password
+        raise ConnectionError(
+            "the proxy that the environment names cannot be used: HTTP_PROXY and HTTPS_PROXY must be like "
+            "http://host:port, with special characters of a password in percent signs"
+        ) from None
 
 
 def _quoted(part: str) -> str:
@@ -338,7 +389,11 @@ def _is_loopback(host: str) -> bool:
 
 
 def _retry_after(headers: httpx2.Headers) -> float:
-    return _seconds(headers.get("retry-after", ""))
+    """Return the seconds, or those until the date, that the service asks to wait."""
+    text = headers.get("retry-after", "")
+    with suppress(ValueError, OverflowError):
+        return min(max(0.0, parsedate_to_datetime(text).timestamp() - time.time()), EPOCH)
+    return _seconds(text)
 
 
 def _window_reset(headers: httpx2.Headers) -> float:

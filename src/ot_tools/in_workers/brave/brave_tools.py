@@ -13,7 +13,6 @@ __all__ = ["image_search", "local_search", "news_search", "search", "search_batc
 __ot_read_only__ = ["image_search", "local_search", "news_search", "search", "search_batch", "web_search"]
 __ot_requires__ = {"secrets": ["BRAVE_API_KEY"]}
 
-import asyncio
 import re
 from dataclasses import dataclass
 from html import unescape
@@ -24,6 +23,7 @@ from service_client import (
     Params,
     ServiceClient,
     WebService,
+    ask_each,
     asking,
     at,
     check_key,
@@ -273,34 +273,7 @@ async def search_batch(*, queries: list[str], count: int = 5) -> list[AnsweredQu
         raise ValueError(f"queries must be a list of 1 to {MAX_QUERIES} texts")
     limit = _count(count, 20)
     questions = [[*_question(query), *limit] for query in queries]
-    free = asyncio.Semaphore(_config().parallel)
-
-    async def ask(api: ServiceClient, params: Params) -> list[WebHit] | Exception:
-        async with free:
-            try:
-                return await _web(api, params)
-            except (OSError, LookupError, RuntimeError, ValueError) as error:
-                return error
-
-    tasks: list[asyncio.Task[list[WebHit] | Exception]] = []
-    over: Exception | None = None
-    try:
-        async with asking(_service()) as api:
-            tasks = [asyncio.create_task(ask(api, params)) for params in questions]
-            try:
-                await asyncio.wait(tasks)
-            finally:
-                for task in tasks:
-                    task.cancel()
-    except TimeoutError as error:
-        if not tasks:
-            raise
-        over = error  # what has come by now is kept
-    await asyncio.gather(*tasks, return_exceptions=True)
-    answers = [over if over and task.cancelled() else task.result() for task in tasks]
-    failed = [answer for answer in answers if isinstance(answer, Exception)]
-    if len(failed) == len(answers):
-        raise failed[0]
+    answers = await ask_each(_service(), questions, _web, _config().parallel)
     return [_answered(query, answer) for query, answer in zip(queries, answers, strict=True)]
 
 
@@ -406,9 +379,14 @@ def _place(row: dict[str, Any], description: str) -> LocalPlace:
         "reviews": int(number_at(row, "rating", "reviewCount") or 0),
         "hours": [hours for day in list_at(row, "opening_hours", "days") for hours in _hours(day)],
         "price": text_at(row, "price_range"),
-        "coordinates": [part for part in list_at(row, "coordinates") if type(part) in (int, float)],
+        "coordinates": _numbers(list_at(row, "coordinates")),
         "description": description,
     }
+
+
+def _numbers(parts: list[Any]) -> list[float]:
+    found = [number_at({"part": part}, "part") for part in parts]
+    return [number for number in found if number is not None]
 
 
 def _hours(day: Any) -> list[str]:

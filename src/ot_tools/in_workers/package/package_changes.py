@@ -99,7 +99,7 @@ async def _in_releases(
         for row in rows:
             version = versions.parse(_tag_version(text_at(row, "tag_name"), package))
             if version in wanted and row.get("draft") is not True:
-                note = VersionNote(text_at(row, "name"), text_at(row, "body")[:MAX_NOTES], text_at(row, "html_url"))
+                note = VersionNote(text_at(row, "name"), _short(text_at(row, "body")), text_at(row, "html_url"))
                 found.setdefault(version, note)
         if len(rows) < PER_PAGE or len(found) == len(wanted):
             break
@@ -145,7 +145,11 @@ def split_sections(text: str, versions: VersionRules) -> Iterable[tuple[Any, str
     ends = [match.start() for _, match in heads[1:]] + [len(text)]
     for (version, match), end in zip(heads, ends, strict=True):
         title = (match["marked"] or match["underlined"]).strip()
-        yield version, title, text[match.end() : end].strip()[:MAX_NOTES]
+        yield version, title, _short(text[match.end() : end].strip())
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MAX_NOTES else f"{text[:MAX_NOTES]}\n[{len(text) - MAX_NOTES:,} more characters]"
 
 
 def _tag_version(tag: str, package: str) -> str:

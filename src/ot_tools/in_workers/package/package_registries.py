@@ -206,7 +206,7 @@ def _latest(releases: list[PackageRelease]) -> str:
 
 def _python_release(version: str, files: Any) -> PackageRelease:
     rows = rows_at({"files": files}, "files")
-    withdrawn = bool(rows) and all(at(row, "yanked") is True for row in rows)
+    withdrawn = all(at(row, "yanked") is True for row in rows)  # of some, every file was deleted
     return {"version": version, "date": _first_upload(rows), "prerelease": False, "withdrawn": withdrawn}
 
 

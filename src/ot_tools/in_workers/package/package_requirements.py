@@ -52,10 +52,17 @@ def _entries(registry: Registry, given: object) -> list[str]:
             )
         return _package_json(given) if registry.name == "npm" else _python_file(given)
     if isinstance(given, Mapping):
-        return [f"{name}@{wanted}" for name, wanted in cast("Mapping[object, object]", given).items()]
+        pairs = cast("Mapping[object, object]", given).items()
+        return [_entry(registry, str(name), str(wanted).strip()) for name, wanted in pairs]
     if not isinstance(given, list) or not all(isinstance(entry, str) for entry in cast("list[object]", given)):
         raise TypeError("requirements must be a list of texts, a dict, or the text of a file")
     return cast("list[str]", given)
+
+
+def _entry(registry: Registry, name: str, wanted: str) -> str:
+    if registry.name == "npm":
+        return f"{name}@{wanted}"
+    return f"{name} {'==' if wanted[:1].isdigit() else ''}{wanted.removeprefix('*')}"
 
 
 def _package_json(text: str) -> list[str]:

@@ -12,7 +12,6 @@ pack = "package"
 __all__ = ["changelog", "compare", "info", "latest", "versions"]
 __ot_read_only__ = ["changelog", "compare", "info", "latest", "versions"]
 
-import asyncio
 import time
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
@@ -22,7 +21,7 @@ from package_changes import VersionNotes, find_notes, find_repository
 from package_registries import REGISTRIES, PackageInfo, PackageRelease, PublishedPackage, Registry
 from package_requirements import RequiredPackage, read_requirements
 from package_versions import behind
-from service_client import ServiceClient, WebService, asking, check_timeout, check_url
+from service_client import ServiceClient, WebService, ask_each, asking, check_timeout, check_url
 
 import ot_sdk
 
@@ -58,7 +57,10 @@ class LatestVersion(TypedDict):
 
 
 class ComparedRequirement(TypedDict):
-    """A requirement beside the newest version; ``behind`` is 'major', 'minor', 'patch' or empty."""
+    """A requirement beside the newest version; ``behind`` is 'major', 'minor', 'patch' or empty.
+
+    ``latest_date`` is empty for npm, which tells no dates to those who ask for many packages.
+    """
 
     name: str
     required: str
@@ -105,6 +107,8 @@ async def latest(*, name: str, registry: RegistryName = "pypi") -> LatestVersion
     place, named = _place(registry, name)
     async with asking(_service(place)) as api:
         package = await _published(api, place, named)
+    if not package.latest:
+        raise LookupError(f"{place.title} names no version of {named!r}")
     dates = {release["version"]: release["date"] for release in package.releases}
     return {
         "name": package.name,
@@ -176,7 +180,7 @@ async def changelog(
         limit: The most versions to return, 1 to 100, the newest of them.
 
     Returns:
-        Version, date and notes of each version, newest first; without notes a note says why.
+        Version, date and notes of each version, newest first; a note says what is missing and why.
 
     Example:
         package.changelog(name="httpx", since="0.27.0", until="0.28.1")
@@ -189,8 +193,11 @@ async def changelog(
     async with asking(_service(place)) as api:
         package = await _published(api, place, named)
     last = last if last is not None else place.versions.parse(package.latest)
-    chosen = _between(place, package.releases, first, last)[:limit]
+    between = _between(place, package.releases, first, last)
+    chosen = between[:limit]
     notes, note = await _notes(place, package, chosen, _config().timeout - (time.monotonic() - began))
+    if since and (older := len(between) - len(chosen)):
+        note = f"{older} older versions are left out: raise limit{note and '; '}{note}"
     return {
         "name": package.name,
         "changes": [_change(place, release, notes) for release in chosen],
@@ -211,30 +218,24 @@ async def compare(
         registry: 'pypi' for Python, 'npm' for JavaScript.
 
     Returns:
-        For each the newest version that the requirement allows, the latest there is, and by what it is behind.
+        For each the newest version that the requirement allows, the latest there is, and by what it is behind, or an
+        error; an error of all is raised.
 
     Example:
         package.compare(requirements=["httpx>=0.27,<0.28", "rich"])
     """
     place = REGISTRIES[check_choice("registry", registry, tuple(REGISTRIES))]
     wanted = read_requirements(place, requirements)
-    free = asyncio.Semaphore(PARALLEL)
-    names = dict.fromkeys(required.name for required in wanted if not required.problem)
-    async with asking(_service(place)) as api:
+    names = list(dict.fromkeys(required.name for required in wanted if not required.problem))
 
-        async def ask(name: str) -> PublishedPackage | LookupError:
-            async with free:
-                try:
-                    return await _published(api, place, name, dates=False)
-                except LookupError as error:
-                    return error
+    async def ask(api: ServiceClient, name: str) -> PublishedPackage | LookupError:
+        try:
+            return await _published(api, place, name, dates=False)
+        except LookupError as error:
+            return error
 
-        async with asyncio.TaskGroup() as group:
-            tasks = {name: group.create_task(ask(name)) for name in names}
-    return [
-        _compared(place, required, tasks[required.name].result() if required.name in tasks else None)
-        for required in wanted
-    ]
+    found = dict(zip(names, await ask_each(_service(place), names, ask, PARALLEL), strict=True))
+    return [_compared(place, required, found.get(required.name)) for required in wanted]
 
 
 # ---------------------------------------------------------------- asking
@@ -273,7 +274,7 @@ def _checked_version(place: Registry, name: str, text: object) -> Any:
 
 
 def _compared(
-    place: Registry, required: RequiredPackage, package: PublishedPackage | LookupError | None
+    place: Registry, required: RequiredPackage, package: PublishedPackage | Exception | None
 ) -> ComparedRequirement:
     row: ComparedRequirement = {
         "name": required.name,
@@ -341,7 +342,7 @@ async def _notes(
     except (OSError, LookupError, RuntimeError, ValueError) as error:
         return nothing, f"the notes could not be read: {error}"
     missing = len(wanted) - len(notes.by_version)
-    return notes, f"nothing is written about {missing} of these versions" if missing else ""
+    return notes, f"nothing was found about {missing} of these versions" if missing else ""
 
 
 def _change(place: Registry, release: PackageRelease, notes: VersionNotes) -> VersionChange:

@@ -8,7 +8,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
@@ -45,23 +45,24 @@ class KeptAnswer:
         return self.age < _lifetime(self.answer.headers, default)
 
     def conditions(self) -> dict[str, str]:
-        """Return the headers that ask for a newer one only."""
+        """Return the headers that ask for a newer one only; what no header can hold is not sent back."""
         asked = {"If-None-Match": "etag", "If-Modified-Since": "last-modified"}
-        return {header: self.answer.headers[name] for header, name in asked.items() if self.answer.headers.get(name)}
+        marks = {header: self.answer.headers.get(name, "") for header, name in asked.items()}
+        return {header: mark for header, mark in marks.items() if mark and mark.isascii() and mark.isprintable()}
 
 
 class PageCache:
     """One SQLite file; a key is a digest, so that addresses with tokens in them are not lying about."""
 
-    def __init__(self, directory: Path, max_bytes: int, scope: Collection[str]) -> None:
-        """Keep up to *max_bytes* in *directory*; what was fetched with another *scope* is not found.
+    def __init__(self, directory: Path, max_bytes: int, scope: object) -> None:
+        """Keep up to *max_bytes* in *directory*; what was fetched with another *scope*, a JSON value, is not found.
 
         Raises:
             OSError: The directory cannot be used.
             sqlite3.Error: Nor can the file.
         """
         self._max_bytes = max_bytes
-        self._scope = json.dumps(sorted(scope)).encode()
+        self._scope = json.dumps(scope).encode()
         self._lock = threading.Lock()
         self._file = _private_file(directory)
         with suppress(sqlite3.DatabaseError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -50,10 +50,12 @@ class FetchLimits(Protocol):
 
 
 class BadStatus(Exception):
-    """A server answered, but not with the page."""
+    """A server answered, but not with the page, or with a part of it that nobody asked for."""
 
     def __init__(self, answer: WebAnswer) -> None:
-        super().__init__(f"{answer.url} answered {answer.status} {answer.reason}".rstrip())
+        seconds = answer.headers.get("retry-after", "")
+        wait = f"; it asks to wait {seconds} s" if seconds.isascii() and seconds.isdigit() and len(seconds) < 8 else ""
+        super().__init__(f"{answer.url} answered {answer.status} {answer.reason[:80]}".rstrip() + wait)
         self.answer = answer
 
 
@@ -119,7 +121,7 @@ class Fetcher:
         for _ in range(self._limits.redirects + 1):
             answer = await self._get_once(place, budget, cache, max_age)
             if answer.status not in REDIRECTS or "location" not in answer.headers:
-                if answer.status != 200 and not 200 < answer.status < 300:
+                if not answer.is_page:
                     raise BadStatus(answer)
                 return answer
             place = self._next(place, answer)
@@ -131,13 +133,18 @@ class Fetcher:
         place = self._rule.check_url(url)
         for _ in range(self._limits.redirects + 1):
             await self._check_robots(place, budget)
-            answer = await self._send("HEAD", place, budget, {})
-            if answer.status >= 400:  # many servers know no HEAD
-                answer = await self._send("GET", place, budget, {}, body=False)
+            answer = await self._head(place, budget)
             if answer.status not in REDIRECTS or "location" not in answer.headers:
                 return answer
             place = self._next(place, answer)
         raise ConnectionError(f"{url} redirects more than {self._limits.redirects} times; the last was to {place}")
+
+    async def _head(self, place: httpx2.URL, budget: Budget) -> WebAnswer:
+        with suppress(ConnectionError):  # many servers know no HEAD, and some hang up at it
+            answer = await self._send("HEAD", place, budget, {})
+            if answer.status < 400:
+                return answer
+        return await self._send("GET", place, budget, {}, body=False)
 
     async def read(self, format: str, answer: WebAnswer, **asked: Any) -> Any:
         """Return the title and the content of *answer*.
@@ -244,6 +251,10 @@ class Fetcher:
                 answer = await self._send("GET", there, budget, {}, max_bytes=ROBOTS_BYTES)
             except ConnectionError as error:
                 raise ConnectionError(f"{place} was not fetched: {error}") from None
+            except ValueError:
+                raise ConnectionError(
+                    f"{there} is larger than {ROBOTS_BYTES:,} bytes, so whether {place} may be fetched is unknown"
+                ) from None
             if answer.status >= 500:
                 raise ConnectionError(f"{there} answered {answer.status}, so whether {place} may be fetched is unknown")
             if answer.status not in REDIRECTS or "location" not in answer.headers:

@@ -5,18 +5,29 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from contextlib import suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from web_reading import HEAD
+from web_reading import HEAD, READY
 
 PROGRAM = Path(__file__).with_name("web_reading.py")
 MEGABYTES = 1536
 COUNT = 2
 START_SECONDS = 15.0
+"""For its start, and for the libraries that a page needs."""
 IDLE_SECONDS = 60.0
 MAX_REPLY = 128 << 20
+
+
+@asynccontextmanager
+async def _within(seconds: float, words: str) -> AsyncGenerator[None]:
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise TimeoutError(words.format(seconds)) from None
 
 
 class Readers:
@@ -37,15 +48,13 @@ class Readers:
         async with self._turns:
             reader = self._next() or await _Reader.start()
             try:
-                async with asyncio.timeout(self._seconds):
-                    reply = await reader.ask({"format": format, **asked}, body)
+                async with _within(START_SECONDS, "this machine is too busy to read it: try again"):
+                    await reader.ask({"format": format, **asked}, body)
+                async with _within(self._seconds, "it was not read within {:g} s: fetch it with format='raw'"):
+                    reply = await reader.reply()
             except BaseException as error:
                 reader.end()
-                if isinstance(error, TimeoutError):
-                    raise TimeoutError(
-                        f"it was not read within {self._seconds:g} s: fetch it with format='raw'"
-                    ) from None
-                if isinstance(error, (OSError, EOFError)):
+                if isinstance(error, (OSError, EOFError)) and not isinstance(error, TimeoutError):
                     raise ValueError("it made the parser crash: fetch it with format='raw'") from None
                 raise
             reader.wait_idle(self._idle)
@@ -71,21 +80,14 @@ class _Reader:
     async def start(cls) -> _Reader:
         pipe = asyncio.subprocess.PIPE
         command = (sys.executable, "-I", str(PROGRAM), str(MEGABYTES))
-        process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
-        reader = cls(process)
-        try:
-            async with asyncio.timeout(START_SECONDS):  # its start is not the page's time
-                await reader.ask({"format": "raw", "type": "text/plain", "charset": ""}, b"")
-        except BaseException:
-            reader.end()
-            raise
-        return reader
+        return cls(await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe))
 
     @property
     def is_there(self) -> bool:
         return self._process.returncode is None
 
-    async def ask(self, asked: dict[str, Any], body: bytes) -> dict[str, Any]:
+    async def ask(self, asked: dict[str, Any], body: bytes) -> None:
+        """Return once the process has the question and the libraries for it: that is not the page's time."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
         if self._end is not None:
@@ -93,6 +95,11 @@ class _Reader:
         question = json.dumps(asked).encode()
         stdin.writelines((HEAD.pack(len(question), len(body)), question, body))
         await stdin.drain()
+        await stdout.readexactly(len(READY))
+
+    async def reply(self) -> dict[str, Any]:
+        stdout = self._process.stdout
+        assert stdout is not None
         size, _ = HEAD.unpack(await stdout.readexactly(HEAD.size))
         if size > MAX_REPLY:
             raise EOFError

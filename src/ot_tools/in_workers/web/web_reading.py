@@ -7,6 +7,7 @@ may make a parser slow, large or crash. Questions and answers are JSON, each aft
 from __future__ import annotations
 
 import codecs
+import importlib
 import json
 import logging
 import os
@@ -18,17 +19,20 @@ from typing import Any, BinaryIO, cast
 from urllib.parse import urldefrag, urljoin
 
 HEAD = struct.Struct(">II")
+READY = b"r"
+"""What comes before a reply, once all that it needs is imported."""
 DECLARED = re.compile(rb"""(?:charset|encoding)\s{0,9}=\s{0,9}["']?([\w.:-]{1,40})""", re.IGNORECASE)
+UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-SLOW = {"punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined"}
-"""Codecs of Python that web pages do not use."""
+NOT_OF_PAGES = {"punycode", "idna", "unicode-escape", "raw-unicode-escape", "undefined", "utf-7"}
+"""Codecs of Python that are slow, or make of plain text something else, and that web pages do not use."""
 AS_BROWSERS_DO = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932"}
 HTML = ("text/html", "application/xhtml+xml")
 TEXTS = ("application/json", "application/xml", "application/javascript", "application/yaml", "application/x-ndjson")
 SNIFFED = ("", "application/octet-stream")
-MAX_LINKS = 10_000
 MAX_CELLS = 100_000
-MAX_SPAN = 50
+MAX_COLUMNS, MAX_ROWS = 1000, 65534
+"""The most that one cell spans in browsers."""
 SHORT_PAGE = 2000
 BLANKS = re.compile(r"\s+")
 
@@ -74,17 +78,22 @@ def _codec(name: str) -> str:
         pass
     except LookupError:  # one that makes bytes of bytes, such as zip
         return ""
-    return "" if found in SLOW else AS_BROWSERS_DO.get(found, found)
+    return "" if found in NOT_OF_PAGES else AS_BROWSERS_DO.get(found, found)
 
 
-def kind_of(body: bytes, type: str) -> str:
-    """Return 'html', 'text' or 'data'."""
+def kind_of(body: bytes, asked: Mapping[str, Any]) -> str:
+    """Return 'html', 'text' or 'data', whatever a server calls it."""
+    said = _said_kind(body, asked["type"])
+    wide = body.startswith(UTF16) or _codec(asked["charset"]).startswith(("utf-16", "utf-32"))
+    return "data" if b"\0" in body[:4096] and not wide else said
+
+
+def _said_kind(body: bytes, type: str) -> str:
     if type in SNIFFED:
         start = body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
         if start.startswith((b"<!doctype html", b"<html", b"<head", b"<body")):
             return "html"
-        marked = body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        return "text" if marked or (b"\0" not in body[:4096] and (not type or _is_utf8(body))) else "data"
+        return "text" if not type or body.startswith(UTF16) or _is_utf8(body) else "data"
     if type in HTML:
         return "html"
     return "text" if type.startswith("text/") or type in TEXTS or type.endswith(("+json", "+xml")) else "data"
@@ -103,27 +112,31 @@ def _is_utf8(body: bytes) -> bool:
 
 def read_text(body: bytes, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the main content of a page as Markdown or plain text; other text stays as it is."""
-    kind = kind_of(body, asked["type"])
+    kind = kind_of(body, asked)
     if kind == "data":
-        raise Unreadable(f"it is {asked['type'] or 'data'}, which is not text: fetch it with format='raw'")
+        is_named = asked["type"] and _said_kind(body, asked["type"]) == "data"
+        raise Unreadable(
+            f"it is {asked['type'] if is_named else 'data'}, which is not text: fetch it with format='raw'"
+        )
     text = decode(body, asked["charset"])
     if kind == "text":
         return {"title": "", "content": text}
     tree = _tree(text)
     if tree is None:
         return {"title": "", "content": ""}
-    return {"title": _title(tree), "content": _main_content(text, asked) or _all_text(tree)}
+    title, everything = _title(tree), _all_text(tree)
+    return {"title": title, "content": _main_content(tree, asked) or everything}
 
 
-def _main_content(text: str, asked: Mapping[str, Any]) -> str:
+def _main_content(tree: Any, asked: Mapping[str, Any]) -> str:
     from trafilatura import extract, html2txt  # noqa: PLC0415 - half a second that links and JSON need not wait for
     from trafilatura.settings import use_config  # noqa: PLC0415 - as above
 
-    whole, config = html2txt(text), use_config()
+    whole, config = html2txt(tree), use_config()
     if len(whole) < SHORT_PAGE:
         config["DEFAULT"]["MIN_EXTRACTED_SIZE"] = "1"  # else it takes little content for none, and flattens the page
     content = extract(
-        text,
+        tree,
         asked["url"],
         output_format="markdown" if asked["format"] == "markdown" else "txt",
         include_links=asked["links"],
@@ -142,7 +155,7 @@ def _all_text(tree: Any) -> str:
 
 def read_raw(body: bytes, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return text as it came; nothing of what is no text, which the caller has."""
-    kind = kind_of(body, asked["type"])
+    kind = kind_of(body, asked)
     return {"title": "", "content": None if kind == "data" else decode(body, asked["charset"])}
 
 
@@ -165,16 +178,22 @@ def _no_constant(name: str) -> None:
 def read_links(body: bytes, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the pages that a page links to, each once, with the first text that is not empty."""
     tree = _page(body, asked)
-    base = next((urljoin(asked["url"], found) for found in tree.xpath("//base/@href")[:1]), asked["url"])
+    base = _joined(asked["url"], "".join(tree.xpath("//base/@href")[:1])) or asked["url"]
     links: dict[str, str] = {}
     for anchor in tree.iter("a", "area"):
-        try:
-            url = urldefrag(urljoin(base, (anchor.get("href") or "#").strip())).url
-        except ValueError:
-            continue
-        if anchor.get("href") and url.startswith(("http://", "https://")) and len(links) < MAX_LINKS:
+        url = urldefrag(_joined(base, anchor.get("href") or "")).url
+        wanted = url.startswith(("http://", "https://")) and asked["contains"] in url
+        if wanted and (url in links or len(links) < asked["limit"]):
             links[url] = links.get(url) or _line(anchor.text_content() or anchor.get("title") or "")[:200]
     return {"title": _title(tree), "content": [{"url": url, "text": text} for url, text in links.items()]}
+
+
+def _joined(base: str, href: str) -> str:
+    """Return where *href* leads, or nothing."""
+    try:
+        return urljoin(base, href.strip()) if href else ""
+    except ValueError:
+        return ""
 
 
 def read_tables(body: bytes, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -184,9 +203,9 @@ def read_tables(body: bytes, asked: Mapping[str, Any]) -> dict[str, Any]:
     tables: list[dict[str, Any]] = []
     for table in tree.iter("table"):
         rows: list[list[str]] = []
-        for row in table.xpath("./tr|./thead/tr|./tbody/tr|./tfoot/tr"):
-            rows.append(list(_cells(row)))
-            cells += len(rows[-1])
+        for row in _rows(table):
+            rows.append(row)
+            cells += len(row)
             if cells > MAX_CELLS:
                 raise Unreadable(f"its tables have more than {MAX_CELLS:,} cells: fetch it with format='raw'")
         rows = [row for row in rows if any(row)]
@@ -197,23 +216,55 @@ def read_tables(body: bytes, asked: Mapping[str, Any]) -> dict[str, Any]:
     return {"title": _title(tree), "content": tables}
 
 
-def _cells(row: Any) -> Iterator[str]:
-    for cell in row.iterchildren("td", "th"):
-        text = _line(cell.text_content())
-        span = cell.get("colspan", "1")
-        yield from [text] * (min(int(span), MAX_SPAN) if span.isascii() and span.isdigit() and int(span) else 1)
+def _rows(table: Any) -> Iterator[list[str]]:
+    """Yield the texts of each row; a cell that spans columns or rows is in each of its places."""
+    group, below = None, dict[int, tuple[str, int]]()
+    for row in table.xpath("./tr|./thead/tr|./tbody/tr|./tfoot/tr"):
+        above, below = (below if row.getparent() is group else {}), {}  # no cell reaches into another group
+        group = row.getparent()
+        texts: list[str] = []
+        for cell in row.iterchildren("td", "th"):
+            _add_from_above(texts, above, below)
+            text, height = _line(cell.text_content()), _span(cell, "rowspan", MAX_ROWS)
+            for _ in range(_span(cell, "colspan", MAX_COLUMNS)):
+                if height > 1:
+                    below[len(texts)] = (text, height - 1)
+                texts.append(text)
+            if len(texts) > MAX_CELLS:
+                break
+        while len(texts) <= max(above, default=-1):
+            texts += [""] * (len(texts) not in above)
+            _add_from_above(texts, above, below)
+        yield texts
+
+
+def _add_from_above(texts: list[str], above: Mapping[int, tuple[str, int]], below: dict[int, tuple[str, int]]) -> None:
+    """Add the cells of earlier rows that come next in this one."""
+    while (column := len(texts)) in above:
+        text, more = above[column]
+        if more > 1:
+            below[column] = (text, more - 1)
+        texts.append(text)
+
+
+def _span(cell: Any, name: str, most: int) -> int:
+    text = cell.get(name, "1").strip()
+    return min(int(text), most) or 1 if text.isascii() and text.isdigit() and len(text) < 10 else 1
 
 
 def _columns(heading: list[str], count: int) -> list[str]:
-    columns: list[str] = []
+    """Return names of which none is there twice: the values of a column would be lost."""
+    columns: dict[str, None] = {}
     for number in range(count):
         name = (heading[number] if number < len(heading) else "") or f"column {number + 1}"
-        columns.append(name if name not in columns else f"{name} {number + 1}")
-    return columns
+        while name in columns:
+            name = f"{name} {number + 1}"
+        columns[name] = None
+    return list(columns)
 
 
 def _page(body: bytes, asked: Mapping[str, Any]) -> Any:
-    if kind_of(body, asked["type"]) != "html":
+    if kind_of(body, asked) != "html":
         raise Unreadable(f"it is {asked['type'] or 'no HTML'}, and only HTML pages have links and tables")
     tree = _tree(decode(body, asked["charset"]))
     if tree is None:
@@ -223,13 +274,17 @@ def _page(body: bytes, asked: Mapping[str, Any]) -> Any:
 
 def _tree(text: str) -> Any:
     from lxml import html  # noqa: PLC0415 - for HTML alone
-    from lxml.etree import ParserError  # noqa: PLC0415 - as above
+    from lxml.etree import ErrorTypes, ParserError  # noqa: PLC0415 - as above
 
-    parser = html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=False)
+    parser = html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True)
     try:
-        return html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
+        tree = html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
     except ParserError:
-        return None
+        tree = None
+    if any(error.type == ErrorTypes.ERR_RESOURCE_LIMIT for error in cast("Any", parser).error_log):
+        # The parser leaves out the rest, and what is there would look like the whole.
+        raise Unreadable("its elements are nested too deeply: fetch it with format='raw'")
+    return tree
 
 
 def _title(tree: Any) -> str:
@@ -266,6 +321,9 @@ READINGS: Mapping[str, Callable[[bytes, Mapping[str, Any]], dict[str, Any]]] = {
 }
 
 
+LIBRARIES = {"links": "lxml.html", "tables": "lxml.html", "robots": "protego"}
+
+
 def answer(asked: Mapping[str, Any], body: bytes) -> bytes:
     """Return the reply to one question; what fails says why under ``error``."""
     try:
@@ -278,12 +336,23 @@ def answer(asked: Mapping[str, Any], body: bytes) -> bytes:
         return json.dumps({"error": f"it could not be read: {type(error).__name__}: {str(error)[:200]}"}).encode()
 
 
+def prepare(asked: Mapping[str, Any], body: bytes) -> None:
+    """Import what *asked* needs; on a busy machine that takes longer than to read the page."""
+    is_page = asked["format"] in ("markdown", "text") and kind_of(body, asked) == "html"
+    library = "trafilatura" if is_page else LIBRARIES.get(asked["format"])
+    if library:
+        importlib.import_module(library)
+
+
 def serve(questions: BinaryIO, replies: BinaryIO) -> None:
-    """WebAnswer until there is no more question."""
+    """Answer until there is no more question."""
     while len(head := questions.read(HEAD.size)) == HEAD.size:
         asked_size, body_size = HEAD.unpack(head)
-        asked = json.loads(questions.read(asked_size))
-        reply = answer(asked, questions.read(body_size))
+        asked, body = json.loads(questions.read(asked_size)), questions.read(body_size)
+        prepare(asked, body)
+        replies.write(READY)
+        replies.flush()
+        reply = answer(asked, body)
         replies.write(HEAD.pack(len(reply), 0) + reply)
         replies.flush()
 

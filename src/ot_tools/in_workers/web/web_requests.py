@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import ssl
 import zlib
@@ -12,12 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from email.message import Message
 from functools import cached_property
-from pathlib import Path
 from typing import Any, cast
 from urllib.request import getproxies, proxy_bypass
 
 import httpcore2
 import httpx2
+from certificates import certificates
+from gzip_body import GzipBody
 
 from ot_sdk.addresses import is_allowed, is_internal, place
 
@@ -28,9 +28,6 @@ CONNECT_SECONDS = 10.0
 NEXT_SECONDS = 3.0
 """For an address that is not the last: many hosts have an IPv6 address that a network cannot reach."""
 MAX_URL = 8192
-CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-ENCODINGS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
-"""The encodings that are asked for, and what zlib calls them."""
 
 
 class TooLarge(Exception):
@@ -51,7 +48,12 @@ class WebAnswer:
     @cached_property
     def type(self) -> str:
         """The media type, in lower case; empty where the server named none."""
-        return self._content_type.get_content_type() if self.headers.get("content-type", "").strip() else ""
+        return self._content_type.get_content_type()[:100] if self.headers.get("content-type", "").strip() else ""
+
+    @property
+    def is_page(self) -> bool:
+        """Whether it is a success, and whole: no part was asked for."""
+        return 200 <= self.status < 300 and self.status != 206
 
     @property
     def charset(self) -> str:
@@ -150,10 +152,10 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
 class DirectTransport(httpx2.AsyncHTTPTransport):
     """The library's transport on a network that is checked."""
 
-    def __init__(self, rule: PlaceRule, certificates: ssl.SSLContext) -> None:
-        super().__init__(verify=certificates)
+    def __init__(self, rule: PlaceRule, trusted: ssl.SSLContext) -> None:
+        super().__init__(verify=trusted)
         self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=certificates, keepalive_expiry=5.0, network_backend=CheckedNetwork(rule)
+            ssl_context=trusted, keepalive_expiry=5.0, network_backend=CheckedNetwork(rule)
         )
 
 
@@ -166,7 +168,7 @@ class Requests:
         self._headers = {
             "User-Agent": user_agent,
             "Accept": "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.9,*/*;q=0.5",
-            "Accept-Encoding": "gzip, deflate",
+            "Accept-Encoding": "gzip",  # of deflate there are two kinds
         }
         self._transports: dict[str, httpx2.AsyncHTTPTransport] = {}
 
@@ -176,9 +178,9 @@ class Requests:
         """Return what *url* answers, without following a redirect; without *body*, only its head.
 
         Raises:
-            ConnectionError: It cannot be reached, or breaks off.
+            ConnectionError: It cannot be reached, breaks off, or its body cannot be unpacked.
             PermissionError: Its address is internal.
-            ValueError: Its body is too large, or encoded in a way that was not asked for.
+            ValueError: Its body is too large.
         """
         request = httpx2.Request(method, url, headers={**self._headers, **headers})
         limit = max_bytes or self._max_bytes
@@ -194,7 +196,7 @@ class Requests:
                 f"{url} is larger than {limit:,} bytes: fetch a smaller page, or raise tools.web.max_bytes"
             ) from None
         except zlib.error as error:
-            raise ConnectionError(f"{url} sent a damaged body: {error}") from None
+            raise ConnectionError(f"{url} sent a body that cannot be unpacked: {error}") from None
         except httpx2.HTTPError as error:
             raise ConnectionError(f"{url} could not be fetched: {_why(error)}") from None
         return WebAnswer(str(url), response.status_code, response.reason_phrase, _plain(response.headers), content)
@@ -221,42 +223,33 @@ class Requests:
 
     def _new_transport(self, proxy: str) -> httpx2.AsyncHTTPTransport:
         if not proxy:
-            return DirectTransport(self._rule, _certificates())
+            return DirectTransport(self._rule, certificates())
         try:
-            return httpx2.AsyncHTTPTransport(verify=_certificates(), proxy=proxy)
-        except (ImportError, ValueError, httpx2.InvalidURL) as error:
-            raise ConnectionError(f"the proxy that the environment names cannot be used: {error}") from None
+            return httpx2.AsyncHTTPTransport(verify=certificates(), proxy=proxy)
+        except (ImportError, ValueError, httpx2.InvalidURL):  # what they say may hold a part of the password
+            raise ConnectionError(
+                "the proxy that the environment names cannot be used: HTTP_PROXY and HTTPS_PROXY must be like "
+                "http://host:port, with special characters of a password in percent signs"
+            ) from None
 
 
 async def _read(response: httpx2.Response, limit: int) -> bytes:
     """Return the body, of which no more than *limit* bytes are ever in memory, before and after it is unpacked."""
     if int(response.headers.get("content-length", "0")) > limit:
         raise TooLarge
-    names = [name.strip().lower() for name in response.headers.get("content-encoding", "").split(",")]
-    names = [name for name in names if name not in ("", "identity")]
-    if len(names) > 1 or any(name not in ENCODINGS for name in names):
-        raise ConnectionError(f"its body is encoded as {', '.join(names)[:80]!r}, which was not asked for")
-    unpack = zlib.decompressobj(ENCODINGS[names[0]]) if names else None
+    encoding = response.headers.get("content-encoding", "").strip().lower()
+    if encoding not in ("", "identity", "gzip", "x-gzip"):
+        raise zlib.error(f"it is encoded as {encoding[:80]!r}, which was not asked for")
+    packed = GzipBody() if encoding.endswith("gzip") else None
     body, received = bytearray(), 0
     async for chunk in response.aiter_raw():
         received += len(chunk)
-        body += unpack.decompress(chunk, limit + 1 - len(body)) if unpack else chunk
+        body += packed.add(chunk, limit + 1 - len(body)) if packed else chunk
         if len(body) > limit or received > limit:
             raise TooLarge
-    if unpack and received and not unpack.eof:
-        raise zlib.error("it ends too early")
+    if packed:
+        packed.end()
     return bytes(body)
-
-
-def _certificates() -> ssl.SSLContext:
-    file = next((os.environ[name] for name in CERTIFICATES if os.environ.get(name)), "")
-    try:
-        if file:
-            folder = Path(file).is_dir()
-            return ssl.create_default_context(cafile=None if folder else file, capath=file if folder else None)
-        return httpx2.create_ssl_context()
-    except OSError as error:
-        raise ConnectionError(f"'{file}', which the environment names, holds no certificates: {error}") from None
 
 
 def _plain(headers: httpx2.Headers) -> dict[str, str]:

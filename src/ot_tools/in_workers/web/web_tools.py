@@ -30,6 +30,7 @@ import ot_sdk
 
 MAX_URLS = 500
 MAX_LIMIT = 10_000_000
+MAX_LINKS = 10_000
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ async def fetch(
         format: 'markdown' or 'text' for the main content of a page, 'json' for the value of a JSON document, 'raw' for
             the source as it came: text as text, anything else as bytes.
         links: Keep links in Markdown.
-        limit: The most characters, or bytes, to return.
+        limit: The most characters, or bytes, to return; a JSON value is never cut.
         cache: False neither uses nor keeps a copy.
         max_age: Take a copy up to so many seconds old, whatever its server says; 0 asks the server.
 
@@ -194,9 +195,8 @@ async def check(*, urls: list[str]) -> list[Checked]:
 
     async def one(url: str) -> Checked:
         answer = await _fetcher().head(url)
-        ok = answer.status < 400
-        error = "" if ok else str(BadStatus(answer))
-        return {"url": url, "ok": ok, "status": answer.status, "final_url": answer.url, "error": error}
+        error = "" if answer.is_page else str(BadStatus(answer))
+        return {"url": url, "ok": answer.is_page, "status": answer.status, "final_url": answer.url, "error": error}
 
     def failed(url: str, error: Exception) -> Checked:
         return {"url": url, "ok": False, "status": 0, "final_url": "", "error": str(error)}
@@ -210,7 +210,7 @@ async def links(*, url: str, contains: str = "", limit: int = 1000) -> list[WebL
     Args:
         url: The page.
         contains: Only addresses with this text in them.
-        limit: The most links to return.
+        limit: The most links to return, 1 to 10,000.
 
     Returns:
         The address and the text of each link, in the order of the page.
@@ -218,9 +218,9 @@ async def links(*, url: str, contains: str = "", limit: int = 1000) -> list[WebL
     Example:
         web.links(url="https://example.com/", contains="/docs/")
     """
-    _check_limits("raw", limit, None)
-    found: list[WebLink] = await _read("links", url)
-    return [link for link in found if contains in link["url"]][:limit]
+    if not 1 <= limit <= MAX_LINKS:
+        raise ValueError(f"limit must be from 1 to {MAX_LINKS:,}")
+    return await _read("links", url, contains=contains, limit=limit)
 
 
 async def tables(*, url: str) -> list[WebTable]:
@@ -278,9 +278,9 @@ def _failed_page(url: str, error: Exception) -> WebPage:
     }
 
 
-async def _read(what: str, url: str) -> Any:
+async def _read(what: str, url: str, **asked: Any) -> Any:
     fetcher = _fetcher()
-    return (await fetcher.read(what, await fetcher.get(url)))["content"]
+    return (await fetcher.read(what, await fetcher.get(url), **asked))["content"]
 
 
 # ---------------------------------------------------------------- many
@@ -300,7 +300,7 @@ async def _each[Item](
     finally:
         for task in tasks.values():
             task.cancel()
-    late = TimeoutError(f"it was not its turn within {seconds:g} s: ask for fewer at once, or again")
+    late = TimeoutError(f"it was not there within {seconds:g} s, the time of one call: ask for fewer at once, or again")
     return [_outcome(url, tasks[url], failed, late) for url in urls]
 
 
@@ -344,8 +344,10 @@ def _fetcher() -> Fetcher:
 def _cache(config: Config) -> PageCache | None:
     if not config.cache_mb:
         return None
+    # All that decides which pages may be seen, or what a server answers.
+    scope = [sorted(config.internal_hosts), config.robots, config.user_agent]
     try:
-        return PageCache(cache_directory(), config.cache_mb << 20, config.internal_hosts)
+        return PageCache(cache_directory(), config.cache_mb << 20, scope)
     except (OSError, sqlite3.Error) as error:
         ot_sdk.log(f"pages are not kept: {error}", "warning")
         return None
