@@ -599,6 +599,13 @@ def test_a_repository_is_refused_for_malformed(repo: Path, make: Callable[[Path]
         git.status()
 
 
+def test_the_settings_of_a_repository_are_not_taken_for_the_users(repo: Path, outside: Path) -> None:
+    (outside / "private.txt").write_text("*.swp\n")
+    run_git(repo, "config", "core.excludesFile", str(outside / "private.txt"))
+    (repo / "x.swp").write_text("x")
+    assert [told["path"] for told in git.status()["files"]] == ["x.swp"]
+
+
 def test_a_setting_stays_one_setting(repo: Path, tmp_path: Path) -> None:
     run_git(repo, "config", "user.name", f"Ada\n[core]\n    fsmonitor = touch {tmp_path}/ran; false")
     run_git(repo, "checkout", "--quiet", "-b", 'we"ird', "--track", "main")
