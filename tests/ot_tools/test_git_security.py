@@ -544,6 +544,22 @@ def test_a_repository_that_is_not_written_is_neither_staged_nor_committed_to(
     assert before == ((repo / ".git" / "index").read_bytes(), run_git(repo, "rev-parse", "HEAD"))
 
 
+def test_a_linked_work_tree_of_a_repository_that_is_only_shown_is_not_staged(repo: Path, tmp_path: Path) -> None:
+    run_git(repo, "worktree", "add", "--quiet", "-b", "topic", "../linked")
+    linked = tmp_path / "linked"
+    (linked / "notes.txt").write_text("changed\n")
+    with use(ToolContext(guard=PathGuard((linked,), shown=(repo,)), cwd=linked)):
+        assert [told["path"] for told in git.status()["files"]] == ["notes.txt"]
+        with pytest.raises(PermissionError, match="is not changed"):
+            git.stage(paths=["notes.txt"])
+
+
+def test_the_old_name_of_what_was_a_secret_is_not_told(repo: Path) -> None:
+    with_secret(repo)
+    run_git(repo, "mv", ".onetool/secrets.yaml", "plain.txt")
+    assert git.status()["files"] == [{"path": "plain.txt", "staged": "renamed", "unstaged": "modified"}]
+
+
 def test_a_repository_inside_is_not_staged(repo: Path) -> None:
     make_repository(repo / "inner")
     told = git.stage(paths=["."])
