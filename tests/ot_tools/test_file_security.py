@@ -13,7 +13,7 @@ from git_repositories import context
 from ot.execution.tool_context import ToolContext, use
 from ot.files.guarded_directory import GuardedDirectory
 from ot.files.path_guard import PathGuard
-from ot_tools import _patched_files, file
+from ot_tools import _patched_files, _tree_overview, file
 from ot_tools._text_changes import TextFile
 
 SECRET = "the secret words"
@@ -201,7 +201,6 @@ def test_an_edit_that_would_fill_the_memory_is_refused_before_it_is_made(root: P
         pytest.param("--- a/a.txt\n+++ b/a.txt\n@@ -1,999999999 +1,999999999 @@\n-none\n+1\n", id="a huge count"),
         pytest.param("--- a/a.txt\n+++ b/a.txt\n@@ -9999999999999999999 +1 @@\n-one\n+1\n", id="a huge number"),
         pytest.param("--- a/a.txt\n+++ b/a.txt\n" * 50_000, id="heads without end"),
-        pytest.param("--- /dev/null\n+++ b/{}\n@@ -0,0 +1 @@\n+x\n" * 201, id="files without end"),
         pytest.param("@@ -1 +1 @@\n" * 50_000, id="hunks of nothing"),
         pytest.param("diff --git " + "a/x b/" * 100_000 + "\n", id="a name without end"),
         pytest.param("Binary files " + "a and " * 100_000, id="a line that others take long for"),
@@ -212,6 +211,44 @@ def test_a_hostile_diff_is_refused_at_once(root: Path, diff: str) -> None:
     with pytest.raises((OSError, ValueError)):
         file.patch(diff=diff)
     assert state(root) == before
+
+
+@pytest.mark.parametrize(
+    ("diff", "why"),
+    [
+        pytest.param(
+            "".join(f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+x\n" for name in range(201)),
+            "more than 200 files",
+            id="files",
+        ),
+        pytest.param("--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+x\n" * 2, "names 'x' twice", id="names"),
+        pytest.param("x" * 10_001, "10,001 characters, more than 10,000", id="characters"),
+        pytest.param(
+            "--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+" + "ä" * 9000, "would have 18,001 bytes", id="bytes to write"
+        ),
+    ],
+)
+def test_a_diff_is_refused_for_too_many(root: Path, diff: str, why: str) -> None:
+    before = state(root)
+    with use(context(root, max_bytes=10_000 if "files" not in why else 100_000)), pytest.raises(ValueError, match=why):
+        file.patch(diff=diff)
+    assert state(root) == before
+
+
+def test_a_tree_of_more_than_can_be_shown_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_tree_overview, "MAX_SHOWN", 1)
+    with pytest.raises(ValueError, match="more than 1 entries: give a smaller depth="):
+        file.tree()
+
+
+@pytest.mark.parametrize(
+    "before",
+    [pytest.param("#\n" * 1000, id="lines"), pytest.param("#" * (256 << 10) + "\n", id="bytes")],
+)
+def test_rules_are_read_only_so_many(root: Path, before: str) -> None:
+    (root / ".gitignore").write_text(f"b.txt\n{before}a.txt\n")
+    (root / "b.txt").write_text("b")
+    assert file.glob(pattern="[ab].txt") == ["a.txt"]
 
 
 def test_a_hunk_that_fits_nearly_everywhere_ends_at_the_deadline(root: Path) -> None:

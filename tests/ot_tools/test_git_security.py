@@ -15,7 +15,8 @@ from git_repositories import context, make_repository, run_git
 from ot.execution.tool_context import ToolContext, use
 from ot.files.path_guard import PathGuard
 from ot.files.protected_paths import LockedPath
-from ot_tools import git
+from ot_tools import _git_changes, _git_staging, git
+from ot_tools._git_program import GitProgram
 
 SECRET = "the secret words"
 
@@ -375,8 +376,11 @@ def test_a_repository_of_an_unknown_form_is_refused(repo: Path) -> None:
     ],
 )
 def test_a_revision_is_nothing_but_a_revision(repo: Path, revision: Any) -> None:
+    why = (
+        "not a commit|three dots" if revision in ("HEAD...main", "@{-1}") else "is no revision|must be text|needs base"
+    )
     for call in (git.log, git.show, lambda revision: git.diff(base=revision, target=revision or "--all")):
-        with pytest.raises((ValueError, TypeError)):
+        with pytest.raises((ValueError, TypeError), match=why):
             call(revision=revision)
     assert not (repo / "written").exists()
     assert not (repo / ".git" / "written").exists()
@@ -492,6 +496,18 @@ def test_a_secret_file_of_the_user_is_not_shown_by_any_name(repo: Path) -> None:
     assert SECRET not in run_git(repo, "log", "-p", "-1", "--", "notes.txt", "notes2.txt")
 
 
+def test_a_secret_file_with_a_name_like_a_pattern_hides_itself_and_no_other(repo: Path) -> None:
+    for name in ("k[e]y.txt", "k*y.txt", "key.txt"):
+        with_secret(repo, name=name)
+    hidden = (repo / "k[e]y.txt", repo / "k*y.txt")
+    with use(ToolContext(guard=PathGuard((repo,), hidden=hidden), cwd=repo)):
+        assert [change["path"] for change in git.diff()] == ["key.txt"]
+
+
+def test_a_diff_is_told_to_start_no_program() -> None:
+    assert {"--no-ext-diff", "--no-textconv"} < {*_git_changes.SAFE}
+
+
 @pytest.mark.parametrize("name", [".vscode/tasks.json", ".githooks/pre-commit", ".envrc", "node_modules/x.js"])
 def test_what_programs_may_not_write_they_may_not_stage(repo: Path, name: str) -> None:
     (repo / name).parent.mkdir(exist_ok=True)
@@ -528,7 +544,103 @@ def test_a_repository_that_is_not_written_is_neither_staged_nor_committed_to(
     assert before == ((repo / ".git" / "index").read_bytes(), run_git(repo, "rev-parse", "HEAD"))
 
 
+def test_a_linked_work_tree_of_a_repository_that_is_only_shown_is_not_staged(repo: Path, tmp_path: Path) -> None:
+    run_git(repo, "worktree", "add", "--quiet", "-b", "topic", "../linked")
+    linked = tmp_path / "linked"
+    (linked / "notes.txt").write_text("changed\n")
+    with use(ToolContext(guard=PathGuard((linked,), shown=(repo,)), cwd=linked)):
+        assert [told["path"] for told in git.status()["files"]] == ["notes.txt"]
+        with pytest.raises(PermissionError, match="is not changed"):
+            git.stage(paths=["notes.txt"])
+
+
+def test_the_old_name_of_what_was_a_secret_is_not_told(repo: Path) -> None:
+    with_secret(repo)
+    run_git(repo, "mv", ".onetool/secrets.yaml", "plain.txt")
+    assert git.status()["files"] == [{"path": "plain.txt", "staged": "renamed", "unstaged": "modified"}]
+
+
 def test_a_repository_inside_is_not_staged(repo: Path) -> None:
     make_repository(repo / "inner")
     told = git.stage(paths=["."])
     assert told == {"staged": [], "left_out": [{"path": "inner/", "why": "it is a repository of its own"}]}
+
+
+# ---------------------------------------------------------------- sizes, and what is malformed
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        pytest.param(lambda: git.log(paths=["notes.txt"] * 501), "501 paths are more than 500", id="paths"),
+        pytest.param(lambda: git.log(author="a" * 1001), "author must be one line of at most 1,000", id="an author"),
+        pytest.param(lambda: git.log(grep="a\0"), "grep must be one line", id="a NUL in a text"),
+        pytest.param(lambda: git.show(revision="a" * 251), "is no revision", id="a revision"),
+        pytest.param(lambda: git.commit(message="a" * 100_001), "at most 100,000 characters", id="a message"),
+        pytest.param(lambda: git.commit(message="a\0b"), "none of them NUL", id="a NUL in a message"),
+    ],
+)
+def test_what_is_too_much_is_refused_before_git_sees_it(repo: Path, call: Callable[[], Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        call()
+
+
+def test_no_more_files_are_staged_or_left_out_than_one_call_may(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_secret(repo)
+    monkeypatch.setattr(_git_changes, "MAX_LEFT_OUT", 0)
+    with pytest.raises(PermissionError, match="more than 0 of these files may not be read"):
+        git.diff()
+    (repo / "notes.txt").write_text("changed\n")
+    monkeypatch.setattr(_git_staging, "MAX_STAGED", 0)
+    with pytest.raises(ValueError, match="1 files have changed there, more than 0"):
+        git.stage(paths=["notes.txt"])
+
+
+def deep_references(repo: Path) -> None:
+    (repo / ".git" / "refs" / "/".join("d" * 70)).mkdir(parents=True)
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        pytest.param(lambda repo: (repo / ".git" / "HEAD").write_text("a" * 70_000), "more than 65,536", id="sizes"),
+        pytest.param(lambda repo: (repo / ".git" / "HEAD").write_text("else\n"), "neither a branch nor", id="a HEAD"),
+        pytest.param(lambda repo: (repo / ".git" / "config").write_text("[["), "as settings of git", id="settings"),
+        pytest.param(deep_references, "directories without end", id="references"),
+    ],
+)  # fmt: skip
+def test_a_repository_is_refused_for_malformed(repo: Path, make: Callable[[Path], object], why: str) -> None:
+    make(repo)
+    with pytest.raises((PermissionError, ValueError), match=why):
+        git.status()
+
+
+def test_the_settings_of_a_repository_are_not_taken_for_the_users(repo: Path, outside: Path) -> None:
+    (outside / "private.txt").write_text("*.swp\n")
+    run_git(repo, "config", "core.excludesFile", str(outside / "private.txt"))
+    (repo / "x.swp").write_text("x")
+    assert [told["path"] for told in git.status()["files"]] == ["x.swp"]
+
+
+def test_a_setting_stays_one_setting(repo: Path, tmp_path: Path) -> None:
+    run_git(repo, "config", "user.name", f"Ada\n[core]\n    fsmonitor = touch {tmp_path}/ran; false")
+    run_git(repo, "checkout", "--quiet", "-b", 'we"ird', "--track", "main")
+    assert git.status().get("upstream") == "main"
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_commit_that_came_meanwhile_is_not_lost(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = GitProgram.run
+
+    def slow(self: GitProgram, *args: str, **options: Any) -> bytes:
+        done = run(self, *args, **options)
+        if args[0] == "commit-tree":
+            run_git(repo, "commit", "--quiet", "--allow-empty", "-m", "Meanwhile")
+        return done
+
+    (repo / "notes.txt").write_text("changed\n")
+    git.stage(paths=["notes.txt"])
+    monkeypatch.setattr(GitProgram, "run", slow)
+    with pytest.raises(ValueError, match="HEAD"):
+        git.commit(message="Mine")
+    assert run_git(repo, "log", "-1", "--format=%s") == "Meanwhile\n"
