@@ -29,6 +29,7 @@ from document_makers import (
     sample,
     xlsx,
 )
+from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.workspace import Workspace
 from run_app import paths_in
 
@@ -438,7 +439,7 @@ async def outcomes(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[O
     listener.setblocking(False)
     places = Places(secret, f"http://127.0.0.1:{listener.getsockname()[1]}")
     found: dict[str, Outcome] = {}
-    app = Workspace.alone(paths)
+    app = Workspace.alone(paths, engine=PortableEngine())
     turns = anyio.CapacityLimiter(2)
 
     async def play(number: int, name: str, case: Case) -> None:
