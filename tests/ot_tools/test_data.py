@@ -183,16 +183,16 @@ def test_a_value_late_in_a_large_file_is_as_it_stands_there(app: DataApp, name: 
 
 
 def test_large_files_have_the_columns_of_small_ones(app: DataApp):
-    word = "w" * 100
+    word = "w" * 400
     rows = [
-        {"Id": 1, "id": 2, "none": None, "deep": {"a": [1, "b"]}, "mixed": n or "x", "w": word} for n in range(50_000)
+        {"Id": 1, "id": 2, "none": None, "deep": {"a": [1, "b"]}, "mixed": n or "x", "w": word} for n in range(11_000)
     ]
     write_lines(app, "large.jsonl", [json.dumps(row) for row in rows])
     found = rows_of(app, "large.jsonl", "FROM t LIMIT 1")
     assert found == [{"Id": 1, "id_1": 2, "none": None, "deep": {"a": ["1", '"b"']}, "mixed": "x", "w": word}]
-    write_lines(app, "large.json", ["[" + ", ".join([f'{{"k{n % 300}": "{word}"}}' for n in range(50_000)]) + "]"])
+    write_lines(app, "large.json", ["[" + ", ".join([f'{{"k{n % 300}": "{word}"}}' for n in range(11_000)]) + "]"])
     assert len(rows_of(app, "large.json", "FROM t LIMIT 1")[0]) == 300
-    write_lines(app, "large.csv", ["a;'b';c", *([f"1;'x;{word}';01/02/2026 10:00:00"] * 50_000)])
+    write_lines(app, "large.csv", ["a;'b';c", *([f"1;'x;{word}';01/02/2026 10:00:00"] * 11_000)])
     assert rows_of(app, "large.csv", "FROM t LIMIT 1") == [{"a": 1, "b": f"x;{word}", "c": "01/02/2026 10:00:00"}]
 
 
