@@ -170,6 +170,32 @@ def test_a_value_late_in_a_json_file_is_as_it_stands_there(app: DataApp, late: A
     assert {key: row[key] for key in kept} == kept
 
 
+@pytest.mark.parametrize(
+    ("name", "row", "late"),
+    [("large.csv", "{},{}", "7,2.5"), ("large.jsonl", '{{"n": {}, "s": {}}}', '{"n": 7, "s": 2.5}')],
+    ids=["csv", "json"],
+)
+def test_a_value_late_in_a_large_file_is_as_it_stands_there(app: DataApp, name: str, row: str, late: str):
+    head = ["n,s"] if name.endswith("csv") else []
+    write_lines(app, name, [*head, *(row.format(8, "1" + "0" * 15) for _ in range(230_000)), late])
+    assert (app.directory / name).stat().st_size > 4 << 20
+    assert rows_of(app, name, "SELECT s FROM t WHERE n = 7") == [{"s": 2.5}]
+
+
+def test_large_files_have_the_columns_of_small_ones(app: DataApp):
+    word = "w" * 400
+    rows = [
+        {"Id": 1, "id": 2, "none": None, "deep": {"a": [1, "b"]}, "mixed": n or "x", "w": word} for n in range(11_000)
+    ]
+    write_lines(app, "large.jsonl", [json.dumps(row) for row in rows])
+    found = rows_of(app, "large.jsonl", "FROM t LIMIT 1")
+    assert found == [{"Id": 1, "id_1": 2, "none": None, "deep": {"a": ["1", '"b"']}, "mixed": "x", "w": word}]
+    write_lines(app, "large.json", ["[" + ", ".join([f'{{"k{n % 300}": "{word}"}}' for n in range(11_000)]) + "]"])
+    assert len(rows_of(app, "large.json", "FROM t LIMIT 1")[0]) == 300
+    write_lines(app, "large.csv", ["a;'b';c", *([f"1;'x;{word}';01/02/2026 10:00:00"] * 11_000)])
+    assert rows_of(app, "large.csv", "FROM t LIMIT 1") == [{"a": 1, "b": f"x;{word}", "c": "01/02/2026 10:00:00"}]
+
+
 def write_lines(app: DataApp, name: str, lines: list[str]) -> None:
     (app.directory / name).write_text("\n".join(lines) + "\n")
 
@@ -180,6 +206,8 @@ def test_a_day_that_can_be_read_in_two_ways_stays_text(app: DataApp):
         {"us": "01/02/2026", "iso": "2026-01-02"},
         {"us": "03/04/2026", "iso": "2026-03-04"},
     ]
+    write_lines(app, "moments.csv", ["us", "01/02/2026 10:00:00", "03/04/2026 11:00:00"])
+    assert rows_of(app, "moments.csv", "FROM t LIMIT 1") == [{"us": "01/02/2026 10:00:00"}]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from document_makers import SAMPLES, ods, pdf, xlsx
+from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.workspace import Workspace
 from run_app import paths_in
 
@@ -37,7 +38,7 @@ def anyio_backend() -> str:
 async def app(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Workspace]:
     """A workspace whose directory holds the samples."""
     directory = tmp_path_factory.mktemp("documents")
-    opened = Workspace.alone(paths_in(directory))
+    opened = Workspace.alone(paths_in(directory), engine=PortableEngine())
     work = directory / "work"
     for file in SAMPLES.iterdir():
         shutil.copy(file, work)

@@ -6,6 +6,8 @@ import json
 import os
 import socket
 import struct
+import subprocess
+import sys
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any
 import anyio
 import pytest
 
+import ot_tools
 from document_makers import (
     OFFICE,
     archive,
@@ -29,6 +32,7 @@ from document_makers import (
     sample,
     xlsx,
 )
+from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.workspace import Workspace
 from run_app import paths_in
 
@@ -438,7 +442,7 @@ async def outcomes(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[O
     listener.setblocking(False)
     places = Places(secret, f"http://127.0.0.1:{listener.getsockname()[1]}")
     found: dict[str, Outcome] = {}
-    app = Workspace.alone(paths)
+    app = Workspace.alone(paths, engine=PortableEngine())
     turns = anyio.CapacityLimiter(2)
 
     async def play(number: int, name: str, case: Case) -> None:
@@ -491,3 +495,27 @@ async def test_no_document_wrote_a_file(outcomes: Outcomes) -> None:
 
 async def test_the_worker_reads_on_after_all_of_them(outcomes: Outcomes) -> None:
     assert "still here" in outcomes.alive
+
+
+DOORS = {
+    "reading another file": "open('/etc/passwd')",
+    "writing a file of its own": "open(documents_reader.__file__, 'r+')",
+    "a connection": "socket.socket().connect(('127.0.0.1', 1))",
+    "a program": "subprocess.run(['true'])",
+    "a shell": "os.system('true')",
+    "a second process": "os.fork()",
+    "removing a file": "os.remove('/tmp/evil')",
+}
+
+
+@pytest.mark.parametrize("code", DOORS.values(), ids=DOORS)
+def test_the_process_that_reads_a_document_is_refused(code: str) -> None:
+    program = (
+        "import os, socket, subprocess, sys; sys.path.insert(0, sys.argv[1]); import documents_reader\n"
+        f"documents_reader._close_doors()\ntry:\n    {code}\nexcept PermissionError as error:\n    print(error)"
+    )
+    pack = Path(ot_tools.__file__).parent / "in_workers/documents"
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", program, pack], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.startswith("a document must not")

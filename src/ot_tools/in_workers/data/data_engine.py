@@ -29,7 +29,7 @@ READING = (duckdb.StatementType.SELECT, duckdb.StatementType.MULTI)
 """A PIVOT counts as several statements: it looks first which columns there will be."""
 NO_FILES = "file system operations are disabled"
 ADVICE = re.compile(
-    r"^(Possible (fixes|solution)|Try (increasing|setting)|The search space|LINE 1: CREATE)",
+    r"^(Possible (fixes|solution)|Try (increasing|setting)|The search space)",
     re.MULTILINE | re.IGNORECASE,
 )
 """Where DuckDB begins to tell of its own options, which a program does not have."""
@@ -122,6 +122,15 @@ class TableEngine:
         if len(columns := self.columns(name)) > MAX_COLUMNS:
             raise ValueError(f"table '{name}' has {len(columns):,} columns, and at most {MAX_COLUMNS:,} are read")
 
+    def ask(self, name: str, sql: str, said: Mapping[str, str]) -> list[Any]:
+        """Return what our own *sql* finds out of the file that the table *name* will be made from."""
+        with self._errors(f"table '{name}' cannot be read", said):
+            return self._db.execute(sql).fetchall()
+
+    def unreadable(self, name: str, text: str, said: Mapping[str, str]) -> ValueError:
+        """Return the error for a file of which DuckDB says *text*."""
+        return ValueError(f"table '{name}' cannot be read: {self._words(text, said)}")
+
     def drop(self, name: str) -> None:
         """Forget the table *name*."""
         self._db.execute(f"DROP TABLE {quoted(name)}")
@@ -204,6 +213,8 @@ class TableEngine:
     def _words(self, text: str, said: Mapping[str, str]) -> str:
         for ours, theirs in said.items():
             text = text.replace(ours, theirs)
+        if said:  # of our own SQL
+            text = text.partition("\nLINE 1:")[0]
         text = ADVICE.split(text.replace(str(self.scratch), ""), maxsplit=1)[0][:2000]
         if NO_FILES in text:
             return "SQL reads only the tables that were named: give a file in tables={'name': 'its path'}"

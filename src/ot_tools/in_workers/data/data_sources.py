@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
 from data_databases import Databases
+from data_detection import csv_reader, json_reader
 from data_engine import TableEngine, literal, quoted
 from data_workbook import read_sheet
 
@@ -127,9 +128,23 @@ class Sources:
         if kind == "json" and file.read(4) == b"\xef\xbb\xbf[":
             options["format"] = "array"  # the mark hides it from DuckDB
         try:
-            self._load_table(name, _reader(kind, at, options, packed), {at: path})
+            self._load_table(name, self._reader(name, kind, at, options, path, packed=packed), {at: path})
         except ValueError as error:
             raise ValueError(f"{error}\n{HINTS[kind]}" if kind in HINTS else str(error)) from None
+
+    def _reader(self, name: str, kind: str, at: str, options: Mapping[str, Any], said: str, *, packed: bool) -> str:
+        """Return the call of DuckDB that reads the file at *at*.
+
+        Every value has a say in its column's type: one that comes late would be rounded or cut to fit.
+        """
+        if kind == "parquet":
+            return f"read_parquet({literal(at)})"
+        given = [f"{key} = {value if isinstance(value, bool) else literal(value)}" for key, value in options.items()]
+        given.append(f"compression = '{'gzip' if packed else 'none'}'")
+        if kind == "json":
+            return json_reader(name, at, given, self._engine, said, packed=packed)
+        given.append("dateformat = '%Y-%m-%d'")  # 01/02/2024 is a day in January or in February: it stays text
+        return csv_reader(name, at, given, self._engine, said, packed=packed)
 
     def _load_table(self, name: str, reader: str, said: Mapping[str, str]) -> None:
         """Load what *reader* reads, with its columns as columns and its texts as texts."""
@@ -187,16 +202,14 @@ class Sources:
         self._engine.load(name, f"SELECT {parts} LIMIT 0")
 
     def _load_json(self, name: str, at: Path, said: str, types: Mapping[str, str] | None = None) -> None:
-        pairs = ", ".join(f"{literal(column)}: {literal(kind)}" for column, kind in (types or {}).items())
-        columns = f", columns = {{{pairs}}}" if types else ""
         biggest = max(self._engine.limits.memory_mb // 32, 1) << 20  # each thread has room for two
-        reader = (
-            f"read_json({literal(at)}, format = 'newline_delimited', sample_size = -1, "
-            f"maximum_object_size = {biggest}{columns})"
-        )
+        given = ["format = 'newline_delimited'", f"maximum_object_size = {biggest}"]
         if types:
+            pairs = ", ".join(f"{literal(column)}: {literal(kind)}" for column, kind in types.items())
+            reader = f"read_json({', '.join([literal(at), *given])}, columns = {{{pairs}}})"
             self._engine.load(name, f"SELECT * FROM {reader}", {str(at): said})
         else:
+            reader = json_reader(name, str(at), given, self._engine, said, packed=False)
             self._load_table(name, reader, {str(at): said})
         at.unlink()
 
@@ -251,7 +264,7 @@ class Sources:
                 offset += page["returned"]
                 if not page["has_more"] or not page["returned"]:
                     break
-        self._load_table(name, _reader("csv", str(at), {}, packed=False), {str(at): handle})
+        self._load_table(name, self._reader(name, "csv", str(at), {}, handle, packed=False), {str(at): handle})
 
     # ---------------------------------------------------------------- databases
 
@@ -303,18 +316,6 @@ def _check_options(what: str, options: Mapping[str, Any], known: Mapping[str, An
             raise ValueError(f"{what}: there is no option {option!r}; there are {', '.join(known) or 'none'}")
         if not isinstance(value, known[option]):
             raise TypeError(f"{what}: {option} cannot be a {type(value).__name__}")
-
-
-def _reader(kind: str, at: str, options: Mapping[str, Any], packed: bool) -> str:
-    if kind == "parquet":
-        return f"read_parquet({literal(at)})"
-    given = [f"{option} = {value if isinstance(value, bool) else literal(value)}" for option, value in options.items()]
-    given.append(f"compression = '{'gzip' if packed else 'none'}'")
-    # Every value has a say in its column's type: one that comes late would be rounded or cut to fit.
-    given.append("sample_size = -1")
-    if kind == "csv":
-        given.append("dateformat = '%Y-%m-%d'")  # 01/02/2024 is a day in January or in February: it stays text
-    return f"read_{kind}({', '.join([literal(at), *given])})"
 
 
 def pages_of(handle: str, path: str) -> Iterator[list[Any]]:

@@ -387,7 +387,7 @@ def _column(engine: TableEngine, name: str, kind: str, samples: int, count: str)
     ends = f"min({column}) AS smallest, max({column}) AS largest"
     (found,) = engine.rows(f"SELECT {sums}, {ends} FROM t", None, 1).rows
     some = f"SELECT DISTINCT {column} AS v FROM (SELECT {column} FROM t WHERE {column} IS NOT NULL LIMIT 1000)"
-    shown = engine.rows(f"{some} LIMIT {samples}", None, MAX_SAMPLES).rows
+    shown = engine.rows(f"{some} LIMIT {samples}", None, MAX_SAMPLES).rows if samples else []
     return {
         "name": name,
         "type": kind,
