@@ -335,7 +335,7 @@ async def test_when_the_time_ends_what_is_there_comes_back_and_open_questions_en
         ("map(items=['x'], prompt='x', max_questions=-1)", "max_questions must be 0 to 1,000,000,000, got -1"),
         (
             "extract(input='x', schema={'type': 'object', 'description': 'x' * 400_000})",
-            "the schema has 400,038 characters, more than 400,000 (tools.llm.max_chars)",
+            "the schema has 400,037 characters, more than 400,000 (tools.llm.max_chars)",
         ),
         ("extract(input='x', schema=['year'])", "schema must be a dict, got list"),
         ("map(items=['x'], prompt='x', schema={'type': 'array'})", "the schema must be that of an object"),
