@@ -326,11 +326,13 @@ def test_limits_say_what_to_do(tmp_path: Path) -> None:
 def test_a_full_file_takes_no_more_and_can_shrink(tmp_path: Path) -> None:
     with use(context(tmp_path, max_bytes=1 << 20)):
         ids: list[int] = []
-        with pytest.raises(OSError, match=r"no room for more in .*: delete notes, or raise tools.memory.max_bytes"):
-            for number in range(100):
-                ids += written(" ".join(f"word{number}x{place}" for place in range(3000)))
+        for words in (3000, 30, 3, 1):  # until there is no room for a word either
+            with pytest.raises(OSError, match=r"no room for more in .*: delete notes, or raise tools.memory.max_bytes"):
+                for _ in range(100):
+                    ids += written(" ".join(f"word{len(ids)}x{place}" for place in range(words)))
         assert len(ids) > 5 and len(memory.list(limit=100)) == len(ids)
         assert database(tmp_path).stat().st_size <= 1 << 20
+        memory.delete(ids=ids[-1])  # which itself takes some room
         memory.delete(ids=ids[:5])
         written("there is room again")
 
@@ -347,11 +349,12 @@ def test_a_full_file_takes_no_more_and_can_shrink(tmp_path: Path) -> None:
         (lambda: memory.list(since="yesterday"), "since must be a date or time such as '2026-01-31'"),
         (lambda: memory.update(id=1), "nothing to change"),
         (lambda: memory.delete(ids=[]), "1 to 1,000 notes, got 0"),
+        (lambda: memory.delete(ids=range(1, 1002)), "1 to 1,000 notes, got 1,001"),
         (lambda: memory.write(text="\ud800"), "half a character"),
         (lambda: memory.write(text="x", scope="team"), "scope must be one of project, user, got 'team'"),  # pyright: ignore[reportArgumentType] - as programs may
     ],
     ids=["no text", "many tags", "a long tag", "no query", "a long query", "no limit", "no date", "no change",
-         "no ids", "half a character", "another scope"],
+         "no ids", "many ids", "half a character", "another scope"],
 )  # fmt: skip
 def test_what_cannot_be_done_is_refused_with_the_reason(call: Any, why: str) -> None:
     with pytest.raises(ValueError, match=why):
