@@ -361,10 +361,11 @@ def test_what_cannot_be_done_is_refused_with_the_reason(call: Any, why: str) -> 
         call()
 
 
-def test_no_tags_may_also_be_written_as_none() -> None:
+def test_tags_may_also_be_one_text_or_none() -> None:
     nothing: Any = None
     assert memory.write(text="x", tags=nothing)["tags"] == []
     assert [note["id"] for note in memory.list(tags=nothing)] == found("x", tags=nothing) == [1]
+    assert memory.write(text="y", tags="Deploy")["tags"] == ["deploy"]
 
 
 def test_other_types_are_refused_by_name() -> None:
