@@ -198,6 +198,17 @@ def test_time_narrows_what_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert memory.read(id=ids[0])["created"] == "2026-01-01T12:00:00+00:00"
 
 
+def test_a_day_without_a_zone_is_a_day_in_utc_wherever_the_server_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "UTC-9")
+        time.tzset()
+        patch.setattr(time, "time", lambda: 1_767_312_000.0)  # the second day of 2026 begins
+        (note,) = written("now")
+        assert [found("now", since=day) for day in ("2026-01-02", "2026-01-03")] == [[note], []]
+        assert found("now", until="2026-01-01") == []
+    time.tzset()
+
+
 def test_a_list_shows_the_start_of_each_note() -> None:
     written("x" * 300)
     (listed,) = memory.list()
