@@ -200,7 +200,7 @@ def test_time_narrows_what_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_day_without_a_zone_is_a_day_in_utc_wherever_the_server_is(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setenv("TZ", "UTC-9")
+        patch.setenv("TZ", "UTC+9")
         time.tzset()
         patch.setattr(time, "time", lambda: 1_767_312_000.0)  # the second day of 2026 begins
         (note,) = written("now")
