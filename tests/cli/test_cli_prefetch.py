@@ -55,6 +55,17 @@ def test_a_pack_that_cannot_be_installed_is_told_with_uvs_reason(packs: Path, on
     assert ended.code == 1
     assert ended.out.startswith("hello: its packages could not be installed, which needs the network once")
     assert "Hash mismatch" in ended.out
+    assert ended.err == "", "progress is for terminals"
+
+
+def test_a_secret_in_what_uv_says_is_not_shown(packs: Path, onetool: OneTool) -> None:
+    (packs / "requirements.lock").write_text(f"no-such-package-c4a7==1.0 --hash=sha256:{'0' * 64}\n")
+    onetool.user.mkdir()
+    secrets = onetool.user / "secrets.yaml"
+    secrets.write_text("PASSWORD: no-such-package-c4a7\n")
+    secrets.chmod(0o600)
+    ended = onetool("prefetch", "hello")
+    assert "[secret:PASSWORD]" in ended.out and "c4a7" not in ended.out + ended.err
 
 
 def test_an_unknown_pack_is_told_and_is_not_found(packs: Path, onetool: OneTool) -> None:

@@ -16,6 +16,8 @@ import pytest
 from chat.answering import Reply, answering, input_of
 from chat.chat_desk import PROVIDERS, calls, text
 from chat.wire_server import Scripted, WireServer, Write, anthropic_error, line, serving
+from ot.execution.tool_context import ToolContext, use
+from ot.files.path_guard import PathGuard
 from ot.host import MODEL_QUESTIONS
 from ot.registry.tool_loader import read_pack_file
 from ot.workspace import Workspace
@@ -235,6 +237,12 @@ async def test_a_service_that_refuses_everything_is_told_for_each_item_without_t
     assert said.count("Anthropic refused the request (401)") == 2 and KEY not in said
 
 
+def test_half_a_character_is_not_sent(tmp_path: Path) -> None:
+    context = ToolContext(PathGuard((tmp_path,)), tmp_path)
+    with use(context), pytest.raises(ValueError, match="holds half a character"):
+        llm._question("Sum up", "\ud800")
+
+
 async def test_no_items_are_no_question(tmp_path: Path) -> None:
     async with replying(tmp_path, upper) as (app, wire):
         assert await rows(app, "llm.map(items=[], prompt='x')") == []
@@ -325,6 +333,11 @@ async def test_when_the_time_ends_what_is_there_comes_back_and_open_questions_en
         ("map(items=['x'] * 1001, prompt='x')", "1,001 items, more than 1,000 (tools.llm.max_items)"),
         ("map(items=['x'], prompt='x', concurrency=5)", "concurrency must be 1 to 4, got 5"),
         ("map(items=['x'], prompt='x', max_questions=-1)", "max_questions must be 0 to 1,000,000,000, got -1"),
+        (
+            "extract(input='x', schema={'type': 'object', 'description': 'x' * 400_000})",
+            "the schema has 400,037 characters, more than 400,000 (tools.llm.max_chars)",
+        ),
+        ("extract(input='x', schema=['year'])", "schema must be a dict, got list"),
         ("map(items=['x'], prompt='x', schema={'type': 'array'})", "the schema must be that of an object"),
         ("extract(input='x', schema={'type': 'object', 'properties': 1})", "the schema cannot be used"),
     ],
@@ -336,6 +349,8 @@ async def test_when_the_time_ends_what_is_there_comes_back_and_open_questions_en
         "many items",
         "much at once",
         "a negative budget",
+        "a long schema",
+        "a list as the schema",
         "an array",
         "no schema",
     ],

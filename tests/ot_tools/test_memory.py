@@ -198,6 +198,17 @@ def test_time_narrows_what_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert memory.read(id=ids[0])["created"] == "2026-01-01T12:00:00+00:00"
 
 
+def test_a_day_without_a_zone_is_a_day_in_utc_wherever_the_server_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "UTC+9")
+        time.tzset()
+        patch.setattr(time, "time", lambda: 1_767_312_000.0)  # the second day of 2026 begins
+        (note,) = written("now")
+        assert [found("now", since=day) for day in ("2026-01-02", "2026-01-03")] == [[note], []]
+        assert found("now", until="2026-01-01") == []
+    time.tzset()
+
+
 def test_a_list_shows_the_start_of_each_note() -> None:
     written("x" * 300)
     (listed,) = memory.list()
@@ -326,11 +337,13 @@ def test_limits_say_what_to_do(tmp_path: Path) -> None:
 def test_a_full_file_takes_no_more_and_can_shrink(tmp_path: Path) -> None:
     with use(context(tmp_path, max_bytes=1 << 20)):
         ids: list[int] = []
-        with pytest.raises(OSError, match=r"no room for more in .*: delete notes, or raise tools.memory.max_bytes"):
-            for number in range(100):
-                ids += written(" ".join(f"word{number}x{place}" for place in range(3000)))
+        for words in (3000, 30, 3, 1):  # until there is no room for a word either
+            with pytest.raises(OSError, match=r"no room for more in .*: delete notes, or raise tools.memory.max_bytes"):
+                for _ in range(100):
+                    ids += written(" ".join(f"word{len(ids)}x{place}" for place in range(words)))
         assert len(ids) > 5 and len(memory.list(limit=100)) == len(ids)
         assert database(tmp_path).stat().st_size <= 1 << 20
+        memory.delete(ids=ids[-1])  # which itself takes some room
         memory.delete(ids=ids[:5])
         written("there is room again")
 
@@ -347,21 +360,23 @@ def test_a_full_file_takes_no_more_and_can_shrink(tmp_path: Path) -> None:
         (lambda: memory.list(since="yesterday"), "since must be a date or time such as '2026-01-31'"),
         (lambda: memory.update(id=1), "nothing to change"),
         (lambda: memory.delete(ids=[]), "1 to 1,000 notes, got 0"),
+        (lambda: memory.delete(ids=range(1, 1002)), "1 to 1,000 notes, got 1,001"),
         (lambda: memory.write(text="\ud800"), "half a character"),
         (lambda: memory.write(text="x", scope="team"), "scope must be one of project, user, got 'team'"),  # pyright: ignore[reportArgumentType] - as programs may
     ],
     ids=["no text", "many tags", "a long tag", "no query", "a long query", "no limit", "no date", "no change",
-         "no ids", "half a character", "another scope"],
+         "no ids", "many ids", "half a character", "another scope"],
 )  # fmt: skip
 def test_what_cannot_be_done_is_refused_with_the_reason(call: Any, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         call()
 
 
-def test_no_tags_may_also_be_written_as_none() -> None:
+def test_tags_may_also_be_one_text_or_none() -> None:
     nothing: Any = None
     assert memory.write(text="x", tags=nothing)["tags"] == []
     assert [note["id"] for note in memory.list(tags=nothing)] == found("x", tags=nothing) == [1]
+    assert memory.write(text="y", tags="Deploy")["tags"] == ["deploy"]
 
 
 def test_other_types_are_refused_by_name() -> None:
