@@ -49,7 +49,7 @@ def commit_id(repository: Repository, revision: str) -> str:
         ValueError: It is no revision, or there is no such commit.
     """
     if not isinstance(revision, str) or len(revision) > MAX_REVISION or not _REVISION.fullmatch(revision):  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
-        raise ValueError(f"{revision!r:.200} is no revision: give the name of a branch or tag, or the id of a commit")
+        raise ValueError(f"{revision!r:.200} is not a revision: give a branch, a tag or the id of a commit")
     name = ("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     found = repository.git.run(*name, accepted=(0, 1, 128)).decode().strip()
     if not re.fullmatch(r"[0-9a-f]{40,64}", found):

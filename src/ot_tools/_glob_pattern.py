@@ -38,7 +38,7 @@ class GlobPattern:
         """Read *pattern*.
 
         Raises:
-            ValueError: It is no relative pattern.
+            ValueError: It is not a relative pattern.
         """
         self._alternatives = [_read(text) for text in _spelled_out(_checked(pattern))]
 

@@ -124,7 +124,7 @@ def parse_diff(text: str) -> list[FileDiff]:
     """Return what a unified diff says, file by file; the counts in the heads of its hunks may be wrong.
 
     Raises:
-        ValueError: It is no unified diff, or changes more than the text of files.
+        ValueError: It is not a unified diff, or changes more than the text of files.
     """
     return _Parser(split_lines(without_returns(text)[0])).files()
 
@@ -158,7 +158,7 @@ class _Parser:
                 self._at += 1
         self._end_section()
         if not self._files or not all(file.hunks for file in self._files):
-            raise ValueError("this is no unified diff: it needs '--- a/path', '+++ b/path' and '@@ -1,2 +1,2 @@' lines")
+            raise ValueError("this is not a unified diff: it needs '--- a/path', '+++ b/path', '@@ -1,2 +1,2 @@' lines")
         return self._files
 
     def _end_section(self) -> None:

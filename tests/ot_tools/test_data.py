@@ -422,7 +422,7 @@ def test_names_of_columns_mean_nothing_in_a_chart(app: DataApp):
         pytest.param("query(sql='SELECT 1', limit=0)", "limit must be 1 to 100,000", id="no limit"),
         pytest.param("query(sql='FROM t', tables={'t': 5})", "give the path of a csv", id="no source"),
         pytest.param("query(sql='FROM t', tables={'t': []})", "an empty list, which has no columns", id="no rows"),
-        pytest.param("query(sql='FROM t', tables={'t': 'a.docx'})", "is no table", id="another kind of file"),
+        pytest.param("query(sql='FROM t', tables={'t': 'a.docx'})", "is not a table", id="another kind of file"),
         pytest.param("query(sql='FROM t', tables={'t': 'gone.csv'})", "gone.csv", id="a file that is not there"),
         pytest.param("query(sql='FROM t', tables={'t': 'shop.sqlite'})", "'table': ...}", id="a database as a file"),
         pytest.param(

@@ -226,7 +226,7 @@ CASES = {
     "a billion laughs in a slide": Case("a.pptx", slide_with(LAUGHS + "]>{}"), DOCTYPE),
     "a billion laughs in a workbook": Case("a.xlsx", xlsx(ROW.format(""), head=f"{LAUGHS}]>"), DOCTYPE),
     "a billion laughs in an open document": Case("a.ods", ods("", head=f"{LAUGHS}]>"), DOCTYPE),
-    "a part that is no XML": Case("a.docx", docx(HELLO, {"word/a.xml": "<a><b></a>"}), "word/a.xml is no proper XML"),
+    "a part that is not XML": Case("a.docx", docx(HELLO, {"word/a.xml": "<a><b></a>"}), "word/a.xml is malformed XML"),
     "elements nested ten thousand deep": Case("a.docx", docx(nested_xml(10_000)), "it is nested too deeply"),
     "groups of shapes nested too deeply": Case(
         "a.pptx", slide_with("<p:a xmlns:p='p'>" * 3000 + "{}" + "</p:a>" * 3000), "Excessive depth"
@@ -256,7 +256,7 @@ CASES = {
             '<table:table-row table:number-rows-repeated="1048576"><table:table-cell office:value-type="float" '
             'office:value="1" table:number-columns-repeated="16384"/></table:table-row>'
         ),
-        "it is no proper workbook",
+        "it is a malformed workbook",
         call=TABLES,
     ),
     "a formula that calls out": Case(
@@ -335,8 +335,8 @@ CASES = {
         ),
         ENCRYPTED,
     ),
-    "a pdf that is only its first line": Case("a.pdf", b"%PDF-1.7\n", "it is no proper PDF file"),
-    "a pdf cut off": Case("a.pdf", sample("report.pdf")[:700], "it is no proper PDF file"),
+    "a pdf that is only its first line": Case("a.pdf", b"%PDF-1.7\n", "it is a malformed PDF file"),
+    "a pdf cut off": Case("a.pdf", sample("report.pdf")[:700], "it is a malformed PDF file"),
     # ---------------------------------------------------------------- HTML
     "scripts and frames": Case(
         "a.html",

@@ -377,7 +377,9 @@ def test_a_repository_of_an_unknown_form_is_refused(repo: Path) -> None:
 )
 def test_a_revision_is_nothing_but_a_revision(repo: Path, revision: Any) -> None:
     why = (
-        "not a commit|three dots" if revision in ("HEAD...main", "@{-1}") else "is no revision|must be text|needs base"
+        "not a commit|three dots"
+        if revision in ("HEAD...main", "@{-1}")
+        else "is not a revision|must be text|needs base"
     )
     for call in (git.log, git.show, lambda revision: git.diff(base=revision, target=revision or "--all")):
         with pytest.raises((ValueError, TypeError), match=why):
@@ -575,7 +577,7 @@ def test_a_repository_inside_is_not_staged(repo: Path) -> None:
         pytest.param(lambda: git.log(paths=["notes.txt"] * 501), "501 paths are more than 500", id="paths"),
         pytest.param(lambda: git.log(author="a" * 1001), "author must be one line of at most 1,000", id="an author"),
         pytest.param(lambda: git.log(grep="a\0"), "grep must be one line", id="a NUL in a text"),
-        pytest.param(lambda: git.show(revision="a" * 251), "is no revision", id="a revision"),
+        pytest.param(lambda: git.show(revision="a" * 251), "is not a revision", id="a revision"),
         pytest.param(lambda: git.commit(message="a" * 100_001), "at most 100,000 characters", id="a message"),
         pytest.param(lambda: git.commit(message="a\0b"), "none of them NUL", id="a NUL in a message"),
     ],

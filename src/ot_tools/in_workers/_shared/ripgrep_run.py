@@ -156,7 +156,7 @@ class Ripgrep:
         return ["--text", "--encoding=auto", "--", "-"]
 
     def _check_end(self, code: int, errors: BinaryIO, *, late: bool) -> None:
-        """Raise what it said or why it was stopped; files that it could not open are no reason."""
+        """Raise what it said or why it was stopped; files that it could not open do not count."""
         if late:
             limit = f"{self.limits.seconds:g} s (tools.{self.limits.pack}.search_seconds)"
             raise TimeoutError(f"not done after {limit}: start deeper with path=, or search fewer files with glob=")

@@ -246,7 +246,7 @@ class Sources:
             path = f"{path}.rows".lstrip(".")
         elif outline["type"] != "list":
             keys = ", ".join(outline.get("keys", {}))
-            raise ValueError(f"the stored result of table '{name}' is no list; say where in it one is, by path: {keys}")
+            raise ValueError(f"the stored result of table '{name}' is not a list; give the path of one in it: {keys}")
         pages = pages_of(handle, path)
         first = next(pages, [])
         if not first:
@@ -293,7 +293,7 @@ def format_of(path: str) -> tuple[str, bool]:
     packed = suffixes[-1:] == ["gz"]
     kind = BY_SUFFIX.get((suffixes[:-1] if packed else suffixes)[-1:][0] if suffixes[packed:] else "")
     if kind is None or (packed and kind not in ("csv", "json")):
-        raise ValueError(f"{path!r} is no table: {HOW}")
+        raise ValueError(f"{path!r} is not a table: {HOW}")
     return kind, packed
 
 

@@ -23,7 +23,7 @@ def read_sheet(file: BinaryIO, sheet: str | int, engine: TableEngine, *, header:
     """Return a file with the rows of *sheet* as JSON, a line each.
 
     Raises:
-        ValueError: It is no workbook, it has no such sheet, the sheet is empty, or it is too large.
+        ValueError: It is not a workbook, it has no such sheet, the sheet is empty, or it is too large.
         TimeoutError: It took too long.
     """
     at = engine.scratch / f"sheet-{file.fileno()}"

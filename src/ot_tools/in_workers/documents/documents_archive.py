@@ -97,7 +97,7 @@ def refuse_document_type(content: bytes, name: str) -> None:
     """Refuse XML that declares a document type: Office writes none, and entities live there.
 
     Raises:
-        BadDocument: It declares one, or is no XML.
+        BadDocument: It declares one, or is malformed.
     """
 
     def refuse(*_: object) -> None:
@@ -108,4 +108,4 @@ def refuse_document_type(content: bytes, name: str) -> None:
     try:
         parser.Parse(content, True)
     except expat.ExpatError as error:
-        raise BadDocument(f"cannot be read: {name[:100]} is no proper XML ({error})") from None
+        raise BadDocument(f"cannot be read: {name[:100]} is malformed XML ({error})") from None

@@ -58,7 +58,7 @@ def kind_of(data: bytes, path: str) -> str:
     """Return the kind by the content; a name decides only for HTML, which is any text.
 
     Raises:
-        BadDocument: It is no kind that this pack reads.
+        BadDocument: It is not of a kind that this pack reads.
     """
     if not data:
         raise BadDocument("is empty")

@@ -27,7 +27,7 @@ class PdfFile:
         except pdfium.PdfiumError as error:
             if "password" in str(error).lower():
                 raise BadDocument("is encrypted: save it without a password") from None
-            raise BadDocument(f"cannot be read: it is no proper PDF file ({error})") from None
+            raise BadDocument(f"cannot be read: it is a malformed PDF file ({error})") from None
         self.count = len(self._file)
         self.names: list[str] = []
 
@@ -74,7 +74,7 @@ def open_document(data: bytes, kind: str) -> PdfFile:
 
 
 def _iso_date(text: str) -> str:
-    """Return a date of a PDF file as ISO text, empty if it is none."""
+    """Return a date of a PDF file as ISO text, empty if it is malformed."""
     found = DATE.match(text)
     if not found:
         return ""

@@ -44,7 +44,7 @@ def main() -> None:
         answer = {"error": "cannot be read: it is nested too deeply"}
     except MemoryError:
         answer = {"error": _over("memory", request["limits"]["memory_bytes"], "memory_bytes")}
-    except BaseException as error:  # noqa: BLE001 - libraries meet hostile input here, and Rust panics are no Exception
+    except BaseException as error:  # noqa: BLE001 - libraries meet hostile input here, and a Rust panic is not an Exception
         answer = {"error": f"cannot be read: {type(error).__name__}: {CONTROL.sub('', str(error))[:200]}"}
     data = json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace")
     most = request["limits"]["output_bytes"]

@@ -29,7 +29,7 @@ class SheetFile:
         except PasswordError:
             raise BadDocument("is encrypted: save it without a password") from None
         except CalamineError as error:
-            raise BadDocument(f"cannot be read: it is no proper workbook ({str(error)[:200]})") from None
+            raise BadDocument(f"cannot be read: it is a malformed workbook ({str(error)[:200]})") from None
         self.names = self._book.sheet_names
         self.count = len(self.names)
 
@@ -64,7 +64,7 @@ class SheetFile:
 
 
 def open_document(source: OfficePackage | bytes, kind: str) -> SheetFile:
-    """Return the workbook; only the old kind is no archive."""
+    """Return the workbook; only the old kind is not an archive."""
     if isinstance(source, bytes):
         return SheetFile(kind, BytesIO(source), {})
     return SheetFile(kind, source.packed(), source.about("meta.xml" if kind == "ods" else "docProps/core.xml"))

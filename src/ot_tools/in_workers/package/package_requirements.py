@@ -33,7 +33,7 @@ def read_requirements(registry: Registry, given: object) -> list[RequiredPackage
     """Return what *given* requires, in order.
 
     Raises:
-        TypeError, ValueError: It is none of the forms, or too much.
+        TypeError, ValueError: It has none of these forms, or is too much.
     """
     read = _npm_required if registry.name == "npm" else _python_required
     found = [read(registry, entry) for entry in _entries(registry, given)]
