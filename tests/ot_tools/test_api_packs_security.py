@@ -185,6 +185,21 @@ async def test_a_service_that_answers_with_harm_is_one_short_error(
     assert len(error) < 800
 
 
+@pytest.mark.parametrize(
+    ("served", "said"),
+    [
+        pytest.param(answer({}, 503), "Brave Search answered with status 503", id="in trouble"),
+        pytest.param(Served(200, b"{}", {"content-length": "9"}), "Brave Search cannot be reached", id="hanging up"),
+    ],
+)
+async def test_a_service_that_does_not_recover_is_asked_three_times(
+    app: ApiApp, server: ApiServer, served: Served, said: str
+):
+    with server.instead(WEB, served) as seen:
+        assert said in await app.error(SEARCH)
+    assert len(seen) == 3
+
+
 SHAPES: dict[str, Any] = {
     "a list for an object": [],
     "a text for an object": "web",
