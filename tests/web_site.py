@@ -74,14 +74,14 @@ def raw(data: bytes) -> Raw:
     return send
 
 
-def endless(start: bytes) -> Raw:
+def endless(start: bytes, more: bytes = b"x") -> Raw:
     """Return what sends as much as the client takes."""
 
     def send(handler: Handler) -> None:
         with suppress(OSError):
             handler.wfile.write(start)
             while not handler.site.closing.is_set():
-                handler.wfile.write(b"x" * 65536)
+                handler.wfile.write(more * 65536)
 
     return send
 

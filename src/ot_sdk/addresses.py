@@ -7,6 +7,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 GLOBAL6 = IPv6Network("2000::/3")
 """All that was ever given out; the rest is local, reserved, or an older address in a newer one."""
+SIX_TO_FOUR = IPv6Network("2002::/16")
+"""Given up long ago; whether Python takes it for public depends on its release."""
 NAT64 = IPv6Network("64:ff9b::/96")
 SERVICES = (IPv4Network("192.0.0.0/24"), IPv4Network("168.63.129.16/32"))
 """Where clouds answer their own machines, though the addresses look public."""
@@ -15,10 +17,10 @@ SERVICES = (IPv4Network("192.0.0.0/24"), IPv4Network("168.63.129.16/32"))
 def is_internal(address: str) -> bool:
     """Return whether *address* is not one of the public internet: loopback, link-local, private, reserved."""
     try:
-        found = ip_address(address.partition("%")[0])
+        found = ip_address(address)
     except ValueError:
         return True
-    return any(_is_internal(part) for part in (found, *_inner(found)))
+    return _is_internal(found)
 
 
 def is_allowed(allowed: Collection[str], host: str, port: int) -> bool:
@@ -35,14 +37,6 @@ def place(host: str, port: int) -> str:
 def _is_internal(address: IPv4Address | IPv6Address) -> bool:
     if isinstance(address, IPv4Address):
         return not address.is_global or address.is_multicast or any(address in network for network in SERVICES)
-    return address not in NAT64 and (address not in GLOBAL6 or not address.is_global)
-
-
-def _inner(address: IPv4Address | IPv6Address) -> list[IPv4Address]:
-    """Return the older addresses that a newer one stands for."""
-    if isinstance(address, IPv4Address):
-        return []
-    inner = [address.sixtofour, *(address.teredo or ())]
     if address in NAT64:
-        inner.append(IPv4Address(int(address) & 0xFFFFFFFF))
-    return [part for part in inner if part is not None]
+        return _is_internal(IPv4Address(int(address) & 0xFFFFFFFF))
+    return address not in GLOBAL6 or address in SIX_TO_FOUR or not address.is_global

@@ -16,6 +16,7 @@ from api_documents import BRAVE, CONTEXT7, brave_error, documented_services, pag
 from api_services import BRAVE_KEY, CONTEXT7_KEY, ApiApp, ApiServer, Served, answer, api_app, serving, settings_of
 
 import ot_tools
+from pace import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -185,6 +186,21 @@ async def test_a_service_that_answers_with_harm_is_one_short_error(
     assert len(error) < 800
 
 
+@pytest.mark.parametrize(
+    ("served", "said"),
+    [
+        pytest.param(answer({}, 503), "Brave Search answered with status 503", id="in trouble"),
+        pytest.param(Served(200, b"{}", {"content-length": "9"}), "Brave Search cannot be reached", id="hanging up"),
+    ],
+)
+async def test_a_service_that_does_not_recover_is_asked_three_times(
+    app: ApiApp, server: ApiServer, served: Served, said: str
+):
+    with server.instead(WEB, served) as seen:
+        assert said in await app.error(SEARCH)
+    assert len(seen) == 3
+
+
 SHAPES: dict[str, Any] = {
     "a list for an object": [],
     "a text for an object": "web",
@@ -341,6 +357,7 @@ URLS: dict[str, str] = {
     "a host below another": "https://api.search.brave.com.evil.example/res/v1",
     "the key in the clear": "http://api.search.brave.com/res/v1",
     "a name and password": "https://api.search.brave.com@evil.example/res/v1",
+    "a name and password for its own host": "https://me:word@api.search.brave.com/res/v1",
     "parameters": "https://api.search.brave.com/res/v1?x=",
     "a header": "https://api.search.brave.com/res/v1\r\nX: 1",
     "a file": "file:///etc/passwd",
@@ -375,7 +392,7 @@ async def test_a_setting_cannot_send_the_key_elsewhere(tmp_path: Path):
 async def test_what_has_come_when_the_time_is_over_is_kept(client: ModuleType):
     async def ask(api: Any, question: str) -> str:
         if question == "slow":
-            await asyncio.Event().wait()
+            await asyncio.wait_for(asyncio.Event().wait(), PATIENCE)
         if question == "wrong":
             raise ValueError(question)
         return question
@@ -384,7 +401,7 @@ async def test_what_has_come_when_the_time_is_over_is_kept(client: ModuleType):
     quick, wrong, slow = await client.ask_each(service, ["quick", "wrong", "slow"], ask, 3)
     assert (quick, str(wrong)) == ("quick", "wrong")
     assert str(slow) == "A service did not answer within 0.01 s (tools.brave.timeout)"
-    with pytest.raises(TimeoutError):
+    with pytest.raises(TimeoutError, match="A service did not answer"):
         await client.ask_each(service, ["slow", "wrong"], ask, 2)
     with pytest.raises(ValueError, match="wrong"):
         await client.ask_each(service, ["wrong", "slow"], ask, 2)

@@ -6,6 +6,7 @@ import ast
 import gzip
 import re
 import threading
+import time
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,7 @@ PAGES = {
     "/zipped": zipped(HOME.encode()),
     "/empty": Served(b""),
     "/spans": Served(SPANS.format("9" * 5000).encode()),
+    "/cells": Served(b"<table><tr><th>x" + b"<tr><td colspan=1000>x" * 101),
     "/deep": Served(DEEP),
     "/archives": Served(
         gzip.compress(b"one ") + gzip.compress(b"two"), "text/plain", headers={"Content-Encoding": "gzip"}
@@ -194,6 +196,19 @@ async def test_an_argument_out_of_bounds_is_refused(web_app: Web, site: WebSite,
     assert said in await web_app.error(call, url=site.url)
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        pytest.param("user_agent", "Me\r\nX-Injected: 1", "user_agent must be printable ASCII", id="another header"),
+        pytest.param("max_bytes", 1 << 40, "max_bytes must be from 1 to 104,857,600", id="a page without end"),
+    ],
+)
+async def test_a_setting_out_of_bounds_is_refused(tmp_path: Path, setting: str, value: object, said: str):
+    settings: Any = {setting: value}
+    async with web(tmp_path, **settings) as app:
+        assert said in await app.error("web.fetch(url='http://no-such-host.invalid/')")
+
+
 # ---------------------------------------------------------------- links, tables, many
 
 
@@ -223,6 +238,8 @@ async def test_cells_that_span_rows_and_names_that_are_there_twice_move_no_value
     assert [list(row.values()) for row in spanned["rows"]] == [["1", "2", "3"], ["1", "4", "5"], ["6", "", "5"]]
     assert named["rows"] == [{"a": "1", "a 3": "2", "a 3 3": "3", "column 4": "4"}]
     assert wide["rows"] == [{"x": "1", "y": "2"}]
+    error = await web_app.error("web.tables(url=url)", url=f"{site.url}/cells")
+    assert "its tables have more than 100,000 cells: fetch it with format='raw'" in error
 
 
 async def test_a_link_is_found_however_many_there_are(web_app: Web, site: WebSite):
@@ -269,30 +286,48 @@ async def test_addresses_are_checked_without_their_pages(web_app: Web, site: Web
     assert [(one["ok"], one["status"]) for one in found] == [(True, 200), (False, 300)]
 
 
-async def test_one_host_is_asked_by_few_at_once(web_app: Web, site: WebSite):
-    second, third, at_once, most = threading.Event(), threading.Event(), 0, 0
-    lock = threading.Lock()
+class Meeting:
+    """A page that is served when two ask for it at once, and that notes how many did."""
 
-    def meet(handler: Handler) -> None:
-        nonlocal at_once, most
-        with lock:
-            at_once += 1
-            most = max(most, at_once)
-            if at_once > 1:
-                second.set()
-            if at_once > 2:
-                third.set()
-        second.wait(PATIENCE)
-        third.wait(LONG_ENOUGH)  # for others to come, if they are let
-        with lock:
-            at_once -= 1
+    def __init__(self) -> None:
+        self.most = self._present = 0
+        self._second, self._third, self._lock = threading.Event(), threading.Event(), threading.Lock()
+
+    def __call__(self, handler: Handler) -> None:
+        with self._lock:
+            self._present += 1
+            self.most = max(self.most, self._present)
+            if self._present > 1:
+                self._second.set()
+            if self._present > 2:
+                self._third.set()
+        self._second.wait(PATIENCE)
+        self._third.wait(LONG_ENOUGH)  # for others to come, if they are let
+        with self._lock:
+            self._present -= 1
         handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nhi")
 
-    site.pages["/meet"] = meet
+
+async def test_one_host_is_asked_by_few_at_once(web_app: Web, site: WebSite):
+    site.pages["/meet"] = meeting = Meeting()
     urls = [f"{site.url}/meet?{number}" for number in range(6)]
     pages = await web_app.value("web.fetch_many(urls=urls, cache=False)", urls=urls)
     assert [page["content"] for page in pages] == ["hi"] * 6
-    assert most == 2
+    assert meeting.most == 2
+
+
+async def test_all_hosts_together_are_asked_by_no_more_than_the_setting_says_and_each_after_a_pause(tmp_path: Path):
+    meeting, pause = Meeting(), 0.4
+    with WebSite({"/": meeting}) as first, WebSite({"/": meeting}) as second, WebSite({"/": meeting}) as third:
+        urls = [site.url for site in (first, second, third)]
+        settings: Any = {"concurrency": 2, "robots": False, "pause_seconds": pause}
+        async with web(tmp_path, first, second, third, **settings) as app:
+            pages = await app.value("web.fetch_many(urls=urls, cache=False)", urls=urls)
+            started = time.monotonic()
+            await app.value("web.check(urls=urls)", urls=[f"{first.url}/{number}" for number in range(3)])
+    assert [page["content"] for page in pages] == ["hi"] * 3
+    assert meeting.most == 2
+    assert time.monotonic() - started > 2 * pause
 
 
 # ---------------------------------------------------------------- copies
@@ -397,7 +432,12 @@ ROBOTS = {
     ),
     "no end": (Served(b"#" * 600_000, "text/plain"), "is larger than 524,288 bytes"),
     "nothing of sense": (Served(b"\xff\xfe\0: *\nDisallow", "text/plain"), ""),
+    "a mark before its rules": (
+        Served(b"\xef\xbb\xbfUser-agent: *\nDisallow: /a\n", "text/plain"),
+        "asks programs not",
+    ),
     "no file": (Served(status=404), ""),
+    "a redirect to itself": (redirect("/robots.txt"), ""),
 }
 
 
@@ -416,6 +456,7 @@ async def test_a_hostile_robots_txt_is_refused_or_harmless(tmp_path: Path):
             one.__exit__(None, None, None)
     for page, (name, (_, said)) in zip(pages, ROBOTS.items(), strict=True):
         assert said in page["error"] and page["ok"] == (not said), (name, page)
+    assert max(len(one.asked) for one in sites.values()) == 7  # one, five redirects, and the page
 
 
 async def test_no_cookie_and_no_password_of_the_user_is_sent(

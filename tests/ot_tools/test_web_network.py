@@ -144,12 +144,17 @@ async def test_a_proxy_gets_names_that_are_unknown_here_and_no_internal_address(
         """Answers whatever it is asked to fetch."""
 
     page = Served(b"by proxy", "text/plain")
-    with Proxy({"http://only-the-proxy.invalid/page": page}) as proxy, WebSite({"/": Served(b"direct")}) as site:
+    with (
+        Proxy({"http://only-the-proxy.invalid/page": page}) as proxy,
+        WebSite({"/": Served(b"secret")}) as site,
+        WebSite({"/": Served(b"direct", "text/plain")}) as own,
+    ):
         monkeypatch.setenv("HTTP_PROXY", proxy.url)
         monkeypatch.setenv("NO_PROXY", "localhost")
-        async with web(tmp_path, robots=False) as app:
+        async with web(tmp_path, robots=False, internal_hosts=[f"localhost:{own.port}"]) as app:
             assert await app.value("web.fetch(url='http://only-the-proxy.invalid/page')") == "by proxy"
             before = len(proxy.asked)
+            assert await app.value("web.fetch(url=url)", url=f"http://localhost:{own.port}/") == "direct"
             hosts = ("127.0.0.1", "2130706433", "[::1]", "169.254.169.254", "localhost")
             urls = [f"http://{host}:{site.port}/" for host in hosts]
             pages = await app.value("web.fetch_many(urls=urls)", urls=urls)

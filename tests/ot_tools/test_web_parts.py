@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import importlib
 import os
 import sys
@@ -19,7 +20,7 @@ from pace import PATIENCE
 pytestmark = pytest.mark.anyio
 
 SOURCES = Path(ot_tools.__file__).parent / "in_workers" / "web"
-MODULES = ("web_requests", "web_cache", "web_reading", "web_readers")
+MODULES = ("gzip_body", "web_requests", "web_cache", "web_reading", "web_readers", "web_fetcher")
 MEGABYTE = 1 << 20
 
 
@@ -73,6 +74,16 @@ def test_a_place_for_copies_that_others_could_use_is_refused(parts: Any, tmp_pat
     assert wrong != "a link" or (tmp_path / "target").read_bytes() == b"mine"
 
 
+# ---------------------------------------------------------------- archives
+
+
+def test_an_archive_is_unpacked_to_its_limit_and_one_byte_more(parts: Any):
+    body = parts.gzip_body.GzipBody(1000)
+    bomb = gzip.compress(bytes(MEGABYTE))
+    assert len(body.add(bomb[:500])) == 1001
+    assert body.add(bomb[500:]) == b""
+
+
 # ---------------------------------------------------------------- readers
 
 
@@ -98,6 +109,16 @@ async def test_a_reader_that_dies_is_an_error_of_its_page_alone(parts: Any):
     await readers._idle[0]._process.wait()
 
 
+async def test_a_reader_has_so_much_memory_and_no_more(parts: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(parts.web_readers, "MEGABYTES", 150)
+    readers = parts.web_readers.Readers(PATIENCE)
+    with pytest.raises(ValueError, match=r"it is too large or too deep to be read \(MemoryError\)"):
+        await read(readers, b"[" + b"{}," * 3_000_000 + b"{}]")
+    assert await read(readers) == [1]
+    readers._idle[0].end()
+    await readers._idle[0]._process.wait()
+
+
 async def test_a_reader_that_is_not_needed_ends(parts: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(parts.web_readers, "IDLE_SECONDS", 0.01)
     readers = parts.web_readers.Readers(PATIENCE)
@@ -106,3 +127,35 @@ async def test_a_reader_that_is_not_needed_ends(parts: Any, monkeypatch: pytest.
     async with asyncio.timeout(PATIENCE):
         await reader._process.wait()
     assert readers._idle == []
+
+
+# ---------------------------------------------------------------- sites
+
+
+@pytest.fixture
+def fetcher(parts: Any) -> Any:
+    """A fetcher that asks nobody."""
+    limits = SimpleNamespace(
+        internal_hosts=(), user_agent="Test/1", max_bytes=1000, read_seconds=1.0, concurrency=1, per_host=1, robots=True
+    )
+    return parts.web_fetcher.Fetcher(limits, None)
+
+
+async def test_no_more_sites_are_remembered_than_fit(parts: Any, fetcher: Any):
+    for number in range(parts.web_fetcher.MAX_SITES + 9):
+        fetcher._site(fetcher._rule.check_url(f"http://{number}.example/"))
+    assert len(fetcher._sites) == parts.web_fetcher.MAX_SITES
+
+
+async def test_a_site_cannot_make_its_users_wait_for_ever(parts: Any, fetcher: Any, monkeypatch: pytest.MonkeyPatch):
+    async def rules(*_: object) -> bytes:
+        return b"Crawl-delay: 1000000"
+
+    async def delay(*_: object, **asked: object) -> Any:
+        return {"content": {"allowed": True, "delay": 1_000_000.0}}
+
+    monkeypatch.setattr(fetcher, "_robots", rules)
+    monkeypatch.setattr(fetcher._readers, "read", delay)
+    place = fetcher._rule.check_url("http://a.example/")
+    await fetcher._check_robots(place, None)
+    assert fetcher._site(place).delay == parts.web_fetcher.MAX_DELAY

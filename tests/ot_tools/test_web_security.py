@@ -136,6 +136,9 @@ HOSTILE = {
     ),
     "a part that nobody asked for": Hostile(Served(b"<p>part", status=206), "answered 206 Partial Content"),
     "a body without end": Hostile(endless(OK + b"\r\n"), TOO_LARGE),
+    "an archive of nothing without end": Hostile(
+        endless(OK + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"")[:10], b"\0\0\0\xff\xff"), TOO_LARGE
+    ),
     "chunks without end": Hostile(endless(OK + b"Transfer-Encoding: chunked\r\n\r\nfffffff\r\n"), TOO_LARGE),
     "a length of terabytes": Hostile(raw(OK + b"Content-Length: 9999999999999\r\n\r\n"), TOO_LARGE),
     "a length that is none": Hostile(raw(OK + b"Content-Length: many\r\n\r\n"), "could not be fetched"),

@@ -1,4 +1,4 @@
-"""GzipBody: unpacks a body that comes in pieces, never to more than is wanted of it."""
+"""GzipBody: unpacks a body that comes in pieces, and no more of it than its limit."""
 
 from __future__ import annotations
 
@@ -11,22 +11,25 @@ GZIP = 31
 class GzipBody:
     """One body; it may be made of several archives, one after the other."""
 
-    def __init__(self) -> None:
-        """Begin."""
+    def __init__(self, limit: int) -> None:
+        """Unpack up to *limit* bytes, and one more, so that too many can be seen."""
+        self._left = limit + 1
         self._archive = zlib.decompressobj(GZIP)
         self._is_whole = True
 
-    def add(self, piece: bytes, most: int) -> bytes:
-        """Return up to *most* bytes of what the next *piece* unpacks to.
+    def add(self, piece: bytes) -> bytes:
+        """Return what the next *piece* unpacks to.
 
         Raises:
             zlib.error: It is damaged.
         """
         unpacked = bytearray()
-        while piece and len(unpacked) < most:
+        while piece and self._left:
             if self._archive.eof:
                 self._archive = zlib.decompressobj(GZIP)
-            unpacked += self._archive.decompress(piece, most - len(unpacked))
+            part = self._archive.decompress(piece, self._left)
+            unpacked += part
+            self._left -= len(part)
             self._is_whole = self._archive.eof
             piece = self._archive.unused_data
         return bytes(unpacked)

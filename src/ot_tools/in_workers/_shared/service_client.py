@@ -170,11 +170,11 @@ class ServiceClient:
         most, encoding = self.service.max_bytes, response.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("identity", "", "gzip"):
             raise RuntimeError(f"{self.service.name} answered in an encoding that was not asked for")
-        packed = GzipBody() if encoding == "gzip" else None
+        packed = GzipBody(most) if encoding == "gzip" else None
         body = bytearray()
         try:
             async for chunk in response.aiter_raw():
-                body += packed.add(chunk, most + 1 - len(body)) if packed else chunk
+                body += packed.add(chunk) if packed else chunk
                 if len(body) > most:
                     raise RuntimeError(f"{self.service.name} answered with more than {most:,} bytes: ask for less")
             if packed:

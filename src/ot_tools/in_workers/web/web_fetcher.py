@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import httpx2
+from certificates import certificates
 from web_cache import PageCache
 from web_readers import Readers
 from web_requests import PORTS, PlaceRule, Requests, WebAnswer
@@ -191,6 +192,7 @@ class Fetcher:
         body: bool = True,
         max_bytes: int = 0,
     ) -> WebAnswer:
+        await asyncio.to_thread(certificates)  # read once, which is not the page's time
         async with self._turn(place), budget.spend():
             return await self._requests.send(method, place, headers, body=body, max_bytes=max_bytes)
 

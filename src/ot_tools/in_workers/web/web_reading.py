@@ -230,8 +230,6 @@ def _rows(table: Any) -> Iterator[list[str]]:
                 if height > 1:
                     below[len(texts)] = (text, height - 1)
                 texts.append(text)
-            if len(texts) > MAX_CELLS:
-                break
         while len(texts) <= max(above, default=-1):
             texts += [""] * (len(texts) not in above)
             _add_from_above(texts, above, below)
@@ -302,7 +300,7 @@ def read_robots(body: bytes, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return whether a site's robots.txt lets the agent fetch the address, and how long it wants it to wait."""
     from protego import Protego  # noqa: PLC0415 - only what a site allows is asked of it
 
-    rules = cast("Any", Protego).parse(body.decode("utf-8", "replace"))
+    rules = cast("Any", Protego).parse(body.decode("utf-8-sig", "replace"))
     delay = rules.crawl_delay(asked["agent"]) or 0.0
     return {"content": {"allowed": bool(rules.can_fetch(asked["url"], asked["agent"])), "delay": float(delay)}}
 

@@ -240,11 +240,11 @@ async def _read(response: httpx2.Response, limit: int) -> bytes:
     encoding = response.headers.get("content-encoding", "").strip().lower()
     if encoding not in ("", "identity", "gzip", "x-gzip"):
         raise zlib.error(f"it is encoded as {encoding[:80]!r}, which was not asked for")
-    packed = GzipBody() if encoding.endswith("gzip") else None
+    packed = GzipBody(limit) if encoding.endswith("gzip") else None
     body, received = bytearray(), 0
     async for chunk in response.aiter_raw():
         received += len(chunk)
-        body += packed.add(chunk, limit + 1 - len(body)) if packed else chunk
+        body += packed.add(chunk) if packed else chunk
         if len(body) > limit or received > limit:
             raise TooLarge
     if packed:
