@@ -19,7 +19,7 @@ MAX_BYTES = 300_000
 MAX_REDIRECTS = 3
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 XHTML = "application/xhtml+xml"
-INTERNAL, NO_ADDRESS, NOTHING_SENT = "internal address", "is no address", "nothing was sent"
+INTERNAL, NO_ADDRESS, NOTHING_SENT = "internal address", "is not an address", "nothing was sent"
 NOT_HTTP = "is not an address that starts with http"
 
 INNER = {"/": Served(SECRET.encode()), "/robots.txt": Served(SECRET.encode())}
@@ -99,7 +99,7 @@ REDIRECTS = {
     "to the port of mail": ("http://127.0.0.1:25/", NOTHING_SENT),
     "to a chain that ends at loopback": ("/to/to loopback by name", INTERNAL),
     "to itself, for ever": ("/to/to itself, for ever", "redirects more than 3 times"),
-    "to what is no address": ("http://[::1", NO_ADDRESS),
+    "to what is not an address": ("http://[::1", NO_ADDRESS),
 }
 
 

@@ -154,7 +154,7 @@ def _all_text(tree: Any) -> str:
 
 
 def read_raw(body: bytes, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return text as it came; nothing of what is no text, which the caller has."""
+    """Return text as it came; nothing of what is not text, which the caller has."""
     kind = kind_of(body, asked)
     return {"title": "", "content": None if kind == "data" else decode(body, asked["charset"])}
 

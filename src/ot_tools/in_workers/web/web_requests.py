@@ -86,7 +86,7 @@ class PlaceRule:
             found = (base.join(url) if base else httpx2.URL(url)).copy_with(fragment=None)
             port = found.port or PORTS.get(found.scheme, 0)
         except (httpx2.InvalidURL, ValueError, UnicodeError) as error:
-            raise ValueError(f"{_short(url)} is no address: {error}") from None
+            raise ValueError(f"{_short(url)} is not an address: {error}") from None
         if found.scheme not in PORTS or not found.host:
             raise ValueError(f"{_short(url)} is not an address that starts with http:// or https:// and a host")
         if found.userinfo:
