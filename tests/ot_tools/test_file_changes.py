@@ -191,8 +191,8 @@ def test_a_hunk_that_fits_at_several_places_must_say_which(root: Path) -> None:
 @pytest.mark.parametrize(
     ("diff", "why"),
     [
-        pytest.param("no diff", "no unified diff", id="no diff"),
-        pytest.param("--- a/a.txt\n+++ b/a.txt\n", "no unified diff", id="no hunk"),
+        pytest.param("no diff", "not a unified diff", id="no diff"),
+        pytest.param("--- a/a.txt\n+++ b/a.txt\n", "not a unified diff", id="no hunk"),
         pytest.param("@@ -1 +1 @@\n-one\n+1\n", "name its file", id="no file"),
         pytest.param("--- a/a.txt\n+++ b/a.txt\n@@ here @@\n-one\n", "must be like", id="a hunk without numbers"),
         pytest.param("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n one\n", "changes nothing", id="nothing to change"),
