@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
 import signal
 import sys
+import time
+from collections.abc import Generator
 from pathlib import Path
 
 import anyio
 import pytest
 
 from ot.runtime.engines.portable.portable_engine import PortableEngine
+from ot.runtime.engines.portable.ready_sessions import ReadySessions
 from run_app import running_app, value_of
+from workers.process_watch import assert_gone, below_this
 
 pytestmark = pytest.mark.anyio
 
@@ -52,3 +58,29 @@ async def test_an_engine_that_is_closed_reaps_the_workers_that_its_pool_only_kil
         os.kill(forgotten, signal.SIGKILL)
     with pytest.raises(ChildProcessError):
         os.waitpid(forgotten, os.WNOHANG)  # noqa: ASYNC222 - it does not wait
+
+
+@pytest.fixture
+def without_collection() -> Generator[None]:
+    """Keep Python from finding lost objects, which would end their processes some time later."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("without_collection")
+@pytest.mark.parametrize("turns", range(4), ids=["at once", "a turn later", "two turns later", "three turns later"])
+@pytest.mark.parametrize("is_started", [False, True], ids=["with the pool", "with a session"])
+async def test_a_run_that_is_given_up_while_its_process_starts_leaves_none(is_started: bool, turns: int) -> None:
+    before, sessions = below_this(), ReadySessions(processes=4, queue_seconds=5)
+    if is_started:
+        await sessions.prepare({})
+    given_up = [asyncio.ensure_future(sessions.session({}, time.monotonic() + 30).__aenter__()) for _ in range(4)]
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    for task in given_up:
+        task.cancel()
+    ended = await asyncio.gather(*given_up, return_exceptions=True)
+    assert any(isinstance(one, asyncio.CancelledError) for one in ended)
+    await sessions.aclose()
+    assert_gone(below_this() - before)

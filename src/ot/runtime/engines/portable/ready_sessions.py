@@ -58,11 +58,11 @@ class ReadySessions:
         async with self._starting:
             if self._pool is None:
                 pool = monty.AsyncMonty(min_processes=AHEAD, max_processes=self._processes + AHEAD)
-                self._pool = await pool.__aenter__()
+                self._pool = await self._enter_whole(pool.__aenter__())
             if limits != self._limits:
                 self._limits = limits
                 while self._ready:
-                    await self._leave(self._ready.popleft())
+                    await asyncio.shield(self._later(self._leave(self._ready.popleft())))
                 await self._enter_ahead()
 
     @asynccontextmanager
@@ -102,12 +102,27 @@ class ReadySessions:
         for _ in range(self._processes + AHEAD + 1):
             session = self._pool.checkout(limits=limits, os_policy=NO_SLEEP_CAP)  # pyright: ignore[reportArgumentType] - a dict of ResourceLimits' keys
             try:
-                entered = await session.__aenter__()
+                entered = await self._enter_whole(session.__aenter__())
                 self._know(entered.worker_pid)
                 return entered
             except monty.MontyCrashedError as error:
                 logger.warning("a worker had died while it was idle: %s", error)
         raise EngineCrashed("the engine's processes die as soon as they start")
+
+    async def _enter_whole[Entered: (monty.AsyncMonty, monty.AsyncMontySession)](
+        self, entering: Coroutine[Any, Any, Entered]
+    ) -> Entered:
+        """Return what is entered; if nobody waits for it any more it is left, since its process would live on."""
+        task = asyncio.ensure_future(entering)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            self._later(self._leave_entered(task))
+            raise
+
+    async def _leave_entered(self, entering: asyncio.Future[Any]) -> None:
+        with contextlib.suppress(monty.MontyError):
+            await self._leave(await entering)
 
     def _know(self, pid: int | None) -> None:
         if pid is not None and pid not in self._workers:
@@ -135,16 +150,17 @@ class ReadySessions:
                 await self._leave(session)
 
     @staticmethod
-    async def _leave(session: monty.AsyncMontySession) -> None:
+    async def _leave(session: monty.AsyncMontySession | monty.AsyncMonty) -> None:
         try:
             await session.__aexit__(None, None, None)
         except monty.MontyError as error:
             logger.debug("a session could not be left: %s", error)
 
-    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+    def _later(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
         self._background.add(task)
         task.add_done_callback(self._ended)
+        return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._background.discard(task)
@@ -154,11 +170,10 @@ class ReadySessions:
     async def aclose(self) -> None:
         """End all workers."""
         self._closed = True
-        if self._background:
-            # One that is cancelled while it enters leaves a dead process behind that nobody waits for.
-            await asyncio.wait(self._background, timeout=END_SECONDS)
+        await self._settle()
         for task in list(self._background):
             task.cancel()
+        await self._settle()
         while self._ready:
             await self._leave(self._ready.popleft())
         while self._leaving:
@@ -168,6 +183,10 @@ class ReadySessions:
             await self._pool.__aexit__(None, None, None)
             self._pool = None
             await self._reap_workers()
+
+    async def _settle(self) -> None:
+        if self._background:
+            await asyncio.wait(self._background, timeout=END_SECONDS)
 
     async def _reap_workers(self) -> None:
         # The pool kills a worker and forgets it: a process that lives on would keep it as a zombie.
