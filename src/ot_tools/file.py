@@ -37,6 +37,7 @@ from ot_tools import _tree_changes
 from ot_tools._file_contents import about, encoded, exists, is_file, read_bytes, texts
 from ot_tools._glob_pattern import GlobPattern
 from ot_tools._ignore_rules import IgnoreRules
+from ot_tools._numbers import check_number
 from ot_tools._patched_files import patched_files
 from ot_tools._text_changes import Replacement, TextFile, change_files
 from ot_tools._text_pages import Page, read_page
@@ -162,9 +163,9 @@ def read(*, path: str, offset: int = 1, limit: int | None = None, encoding: str 
     Example:
         file.read(path="notes.txt", offset=1, limit=100)
     """
-    _check_number("offset", offset, 1)
+    check_number("offset", offset, 1)
     if limit is not None:
-        _check_number("limit", limit, 1)
+        check_number("limit", limit, 1)
     if encoding is None:
         return read_bytes(_guard(), path, offset - 1, limit, _config().max_bytes)
     page = Page(offset, limit, encoding, _config().max_bytes)
@@ -213,7 +214,7 @@ def edit(
     Example:
         file.edit(path="notes.txt", old="milk", new="bread", dry_run=True)
     """
-    _check_number("count", count, 1)
+    check_number("count", count, 1)
     guard, most = _guard(), _config().max_bytes
     before = TextFile.read(guard, path, most)
     change = Replacement.find(before, old, new, None if replace_all else count)
@@ -264,7 +265,7 @@ def tree(*, path: str = ".", depth: int = 3, hidden: bool = False, ignored: bool
     Example:
         file.tree(path="src", depth=2)
     """
-    _check_number("depth", depth, 1, MAX_DEPTH)
+    check_number("depth", depth, 1, MAX_DEPTH)
     guard = _guard()
     return _branch(Overview(depth, hidden, _deadline()).of(guard, path, _rules(path, ignored=ignored)))
 
@@ -284,7 +285,7 @@ def list(*, path: str = ".", depth: int = 1, hidden: bool = False, ignored: bool
     Example:
         file.list(path="src", depth=2)
     """
-    _check_number("depth", depth, 1, MAX_DEPTH)
+    check_number("depth", depth, 1, MAX_DEPTH)
 
     def below(levels: int, name: str) -> int | None:
         return levels - 1 if hidden or not name.startswith(".") else None
@@ -316,7 +317,7 @@ def glob(*, pattern: str, path: str = ".", limit: int = 1000, ignored: bool = Fa
     Example:
         file.glob(pattern="src/**/*.{py,pyi}")
     """
-    _check_number("limit", limit, 1, MAX_LIMIT)
+    check_number("limit", limit, 1, MAX_LIMIT)
     guard, wanted, rules = _guard(), GlobPattern(pattern), _rules(path, ignored=ignored)
     with guard.open_directory(path) as top:
         files = (found.path for found in matching(top, path, wanted, _deadline(), rules) if is_file(guard, found))
@@ -353,8 +354,8 @@ def search(
     Example:
         file.search(pattern="TODO|FIXME", glob="**/*.py")
     """
-    _check_number("context", context, 0, MAX_CONTEXT)
-    _check_number("limit", limit, 1, MAX_LIMIT)
+    check_number("context", context, 0, MAX_CONTEXT)
+    check_number("limit", limit, 1, MAX_LIMIT)
     expression, files, deadline = compile_pattern(pattern, ignore_case=ignore_case), GlobPattern(glob), _deadline()
     matches: List[Match] = []
     rules, most = _rules(path, ignored=ignored), _config().max_bytes
@@ -477,13 +478,6 @@ def _branch(node: TreeNode) -> Branch:
     if node.entries is not None:
         branch["entries"] = [*map(_branch, node.entries)]
     return branch
-
-
-def _check_number(name: str, value: int, least: int, most: int | None = None) -> None:
-    if type(value) is not int:  # programs are not type-checked, and True would pass for 1
-        raise TypeError(f"{name} must be an int, got {value!r:.100}")
-    if value < least or (most is not None and value > most):
-        raise ValueError(f"{name} must be {f'{least} to {most:,}' if most else f'>= {least}'}, got {value}")
 
 
 def _listed(found: FoundEntry) -> Listed:

@@ -21,6 +21,7 @@ from ot_tools import _git_history, _git_staging
 from ot_tools._git_changes import Comparison, Difference, commit_id, empty_tree, pathspecs, shown
 from ot_tools._git_program import GitFailed, GitMissing
 from ot_tools._git_repository import Repository, open_repository
+from ot_tools._numbers import check_number
 
 MAX_LIMIT = 10_000
 MAX_LINES = 100_000
@@ -161,7 +162,7 @@ def status(*, repo: str = ".", untracked: bool = True, limit: int = 1000) -> Wor
     Example:
         git.status()
     """
-    _check_number("limit", limit, 1, MAX_LIMIT)
+    check_number("limit", limit, 1, MAX_LIMIT)
     with _open(repo) as repository:
         branch, lines = _git_history.status_lines(repository, untracked, ())
         head, commit = branch.get("branch.head", ""), branch.get("branch.oid", "")
@@ -212,7 +213,7 @@ def log(
     Example:
         git.log(since="1 month ago", files=True, limit=50)
     """
-    _check_number("limit", limit, 1, MAX_LIMIT)
+    check_number("limit", limit, 1, MAX_LIMIT)
     args = ["--fixed-strings", "--regexp-ignore-case", f"--max-count={limit}"]
     args += [] if merges else ["--no-merges"]
     args += [f"--author={_text('author', author)}"] if author else []
@@ -259,8 +260,8 @@ def diff(
     Example:
         git.diff(base="HEAD", hunks=False)
     """
-    _check_number("limit", limit, 1, MAX_LIMIT)
-    _check_number("context", context, 0, MAX_CONTEXT)
+    check_number("limit", limit, 1, MAX_LIMIT)
+    check_number("context", context, 0, MAX_CONTEXT)
     if target and (staged or not base):
         raise ValueError("target needs base, and not staged=True: give base and target for two commits")
     with _open(repo) as repository:
@@ -287,7 +288,7 @@ def show(
     Example:
         git.show(revision="HEAD", hunks=False)
     """
-    _check_number("limit", limit, 1, MAX_LIMIT)
+    check_number("limit", limit, 1, MAX_LIMIT)
     with _open(repo) as repository:
         (found,) = _git_history.commits(repository, "--max-count=1", commit_id(repository, revision), "--")
         before = found.parents[0] if found.parents else empty_tree(repository)
@@ -312,8 +313,8 @@ def blame(*, path: str, repo: str = "", revision: str = "HEAD", start: int = 1, 
     Example:
         git.blame(path="src/app.py", limit=100)
     """
-    _check_number("start", start, 1, MAX_LINES)
-    _check_number("limit", limit, 1, MAX_LINES)
+    check_number("start", start, 1, MAX_LINES)
+    check_number("limit", limit, 1, MAX_LINES)
     with _open(repo or path.rpartition("/")[0] or ".") as repository:
         commit, inside = commit_id(repository, revision), repository.inside(path)
         lines = [*_git_history.blame(repository, commit, inside, start, limit)]
@@ -345,7 +346,7 @@ def branches(*, repo: str = ".", remote: bool = False, limit: int = 200) -> list
     Example:
         git.branches()
     """
-    _check_number("limit", limit, 1, MAX_LIMIT)
+    check_number("limit", limit, 1, MAX_LIMIT)
     fields = (
         "%(refname)%00%(objectname)%00%(authorname)%00%(authordate:iso-strict)%00%(contents:subject)%00%(upstream)%00"
     )
@@ -444,13 +445,6 @@ def _text(name: str, text: str) -> str:
     if len(text) > MAX_TEXT or "\0" in text or "\n" in text:
         raise ValueError(f"{name} must be one line of at most {MAX_TEXT:,} characters")
     return text
-
-
-def _check_number(name: str, value: int, least: int, most: int) -> None:
-    if type(value) is not int:  # programs are not type-checked, and True would pass for 1
-        raise TypeError(f"{name} must be an int, got {value!r:.100}")
-    if not least <= value <= most:
-        raise ValueError(f"{name} must be {least} to {most:,}, got {value}")
 
 
 def _status_file(repository: Repository, line: _git_history.StatusLine) -> StatusFile:

@@ -22,9 +22,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from ot.errors import ChatError, MissingExtra
 from ot.execution.language_model import LanguageModel
 from ot.execution.tool_context import ToolContext, current_tool_context
+from ot_tools._numbers import check_number
 
 MAX_CONCURRENCY = 4
 """How many questions a server asks at the same time, of all its runs."""
+MAX_BOUND = 1_000_000_000
 EXTRACT = "Find what is asked for."
 LAST_PART = 0.05
 """The part of a call's time that is left for handing over what is there."""
@@ -117,10 +119,10 @@ async def map(
     """
     context, given = current_tool_context(), _checked_items(items)
     _check_prompt(prompt)
-    _check_number("concurrency", concurrency, 1, MAX_CONCURRENCY)
+    check_number("concurrency", concurrency, 1, MAX_CONCURRENCY)
     for name, bound in (("max_questions", max_questions), ("max_tokens", max_tokens)):
         if bound is not None:
-            _check_number(name, bound, 0)
+            check_number(name, bound, 0, MAX_BOUND)
     wanted = None if schema is None else _checked_schema(schema)
     opened = await anyio.to_thread.run_sync(_model)  # it may import a library
     model = opened.within(questions=max_questions, tokens=max_tokens)
@@ -227,10 +229,3 @@ def _checked_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     if len(written) > most:
         raise ValueError(f"the schema has {len(written):,} characters, more than {most:,} (tools.llm.max_chars)")
     return json.loads(written)
-
-
-def _check_number(name: str, value: int, least: int, most: int = 1_000_000_000) -> None:
-    if type(value) is not int:  # programs are not type-checked, and True would pass for 1
-        raise TypeError(f"{name} must be an int, got {value!r:.100}")
-    if not least <= value <= most:
-        raise ValueError(f"{name} must be {least:,} to {most:,}, got {value}")

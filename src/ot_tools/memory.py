@@ -20,8 +20,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ot.execution.tool_context import current_tool_context
 from ot_tools._notes_database import Chosen, Notes, Row, open_notes
+from ot_tools._numbers import check_number
 
 FILE = "notes.db"
+MAX_ID = (1 << 63) - 1
 MAX_LIMIT = 1000
 MAX_QUERY = 1000
 MAX_TAGS = 20
@@ -119,7 +121,7 @@ def read(*, id: int) -> KeptNote:
     Example:
         memory.read(id=1)
     """
-    _check_number("id", id, 1)
+    check_number("id", id, 1, MAX_ID)
     with _reading() as notes:
         return _note(_found(notes, id))
 
@@ -153,7 +155,7 @@ def search(
         memory.search(query="when do we deploy", tags=["decision"], limit=5)
     """
     wanted, chosen = _checked_query(query), _chosen(tags, since, until, scope)
-    _check_number("limit", limit, 1, MAX_LIMIT)
+    check_number("limit", limit, 1, MAX_LIMIT)
     with _reading() as notes:
         return [
             {**_known(row), "snippet": row.text, "score": round(row.score, 6)}
@@ -185,7 +187,7 @@ def list(
         memory.list(tags=["decision"], since="2026-01-01")
     """
     chosen = _chosen(tags, since, until, scope)
-    _check_number("limit", limit, 1, MAX_LIMIT)
+    check_number("limit", limit, 1, MAX_LIMIT)
     with _reading() as notes:
         return [{**_known(row), "start": row.text} for row in notes.latest(chosen, limit)]
 
@@ -205,7 +207,7 @@ def update(*, id: int, text: str | None = None, append: bool = False, tags: Sequ
     Example:
         memory.update(id=1, text="Except in the week of a release.", append=True)
     """
-    _check_number("id", id, 1)
+    check_number("id", id, 1, MAX_ID)
     if text is None and tags is None:
         raise ValueError("nothing to change: give text, tags or both")
     words = None if tags is None else _checked_tags(tags)
@@ -231,7 +233,7 @@ def delete(*, ids: int | Sequence[int]) -> DeletedNotes:
     """
     wanted = [ids] if isinstance(ids, int) else _listed("ids", ids)
     for id in wanted:
-        _check_number("ids", id, 1)
+        check_number("ids", id, 1, MAX_ID)
     wanted = [*dict.fromkeys(wanted)]
     if not 1 <= len(wanted) <= MAX_LIMIT:
         raise ValueError(f"ids must name 1 to {MAX_LIMIT:,} notes, got {len(wanted):,}")
@@ -398,10 +400,3 @@ def _text(name: str, given: str) -> str:
     except UnicodeEncodeError:
         raise ValueError(f"{name} cannot be kept: it holds half a character (a surrogate)") from None
     return given
-
-
-def _check_number(name: str, value: int, least: int, most: int = (1 << 63) - 1) -> None:
-    if type(value) is not int:  # programs are not type-checked, and True would pass for 1
-        raise TypeError(f"{name} must be an int, got {value!r:.100}")
-    if not least <= value <= most:
-        raise ValueError(f"{name} must be {least:,} to {most:,}, got {value}")
