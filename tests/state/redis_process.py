@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from redis import Redis
+
 from system_package import require_programs
 
 READY = "ready to accept connections"
@@ -85,6 +87,18 @@ class RedisProcess:
         """Let it answer again."""
         assert self.process is not None
         self.process.send_signal(signal.SIGCONT)
+
+    def fill(self) -> None:
+        """Leave no memory for anything new. A limit below what it uses: keys that expire would make room again."""
+        self._limit_memory(1)
+
+    def make_room(self) -> None:
+        """Let it keep new values again."""
+        self._limit_memory(0)
+
+    def _limit_memory(self, size: int) -> None:
+        with Redis.from_url(self.url) as client:
+            client.config_set("maxmemory", size)
 
     def close(self) -> None:
         """End it, and leave nothing behind."""
