@@ -89,6 +89,8 @@ def _fields(config: ast.ClassDef) -> Iterator[str]:
             meaning = str(ast.literal_eval(given["description"])) if "description" in given else ""
         if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
             meaning = " ".join(str(after.value.value).split())
+        if not meaning:
+            raise ValueError(f"{config.name}.{node.target.id} has no text below it that says what it means")
         yield f"| `{node.target.id}` | `{default}` | {_cell(meaning)} |"
 
 

@@ -78,8 +78,7 @@ class Repository:
     def shown(self, path: str) -> str:
         """Return a path that git names as the other packs take it: relative to the working directory, or absolute."""
         start = f"{os.path.realpath(self.guard.roots[0])}/"
-        # No reply can carry the lone surrogates of a name that is not UTF-8.
-        return os.fsencode(f"{self.top}/{path}").decode(errors="replace").removeprefix(start)
+        return as_text(f"{self.top}/{path}").removeprefix(start)
 
     def inside(self, path: str) -> str:
         """Return a path that a program gives as git names it.
@@ -102,9 +101,7 @@ class Repository:
 
     def may_show(self, path: str) -> bool:
         """Return whether programs may know what is, or was, at a path that git names."""
-        with suppress(ValueError):
-            return not self.guard.why_not(f"{self.top}/{path}")
-        return False
+        return not self.guard.why_not(f"{self.top}/{path}")
 
     def may_read(self, path: str) -> bool:
         """Return whether programs may read the file that is there now; a link counts as itself."""
@@ -128,6 +125,11 @@ class Repository:
             until = next((at for at, name in enumerate(parts) if fold(name) == ".git"), len(parts))
             if why := self.guard.why_not(str(Path(*parts[:until])), write=True):
                 raise PermissionError(f"{str(self.top)!r} is not changed: {why}")
+
+
+def as_text(path: str) -> str:
+    """Return a name without the lone surrogates of one that is not UTF-8, which no reply can carry."""
+    return os.fsencode(path).decode(errors="replace")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ot_tools._git_changes import commit_id, empty_tree, pathspecs
 from ot_tools._git_history import StatusLine, status_lines
 from ot_tools._git_program import GitProgram
-from ot_tools._git_repository import Repository
+from ot_tools._git_repository import Repository, as_text
 
 MAX_MESSAGE = 100_000
 MAX_STAGED = 10_000
@@ -27,7 +27,7 @@ def stage(repository: Repository, paths: Sequence[str]) -> tuple[list[str], list
     """Put what has changed at *paths* into the index; return what was staged, and what may not be.
 
     Raises:
-        ValueError: Nothing has changed there, or that are too many files.
+        ValueError: Nothing has changed there, or too many files have.
         PermissionError: One of the paths is a file that programs may not write.
     """
     repository.require_writable()
@@ -55,6 +55,8 @@ def stage(repository: Repository, paths: Sequence[str]) -> tuple[list[str], list
 
 
 def _why_not(repository: Repository, line: StatusLine, filtered: frozenset[str]) -> str:
+    if as_text(line.path) != line.path:
+        return "its name is not UTF-8: stage it with git itself"
     if line.path.endswith("/"):
         return "it is a repository of its own"
     if line.unstaged == "U":

@@ -76,6 +76,24 @@ def test_status_tells_what_is_staged_and_what_is_not(repo: Path) -> None:
     assert len(git.status(untracked=False)["files"]) == 2
 
 
+def test_a_file_whose_name_is_not_utf8_is_told_and_not_staged(repo: Path) -> None:
+    named = repo / os.fsdecode(b"caf\xe9.txt")
+    named.write_text("one\n")
+    hidden = repo / os.fsdecode(b"\xe9/.onetool/secrets.yaml")
+    hidden.parent.mkdir(parents=True)
+    hidden.write_text("KEY: 1\n")
+    assert git.status()["files"] == [{"path": "caf\ufffd.txt", "staged": "", "unstaged": "untracked"}]
+    told = git.stage(paths=["."])
+    assert told["staged"] == []
+    assert told["left_out"] == [{"path": "caf\ufffd.txt", "why": "its name is not UTF-8: stage it with git itself"}]
+    run_git(repo, "add", ".")
+    run_git(repo, "commit", "--quiet", "--message", "Name it as another system does")
+    (shown,) = git.show().get("files", [])
+    assert (shown["path"], "+one" in shown.get("patch", "")) == ("caf\ufffd.txt", True)
+    named.write_text("two\n")
+    assert not git.status()["clean"]
+
+
 def test_status_of_a_repository_without_commits_has_a_branch_and_no_commit(tmp_path: Path) -> None:
     run_git(tmp_path, "init", "--quiet", "--initial-branch=first")
     with use(context(tmp_path)):

@@ -114,7 +114,7 @@ class PathGuard:
 
         What lies there is not looked at, so that it also answers for what is not there any more.
         """
-        names = _parts(_checked_text(path))
+        names = _parts(path)
         try:
             self._bounds.locate(names)
         except PermissionError as error:

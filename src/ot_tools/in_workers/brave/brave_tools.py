@@ -56,8 +56,11 @@ class Config:
     """The settings ``tools.brave``."""
 
     url: str = "https://api.search.brave.com/res/v1"
+    """Where Brave's API is."""
     timeout: float = 25.0
+    """Seconds for one call, repeated requests included."""
     parallel: int = 4
+    """Requests of search_batch at once."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, and an address that is not Brave's."""
@@ -236,7 +239,7 @@ async def local_search(*, query: str, count: int = 5, country: str = "", languag
         language: The language of the answers, such as 'en'.
 
     Returns:
-        What is known of each place; nothing if Brave takes the question for none about places.
+        What is known of each place; an empty list when Brave finds no places in the question.
 
     Example:
         brave.local_search(query="bookshops in Utrecht", count=3)

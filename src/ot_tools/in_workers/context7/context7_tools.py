@@ -48,7 +48,9 @@ class Config:
     """The settings ``tools.context7``."""
 
     url: str = "https://context7.com/api/v2"
+    """Where Context7's API is."""
     timeout: float = 25.0
+    """Seconds for one call, repeated requests included."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, and an address that is not Context7's."""

@@ -43,10 +43,15 @@ class Config:
     """The settings ``tools.documents``."""
 
     max_bytes: int = 50_000_000
+    """Size of a document."""
     unpacked_bytes: int = 200_000_000
+    """Size that an archive (docx, pptx, xlsx, xlsb, ods) unpacks to."""
     output_bytes: int = 20_000_000
+    """Size of the text and tables that one call returns."""
     memory_bytes: int = 1_000_000_000
+    """Memory of the process that reads a document."""
     seconds: float = 20.0
+    """Time of one call."""
 
     def __post_init__(self) -> None:
         """Refuse a bound that nothing could keep."""

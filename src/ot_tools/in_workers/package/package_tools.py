@@ -36,9 +36,13 @@ class Config:
     """The settings ``tools.package``."""
 
     pypi_url: str = "https://pypi.org"
+    """The index of Python packages, or a mirror that speaks its JSON API."""
     npm_url: str = "https://registry.npmjs.org"
+    """The registry of npm packages, or a mirror."""
     github_url: str = "https://api.github.com"
+    """Where releases are read for changelogs; a GitHub Enterprise server has its own address."""
     timeout: float = 25.0
+    """Seconds for one call, repeated requests included."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""

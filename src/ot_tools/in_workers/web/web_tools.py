@@ -42,6 +42,7 @@ class Config:
     robots: bool = True
     """Whether robots.txt is respected."""
     user_agent: str = "OneTool/1 (a program that fetches pages for a user)"
+    """What the pack calls itself in requests."""
     seconds: float = 20.0
     """Time for one page, from connecting to its last byte, redirects included."""
     batch_seconds: float = 25.0
@@ -51,6 +52,7 @@ class Config:
     max_bytes: int = 10 << 20
     """Bytes of one page, as sent and as unpacked."""
     redirects: int = 5
+    """Redirects followed for one page."""
     concurrency: int = 8
     """Requests at once."""
     per_host: int = 2
