@@ -177,7 +177,7 @@ class WireServer:
         self.lines: list[bytes] = []
         """Every line of standard output so far, without its line end."""
         self.stdout_junk: list[bytes] = []
-        """Those that are no JSON-RPC message, in strict JSON and UTF-8; a last line without an end counts too."""
+        """Those that are not JSON-RPC messages, in strict JSON and UTF-8; a last line without an end counts too."""
         self.notifications: list[dict[str, Any]] = []
         self.answers: dict[Any, list[WireReply]] = {}
         """All answers by id; more than one under an id is the server's mistake."""

@@ -34,7 +34,7 @@ MAX_LINE = 200
 
 
 class Listing(TypedDict):
-    """What there is, and the files that are no documents, with the reason."""
+    """What there is, and the files that are not documents, with the reason."""
 
     documents: list[DocumentInfo]
     skipped: list[str]

@@ -294,7 +294,7 @@ def _without_lines(text: str, start: int, end: int) -> str:
 
 
 def _put(plain: Any, path: Keys, value: Any) -> Any:
-    """Return *plain* with *value* at *path*; what is no mapping on the way becomes one."""
+    """Return *plain* with *value* at *path*; what is not a mapping on the way becomes one."""
     if not path:
         return value
     entries = cast("dict[str, Any]", plain) if isinstance(plain, dict) else {}

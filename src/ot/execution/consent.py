@@ -132,7 +132,7 @@ class RunConsent:
         up_to: Any = answer.content.get("up_to", self._calls)
         if decision == "always" and self._always:
             return await self._allowed_always(tool, self._always)
-        # JSON knows no difference between 10 and 10.0; true is no number.
+        # JSON knows no difference between 10 and 10.0; true is not a number.
         if decision == "allow" and isinstance(up_to, int | float) and not isinstance(up_to, bool) and up_to >= 1:
             return _Said(most=int(min(up_to, most)))
         return _Said(no="the user said no, which holds for the whole run")

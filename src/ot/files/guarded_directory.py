@@ -108,7 +108,7 @@ class GuardedDirectory:
             raise PermissionError("nothing is written to a git repository: its hooks and settings run commands")
 
     def link_target(self, name: str) -> str | None:
-        """Return what the link *name* says, or nothing when it is no link."""
+        """Return what the link *name* says, or nothing when it is not a link."""
         try:
             return os.readlink(name, dir_fd=self._fd)
         except OSError:

@@ -43,7 +43,7 @@ def read_regular(path: Path, limit: int, *, follow: bool, below: Path | None = N
     """Return the file at *path*, at most *limit* + 1 bytes of it; with *below* no link on the way is followed.
 
     Raises:
-        OSError: It cannot be read, is no regular file, or was being written all the while.
+        OSError: It cannot be read, is not a regular file, or was being written all the while.
     """
     for _ in range(ATTEMPTS):
         if found := _read_once(path, limit, READ if follow else READ | NO_LINK, below):

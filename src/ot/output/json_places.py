@@ -37,7 +37,7 @@ class JsonPlaces:
     def container(self, at: int) -> tuple[str, int]:
         """Return what the value at *at* is ("list", "dict", "pairs" or "") and where its parts are listed.
 
-        Pairs are a dict whose keys are no texts: a list of keys with their values.
+        Pairs are a dict whose keys are not texts: a list of keys with their values.
         """
         if self.is_of_documents and at == self.root:
             return "list", at

@@ -22,7 +22,7 @@ _STRING_END = re.compile(r'(?:[^"\\]+|\\.)*+', re.DOTALL)
 
 
 class NotJson(ValueError):
-    """The text is no JSON at this place."""
+    """The text is not JSON at this place."""
 
     def __init__(self, at: int) -> None:
         super().__init__(at)
@@ -104,7 +104,7 @@ class JsonReader:
         return self.skip_space(colon + 1)
 
     def skip_space(self, at: int) -> int:
-        """Return the first place at or after *at* that is no white space."""
+        """Return the first place at or after *at* that is not white space."""
         while True:
             text, place = self._at(at)
             found = _SPACE.match(text, place)

@@ -65,7 +65,7 @@ class ResultValues:
         """Return what *path* leads to, as plain data of at most *max_bytes* of JSON.
 
         Raises:
-            ValueError: It is no path, no JSON, or larger; the text says how to go on.
+            ValueError: The path is malformed, the text is not JSON, or it is larger; the text says how to go on.
             LookupError: There is nothing; the text says what there is.
         """
         self._room = max_bytes
@@ -241,7 +241,7 @@ def parse_path(path: object) -> tuple[Step, ...]:
     """Return the steps of *path*.
 
     Raises:
-        TypeError, ValueError: It is no path; the text says how to write one.
+        TypeError, ValueError: The path is malformed; the text says how to write one.
     """
     if not isinstance(path, str):
         raise TypeError(f"path must be text, got {type(path).__name__}")

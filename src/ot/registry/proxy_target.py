@@ -12,7 +12,7 @@ PROXY = "proxy:"
 BACKEND = "mcp_proxy"
 """What carries out the calls of proxied tools; their targets are a ProxyTarget."""
 BLOCK = "block"
-"""The key under which a program's value names a content block that is no text."""
+"""The key under which a program's value names a non-text content block."""
 
 
 @dataclass(frozen=True, slots=True)

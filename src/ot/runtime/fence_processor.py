@@ -7,7 +7,7 @@ import re
 from ot.errors import InvalidSyntax
 
 MAX_LAYERS = 3
-"""What is wrapped more often is no program that somebody meant to run."""
+"""What is wrapped more often was not meant to be run."""
 PREFIX = re.compile(
     r"(?:\s*+(?:mcp__onetool__run|__onetool__run|__onetool|__ot__run|__ot)(?![\w.=\[])[ \t]*+:?+[ \t]*+\n?+)++"
 )

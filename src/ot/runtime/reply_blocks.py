@@ -1,4 +1,4 @@
-"""ReplyBlocks: the content of tools that is no text, and what they say about their results, for one reply."""
+"""ReplyBlocks: the non-text content of tools, and what they say about their results, for one reply."""
 
 from __future__ import annotations
 

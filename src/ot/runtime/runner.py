@@ -353,7 +353,7 @@ class Runner:
         return replace(reply, value=outcome.value, has_value=True) if known else reply
 
     async def _reply(self, texts: list[str], trail: _Trail, asked: Asked, error: str = "") -> Reply:
-        """Put together texts, and what tools gave that is no text, without secrets."""
+        """Put together texts, and the non-text content of tools, without secrets."""
         told = trail.packs.blocks if trail.packs else ReplyBlocks()
         blocks = [await self._block(block, asked) for block in told.blocks]
         meta = self._meta(trail, error) | ({"tools": redacted(told.meta, self._redact)} if told.meta else {})

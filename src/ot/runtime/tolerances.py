@@ -45,7 +45,7 @@ def program_in(code: str, parse: Callable[[str], Program], known: Collection[str
     """Return what *parse* makes of *code*, or of the only fenced block in it; *known* names have a meaning already.
 
     Raises:
-        InvalidSyntax: It is no program, and holds none.
+        InvalidSyntax: It neither is nor holds a program.
     """
     try:
         return parse(code)
@@ -158,7 +158,7 @@ def fenced_in_prose(code: str, parse: Callable[[str], Program]) -> str | None:
 
 
 def _is_program(text: str, parse: Callable[[str], Program]) -> bool:
-    """Whether *text* is more than prose; a word alone is none."""
+    """Whether *text* is more than prose; a single word is not a program."""
     try:
         body = parse(text).tree.body
     except InvalidSyntax:

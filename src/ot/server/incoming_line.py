@@ -1,4 +1,4 @@
-"""What one line of a client means: a message, or why it is none; a long line is read beside the event loop."""
+"""What one line of a client means: a message, or why it is not one; a long line is read beside the event loop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EDGE = 300
 _VERSION, _ID = rb'\s*"jsonrpc"\s*:\s*"2\.0"\s*', rb'\s*"id"\s*:\s*(-?[0-9]{1,18}|"[^"\\]{0,200}")\s*'
 ID_FIRST = re.compile(rb"\s*\{(?:" + _VERSION + rb",)?" + _ID + rb",")
 ID_LAST = re.compile(rb",(?:" + _VERSION + rb",)?" + _ID + rb"(?:," + _VERSION + rb")?\}\s*\Z")
-"""Only one brace ends it, so that it is no member of something else."""
+"""Only one brace ends it, so that it is not a member of something else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def read_message(line: bytes) -> Incoming:
     except (ValidationError, ValueError, RecursionError):
         return _what_is_wrong(line)
     if isinstance(message, types.JSONRPCNotification) and _has_id(line):
-        # Its id is none that MCP allows, so it was read as a notification, which nobody would ever answer.
+        # MCP does not allow such an id, so it was read as a notification, which nobody would ever answer.
         return NoMessage(INVALID_REQUEST, "an id is a text or a whole number")
     return message
 
@@ -71,7 +71,7 @@ def outer_id(line: bytes) -> str | int | None:
 
 
 def _what_is_wrong(line: bytes) -> NoMessage:
-    """Return the JSON-RPC code and reason for a line that is no message, and its id if it has a usable one."""
+    """Return the JSON-RPC code and reason for a line that is not a message, and its id if it has a usable one."""
     try:
         found: Any = json.loads(line.decode())
     except (ValueError, RecursionError):

@@ -92,7 +92,7 @@ class ReplicaRuns:
         if token is not None:
             return self._answered_by(token, caller, answer_of(ctx))
         if not SESSION_NAME.match(session):
-            return None  # it is none, or refused here
+            return None  # no session is named, or its name is refused here
         try:
             idle = workspace.picture.loaded.config.sessions.idle_seconds
             owner = await self._sessions.owner(caller.seat, session, idle)

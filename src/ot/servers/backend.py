@@ -61,7 +61,7 @@ class McpProxyBackend:
         await self._logged_in(target, context, lambda: on_a_host(hosts, lambda connection, _: connection.ready()))
 
     async def call(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
-        """Return the tool's value; blocks that are no text are told to the caller."""
+        """Return the tool's value; non-text blocks are told to the caller."""
         target = ProxyTarget.of(tool.target)
         hosts, call = self._hosts(target, context), ServerCall(tool, target, arguments, context)
 

@@ -99,7 +99,7 @@ class ServerCall:
         return reply
 
     async def value(self, result: Any, output_schema: Mapping[str, Any] | None) -> Any:
-        """Return the program's value of an answer, and tell the caller of blocks that are no text.
+        """Return the program's value of an answer, and tell the caller of non-text blocks.
 
         Raises:
             ToolError: The server says that the tool failed.
@@ -254,7 +254,7 @@ def _resource_value(resource: Block) -> dict[str, Any]:
 
 
 def _media(blocks: Sequence[Block]) -> list[Block]:
-    """Return the blocks that are no text: those go to the reply."""
+    """Return the non-text blocks, which go to the reply."""
     return [block for block in blocks if block.get("type") != "text"]
 
 

@@ -57,7 +57,7 @@ class PackReply:
         self._stored = mapping_of(self._held.get("stored"))
         self._copied: BinaryIO | None = None
         self.blocks = [_named_block(block) for block in result.get("content") or () if block.get("type") != "text"]
-        """Content that is no text, each with the name that the value has for it, if any."""
+        """Non-text content, each with the name that the value has for it, if any."""
         self.revision = str((form_of(result) or {}).get("revision") or "")
 
     @property

@@ -222,7 +222,7 @@ def _returns(schema: Any) -> str:
     if not isinstance(schema, Mapping) or outside_reference(schema):
         return ""
     found = as_schema(schema)
-    # What is no object is sent inside one, and a program gets it without.
+    # What is not an object is sent inside one, and a program gets it without.
     inner = as_schema(found.get("properties")).get("result") if found.get(WRAPPED) is True else found
     text = python_type(inner, found)
     return "" if text == "Any" else text

@@ -32,7 +32,7 @@ NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
 MAX_MESSAGE, MAX_WORDS, MAX_DATA = 4000, 500, 2000
 MAX_PARTS = 500
 DATA = frozenset({"enum", "const", "default", "required", "pattern"})
-"""Parts of a form that are no words to a person but what an answer is made of."""
+"""Parts of a form that an answer is made of, and that are not words to a person."""
 MAX_ROUNDS = 10
 """Answers that one call may ask for."""
 STATE_ONLY_SECONDS = 0.1
@@ -40,7 +40,7 @@ STATE_ONLY_SECONDS = 0.1
 
 
 async def answer_elicitation(context: CallContext | None, params: ElicitRequestParams, server: str) -> ElicitResult:
-    """Return the user's answer to *server*; ``cancel`` when nobody can be asked: that is no refusal of the user's."""
+    """Return the user's answer to *server*; ``cancel`` when nobody can be asked, since the user has not refused."""
     if context is None or context.caller.ask is None:
         return ElicitResult(action="cancel")
     try:
@@ -70,7 +70,7 @@ def _question(params: ElicitRequestParams, server: str) -> Question:
 def _address(url: str) -> str:
     """Return an address that a person can read and a browser may open."""
     if not url.startswith(("https://", "http://")) or " " in url or clean_line(url, MAX_DATA) != url:
-        raise CannotAsk("it wants an address opened that is no plain web address")
+        raise CannotAsk("it wants an address opened that is not a plain web address")
     return url
 
 

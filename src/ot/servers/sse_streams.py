@@ -73,7 +73,7 @@ def _message(data: str) -> SessionMessage | None:
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(data, by_name=False))
     except ValueError:
-        logger.warning("an event that is no message is skipped: %r", data[:200])
+        logger.warning("an event that is not a message is skipped: %r", data[:200])
         return None
 
 

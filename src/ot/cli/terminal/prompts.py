@@ -220,7 +220,7 @@ async def _line(fd: int) -> str:
 
 
 def _forget_what_was_typed_before() -> None:
-    """Drop what was typed before the question could be read: it is no answer to it."""
+    """Drop what was typed before the question could be read: it does not answer it."""
     try:
         import termios
     except ImportError:  # Windows

@@ -70,7 +70,7 @@ class JsonText:
         """Return the text with *value* at *path*: in the place of the old one, else behind its last neighbour.
 
         Raises:
-            ValueError: Something on the way to it is no object.
+            ValueError: Something on the way to it is not an object.
         """
         if GAP.fullmatch(self.text):
             return self._new_object(nested(path, value))

@@ -162,7 +162,7 @@ def _refuse_data(response: httpx2.Response) -> None:
         "application/gzip",
     ):
         size = f"{len(response.content):,} bytes"
-        raise _failed(f"{_asked(response.request)}: it answered with {kind} ({size}), which is no text or JSON")
+        raise _failed(f"{_asked(response.request)}: it answered with {kind} ({size}), which is neither text nor JSON")
 
 
 def _failed(text: str) -> ToolError:

@@ -48,7 +48,7 @@ def parsed_document(data: bytes) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise ValueError(f"the document is malformed JSON: {error}") from None
     except UnicodeDecodeError as error:
-        raise ValueError(f"the document is no text in UTF-8: {error}") from None
+        raise ValueError(f"the document is not UTF-8 text: {error}") from None
     except yaml.YAMLError as error:
         raise ValueError(f"the document is malformed YAML: {clean_line(str(error), 300)}") from None
     _refuse_unusable(found)
@@ -78,7 +78,7 @@ CORE = (
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     ("merge", r"<<", "<"),
 )
-"""What is no text in YAML 1.2; a date, a time and a plain ``no`` are the texts that they are in JSON."""
+"""What is not text in YAML 1.2; a date, a time and a plain ``no`` are the texts that they are in JSON."""
 
 
 def _yaml(data: bytes) -> Any:

@@ -69,5 +69,7 @@ def _groups(claims: Mapping[str, Any], claim: str) -> frozenset[str]:
         raise TokenRefused(f"the token's claim {claim!r} is not a list of groups")
     groups = cast("list[Any]", named)
     if len(groups) > MAX_GROUPS or not all(isinstance(group, str) and len(group) <= MAX_GROUP for group in groups):
-        raise TokenRefused(f"the token's claim {claim!r} holds more than {MAX_GROUPS} groups, or one that is no name")
+        raise TokenRefused(
+            f"the token's claim {claim!r} holds more than {MAX_GROUPS} groups, or one that is not a name"
+        )
     return frozenset(groups)

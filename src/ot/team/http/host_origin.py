@@ -55,7 +55,7 @@ def host_name(host: str) -> str:
     """Return the name in a Host header, in lower case and without its port; nothing if it is malformed."""
     try:
         parts = urlsplit(f"//{host}")
-        _ = parts.port  # raises where it is no number
+        _ = parts.port  # raises where it is not a number
     except ValueError:
         return ""
     if parts.path or parts.query or parts.fragment or "@" in parts.netloc:
@@ -64,7 +64,7 @@ def host_name(host: str) -> str:
 
 
 def _origin(text: str) -> str:
-    """Return an origin with its port written out; nothing for one that is no origin, such as null."""
+    """Return an origin with its port written out; nothing for one that is not an origin, such as null."""
     try:
         parts = urlsplit(text.rstrip("/"))
         port = parts.port or PORTS.get(parts.scheme)

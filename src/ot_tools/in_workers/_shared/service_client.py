@@ -106,7 +106,7 @@ class ServiceClient:
         """Return the JSON value of *answer*.
 
         Raises:
-            RuntimeError: It is none.
+            RuntimeError: It is not JSON.
         """
         try:
             return json.loads(answer.body)

@@ -175,7 +175,7 @@ def language_named(name: str) -> str:
     """Return the language that has this name or this extension.
 
     Raises:
-        ValueError: There is none.
+        ValueError: No language has it.
     """
     found = name if name in EXTENSIONS else LANGUAGES.get(name.lower())
     if found is None:

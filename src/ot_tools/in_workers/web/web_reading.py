@@ -134,7 +134,7 @@ def _main_content(tree: Any, asked: Mapping[str, Any]) -> str:
 
     whole, config = html2txt(tree), use_config()
     if len(whole) < SHORT_PAGE:
-        config["DEFAULT"]["MIN_EXTRACTED_SIZE"] = "1"  # else it takes little content for none, and flattens the page
+        config["DEFAULT"]["MIN_EXTRACTED_SIZE"] = "1"  # else it treats little content as none, and flattens the page
     content = extract(
         tree,
         asked["url"],

@@ -168,7 +168,7 @@ class Entry:
         return self._target is not None
 
     def is_junction(self) -> bool:
-        """Return that it is none."""
+        """Return that it is not one: only Windows has them."""
         return False
 
     def inode(self) -> int:
@@ -456,7 +456,7 @@ def _flags(mode: Any) -> int:
     """Return the flags of ``os.open`` for a mode of ``open``.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The mode is malformed.
     """
     if not isinstance(mode, str):
         raise TypeError(f"open() argument 'mode' must be str, not {type(mode).__name__}")
