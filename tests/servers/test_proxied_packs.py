@@ -114,7 +114,7 @@ async def test_nothing_is_started_before_a_program_names_it(tmp_path: Path):
 async def test_other_servers_are_asked_after_the_first_reply(tmp_path: Path):
     async with running_app(tmp_path, config=config(one=fake(), two=fake("junk=0"))) as app:
         assert value_of(await app.run("1 + 1")) == "2"
-        await until(lambda: len(list((tmp_path / "user" / "servers").glob("*.json"))) == 2)
+        await until(lambda: len(list((tmp_path / "user" / "servers").glob("*.tools.json"))) == 2)
         assert "one.echo" in value_of(await app.run("ot.tools(pattern='one.echo', info='list')"))
 
 
