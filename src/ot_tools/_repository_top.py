@@ -10,7 +10,8 @@ from ot.files.path_guard import PathGuard
 
 def real_place(guard: PathGuard, path: str) -> Path:
     """Return where *path*, as a program gives it, really is; whether that is allowed, the guard says on opening it."""
-    return Path(os.path.realpath(guard.roots[0].absolute() / Path(path).expanduser()))
+    home = Path(path).expanduser() if path.split("/", 1)[0] == "~" else path  # '~name' is a name, as for the guard
+    return Path(os.path.realpath(guard.roots[0].absolute() / home))
 
 
 def repository_top(guard: PathGuard, start: Path) -> Path | None:

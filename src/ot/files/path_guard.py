@@ -21,7 +21,7 @@ MAX_LINKS = 40
 MAX_DEPTH = 128
 """Directories below a root that a path may go through: a walk keeps them open, and open files are few."""
 
-_KINDS = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+_KINDS = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError, TimeoutError)
 
 
 @dataclass(frozen=True, slots=True)
