@@ -70,7 +70,7 @@ def move_tree(guard: PathGuard, source: str, target: str, deadline: WalkDeadline
                 continue
             with ExitStack() as opened:
                 parent, last = _parent(directory, f"{name}/{way}", opened)
-                there, new = opened.enter_context(guard.place_to_change(f"{target}/{way}", file=True))
+                there, new = opened.enter_context(guard.place_to_change(f"{target}/{way}"))
                 parent.move_file(last, there, new, overwrite=overwrite)
         # By now they are empty: what came meanwhile keeps its directory.
         for way in [*(way for way, kind in reversed(found) if kind == "directory"), ""]:

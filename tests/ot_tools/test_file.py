@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from ot.execution.tool_context import ToolContext, use
+from ot.files import path_guard
 from ot.files.guarded_directory import GuardedDirectory
 from ot.files.path_guard import PathGuard
 from ot.registry.tool_loader import read_pack_file
@@ -484,6 +485,12 @@ def test_links_to_files_are_found_when_they_can_be_read(root: Path) -> None:
     assert file.glob(pattern="*") == ["good", "notes.txt"]
 
 
+def test_a_link_whose_path_is_too_long_to_be_followed_is_left_out(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "src" / "lib" / "link").symlink_to("data.json")
+    monkeypatch.setattr(path_guard, "MAX_PATH_BYTES", 8)
+    assert file.glob(pattern="src/lib/*", ignored=True) == ["src/lib/data.json"]
+
+
 def test_no_more_paths_than_the_limit_are_returned() -> None:
     assert file.glob(pattern="**", limit=2) == ["notes.txt", "src/app.py"]
 
@@ -765,6 +772,17 @@ def test_a_directory_is_not_made_where_a_file_is(root: Path) -> None:
     assert file.make_directory(path=".") == {"path": ".", "created": False}
     with pytest.raises(FileExistsError, match="something else has that name"):
         file.make_directory(path="notes.txt")
+
+
+def test_a_path_that_names_a_directory_is_not_taken_for_a_file(root: Path) -> None:
+    for change in (
+        lambda: file.copy(source="notes.txt", target="copy/"),
+        lambda: file.move(source="notes.txt", target="moved/"),
+        lambda: file.edit(path="notes.txt/", old="milk", new="bread", dry_run=True),
+    ):
+        with pytest.raises(IsADirectoryError):
+            change()
+    assert sorted(path.name for path in root.iterdir()) == ["notes.txt", "src"]
 
 
 def test_what_exists_is_replaced_only_on_demand(root: Path) -> None:
