@@ -8,7 +8,7 @@ import resource
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -155,6 +155,26 @@ def test_no_more_files_than_the_limit_are_listed(ripgrep: Callable[..., Any], pa
     ripgrep(r"print('./a\0./b\0./c\0', end='')")
     with testing.use(config=parts.rg_tools.Config(), files=tmp_path):
         assert parts.rg_tools.files(limit=2) == ["a", "b"]
+
+
+def test_an_open_tree_closes_what_it_opens(tree: Any, tmp_path: Path) -> None:
+    (tmp_path / "tree" / "inner").mkdir()
+    (tmp_path / "tree" / "inner" / "a.txt").touch()
+    places = {path.lstat().st_ino for path in tmp_path.rglob("*")}
+    before = open_files(places)
+    for relative in ("a.txt", "inner/a.txt", "inner", "inner/none", "link.txt"):
+        with tree.opened(relative):
+            pass
+    assert open_files(places) == before
+
+
+def open_files(places: set[int]) -> int:
+    """Return how often one of *places* is open."""
+    found = 0
+    for number in range(256):
+        with suppress(OSError):
+            found += os.fstat(number).st_ino in places
+    return found
 
 
 # ---------------------------------------------------------------- the parser's process

@@ -122,6 +122,8 @@ def test_line_ends_and_mode_of_a_file_stay(root: Path) -> None:
     (root / "dos.txt").chmod(0o640)
     file.edit(path="dos.txt", old="one\ntwo", new="1\n2\n3")
     assert (root / "dos.txt").read_bytes() == b"1\r\n2\r\n3\r\n"
+    file.edit(path="dos.txt", old="1\r\n2", new="one\r\ntwo")
+    assert (root / "dos.txt").read_bytes() == b"one\r\ntwo\r\n3\r\n"
     assert (root / "dos.txt").stat().st_mode & 0o777 == 0o640
 
 
