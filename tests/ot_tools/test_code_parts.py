@@ -60,7 +60,7 @@ def test_of_a_huge_match_only_so_much_is_returned(parts: Any) -> None:
 
 
 @contextmanager
-def opened(parts: Any, directory: Path, hidden: tuple[str, ...] = ()) -> Iterator[Any]:
+def opened(parts: Any, directory: Path, hidden: tuple[str, ...] = ()) -> Generator[Any]:
     """Give *directory* as a tree, of which the *hidden* paths are not shown."""
     fd = os.open(directory, os.O_RDONLY)
     with OpenDirectory(fd, str(directory), hidden) as found, parts.open_tree.OpenTree(found, ".") as tree:
@@ -120,17 +120,17 @@ def test_more_output_than_the_memory_is_for_is_refused(
 ) -> None:
     monkeypatch.setattr(parts.ripgrep_run, "MAX_OUTPUT", 10)
     with pytest.raises(ValueError, match=r"too many files \(over 10 bytes\)"):
-        [*ripgrep("print('a.txt\\0' * 10)").paths([], tree)]
+        list(ripgrep("print('a.txt\\0' * 10)").paths([], tree))
 
 
 def test_of_a_long_complaint_the_beginning_is_told(ripgrep: Callable[..., Any], tree: Any) -> None:
     with pytest.raises(ValueError, match=r"^x{2000}$"):
-        [*ripgrep("sys.stderr.write('x' * 9000); sys.exit(2)").paths([], tree)]
+        list(ripgrep("sys.stderr.write('x' * 9000); sys.exit(2)").paths([], tree))
 
 
 def test_ripgrep_is_stopped_when_its_time_is_over(ripgrep: Callable[..., Any], tree: Any, tmp_path: Path) -> None:
     with pytest.raises(TimeoutError, match=r"tools\.rg\.search_seconds"):
-        [*ripgrep(LATE.format(str(tmp_path / "done")), seconds=0.1).paths([], tree)]
+        list(ripgrep(LATE.format(str(tmp_path / "done")), seconds=0.1).paths([], tree))
     assert not (tmp_path / "done").exists()
 
 
