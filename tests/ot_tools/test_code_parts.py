@@ -142,6 +142,16 @@ def test_ripgrep_is_stopped_when_no_more_is_wanted(ripgrep: Callable[..., Any], 
     assert not (tmp_path / "done").exists()
 
 
+@pytest.mark.parametrize("text", ["", "x" * 1001, "a\0", 1], ids=["empty", "too long", "a NUL", "a number"])
+def test_what_cannot_be_an_option_is_refused(parts: Any, text: Any) -> None:
+    for options in (
+        lambda: parts.ripgrep_run.file_options([text]),
+        lambda: parts.ripgrep_run.file_options(None, [text]),
+    ):
+        with pytest.raises((TypeError, ValueError), match=r"^(glob|types) "):
+            options()
+
+
 @pytest.mark.parametrize("limit", [0, 100_001])
 def test_a_limit_of_ripgreps_tools_has_its_bounds(parts: Any, limit: int) -> None:
     for call in (lambda: parts.rg_tools.count(pattern="a", limit=limit), lambda: parts.rg_tools.files(limit=limit)):
