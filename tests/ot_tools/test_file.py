@@ -306,6 +306,26 @@ def test_no_tool_leaves_the_allowed_directory(root: Path, call: str, path: str) 
     assert (outside / "x").read_text() == "secret"
 
 
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        pytest.param("", "'' is not a path: it is empty", id="nothing"),
+        pytest.param("a\0", r"is not a path: it holds a NUL", id="a NUL"),
+        pytest.param("\ud800", "is not a path: it holds half a character", id="half a character"),
+        pytest.param("x/" * 3000, r"^'x/.* is too long for a path", id="too long"),
+        pytest.param(5, "not int", id="a number"),
+    ],
+)
+@pytest.mark.parametrize("call", [*CALLS, "tree", "copy"])
+def test_no_tool_takes_what_cannot_be_a_path(call: str, path: Any, why: str) -> None:
+    calls = CALLS | {
+        "tree": lambda path: file.tree(path=path),
+        "copy": lambda path: file.copy(source="src", target=path),
+    }
+    with pytest.raises((TypeError, ValueError), match=why):
+        calls[call](path)
+
+
 @pytest.mark.parametrize("tool", ["list", "glob", "search"])
 def test_a_walk_enters_no_linked_directory(root: Path, tool: str) -> None:
     outside = root.parent / "outside"

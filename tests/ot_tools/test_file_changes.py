@@ -210,6 +210,11 @@ def test_a_hunk_is_found_by_its_lines_when_its_numbers_are_wrong(root: Path) -> 
     assert (root / "a.txt").read_text() == TEXT.replace("seven", "7")
 
 
+def test_words_after_a_hunk_are_no_part_of_it_although_its_counts_say_so(root: Path) -> None:
+    file.patch(diff="--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n-one\n+1\nand then\n two\n")
+    assert (root / "a.txt").read_text() == TEXT.replace("one", "1", 1)
+
+
 def test_a_hunk_that_fits_at_several_places_must_say_which(root: Path) -> None:
     (root / "same.txt").write_text("x\ny\nx\ny\n")
     diff = "--- a/same.txt\n+++ b/same.txt\n@@ -{} +{} @@\n x\n-y\n+z\n"
