@@ -702,6 +702,13 @@ def test_a_directory_is_copied_with_all_that_it_holds(root: Path) -> None:
         file.copy(source="src", target="copy/of")
 
 
+def test_a_copy_leaves_out_what_may_not_be_read(root: Path) -> None:
+    guard = PathGuard((root,), hidden=(root / "src" / "app.py",))
+    with use(ToolContext(guard=guard, cwd=root)):
+        assert file.copy(source="src", target="copy") == {"path": "copy", "files": 1}
+    assert not (root / "copy" / "app.py").exists()
+
+
 def test_a_directory_is_moved_with_all_that_it_holds(root: Path) -> None:
     assert file.move(source="src", target="moved") == {"path": "moved", "files": 2}
     assert (root / "moved/lib/data.json").read_text() == "{}"

@@ -340,9 +340,9 @@ def test_a_directory_may_be_written_in_any_way(root: Path, path: str) -> None:
 
 
 def test_a_name_that_begins_with_a_tilde_is_a_name(root: Path) -> None:
-    (root / "~nobody").mkdir()
-    (root / "~nobody" / "b.txt").write_text("b")
-    assert file.glob(pattern="*", path="~nobody") == ["~nobody/b.txt"]
+    (root / "~no-such-user").mkdir()
+    (root / "~no-such-user" / "b.txt").write_text("b")
+    assert file.glob(pattern="*", path="~no-such-user") == ["~no-such-user/b.txt"]
 
 
 def test_rules_may_begin_with_a_byte_order_mark(root: Path) -> None:
