@@ -423,6 +423,18 @@ def test_a_directory_that_is_closed_to_the_user_is_not_empty_but_an_error(monkey
         file.list(path="src")
 
 
+def test_a_directory_below_that_is_closed_to_the_user_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    scandir, uses = os.scandir, itertools.count()
+
+    def closed(fd: int) -> Any:
+        if next(uses) > 0:
+            raise PermissionError(13, "Permission denied")
+        return scandir(fd)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    assert file.glob(pattern="**") == ["notes.txt"]
+
+
 @pytest.mark.parametrize("moment", ["child", "entries"])
 def test_what_vanishes_during_a_walk_is_left_out(root: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
     (root / "gone").mkdir()

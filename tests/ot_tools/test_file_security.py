@@ -291,6 +291,7 @@ def test_a_hunk_that_fits_nearly_everywhere_ends_at_the_deadline(root: Path) -> 
         pytest.param("\n".join(f"/*a{n}*b/**/c{n}*" for n in range(20_000)), id="many rules"),
         pytest.param("!\n\\\n[\n[z-a]\n[[:alpha:]]\n/\n\xff\n[a--b]\n", id="what is no pattern"),
         pytest.param("x" * 1_000_000, id="a long rule"),
+        pytest.param("\n".join("?" * (400 + n) for n in range(40)), id="more than RE2 takes at once"),
     ],
 )
 def test_hostile_rules_are_quick_and_hide_nothing_else(root: Path, rules: str) -> None:
