@@ -648,9 +648,12 @@ def test_an_expression_that_re2_lacks_is_refused_with_its_reason(
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.parametrize("pattern", ["", "x" * 1001, "\ud800"])
-def test_text_that_is_no_expression_is_refused(pattern: str) -> None:
-    with pytest.raises(ValueError, match="character"):
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [("", "1 to 1,000 characters"), ("x" * 1001, "1 to 1,000 characters"), ("\ud800", "half a char")],
+)
+def test_text_that_is_no_expression_is_refused(pattern: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
         file.search(pattern=pattern)
 
 
@@ -665,6 +668,16 @@ def test_an_expression_that_hangs_others_is_quick(root: Path) -> None:
 def test_a_search_ends_at_its_deadline_with_advice(root: Path, path: str) -> None:
     with use(context(root, search_seconds=1e-9)), pytest.raises(TimeoutError, match=r"search_seconds.*path="):
         file.search(pattern="milk", path=path)
+
+
+@pytest.mark.parametrize(
+    "walk",
+    [lambda: file.list(), lambda: file.tree(), lambda: file.glob(pattern="*"), lambda: file.search(pattern="none")],
+    ids=["list", "tree", "glob", "search"],
+)
+def test_a_walk_ends_at_its_deadline(root: Path, walk: Callable[[], object]) -> None:
+    with use(context(root, search_seconds=1e-9)), pytest.raises(TimeoutError, match="search_seconds"):
+        walk()
 
 
 def test_without_re2_plain_text_is_still_found_and_more_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -719,6 +732,24 @@ def test_a_copy_leaves_out_what_may_not_be_read(root: Path) -> None:
     with use(ToolContext(guard=guard, cwd=root)):
         assert file.copy(source="src", target="copy") == {"path": "copy", "files": 1}
     assert not (root / "copy" / "app.py").exists()
+
+
+def test_a_directory_with_what_may_not_be_read_is_neither_moved_nor_deleted(root: Path) -> None:
+    before = sorted(root.rglob("*"))
+    guard = PathGuard((root,), hidden=(root / "src" / "app.py",))
+    with use(ToolContext(guard=guard, cwd=root)):
+        for change in ("delete", "move"):
+            with pytest.raises(PermissionError):
+                TREE_CHANGES[change]()
+    assert sorted(root.rglob("*")) == before
+
+
+@pytest.mark.parametrize("change", ["move", "copy"])
+def test_a_directory_is_not_filled_up_unasked(root: Path, change: str) -> None:
+    (root / "other").mkdir()
+    with pytest.raises(FileExistsError, match="'other' exists: give overwrite=True"):
+        TREE_CHANGES[change]()
+    assert [*(root / "other").iterdir()] == []
 
 
 def test_a_directory_is_moved_with_all_that_it_holds(root: Path) -> None:
