@@ -22,8 +22,6 @@ MAX_LINE = 500
 """What is longer is not read."""
 AT_ONCE = 4_000
 """Characters of lines that are compiled together: RE2 bounds the size of a set of expressions."""
-EACH = 20
-"""What counts for each line beside its characters."""
 
 _UNKNOWN_SET = re.compile(r"\[[^\]]*(?:\[|--|&&|~~|\|\|)")
 """Character classes and what Python's own expressions warn of inside a set."""
@@ -88,10 +86,10 @@ def _parts(lines: list[str]) -> Iterator[list[str]]:
     for line in lines:
         if len(line) > MAX_LINE:
             continue
-        size += len(line) + EACH
+        size += len(line)
         if size > AT_ONCE:
             yield part
-            part, size = [], len(line) + EACH
+            part, size = [], len(line)
         part.append(line)
     yield part
 
