@@ -243,6 +243,18 @@ def test_a_rewrite_to_code_that_does_not_parse_is_refused_for_want_of(
     assert f"replacement makes code that does not parse, in '{path}'" in said
 
 
+def test_a_file_that_did_not_parse_before_is_rewritten_all_the_same(app: CodeApp) -> None:
+    app.write({"odd/a.py": "old(1)\ndef (:\n"})
+    (found,) = app.value('code.rewrite(pattern="old($A)", replacement="new($A)", language="py", path="odd")')
+    assert "+new(1)\n" in found["diff"]
+
+
+def test_a_match_that_only_begins_in_what_a_variable_stands_for_is_not_rewritten(app: CodeApp) -> None:
+    app.write({"begins/a.py": "x + 1 + 1 + 1\n"})
+    (found,) = app.value('code.rewrite(pattern="$A + 1 + 1", replacement="$A + 2", language="py", path="begins")')
+    assert "+x + 1 + 2\n" in found["diff"]
+
+
 @pytest.mark.parametrize("variable", ["$_", "$$$", "$_ARGS", "$$$_ARGS"])
 def test_a_variable_that_keeps_nothing_is_not_written_as_nothing(app: CodeApp, variable: str) -> None:
     app.write({"nameless/a.js": "old(1);\n"})
