@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -19,8 +20,8 @@ MAX_BYTES = 256 << 10
 MAX_LINES = 1000
 MAX_LINE = 500
 """What is longer is not read."""
-AT_ONCE = 200
-"""Lines that are compiled together: RE2 bounds the size of a set of expressions."""
+AT_ONCE = 4_000
+"""Characters of lines that are compiled together: RE2 bounds the size of a set of expressions."""
 
 _UNKNOWN_SET = re.compile(r"\[[^\]]*(?:\[|--|&&|~~|\|\|)")
 """Character classes and what Python's own expressions warn of inside a set."""
@@ -75,8 +76,22 @@ class IgnoreRules:
 
     def _and(self, stream: BinaryIO) -> IgnoreRules:
         lines = stream.read(MAX_BYTES).decode("utf-8-sig", errors="replace").split("\n")[:MAX_LINES]
-        specs = (_spec(lines[at : at + AT_ONCE]) for at in range(0, len(lines), AT_ONCE))
+        specs = map(_spec, _parts(lines))
         return IgnoreRules((*self.specs, *((len(self.names), spec) for spec in specs if spec)), self.names)
+
+
+def _parts(lines: list[str]) -> Iterator[list[str]]:
+    """Yield the lines that are compiled together."""
+    part, size = list[str](), 0
+    for line in lines:
+        if len(line) > MAX_LINE:
+            continue
+        size += len(line)
+        if size > AT_ONCE:
+            yield part
+            part, size = [], len(line)
+        part.append(line)
+    yield part
 
 
 def _spec(lines: list[str]) -> GitIgnoreSpec | None:
@@ -97,7 +112,7 @@ def _spec(lines: list[str]) -> GitIgnoreSpec | None:
             return False
         return True
 
-    lines = [line for line in lines if len(line) <= MAX_LINE and not _UNKNOWN_SET.search(line)]
+    lines = [line for line in lines if not _UNKNOWN_SET.search(line)]
     try:
         return GitIgnoreSpec.from_lines(lines)
     except refused:

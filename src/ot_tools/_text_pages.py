@@ -24,7 +24,7 @@ _NOT_TEXT = {
     b"\x7fELF": "an ELF program",
     b"SQLite format 3\0": "an SQLite database",
 }
-_NOT_FOR_FILES = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
+_NOT_FOR_FILES = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape"})
 """Codecs that are made for names and literals; on a large file some would take minutes."""
 
 

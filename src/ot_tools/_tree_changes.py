@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from ot.files.guarded_directory import GuardedDirectory
 from ot.files.path_guard import PathGuard
+from ot_tools._repository_top import real_place
 from ot_tools._tree_walk import MAX_DEPTH, WalkDeadline
 
 BLOCK = 1 << 20
@@ -69,7 +70,7 @@ def move_tree(guard: PathGuard, source: str, target: str, deadline: WalkDeadline
                 continue
             with ExitStack() as opened:
                 parent, last = _parent(directory, f"{name}/{way}", opened)
-                there, new = opened.enter_context(guard.place_to_change(f"{target}/{way}", file=True))
+                there, new = opened.enter_context(guard.place_to_change(f"{target}/{way}"))
                 parent.move_file(last, there, new, overwrite=overwrite)
         # By now they are empty: what came meanwhile keeps its directory.
         for way in [*(way for way, kind in reversed(found) if kind == "directory"), ""]:
@@ -103,7 +104,7 @@ def _begin(guard: PathGuard, source: str, target: str, found: list[Found], *, ov
     for way, kind in found:
         if kind not in ("file", "directory"):
             raise PermissionError(f"{way!r} below it is a {kind}: only files and directories are copied and moved")
-    if f"{target.rstrip('/')}/".startswith(f"{source.rstrip('/')}/"):
+    if real_place(guard, target).is_relative_to(real_place(guard, source)):
         raise ValueError(f"{target!r} lies inside {source!r}")
     if not make_directory(guard, target) and not overwrite:
         raise FileExistsError(f"{target!r} exists: give overwrite=True to replace files in it")
@@ -144,7 +145,7 @@ def _kind(directory: GuardedDirectory, name: str) -> str:
 
 def _copy_file(guard: PathGuard, stream: BinaryIO, target: str, deadline: WalkDeadline, *, overwrite: bool) -> None:
     with stream, guard.place_to_change(target, file=True, make=True) as (there, new):
-        if not overwrite and any(entry.name == new for entry in there.entries(hidden=True)):
+        if not overwrite and there.has(new):
             raise FileExistsError("it exists: give overwrite=True to replace it")
         with there.replace_file(new) as file:
             while block := stream.read(BLOCK):

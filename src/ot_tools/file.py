@@ -57,7 +57,7 @@ class Config(BaseModel):
 
     max_bytes: int = Field(default=10 << 20, ge=1, description="Bytes of text that one read or write may hold")
     search_seconds: float = Field(
-        default=10.0, gt=0, le=3600, allow_inf_nan=False, strict=False, description="Time for one list, glob or search"
+        default=10.0, gt=0, le=3600, strict=False, description="Time for one list, glob or search"
     )
 
 

@@ -128,6 +128,30 @@ def test_no_more_come_back_than_the_limit(app: CodeApp) -> None:
     assert len(app.value('code.search(pattern="print($A)", language="py", limit=2)')) == 2
 
 
+def test_the_line_of_a_reference_is_that_of_the_file_also_after_blank_lines(app: CodeApp) -> None:
+    app.write({"blank/a.py": "\n\n\ndef late(): ...\n\n\nlate()\n"})
+    found = app.value('code.references(name="late", path="blank")')
+    assert [(each["line"], each["text"]) for each in found] == [(4, "def late(): ..."), (7, "late()")]
+
+
+def test_of_long_code_only_so_much_is_shown(app: CodeApp) -> None:
+    app.write({"long/a.py": f"def long({'a' * 9000}): ...\nlong('{'a' * 9000}')\n"})
+    program = """
+(match,) = code.search(pattern="long($A)", language="py", path="long")
+(many,) = code.search(pattern="long($$$A)", language="py", path="long")
+(symbol,) = code.symbols(path="long")
+places = code.references(name="long", path="long")
+captured = [match["captures"]["A"], many["captures"]["A"][0]]
+[match["text"], *captured, symbol["signature"], *[each["text"] for each in places]]
+"""
+    assert [len(text) for text in app.value(program)] == [2000, 2000, 2000, 200, 200, 200]
+
+
+def test_a_name_that_is_only_an_extension_has_none(app: CodeApp) -> None:
+    app.write({"bare/.py": "def bare(): ...\n"})
+    assert app.value('code.symbols(path="bare", glob=".py")') == []
+
+
 # ---------------------------------------------------------------- structural search and rewrite
 
 
@@ -217,6 +241,18 @@ def test_a_rewrite_to_code_that_does_not_parse_is_refused_for_want_of(
         f'code.rewrite(pattern="old($A)", replacement="{replacement}", language="{language}", path="broken")'
     )
     assert f"replacement makes code that does not parse, in '{path}'" in said
+
+
+def test_a_file_that_did_not_parse_before_is_rewritten_all_the_same(app: CodeApp) -> None:
+    app.write({"odd/a.py": "old(1)\ndef (:\n"})
+    (found,) = app.value('code.rewrite(pattern="old($A)", replacement="new($A)", language="py", path="odd")')
+    assert "+new(1)\n" in found["diff"]
+
+
+def test_a_match_that_only_begins_in_what_a_variable_stands_for_is_not_rewritten(app: CodeApp) -> None:
+    app.write({"begins/a.py": "x + 1 + 1 + 1\n"})
+    (found,) = app.value('code.rewrite(pattern="$A + 1 + 1", replacement="$A + 2", language="py", path="begins")')
+    assert "+x + 1 + 2\n" in found["diff"]
 
 
 @pytest.mark.parametrize("variable", ["$_", "$$$", "$_ARGS", "$$$_ARGS"])

@@ -8,7 +8,7 @@ import itertools
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,14 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from ot.execution.tool_context import ToolContext, use
+from ot.files import path_guard
 from ot.files.guarded_directory import GuardedDirectory
 from ot.files.path_guard import PathGuard
 from ot.registry.tool_loader import read_pack_file
 from ot_tools import file
 from ot_tools._glob_pattern import GlobPattern
 from ot_tools._text_search import compile_pattern, find_lines
+from ot_tools._tree_walk import WalkDeadline
 from pace import effort
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "packs" / "file.md"
@@ -86,7 +88,18 @@ def test_the_reference_page_shows_the_defaults_of_all_settings() -> None:
     assert file.Config().model_dump() == yaml.safe_load(block[1])["tools"]["file"]
 
 
-@pytest.mark.parametrize("settings", [{"max_byte": 1}, {"max_bytes": "1"}, {"max_bytes": 0}, {"search_seconds": -1}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"max_byte": 1},
+        {"max_bytes": "1"},
+        {"max_bytes": 0},
+        {"search_seconds": 0},
+        {"search_seconds": 3601},
+        {"search_seconds": float("nan")},
+    ],
+    ids=["an unknown one", "a text", "no bytes", "no time", "more than an hour", "no number"],
+)
 def test_settings_that_are_wrong_are_refused(root: Path, settings: dict[str, Any]) -> None:
     with use(context(root, **settings)), pytest.raises(ValidationError):
         file.read(path="notes.txt")
@@ -127,6 +140,8 @@ def test_a_text_that_is_too_large_is_refused_with_the_way_to_page(root: Path) ->
             with pytest.raises(ValueError, match=r"'notes.txt' holds more than 10 bytes .*offset= and limit="):
                 file.read(path="notes.txt", limit=limit)
         assert file.read(path="notes.txt", limit=1) == "buy milk\n"
+        with pytest.raises(ValueError, match="holds more than 10 bytes"):
+            file.read(path="notes.txt", limit=1, encoding="utf-16")
 
 
 def test_a_line_of_many_gigabytes_is_refused_without_being_read(root: Path) -> None:
@@ -135,6 +150,9 @@ def test_a_line_of_many_gigabytes_is_refused_without_being_read(root: Path) -> N
         sparse.truncate(1 << 40)
     with pytest.raises(ValueError, match="more than 10,485,760 bytes"):
         file.read(path="sparse", limit=1)
+    for limit in (None, 1 << 60):
+        with pytest.raises(ValueError, match="more than 10,485,760 bytes"):
+            file.read(path="sparse", limit=limit, encoding=None)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +161,14 @@ def test_a_line_of_many_gigabytes_is_refused_without_being_read(root: Path) -> N
         (b"\x89PNG\r\n\x1a\n", "a PNG image, 108 bytes"),
         (b"%PDF-1.7\n%%%", "a PDF document, 112 bytes"),
         (b"PK\x03\x04\x05\x06", "a ZIP archive or office document, 106 bytes"),
+        (b"\xff\xd8\xff\xe0", "a JPEG image, 104 bytes"),
+        (b"GIF89a", "a GIF image, 106 bytes"),
+        (b"\x1f\x8b\x08", "gzip data, 103 bytes"),
+        (b"\x28\xb5\x2f\xfd", "zstd data, 104 bytes"),
+        (b"\x7fELF", "an ELF program, 104 bytes"),
+        (b"SQLite format 3\0", "an SQLite database, 116 bytes"),
         (b"a\0b", "binary data, 103 bytes"),
+        ("\ufeffa".encode("utf-16-be"), "UTF-16 text (give encoding='utf-16'), 104 bytes"),
         ("\ufeffa".encode("utf-16-le"), "UTF-16 text (give encoding='utf-16'), 104 bytes"),
     ],
 )
@@ -161,7 +186,10 @@ def test_bytes_that_the_encoding_does_not_know_are_refused_with_their_line(root:
     assert file.read(path="latin", limit=1) == "one\n"
 
 
-@pytest.mark.parametrize("encoding", ["klingon", "zlib", "rot13", "punycode", "idna", "unicode_escape", "", "a\0"])
+@pytest.mark.parametrize(
+    "encoding",
+    ["klingon", "zlib", "rot13", "punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined", "", "a\0"],
+)
 def test_only_encodings_of_text_are_taken(encoding: str) -> None:
     with pytest.raises(ValueError, match="text encoding"):
         file.read(path="notes.txt", encoding=encoding)
@@ -171,6 +199,31 @@ def test_only_encodings_of_text_are_taken(encoding: str) -> None:
 def test_numbers_below_one_are_refused(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"{name} must be >= 1, got {value}"):
         file.read(path="notes.txt", **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        pytest.param(
+            lambda: file.edit(path="notes.txt", old="milk", new="x", count=0), "count must be >= 1", id="edits"
+        ),
+        pytest.param(lambda: file.tree(depth=0), "depth must be 1 to 64, got 0", id="no levels of a tree"),
+        pytest.param(lambda: file.tree(depth=65), "depth must be 1 to 64, got 65", id="levels of a tree"),
+        pytest.param(lambda: file.list(depth=0), "depth must be 1 to 64, got 0", id="no levels of a listing"),
+        pytest.param(lambda: file.list(depth=65), "depth must be 1 to 64, got 65", id="levels of a listing"),
+        pytest.param(lambda: file.glob(pattern="*", limit=0), "limit must be 1 to 100,000, got 0", id="no paths"),
+        pytest.param(lambda: file.glob(pattern="*", limit=100_001), "limit must be 1 to 100,000", id="paths"),
+        pytest.param(lambda: file.search(pattern="x", limit=0), "limit must be 1 to 100,000, got 0", id="no matches"),
+        pytest.param(lambda: file.search(pattern="x", limit=100_001), "limit must be 1 to 100,000", id="matches"),
+        pytest.param(
+            lambda: file.search(pattern="x", context=-1), "context must be 0 to 20, got -1", id="less context"
+        ),
+        pytest.param(lambda: file.search(pattern="x", context=21), "context must be 0 to 20, got 21", id="context"),
+    ],
+)
+def test_numbers_out_of_their_bounds_are_refused(call: Callable[[], object], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        call()
 
 
 @pytest.mark.parametrize("value", ["2", 2.0, True, None])
@@ -253,6 +306,26 @@ def test_no_tool_leaves_the_allowed_directory(root: Path, call: str, path: str) 
     assert (outside / "x").read_text() == "secret"
 
 
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        pytest.param("", "'' is not a path: it is empty", id="nothing"),
+        pytest.param("a\0", r"is not a path: it holds a NUL", id="a NUL"),
+        pytest.param("\ud800", "is not a path: it holds half a character", id="half a character"),
+        pytest.param("x/" * 3000, r"^'x/.* is too long for a path", id="too long"),
+        pytest.param(5, "not int", id="a number"),
+    ],
+)
+@pytest.mark.parametrize("call", [*CALLS, "tree", "copy"])
+def test_no_tool_takes_what_cannot_be_a_path(call: str, path: Any, why: str) -> None:
+    calls = CALLS | {
+        "tree": lambda path: file.tree(path=path),
+        "copy": lambda path: file.copy(source="src", target=path),
+    }
+    with pytest.raises((TypeError, ValueError), match=why):
+        calls[call](path)
+
+
 @pytest.mark.parametrize("tool", ["list", "glob", "search"])
 def test_a_walk_enters_no_linked_directory(root: Path, tool: str) -> None:
     outside = root.parent / "outside"
@@ -314,6 +387,28 @@ def test_a_listing_that_is_too_long_is_refused_not_cut(root: Path, monkeypatch: 
         file.list(depth=2)
 
 
+def test_a_listing_that_is_too_long_is_not_walked_to_its_end(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "zz").mkdir()
+    entered = record(monkeypatch, "child")
+    monkeypatch.setattr(file, "MAX_ENTRIES", 2)
+    with pytest.raises(ValueError, match="more than 2 entries"):
+        file.list(depth=2)
+    assert "src" in entered
+    assert "zz" not in entered
+
+
+def record(monkeypatch: pytest.MonkeyPatch, method: str) -> list[str]:
+    """Return the names that the method is used for from now on."""
+    original, names = getattr(GuardedDirectory, method), list[str]()
+
+    def used(directory: GuardedDirectory, name: str) -> Any:
+        names.append(name)
+        return original(directory, name)
+
+    monkeypatch.setattr(GuardedDirectory, method, used)
+    return names
+
+
 def test_a_file_cannot_be_listed() -> None:
     with pytest.raises(NotADirectoryError):
         file.list(path="notes.txt")
@@ -328,6 +423,18 @@ def test_a_directory_that_is_closed_to_the_user_is_not_empty_but_an_error(monkey
         file.list(path="src")
 
 
+def test_a_directory_below_that_is_closed_to_the_user_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    scandir, uses = os.scandir, itertools.count()
+
+    def closed(fd: int) -> Any:
+        if next(uses) > 0:
+            raise PermissionError(13, "Permission denied")
+        return scandir(fd)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    assert file.glob(pattern="**") == ["notes.txt"]
+
+
 @pytest.mark.parametrize("moment", ["child", "entries"])
 def test_what_vanishes_during_a_walk_is_left_out(root: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
     (root / "gone").mkdir()
@@ -339,6 +446,16 @@ def test_a_file_that_vanishes_during_a_search_is_left_out(root: Path, monkeypatc
     (root / "gone").write_text("milk")
     vanish(monkeypatch, "open_file", root / "gone")
     assert [hit["path"] for hit in file.search(pattern="milk")] == ["notes.txt"]
+
+
+def test_a_file_that_vanishes_before_its_size_is_known_has_none(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "gone").write_text("milk")
+    with monkeypatch.context() as patch:
+        vanish(patch, "status", root / "gone")
+        assert file.list()[0] == {"path": "gone", "type": "file", "size": 0}
+    (root / "gone").write_text("milk")
+    vanish(monkeypatch, "status", root / "gone")
+    assert file.tree().get("entries", [])[0] == {"name": "gone", "type": "file", "size": 0, "files": 1}
 
 
 def vanish(monkeypatch: pytest.MonkeyPatch, method: str, path: Path) -> None:
@@ -396,7 +513,14 @@ def test_links_to_files_are_found_when_they_can_be_read(root: Path) -> None:
     (root / "good").symlink_to("src/app.py")
     (root / "dangling").symlink_to("none")
     (root / "bad").symlink_to("/etc/passwd")
+    (root / "directory").symlink_to("src")
     assert file.glob(pattern="*") == ["good", "notes.txt"]
+
+
+def test_a_link_whose_path_is_too_long_to_be_followed_is_left_out(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "src" / "lib" / "link").symlink_to("data.json")
+    monkeypatch.setattr(path_guard, "MAX_PATH_BYTES", 8)
+    assert file.glob(pattern="src/lib/*", ignored=True) == ["src/lib/data.json"]
 
 
 def test_no_more_paths_than_the_limit_are_returned() -> None:
@@ -473,6 +597,12 @@ def test_of_a_long_line_the_part_around_the_match_is_shown(root: Path, first: st
     assert set(hit["text"].replace("needle", "")) == {"€"}
 
 
+def test_a_match_after_bytes_that_are_no_characters_is_shown(root: Path) -> None:
+    (root / "long").write_bytes(b"\x80" * 10_000 + b"needle" + b"\x80" * 10_000)
+    (hit,) = file.search(pattern="needle", path="long")
+    assert "needle" in hit["text"]
+
+
 def test_binary_and_large_files_are_left_out_of_a_tree_but_not_silently_when_named(root: Path) -> None:
     (root / "binary").write_bytes(b"milk\0")
     (root / "large").write_bytes(b"milk" * 100)
@@ -500,17 +630,30 @@ def test_the_limit_ends_a_search(root: Path) -> None:
     assert [hit["line"] for hit in file.search(pattern="x", path="many", limit=3)] == [1, 2, 3]
 
 
+def test_no_file_is_opened_after_the_last_match(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "other.txt").write_text("milk")
+    opened = record(monkeypatch, "open_file")
+    assert [hit["path"] for hit in file.search(pattern="milk", limit=1)] == ["notes.txt"]
+    assert "other.txt" not in opened
+
+
 @pytest.mark.parametrize(
     ("pattern", "why"), [("(?=a)", "look-around"), (r"(a)\1", "RE2"), ("(", "RE2"), ("a)(b", "RE2")]
 )
-def test_an_expression_that_re2_lacks_is_refused_with_its_reason(pattern: str, why: str) -> None:
+def test_an_expression_that_re2_lacks_is_refused_with_its_reason(
+    capfd: pytest.CaptureFixture[str], pattern: str, why: str
+) -> None:
     with pytest.raises(ValueError, match=why):
         file.search(pattern=pattern)
+    assert capfd.readouterr().err == ""
 
 
-@pytest.mark.parametrize("pattern", ["", "x" * 1001, "\ud800"])
-def test_text_that_is_no_expression_is_refused(pattern: str) -> None:
-    with pytest.raises(ValueError, match="character"):
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [("", "1 to 1,000 characters"), ("x" * 1001, "1 to 1,000 characters"), ("\ud800", "half a char")],
+)
+def test_text_that_is_no_expression_is_refused(pattern: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
         file.search(pattern=pattern)
 
 
@@ -521,9 +664,20 @@ def test_an_expression_that_hangs_others_is_quick(root: Path) -> None:
     assert spent.loops < 2000
 
 
-def test_a_search_ends_at_its_deadline_with_advice(root: Path) -> None:
+@pytest.mark.parametrize("path", [".", "notes.txt"], ids=["a directory", "one file"])
+def test_a_search_ends_at_its_deadline_with_advice(root: Path, path: str) -> None:
     with use(context(root, search_seconds=1e-9)), pytest.raises(TimeoutError, match=r"search_seconds.*path="):
-        file.search(pattern="x")
+        file.search(pattern="milk", path=path)
+
+
+@pytest.mark.parametrize(
+    "walk",
+    [lambda: file.list(), lambda: file.tree(), lambda: file.glob(pattern="*"), lambda: file.search(pattern="none")],
+    ids=["list", "tree", "glob", "search"],
+)
+def test_a_walk_ends_at_its_deadline(root: Path, walk: Callable[[], object]) -> None:
+    with use(context(root, search_seconds=1e-9)), pytest.raises(TimeoutError, match="search_seconds"):
+        walk()
 
 
 def test_without_re2_plain_text_is_still_found_and_more_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -573,22 +727,139 @@ def test_a_directory_is_copied_with_all_that_it_holds(root: Path) -> None:
         file.copy(source="src", target="copy/of")
 
 
+def test_a_copy_leaves_out_what_may_not_be_read(root: Path) -> None:
+    guard = PathGuard((root,), hidden=(root / "src" / "app.py",))
+    with use(ToolContext(guard=guard, cwd=root)):
+        assert file.copy(source="src", target="copy") == {"path": "copy", "files": 1}
+    assert not (root / "copy" / "app.py").exists()
+
+
+def test_a_directory_with_what_may_not_be_read_is_neither_moved_nor_deleted(root: Path) -> None:
+    before = sorted(root.rglob("*"))
+    guard = PathGuard((root,), hidden=(root / "src" / "app.py",))
+    with use(ToolContext(guard=guard, cwd=root)):
+        for change in ("delete", "move"):
+            with pytest.raises(PermissionError):
+                TREE_CHANGES[change]()
+    assert sorted(root.rglob("*")) == before
+
+
+@pytest.mark.parametrize("change", ["move", "copy"])
+def test_a_directory_is_not_filled_up_unasked(root: Path, change: str) -> None:
+    (root / "other").mkdir()
+    with pytest.raises(FileExistsError, match="'other' exists: give overwrite=True"):
+        TREE_CHANGES[change]()
+    assert [*(root / "other").iterdir()] == []
+
+
 def test_a_directory_is_moved_with_all_that_it_holds(root: Path) -> None:
     assert file.move(source="src", target="moved") == {"path": "moved", "files": 2}
     assert (root / "moved/lib/data.json").read_text() == "{}"
     assert not (root / "src").exists()
 
 
-@pytest.mark.parametrize("target", ["src/lib/deeper", "./src/lib/deeper"])
-def test_a_directory_moved_into_itself_loses_nothing(root: Path, target: str) -> None:
-    with pytest.raises((ValueError, OSError)):
-        file.move(source="src", target=target)
-    assert [path.name for path in sorted((root / "src").rglob("*.*"))] == ["app.py", "data.json"]
+@pytest.mark.parametrize("target", ["src", "src/lib/deeper", "./src/lib/deeper", "to-src/deeper"])
+def test_a_directory_is_neither_moved_nor_copied_into_itself(root: Path, target: str) -> None:
+    (root / "to-src").symlink_to("src")
+    before = sorted(root.rglob("*"))
+    for change in (file.copy, file.move):
+        with pytest.raises(ValueError, match="lies inside 'src'"):
+            change(source="src", target=target)
+    assert sorted(root.rglob("*")) == before
+
+
+def test_a_directory_with_a_link_is_neither_moved_nor_copied(root: Path) -> None:
+    (root / "src" / "link").symlink_to("app.py")
+    for change in (file.copy, file.move):
+        with pytest.raises(PermissionError, match="'link' below it is a link"):
+            change(source="src", target="other")
+    assert not (root / "other").exists()
+    assert (root / "src" / "app.py").exists()
+
+
+@pytest.mark.parametrize("made", [["pyvenv.cfg"], ["HEAD", "objects", "refs"]], ids=["environment", "repository"])
+def test_a_directory_that_holds_code_by_another_name_is_neither_moved_nor_deleted(root: Path, made: list[str]) -> None:
+    (root / "top" / "inner").mkdir(parents=True)
+    for name in ("a.txt", *made):
+        (root / "top" / "inner" / name).write_text("kept")
+    before = sorted(root.rglob("*"))
+    with pytest.raises(PermissionError):
+        file.delete(path="top", recursive=True)
+    with pytest.raises(PermissionError):
+        file.move(source="top", target="other")
+    assert sorted(root.rglob("*")) == before
+
+
+def test_a_directory_that_is_nested_without_end_is_left_alone(root: Path) -> None:
+    root.joinpath("deep", *["d"] * 70).mkdir(parents=True)
+    before = sorted(root.rglob("*"))
+    for change in (
+        lambda: file.delete(path="deep", recursive=True),
+        lambda: file.move(source="deep", target="other"),
+        lambda: file.copy(source="deep", target="other"),
+    ):
+        with pytest.raises(ValueError, match="more than 64 directories deep"):
+            change()
+    assert sorted(root.rglob("*")) == before
+
+
+TREE_CHANGES: dict[str, Callable[[], object]] = {
+    "delete": lambda: file.delete(path="src", recursive=True),
+    "move": lambda: file.move(source="src", target="other"),
+    "copy": lambda: file.copy(source="src", target="other"),
+}
+
+
+@pytest.mark.parametrize("change", TREE_CHANGES)
+def test_a_change_of_a_tree_whose_walk_takes_too_long_changes_nothing(root: Path, change: str) -> None:
+    before = sorted(root.rglob("*"))
+    with use(context(root, search_seconds=1e-9)), pytest.raises(TimeoutError):
+        TREE_CHANGES[change]()
+    assert sorted(root.rglob("*")) == before
+
+
+@pytest.mark.parametrize("change", TREE_CHANGES)
+def test_a_change_of_a_tree_ends_at_its_deadline(monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+    checks = itertools.count(1)
+
+    def late_after_the_walk(_: WalkDeadline) -> None:
+        if next(checks) > 3:  # the entries below src
+            raise TimeoutError
+
+    monkeypatch.setattr(WalkDeadline, "check", late_after_the_walk)
+    with pytest.raises(TimeoutError):
+        TREE_CHANGES[change]()
+
+
+def test_a_directory_that_holds_something_is_deleted_only_on_demand(root: Path) -> None:
+    with pytest.raises(OSError, match="not empty"):
+        file.delete(path="src")
+    assert (root / "src/app.py").exists()
+
+
+def test_a_directory_is_not_made_where_a_file_is(root: Path) -> None:
+    assert file.make_directory(path="src") == {"path": "src", "created": False}
+    assert file.make_directory(path=".") == {"path": ".", "created": False}
+    with pytest.raises(FileExistsError, match="something else has that name"):
+        file.make_directory(path="notes.txt")
+
+
+def test_a_path_that_names_a_directory_is_not_taken_for_a_file(root: Path) -> None:
+    for change in (
+        lambda: file.copy(source="notes.txt", target="copy/"),
+        lambda: file.move(source="notes.txt", target="moved/"),
+        lambda: file.edit(path="notes.txt/", old="milk", new="bread", dry_run=True),
+    ):
+        with pytest.raises(IsADirectoryError):
+            change()
+    assert sorted(path.name for path in root.iterdir()) == ["notes.txt", "src"]
 
 
 def test_what_exists_is_replaced_only_on_demand(root: Path) -> None:
-    with pytest.raises(FileExistsError):
-        file.move(source="notes.txt", target="src/app.py")
+    for change in (file.copy, file.move):
+        with pytest.raises(FileExistsError):
+            change(source="notes.txt", target="src/app.py")
+    assert (root / "src/app.py").read_text().startswith("def main")
     file.move(source="notes.txt", target="src/app.py", overwrite=True)
     assert (root / "src/app.py").read_text().startswith("buy milk")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,7 @@ def test_a_dry_run_shows_the_same_and_changes_nothing(root: Path) -> None:
     ("asked", "why"),
     [
         pytest.param({"old": "e\n"}, r"holds the old text 5 times, not 1 \(lines 1, 3, 5, 9", id="found more often"),
+        pytest.param({"old": "e"}, r"9 times, not 1 \(lines 1, 3, 3, 5, 7 and more\)", id="found very often"),
         pytest.param({"old": "e\n", "count": 2}, "5 times, not 2", id="found at other than the count"),
         pytest.param({"old": "zwei"}, "does not hold the old text: read it first", id="not found"),
         pytest.param({"old": "two\n three"}, r"nearest is line 2, 'two'", id="found with other spaces"),
@@ -82,6 +84,33 @@ def test_a_file_that_is_not_utf8_is_not_edited_and_the_error_says_what_to_do(roo
         file.edit(path="latin", old="noir", new="blanc")
 
 
+def test_a_binary_file_is_not_edited(root: Path) -> None:
+    (root / "binary").write_bytes(b"one\0")
+    with pytest.raises(ValueError, match="'binary' is binary data"):
+        file.edit(path="binary", old="one", new="two")
+
+
+def test_half_a_character_is_not_edited_in(root: Path) -> None:
+    with pytest.raises(ValueError, match=r"'a.txt' is not changed: the new text holds half a character"):
+        file.edit(path="a.txt", old="two", new="\ud800")
+    assert (root / "a.txt").read_text() == TEXT
+
+
+def test_of_a_long_line_an_error_shows_the_beginning(root: Path) -> None:
+    (root / "a.txt").write_text(f"two{'x' * 1000}\n")
+    with pytest.raises(ValueError, match=r"nearest is line 1, 'twox{197}':"):
+        file.edit(path="a.txt", old="two\nthree", new="2")
+    diff = f"--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-{'y' * 1000}\n+1\n"
+    with pytest.raises(ValueError, match=r"diff has 'y{200}', the file has 'twox{197}' in line 1"):
+        file.patch(diff=diff)
+
+
+def test_line_ends_of_both_kinds_stay(root: Path) -> None:
+    (root / "mixed.txt").write_bytes(b"one\r\ntwo\nthree\r\n")
+    file.edit(path="mixed.txt", old="two", new="2")
+    assert (root / "mixed.txt").read_bytes() == b"one\r\n2\nthree\r\n"
+
+
 def test_as_many_places_as_said_or_all_are_replaced(root: Path) -> None:
     assert file.edit(path="a.txt", old="o", new="0", count=3)["replaced"] == 3
     assert file.edit(path="a.txt", old="e", new="E", replace_all=True)["replaced"] == 9
@@ -93,6 +122,8 @@ def test_line_ends_and_mode_of_a_file_stay(root: Path) -> None:
     (root / "dos.txt").chmod(0o640)
     file.edit(path="dos.txt", old="one\ntwo", new="1\n2\n3")
     assert (root / "dos.txt").read_bytes() == b"1\r\n2\r\n3\r\n"
+    file.edit(path="dos.txt", old="1\r\n2", new="one\r\ntwo")
+    assert (root / "dos.txt").read_bytes() == b"one\r\ntwo\r\n3\r\n"
     assert (root / "dos.txt").stat().st_mode & 0o777 == 0o640
 
 
@@ -179,6 +210,11 @@ def test_a_hunk_is_found_by_its_lines_when_its_numbers_are_wrong(root: Path) -> 
     assert (root / "a.txt").read_text() == TEXT.replace("seven", "7")
 
 
+def test_words_after_a_hunk_are_no_part_of_it_although_its_counts_say_so(root: Path) -> None:
+    file.patch(diff="--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n-one\n+1\nand then\n two\n")
+    assert (root / "a.txt").read_text() == TEXT.replace("one", "1", 1)
+
+
 def test_a_hunk_that_fits_at_several_places_must_say_which(root: Path) -> None:
     (root / "same.txt").write_text("x\ny\nx\ny\n")
     diff = "--- a/same.txt\n+++ b/same.txt\n@@ -{} +{} @@\n x\n-y\n+z\n"
@@ -199,7 +235,45 @@ def test_a_hunk_that_fits_at_several_places_must_say_which(root: Path) -> None:
         pytest.param("--- a/a.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n", "file.delete", id="a deletion"),
         pytest.param("--- a/a.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-one\n+1\n", "file.move", id="another name"),
         pytest.param("diff --git a/a b/b\nrename from a\nrename to b\n", "file.move", id="a rename"),
+        pytest.param("diff --git a/a b/b\ncopy from a\ncopy to b\n", "file.copy", id="a copy"),
+        pytest.param("diff --git a/a b/a\ndeleted file mode 100644\n", "file.delete", id="a deletion of nothing"),
         pytest.param("diff --git a/a b/a\nold mode 100644\nnew mode 100755\n", "permissions", id="a mode"),
+        pytest.param(
+            "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+a.txt\n",
+            "a symbolic link",
+            id="a link",
+        ),
+        pytest.param(
+            "diff --git a/m b/m\nnew file mode 160000\n--- /dev/null\n+++ b/m\n@@ -0,0 +1 @@\n+Subproject commit 1\n",
+            "a submodule",
+            id="a submodule",
+        ),
+        pytest.param("diff --git a/a b/a\nGIT binary patch\ndelta 1\n", "binary data", id="packed binary data"),
+        pytest.param('--- "a/a.txt"\n+++ "b/a.txt"\n@@ -1 +1 @@\n-one\n+1\n', "name in quotes", id="a name in quotes"),
+        pytest.param(
+            "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+1\ndiff --git a/b b/b\n@@ -2 +2 @@\n-two\n+2\n",
+            "no '---' and '[+]{3}' name its file",
+            id="a hunk of a file without a name",
+        ),
+        pytest.param(
+            "--- a/a.txt\n+++ b/a.txt\n@@ -6 +6 @@\n-six\n+6\n@@ -1 +1 @@\n-one\n+1\n",
+            "an earlier hunk has taken its place",
+            id="hunks in the wrong order",
+        ),
+        pytest.param(
+            "--- a/a.txt\n+++ b/a.txt\n@@ -6 +6 @@\n-six\n+6\n@@ -2 +2 @@\n-one\n+1\n",
+            "does not fit",
+            id="hunks in the wrong order with wrong numbers",
+        ),
+        pytest.param(
+            "--- a/a.txt\n+++ b/a.txt\n@@ -6 +6 @@\n-six\n+6\n@@ -1,0 +2 @@\n+1\n",
+            "an earlier hunk has taken its place",
+            id="lines before an earlier hunk",
+        ),
+        pytest.param("--- a/a.txt\n+++ b/a.txt\n@@ -99,0 +100 @@\n+x\n", "does not fit", id="lines after the end"),
+        pytest.param(
+            "--- a/a.txt\n+++ b/a.txt\n@@ -10,2 +10 @@\n ten\n-eleven\n", "the file has no line 11", id="a missing line"
+        ),
         pytest.param("diff --git a/a b/a\nBinary files a/a and b/a differ\n", "binary", id="binary data"),
         pytest.param("diff --git a/a b/a\nnew file mode 100644\n", "without any lines", id="an empty file"),
         pytest.param("--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n", "exists", id="a new file that exists"),
@@ -265,10 +339,27 @@ def test_a_directory_may_be_written_in_any_way(root: Path, path: str) -> None:
     assert file.tree(path=path.replace("ROOT", str(root)))["size"] == (1 if "src" in path else 1 + len(TEXT))
 
 
+def test_a_name_that_begins_with_a_tilde_is_a_name(root: Path) -> None:
+    (root / "~no-such-user").mkdir()
+    (root / "~no-such-user" / "b.txt").write_text("b")
+    assert file.glob(pattern="*", path="~no-such-user") == ["~no-such-user/b.txt"]
+
+
 def test_rules_may_begin_with_a_byte_order_mark(root: Path) -> None:
     run_git(root, "init", "--quiet")
     (root / ".gitignore").write_bytes(b"\xef\xbb\xbfa.txt\n")
     assert file.glob(pattern="*.txt") == []
+
+
+def test_rules_may_hold_what_is_not_utf8(root: Path) -> None:
+    (root / ".gitignore").write_bytes(b"\xff\na.txt\n")
+    assert file.glob(pattern="*.txt") == []
+
+
+def test_without_re2_no_rules_are_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / ".gitignore").write_text("a.txt\n")
+    monkeypatch.setitem(sys.modules, "re2", None)
+    assert file.glob(pattern="*.txt") == ["a.txt"]
 
 
 def test_what_git_ignores_is_left_out_as_git_does(root: Path) -> None:

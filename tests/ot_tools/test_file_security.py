@@ -137,11 +137,30 @@ def test_a_directory_that_becomes_a_link_meanwhile_is_not_entered(root: Path, mo
     assert (root.parent / "outside" / "inside.txt").read_text() == f"{SECRET}\n"
 
 
-def test_what_another_has_written_meanwhile_is_not_lost(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    swap_after_reading(monkeypatch, lambda: (root / "a.txt").write_text("one more\n"))
+@pytest.mark.parametrize("text", ["one more\n", "one\ntwo\nand more\n"], ids=["written", "appended"])
+def test_what_another_has_written_meanwhile_is_not_lost(root: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    swap_after_reading(monkeypatch, lambda: (root / "a.txt").write_text(text))
     with pytest.raises(FileExistsError, match="changed meanwhile"):
         file.edit(path="a.txt", old="one", new="1")
-    assert (root / "a.txt").read_text() == "one more\n"
+    assert (root / "a.txt").read_text() == text
+
+
+def test_what_another_has_deleted_meanwhile_does_not_come_back(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    swap_after_reading(monkeypatch, (root / "a.txt").unlink)
+    with pytest.raises(FileExistsError, match="changed meanwhile"):
+        file.edit(path="a.txt", old="one", new="1")
+    assert not (root / "a.txt").exists()
+
+
+def test_a_new_file_that_another_has_made_meanwhile_stays(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    swap_after_reading(monkeypatch, lambda: (root / "new.txt").write_text("theirs"))
+    new, old = (
+        "--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+ours\n",
+        "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+1\n",
+    )
+    with pytest.raises(FileExistsError, match="changed meanwhile"):
+        file.patch(diff=new + old)
+    assert ((root / "new.txt").read_text(), (root / "a.txt").read_text()) == ("theirs", "one\ntwo\n")
 
 
 def swapped(path: Path, target: Path | None) -> None:
@@ -165,17 +184,20 @@ def swap_after_reading(monkeypatch: pytest.MonkeyPatch, swap: Callable[[], objec
         monkeypatch.setattr(module.TextFile, "read", read_and_swap)
 
 
-def test_when_one_file_cannot_be_written_the_others_are_as_before(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_when_one_file_cannot_be_written_the_others_are_as_before(
+    root: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
     before = state(root)
     replace = GuardedDirectory.replace_file
 
     def full(self: GuardedDirectory, name: str) -> Any:
         if name == "last.txt":
-            raise OSError("no space left")
+            raise error("no space left")
         return replace(self, name)
 
     monkeypatch.setattr(GuardedDirectory, "replace_file", full)
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(error, match="no space left"):
         file.patch(
             diff="--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+1\n--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+x\n"
             "--- /dev/null\n+++ b/last.txt\n@@ -0,0 +1 @@\n+x\n"
@@ -243,7 +265,11 @@ def test_a_tree_of_more_than_can_be_shown_is_refused(root: Path, monkeypatch: py
 
 @pytest.mark.parametrize(
     "before",
-    [pytest.param("#\n" * 1000, id="lines"), pytest.param("#" * (256 << 10) + "\n", id="bytes")],
+    [
+        pytest.param("#\n" * 1000, id="lines"),
+        pytest.param("#" * (256 << 10) + "\n", id="bytes"),
+        pytest.param("**/" * 200, id="characters of a line"),
+    ],
 )
 def test_rules_are_read_only_so_many(root: Path, before: str) -> None:
     (root / ".gitignore").write_text(f"b.txt\n{before}a.txt\n")
@@ -265,6 +291,7 @@ def test_a_hunk_that_fits_nearly_everywhere_ends_at_the_deadline(root: Path) -> 
         pytest.param("\n".join(f"/*a{n}*b/**/c{n}*" for n in range(20_000)), id="many rules"),
         pytest.param("!\n\\\n[\n[z-a]\n[[:alpha:]]\n/\n\xff\n[a--b]\n", id="what is no pattern"),
         pytest.param("x" * 1_000_000, id="a long rule"),
+        pytest.param("\n".join("?" * (400 + n) for n in range(40)), id="more than RE2 takes at once"),
     ],
 )
 def test_hostile_rules_are_quick_and_hide_nothing_else(root: Path, rules: str) -> None:

@@ -174,6 +174,11 @@ def test_a_file_of_wide_characters_is_searched_if_it_is_named(app: CodeApp) -> N
     assert (found["line"], found["text"]) == (2, "äpple")
 
 
+def test_the_first_line_after_a_byte_order_mark_is_found(app: CodeApp) -> None:
+    (app.directory / "marked.txt").write_text("marked-word\n", encoding="utf-8-sig")
+    assert places(app.value('rg.search(pattern="marked-word")')) == ["marked.txt:1"]
+
+
 def test_files_are_those_that_a_search_would_look_at(app: CodeApp) -> None:
     assert app.value('rg.files(path="src")') == ["src/a.ts", "src/b (1).ts", "src/deep/c.rs"]
     assert app.value('rg.files(glob="*.{md,py}")') == ["app.py", "notes.md"]

@@ -21,7 +21,7 @@ MAX_LINKS = 40
 MAX_DEPTH = 128
 """Directories below a root that a path may go through: a walk keeps them open, and open files are few."""
 
-_KINDS = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+_KINDS = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError, TimeoutError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class PathGuard:
         make: bool = True,
         follow: bool = True,
     ) -> Generator[tuple[GuardedDirectory, str]]:
-        text = _checked_text(path)
+        text = checked_path(path)
         try:
             if file and text.endswith(("/", "/.", "/..")):
                 raise IsADirectoryError("a path that ends so names a directory")
@@ -272,7 +272,7 @@ def _absolute(text: str, start: tuple[str, ...]) -> tuple[str, ...]:
     return _parts(text) if text.startswith("/") else (*start, *_parts(text))
 
 
-def _checked_text(path: str | os.PathLike[str]) -> str:
+def checked_path(path: str | os.PathLike[str]) -> str:
     """Return the path's text, if the system could have such a path at all."""
     text = os.fspath(path)
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked

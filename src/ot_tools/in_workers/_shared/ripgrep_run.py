@@ -124,7 +124,7 @@ class Ripgrep:
 
     @contextmanager
     def _running(self, options: Sequence[str], tree: OpenTree | OneFile) -> Generator[BinaryIO]:
-        """Give its output; whatever has not been read at the end of the block is not wanted."""
+        """Give its output, to be read to the end; it is stopped when that is not done, or takes too long."""
         until = time.monotonic() + self.limits.seconds
         if isinstance(tree, OpenTree):
             cwd, stdin = tree.directory.path, DEVNULL
@@ -140,8 +140,7 @@ class Ripgrep:
             try:
                 output = cast("BinaryIO", process.stdout)
                 yield output
-                if not output.read(1):
-                    self._check_end(process.wait(), errors, late=time.monotonic() >= until)
+                self._check_end(process.wait(), errors, late=time.monotonic() >= until)
             finally:
                 killer.cancel()
                 process.kill()

@@ -138,12 +138,15 @@ class NamePlace:
     text: str
 
 
-def references(root: SgNode, grammar: str, names: Sequence[str]) -> Iterator[NamePlace]:
-    """Yield where the file has one of *names* as a name, not inside a string or a comment."""
+def references(text: str, root: SgNode, grammar: str, names: Sequence[str]) -> Iterator[NamePlace]:
+    """Yield where the file has one of *names* as a name, not inside a string or a comment.
+
+    Its *text* may begin before its root, which leaves out blank lines at the top.
+    """
     defined = definitions(root, grammar)
     own = {each.at for each in defined}
     starts, wanted = [each.start for each in defined], "|".join(map(re.escape, names))
-    lines = root.text().split("\n")
+    lines = text.split("\n")
     kinds = [{"kind": kind} for kind in name_kinds(grammar)]
     for node in root.find_all(any=kinds, regex=f"^(?:{wanted})$"):
         if not node.is_leaf():  # the same name once more, around its leaf
@@ -151,8 +154,8 @@ def references(root: SgNode, grammar: str, names: Sequence[str]) -> Iterator[Nam
         start = node.range().start
         kind = "definition" if start.index in own else "call" if _is_called(node) else _use(node)
         around = _innermost(defined, bisect_right(starts, start.index) - 1, start.index, own=kind == "definition")
-        text = lines[start.line].strip()[:SIGNATURE] if start.line < len(lines) else ""
-        yield NamePlace(node.text(), kind, start.line + 1, start.column + 1, around, text)
+        line = lines[start.line].strip()[:SIGNATURE]
+        yield NamePlace(node.text(), kind, start.line + 1, start.column + 1, around, line)
 
 
 def _innermost(defined: Sequence[Definition], last: int, index: int, *, own: bool) -> str:

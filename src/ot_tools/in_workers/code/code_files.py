@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -83,8 +82,6 @@ def _extension(path: str) -> str:
 
 def _text(descriptor: int, max_bytes: int) -> str | None:
     """Return the text of an open file; None if it is too large, or not text."""
-    if os.fstat(descriptor).st_size > max_bytes:
-        return None
     with open(descriptor, "rb", closefd=False) as file:
         data = file.read(max_bytes + 1)
     if len(data) > max_bytes or b"\0" in data:

@@ -46,7 +46,7 @@ def answered(do: str, grammar: str, path: str, text: str, limit: int, **argument
         )
         return [{field: getattr(each, field) for field in SHOWN} for each in islice(wanted, limit)]
     if do == "references":
-        return [asdict(each) for each in islice(references(root, grammar, arguments["names"]), limit)]
+        return [asdict(each) for each in islice(references(text, root, grammar, arguments["names"]), limit)]
     if do == "matches":
         return [*islice(matches(root, grammar, arguments["pattern"]), limit)]
     rewriting = Rewriting(text, root, grammar, arguments["pattern"], arguments["replacement"])
