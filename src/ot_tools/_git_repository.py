@@ -21,7 +21,7 @@ from ot.files.guarded_directory import GuardedDirectory
 from ot.files.path_guard import PathGuard
 from ot.files.protected_paths import fold
 from ot_tools._git_program import GitFailed, GitProgram
-from ot_tools._repository_top import real_place, repository_top
+from ot_tools._repository_top import given_place, real_place, repository_top
 from ot_tools._tree_walk import MAX_DEPTH, WalkDeadline
 
 MAX_SMALL = 64 << 10
@@ -85,8 +85,9 @@ class Repository:
 
         Raises:
             PermissionError: It may not be read, or lies outside of the repository.
+            TypeError, ValueError: The system can have no such path.
         """
-        given = self.guard.roots[0].absolute() / Path(path).expanduser()
+        given = given_place(self.guard, path)
         real = Path(os.path.realpath(given))
         # The last name is not followed: git speaks of a link itself.
         whole = given.name in ("", "..") or real == self.top

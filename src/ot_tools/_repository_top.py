@@ -14,9 +14,14 @@ def real_place(guard: PathGuard, path: str) -> Path:
     Raises:
         TypeError, ValueError: The system can have no such path.
     """
+    return Path(os.path.realpath(given_place(guard, path)))
+
+
+def given_place(guard: PathGuard, path: str) -> Path:
+    """Return the same without following links."""
     text = checked_path(path)
     start = Path(text).expanduser() if text.split("/", 1)[0] == "~" else text  # '~name' is a name, as for the guard
-    return Path(os.path.realpath(guard.roots[0].absolute() / start))
+    return guard.roots[0].absolute() / start
 
 
 def repository_top(guard: PathGuard, start: Path) -> Path | None:

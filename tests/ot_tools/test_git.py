@@ -94,6 +94,19 @@ def test_a_file_whose_name_is_not_utf8_is_told_and_not_staged(repo: Path) -> Non
     assert not git.status()["clean"]
 
 
+@pytest.mark.parametrize(
+    ("path", "why"), [("a\0b", "NUL"), ("\ud800", "half a character"), ("", "empty")], ids=["NUL", "surrogate", "empty"]
+)
+def test_a_path_that_cannot_be_one_is_said_to_be_so(repo: Path, path: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        git.diff(paths=[path])
+
+
+def test_a_tilde_before_a_name_is_part_of_the_name(repo: Path) -> None:
+    (repo / "~nobody-here").write_text("one\n")
+    assert git.stage(paths=["~nobody-here"])["staged"] == ["~nobody-here"]
+
+
 def test_status_of_a_repository_without_commits_has_a_branch_and_no_commit(tmp_path: Path) -> None:
     run_git(tmp_path, "init", "--quiet", "--initial-branch=first")
     with use(context(tmp_path)):

@@ -33,7 +33,7 @@ ABOUT = re.compile(r"\b(?:about|named|called|titled)\b")
 OTHER_ACTION, DESTROYS = 0.8, 0.7
 """What a document counts that does something else than was asked, and one that deletes though nobody said so."""
 
-NAME_SAID = 0.8
+NAME_SAID = 0.85
 """How much more a document counts whose name the query says in full."""
 
 MAX_BEGINNINGS = 20
