@@ -85,7 +85,9 @@ def test_nothing_is_seen_where_nothing_happens(tmp_path: Path, monkeypatch: pyte
 
 def _hang(home: AttackedHome) -> None:
     os.mkfifo(home.house.work / "pipe")
-    home.carry_out("run --file pipe")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("escapes.attacked_home.LONGEST_SECONDS", 0.5)
+        home.carry_out("run --file pipe")
 
 
 def _write(place: str, text: str = "x") -> Callable[[AttackedHome], None]:
@@ -127,7 +129,6 @@ DEEDS: dict[str, tuple[Callable[[AttackedHome], object], Attack, str]] = {
 @pytest.mark.parametrize("deed", DEEDS)
 def test_every_sign_is_seen_when_it_happens(deed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     act, attack, sign = DEEDS[deed]
-    monkeypatch.setattr("escapes.attacked_home.LONGEST_SECONDS", 0.5)
     home = built(tmp_path, monkeypatch)
     before = picture_of(tmp_path, attack)
     act(home)
