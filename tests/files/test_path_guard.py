@@ -594,7 +594,7 @@ def test_text_that_cannot_be_a_path_is_refused_as_such(guard: PathGuard, path: s
 
 
 @pytest.mark.parametrize("path", [None, 3, b"a/x", ["a"]])
-def test_what_is_not_text_is_no_path(guard: PathGuard, path: str) -> None:
+def test_what_is_not_text_is_not_a_path(guard: PathGuard, path: str) -> None:
     with pytest.raises(TypeError):
         read(guard, path)
 
@@ -613,7 +613,7 @@ def test_a_name_that_no_reply_could_carry_is_not_listed(guard: PathGuard, root: 
 
 
 @pytest.mark.parametrize("path", ["a", ".", "a/", "a/.", "a/b/..", "new/"])
-def test_a_path_that_names_a_directory_is_no_file(guard: PathGuard, root: Path, path: str) -> None:
+def test_a_path_that_names_a_directory_is_not_a_file(guard: PathGuard, root: Path, path: str) -> None:
     before = tree(root)
     for use in (read, write, append):
         with pytest.raises(IsADirectoryError):
@@ -621,7 +621,7 @@ def test_a_path_that_names_a_directory_is_no_file(guard: PathGuard, root: Path, 
     assert before == tree(root)
 
 
-def test_a_file_is_no_directory(guard: PathGuard) -> None:
+def test_a_file_is_not_a_directory(guard: PathGuard) -> None:
     for use in (read, write, names):
         with pytest.raises(NotADirectoryError, match="'a/x/y'"):
             use(guard, "a/x/y")

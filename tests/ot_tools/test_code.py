@@ -202,7 +202,7 @@ def test_a_rewrite_shows_its_diff_and_writes_nothing(app: CodeApp) -> None:
     assert applied.returncode == 0
 
 
-def test_a_rewrite_that_is_no_dry_run_changes_only_what_matches(app: CodeApp) -> None:
+def test_a_rewrite_that_is_not_a_dry_run_changes_only_what_matches(app: CodeApp) -> None:
     app.write(
         {"mixed/a.py": "é = old(1)\r\nother(old)\r\nold(2, old(3))", "mixed/b.js": "old(1);\n", "mixed/c.py": "x\n"}
     )

@@ -111,7 +111,7 @@ def test_what_ripgrep_says_of_a_link_is_not_believed(ripgrep: Callable[..., Any]
     assert [*parts.rg_matches.file_matches(messages, tree, 0)] == []
 
 
-def test_a_count_that_is_no_number_counts_for_nothing(ripgrep: Callable[..., Any], tree: Any) -> None:
+def test_a_count_that_is_not_a_number_counts_for_nothing(ripgrep: Callable[..., Any], tree: Any) -> None:
     assert [*ripgrep(r"print('./a.txt\0binary file')").counts([], tree)] == []
 
 
@@ -283,7 +283,7 @@ def test_a_rewrite_is_refused_for(parts: Any, given: dict[str, Any], why: str) -
 
 
 @pytest.mark.parametrize("name", [[1], "a" * 201, "a b"], ids=["a number", "too long", "two words"])
-def test_what_is_no_name_is_not_looked_for(parts: Any, name: Any) -> None:
+def test_what_is_not_a_name_is_not_looked_for(parts: Any, name: Any) -> None:
     with pytest.raises(ValueError, match="is not a name"):
         parts.code_tools.definitions(name=name)
 

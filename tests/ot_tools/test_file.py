@@ -227,7 +227,7 @@ def test_numbers_out_of_their_bounds_are_refused(call: Callable[[], object], why
 
 
 @pytest.mark.parametrize("value", ["2", 2.0, True, None])
-def test_what_is_no_whole_number_is_refused(value: Any) -> None:
+def test_what_is_not_a_whole_number_is_refused(value: Any) -> None:
     with pytest.raises(TypeError, match="offset must be an int"):
         file.read(path="notes.txt", offset=value)
 
@@ -652,7 +652,7 @@ def test_an_expression_that_re2_lacks_is_refused_with_its_reason(
     ("pattern", "why"),
     [("", "1 to 1,000 characters"), ("x" * 1001, "1 to 1,000 characters"), ("\ud800", "half a char")],
 )
-def test_text_that_is_no_expression_is_refused(pattern: str, why: str) -> None:
+def test_text_that_is_not_an_expression_is_refused(pattern: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         file.search(pattern=pattern)
 

@@ -162,7 +162,7 @@ async def test_text_is_decoded(web_app: Web, site: WebSite, name: str):
     assert WORDS in await web_app.value("web.fetch(url=url, format='text')", url=f"{site.url}/{name}")
 
 
-async def test_a_status_that_is_no_success_is_an_error_that_names_it(web_app: Web, site: WebSite):
+async def test_a_status_that_is_not_a_success_is_an_error_that_names_it(web_app: Web, site: WebSite):
     error = await web_app.error("web.fetch(url=url)", url=f"{site.url}/gone")
     assert f"{site.url}/gone answered 410 Gone" in error
     error = await web_app.error("web.fetch(url=url)", url=f"{site.url}/busy")
