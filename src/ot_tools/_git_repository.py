@@ -21,7 +21,7 @@ from ot.files.guarded_directory import GuardedDirectory
 from ot.files.path_guard import PathGuard
 from ot.files.protected_paths import fold
 from ot_tools._git_program import GitFailed, GitProgram
-from ot_tools._repository_top import given_place, real_place, repository_top
+from ot_tools._repository_top import repository_top
 from ot_tools._tree_walk import MAX_DEPTH, WalkDeadline
 
 MAX_SMALL = 64 << 10
@@ -87,7 +87,7 @@ class Repository:
             PermissionError: It may not be read, or lies outside of the repository.
             TypeError, ValueError: The system can have no such path.
         """
-        given = given_place(self.guard, path)
+        given = self.guard.absolute(path)
         real = Path(os.path.realpath(given))
         # The last name is not followed: git speaks of a link itself.
         whole = given.name in ("", "..") or real == self.top
@@ -143,7 +143,7 @@ def open_repository(
         FileNotFoundError: It lies in none, as far up as the allowed directories go.
         PermissionError: Some of the repository lies outside of them.
     """
-    start = real_place(guard, path)
+    start = guard.real(path)
     guard.status(str(start))
     top = repository_top(guard, start)
     if top is None:

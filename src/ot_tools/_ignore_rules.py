@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ot.files.guarded_directory import DirectoryEntry, GuardedDirectory
 from ot.files.path_guard import PathGuard
-from ot_tools._repository_top import real_place, repository_top
+from ot_tools._repository_top import repository_top
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -41,7 +41,7 @@ class IgnoreRules:
 
         Whoever starts in a directory that is left out wants to see it, so that nothing around it counts.
         """
-        start = real_place(guard, path)
+        start = guard.real(path)
         top = repository_top(guard, start)
         if top is None:
             return cls()

@@ -2,26 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from ot.files.path_guard import PathGuard, checked_path
-
-
-def real_place(guard: PathGuard, path: str) -> Path:
-    """Return where *path*, as a program gives it, really is; whether that is allowed, the guard says on opening it.
-
-    Raises:
-        TypeError, ValueError: The system can have no such path.
-    """
-    return Path(os.path.realpath(given_place(guard, path)))
-
-
-def given_place(guard: PathGuard, path: str) -> Path:
-    """Return the same without following links."""
-    text = checked_path(path)
-    start = Path(text).expanduser() if text.split("/", 1)[0] == "~" else text  # '~name' is a name, as for the guard
-    return guard.roots[0].absolute() / start
+from ot.files.path_guard import PathGuard
 
 
 def repository_top(guard: PathGuard, start: Path) -> Path | None:

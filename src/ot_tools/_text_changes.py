@@ -66,7 +66,7 @@ def require_new(guard: PathGuard, path: str) -> None:
     try:
         guard.status(path)
     except FileNotFoundError:
-        if why := guard.why_not(_absolute(guard, path), write=True):
+        if why := guard.why_not(str(guard.real(path)), write=True):
             raise PermissionError(f"{path!r}: {why}") from None
         return
     raise FileExistsError(f"{path!r} exists, and the diff makes it as a new file")
@@ -104,10 +104,6 @@ def _restore(guard: PathGuard, path: str, before: bytes | None) -> None:
     else:
         with guard.open_for_writing(path) as stream:
             stream.write(before)
-
-
-def _absolute(guard: PathGuard, path: str) -> str:
-    return path if path.startswith("/") else f"{guard.roots[0].resolve()}/{path}"
 
 
 @dataclass(frozen=True)

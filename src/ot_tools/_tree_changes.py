@@ -9,7 +9,6 @@ from typing import BinaryIO
 
 from ot.files.guarded_directory import GuardedDirectory
 from ot.files.path_guard import PathGuard
-from ot_tools._repository_top import real_place
 from ot_tools._tree_walk import MAX_DEPTH, WalkDeadline
 
 BLOCK = 1 << 20
@@ -104,7 +103,7 @@ def _begin(guard: PathGuard, source: str, target: str, found: list[Found], *, ov
     for way, kind in found:
         if kind not in ("file", "directory"):
             raise PermissionError(f"{way!r} below it is a {kind}: only files and directories are copied and moved")
-    if real_place(guard, target).is_relative_to(real_place(guard, source)):
+    if guard.real(target).is_relative_to(guard.real(source)):
         raise ValueError(f"{target!r} lies inside {source!r}")
     if not make_directory(guard, target) and not overwrite:
         raise FileExistsError(f"{target!r} exists: give overwrite=True to replace files in it")

@@ -285,6 +285,13 @@ def test_a_diff_that_is_not_applied_says_why(root: Path, diff: str, why: str) ->
     assert (root / "a.txt").read_text() == TEXT
 
 
+def test_a_dry_run_refuses_a_new_file_where_a_link_leads_to_what_is_protected(root: Path) -> None:
+    (root / ".git").mkdir()
+    (root / "link").symlink_to(".git")
+    with pytest.raises(PermissionError, match="'link/config'"):
+        file.patch(diff="--- /dev/null\n+++ b/link/config\n@@ -0,0 +1 @@\n+x\n", dry_run=True)
+
+
 # ---------------------------------------------------------------- tree
 
 

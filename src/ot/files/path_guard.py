@@ -109,6 +109,18 @@ class PathGuard:
         with self._place(path) as (directory, name):
             return directory.status(name)
 
+    def absolute(self, path: str) -> Path:
+        """Return where *path*, as a program gives it, leads without following links; nothing is looked at.
+
+        Raises:
+            TypeError, ValueError: The system can have no such path.
+        """
+        return Path("/", *_absolute(_checked_text(path), self._bounds.roots[0].given))
+
+    def real(self, path: str) -> Path:
+        """Return the same with all links followed; whether that place is allowed, opening it tells."""
+        return Path(os.path.realpath(self.absolute(path)))
+
     def why_not(self, path: str, *, write: bool = False) -> str:
         """Return why nothing may be read, or written, at a real path, by its names alone; empty when it may.
 
@@ -146,7 +158,7 @@ class PathGuard:
         make: bool = True,
         follow: bool = True,
     ) -> Generator[tuple[GuardedDirectory, str]]:
-        text = checked_path(path)
+        text = _checked_text(path)
         try:
             if file and text.endswith(("/", "/.", "/..")):
                 raise IsADirectoryError("a path that ends so names a directory")
@@ -272,7 +284,7 @@ def _absolute(text: str, start: tuple[str, ...]) -> tuple[str, ...]:
     return _parts(text) if text.startswith("/") else (*start, *_parts(text))
 
 
-def checked_path(path: str | os.PathLike[str]) -> str:
+def _checked_text(path: str | os.PathLike[str]) -> str:
     """Return the path's text, if the system could have such a path at all."""
     text = os.fspath(path)
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
