@@ -79,6 +79,7 @@ async def said_by_server(directory: Path, home: Path, issuer: LoopbackAuthorizat
         env={**os.environ, "HOME": str(home)},
         cwd=str(directory / "work"),
         log_file=stderr,
+        keep_alive=False,
     )
     async with Client(transport, elicitation_handler=Person(), message_handler=hear, log_handler=hear) as client:
         for number, program in enumerate(PROGRAMS):

@@ -172,7 +172,7 @@ async def test_a_library_client_puts_the_question_to_its_handler(tmp_path: Path,
         seen.append(message)
         return ElicitResult(action="accept", content={"decision": "allow", "up_to": 7})
 
-    transport = StdioTransport(SERVER[0], [SERVER[1]], env=where.environment(), cwd=str(where.cwd))
+    transport = StdioTransport(SERVER[0], [SERVER[1]], env=where.environment(), cwd=str(where.cwd), keep_alive=False)
     async with Client(transport, mode=mode, elicitation_handler=handler) as client:
         result = await client.call_tool("run", {"command": LOOP}, raise_on_error=False)
     assert result.is_error
