@@ -33,6 +33,6 @@ def classes() -> dict[str, list[str]]:
 def test_no_public_class_name_stands_for_two_ideas() -> None:
     twice = {name: places for name, places in classes().items() if len(places) > 1}
     assert {name: places for name, places in twice.items() if name not in ON_BOTH_SIDES} == {}
-    assert twice.keys() >= ON_BOTH_SIDES.keys(), "an exception that is none any more"
+    assert twice.keys() >= ON_BOTH_SIDES.keys(), "an exception that is not needed any more"
     for name in ON_BOTH_SIDES:
         assert len({place.startswith(("ot_sdk", "ot_tools")) or "/jail/" in place for place in twice[name]}) == 2

@@ -84,7 +84,7 @@ class Result[T]:
 
 
 def as_result(outcome: Any) -> Result[Any]:
-    """Return what a tool returned as a result, if it is none yet."""
+    """Return what a tool returned as a result, if it is not one yet."""
     return cast("Result[Any]", outcome) if isinstance(outcome, Result) else Result.ok(outcome)
 
 

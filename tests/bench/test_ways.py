@@ -61,7 +61,7 @@ async def test_a_tool_that_asks_first_is_refused_in_every_way(bench: Bench) -> N
         assert "bought tea" not in answer.text
 
 
-async def test_a_tool_that_is_not_there_and_arguments_that_are_no_object_are_answers(bench: Bench) -> None:
+async def test_a_tool_that_is_not_there_and_arguments_that_are_not_an_object_are_answers(bench: Bench) -> None:
     for way in bench.ways:
         assert (await way.execute("nothing", {})).is_error
         assert (await way.execute(way.definitions[0].name, "text")).is_error

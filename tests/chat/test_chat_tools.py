@@ -51,7 +51,7 @@ async def test_a_tool_gets_one_object_of_arguments_and_gives_text(tmp_path: Path
     assert answer.text.endswith('{"text":"a","b":"c"}')
 
 
-async def test_a_model_is_told_of_what_is_no_text_and_does_not_reach_it() -> None:
+async def test_a_model_is_told_of_non_text_content_and_does_not_reach_it() -> None:
     class House:
         """Answers with a picture."""
 

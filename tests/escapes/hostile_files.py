@@ -82,7 +82,7 @@ def many_references(path: Path, fill: Fill) -> None:
 
 
 def name_that_is_no_text(path: Path, fill: Fill) -> None:
-    """Make a file whose name is no text in any usual encoding."""
+    """Make a file whose name is not text in any usual encoding."""
     Path(os.fsdecode(os.fsencode(path.parent) + b"/x\xff\xfe.py")).touch()
 
 

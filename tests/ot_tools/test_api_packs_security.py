@@ -155,7 +155,7 @@ ANSWERS: dict[str, tuple[Served, str]] = {
     "an encoding that nobody asked for": (Served(200, b"no", {"content-encoding": "br"}), "that was not asked for"),
     "half of its JSON": (Served(200, b'{"web": {"results": ['), NOT_JSON),
     "JSON nested without end": (Served(200, b"[" * 200_000), NOT_JSON),
-    "bytes that are no text": (Served(200, b"\xff\xfe\x00"), NOT_JSON),
+    "bytes that are not text": (Served(200, b"\xff\xfe\x00"), NOT_JSON),
     "a page": (Served(200, b"<html><title>Log in</title></html>", {"content-type": "text/html"}), NOT_JSON),
     "a number too long to read": (Served(200, b"1" * 10_000), NOT_JSON),
     "a status that means nothing": (answer({}, 418), "answered with status 418"),

@@ -223,7 +223,7 @@ FILES = {
         """pivot(table='open.csv', rows='n', columns='word")', values='n')""",
         "no column",
     ),
-    "a kind of chart that is none": ("chart(table='open.csv', x='n', y='n', kind='../x')", "kind"),
+    "an unknown kind of chart": ("chart(table='open.csv', x='n', y='n', kind='../x')", "kind"),
 }
 SQLITE = {
     "INSERT": (sqlite("INSERT INTO t VALUES (2)"), LITE),

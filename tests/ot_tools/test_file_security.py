@@ -289,7 +289,7 @@ def test_a_hunk_that_fits_nearly_everywhere_ends_at_the_deadline(root: Path) -> 
     [
         pytest.param("*a" * 100 + "b\n", id="many stars"),
         pytest.param("\n".join(f"/*a{n}*b/**/c{n}*" for n in range(20_000)), id="many rules"),
-        pytest.param("!\n\\\n[\n[z-a]\n[[:alpha:]]\n/\n\xff\n[a--b]\n", id="what is no pattern"),
+        pytest.param("!\n\\\n[\n[z-a]\n[[:alpha:]]\n/\n\xff\n[a--b]\n", id="malformed patterns"),
         pytest.param("x" * 1_000_000, id="a long rule"),
         pytest.param("\n".join("?" * (400 + n) for n in range(40)), id="more than RE2 takes at once"),
     ],
@@ -302,7 +302,7 @@ def test_hostile_rules_are_quick_and_hide_nothing_else(root: Path, rules: str) -
 
 
 @pytest.mark.parametrize("kind", ["link", "directory", "pipe"])
-def test_rules_that_are_no_file_count_for_nothing(root: Path, kind: str) -> None:
+def test_rules_that_are_not_a_file_count_for_nothing(root: Path, kind: str) -> None:
     (root.parent / "outside" / "private.txt").write_text("*\n")
     if kind == "link":
         (root / ".gitignore").symlink_to(root.parent / "outside" / "private.txt")

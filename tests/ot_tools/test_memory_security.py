@@ -193,7 +193,7 @@ CASES: dict[str, Callable[[Safe], None]] = {
     "a link in place of the file": link_for_the_file,
     "a directory whose name continues the project's": folder_renamed,
     "control characters in tags and queries": control_characters,
-    "what is no number as an id": numbers_as_ids,
+    "what is not a number as an id": numbers_as_ids,
     "more notes than are allowed from several scopes": filled_up,
 }
 

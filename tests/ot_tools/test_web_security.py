@@ -141,7 +141,7 @@ HOSTILE = {
     ),
     "chunks without end": Hostile(endless(OK + b"Transfer-Encoding: chunked\r\n\r\nfffffff\r\n"), TOO_LARGE),
     "a length of terabytes": Hostile(raw(OK + b"Content-Length: 9999999999999\r\n\r\n"), TOO_LARGE),
-    "a length that is none": Hostile(raw(OK + b"Content-Length: many\r\n\r\n"), "could not be fetched"),
+    "a malformed length": Hostile(raw(OK + b"Content-Length: many\r\n\r\n"), "could not be fetched"),
     "less than its length": Hostile(raw(OK + b"Content-Length: 99\r\n\r\nx"), "could not be fetched"),
     "headers without end": Hostile(endless(OK + b"X-Long: "), "could not be fetched"),
     "no HTTP at all": Hostile(raw(b"SSH-2.0-OpenSSH\r\n\r\n"), "could not be fetched"),

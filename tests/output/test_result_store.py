@@ -171,7 +171,7 @@ def test_a_lone_surrogate_is_stored_as_its_escape(desk: Desk) -> None:
     assert desk.page(desk.put("a\ud800b").handle).lines == ("a\\ud800b",)
 
 
-def test_bytes_that_are_no_text_are_replaced_when_read(desk: Desk) -> None:
+def test_bytes_that_are_not_text_are_replaced_when_read(desk: Desk) -> None:
     assert desk.page(desk.put(b"a\xffb").handle).lines == ("a\ufffdb",)
 
 

@@ -240,7 +240,7 @@ def test_a_part_too_large_for_a_program_says_how_to_narrow_it(
 @pytest.mark.parametrize(
     "text", ["plain words", "", "   \n ", "- yaml: 1", "{'a': 1}", '{"a" 1}', "[1, 2", '"open', "[" * 200_000]
 )
-def test_a_text_that_is_no_json_is_said_to_be_none(text: str) -> None:
+def test_a_text_that_is_not_json_is_said_not_to_be(text: str) -> None:
     shelf = Shelf(text, "text")
     for read in (lambda: shelf("a"), lambda: shelf("[9]"), lambda: shelf("."), shelf.outline):
         with pytest.raises((ValueError, LookupError)) as caught:
@@ -373,7 +373,7 @@ def test_what_is_no_path_is_refused_with_an_example(path: str) -> None:
 
 
 @pytest.mark.parametrize(("path", "error"), [(1, TypeError), (None, TypeError), ("a" * 1001, ValueError)])
-def test_what_is_no_text_or_too_long_is_refused(path: Any, error: type[Exception]) -> None:
+def test_what_is_not_text_or_too_long_is_refused(path: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="path"):
         parse_path(path)
 

@@ -57,7 +57,7 @@ def test_a_value_of_many_pieces_is_put_together_again(value: Any) -> None:
 
 
 @pytest.mark.parametrize("data", [b"[1,2", b"[1,,2]", b'{"a"}', b'["a]', b"[nul]"])
-def test_what_is_no_json_is_refused(data: bytes) -> None:
+def test_what_is_not_json_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         list(unread_lines(Unread(data)))
 

@@ -249,7 +249,7 @@ async def test_a_server_that_is_lost_during_a_write_leaves_it_unknown_and_the_sa
         assert 1 == len((await app.run("ot.effects()")).value)
 
 
-# ---------------------------------------------------------------- content that is no text
+# ---------------------------------------------------------------- non-text content
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

@@ -79,7 +79,7 @@ async def test_a_failure_of_the_server_carries_its_words():
         tool_value("t", result(isError=True), None)
 
 
-async def test_what_is_no_text_goes_to_the_reply_and_leaves_a_note_in_the_value():
+async def test_non_text_content_goes_to_the_reply_and_leaves_a_note_in_the_value():
     async with door_to(fake_spec()) as door:
         see, image, audio, inside, link = await door.call("picture")
         assert see == "see"

@@ -28,7 +28,7 @@ ID_LAST = re.compile(rb",(?:" + _VERSION + rb",)?" + _ID + rb"(?:," + _VERSION +
 
 @dataclass(frozen=True, slots=True)
 class NoMessage:
-    """Why a line is no message: what is answered, and under which id."""
+    """Why a line is not a message: what is answered, and under which id."""
 
     code: int
     reason: str

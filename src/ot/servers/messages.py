@@ -172,7 +172,7 @@ def read_message(line: bytes) -> JSONRPCMessage:
     """Return the message on *line*; a reply that is too large to be read has an error for what it is, and its bytes.
 
     Raises:
-        ValueError: It is no message, or none that a server has reason to send.
+        ValueError: It is not a message, or not one that a server has reason to send.
     """
     if not line.lstrip()[:1] == b"{":
         raise ValueError("no object")

@@ -68,7 +68,7 @@ def test_the_line_of_what_is_there_is_known() -> None:
 
 
 @pytest.mark.parametrize("servers", ["[]", "null", '"x"', "1"])
-def test_what_is_no_object_is_refused(servers: str) -> None:
+def test_what_is_not_an_object_is_refused(servers: str) -> None:
     with pytest.raises(ValueError, match="'servers' is not an object"):
         JsonText(f'{{"servers": {servers}}}').put(PATH, 1)
 

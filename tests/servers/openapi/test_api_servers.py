@@ -181,7 +181,7 @@ async def test_an_answer_that_is_too_slow_says_so(tmp_path: Path, monkeypatch: p
         stalled[0].close()
 
 
-async def test_what_is_no_text_is_refused_in_words(tmp_path: Path):
+async def test_what_is_not_text_is_refused_in_words(tmp_path: Path):
     async with door_to_shop(Shop(), tmp_path) as door:
         with pytest.raises(ToolFailed, match=r"it answered with image/png \(8 bytes\), which is neither text nor JSON"):
             await door.call("get_pets_petId_photo", petId=1)

@@ -71,7 +71,7 @@ ATTACKS = {
     "a host that ends as ours": Attack(request(host="evil-localhost"), (421,)),
     "a user before the host": Attack(request(host="localhost@evil.example"), (421,)),
     "a host with a path": Attack(request(host="localhost/evil.example"), (421,)),
-    "a port that is no number": Attack(request(host="localhost:evil"), (421,)),
+    "a port that is not a number": Attack(request(host="localhost:evil"), (421,)),
     "all interfaces as a host": Attack(request(host="0.0.0.0"), (421,)),
     "no host": Attack(request(leave_out=("Host",)), (400, 421)),
     "an empty host": Attack(request(host=""), (421,)),
@@ -88,7 +88,7 @@ ATTACKS = {
     "an empty token": Attack(request("Authorization: Bearer ", leave_out=("Authorization",)), (401,)),
     "two tokens": Attack(request("Authorization: Bearer wrong"), (401,)),
     "a token of another kind": Attack(request("Authorization: Basic TOKEN", leave_out=("Authorization",)), (401,)),
-    "a token that is no text": Attack(request("Authorization: Bearer \xff\xfe", leave_out=("Authorization",)), (401,)),
+    "a token that is not text": Attack(request("Authorization: Bearer \xff\xfe", leave_out=("Authorization",)), (401,)),
     "a token in the address": Attack(
         request(line="POST /mcp?access_token=TOKEN HTTP/1.1", leave_out=("Authorization",)), (401,)
     ),
@@ -128,13 +128,13 @@ ATTACKS = {
     "a large body in chunks": Attack(request(CHUNKED, body=chunked(*[b" " * 8000] * 10), leave_out=NO_LENGTH), (413,)),
     "a large body after a question": Attack(request("Expect: 100-continue", body=b"", length="70000"), (413,)),
     # What is not MCP
-    "a body that is no JSON": Attack(request(body=b"{"), (400,)),
-    "a body that is no text": Attack(request(body=b"\xff\xfe\0"), (400,)),
+    "a body that is not JSON": Attack(request(body=b"{"), (400,)),
+    "a body that is not text": Attack(request(body=b"\xff\xfe\0"), (400,)),
     "no body": Attack(request(body=b""), (400,)),
     "JSON nested beyond reading": Attack(request(body=b"[" * 60_000), (400,)),
     "a number beyond reading": Attack(request(body=b'{"id": ' + b"9" * 60_000 + b"}"), (400,)),
     "several requests in one": Attack(request(body=b"[" + BODY + b"," + BODY + b"]"), (400,)),
-    "an id that is none": Attack(request(body=rpc(id={"a": 1})), (400,)),
+    "a malformed id": Attack(request(body=rpc(id={"a": 1})), (400,)),
     "a method that does not exist": Attack(request(body=rpc(method="tools/burn")), (400, 404)),
     "headers that contradict the body": Attack(request(body=LIST), (400,)),
     "a protocol of the future": Attack(
@@ -158,7 +158,7 @@ ATTACKS = {
     "a path that leads round": Attack(request(line="POST /x/../mcp HTTP/1.1"), (404,)),
     "a path in disguise": Attack(request(line="POST /%6dcp HTTP/1.1"), (404,)),
     "a path with a zero byte": Attack(request(line="POST /mcp%00 HTTP/1.1"), (404,)),
-    "a path that is no text": Attack(request(line="POST /mcp\xff HTTP/1.1"), (400, 404)),
+    "a path that is not text": Attack(request(line="POST /mcp\xff HTTP/1.1"), (400, 404)),
     # What is not HTTP/1.1
     "the first bytes of TLS": Attack(bytes.fromhex("16030100a5010000a10303") + bytes(160), (400,)),
     "the first bytes of HTTP/2": Attack(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", (400,)),

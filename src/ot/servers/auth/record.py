@@ -59,7 +59,7 @@ class TokenRecord:
 
     @classmethod
     def from_json(cls, data: Any) -> TokenRecord | None:
-        """Return the record that *data* holds, or nothing where it is none; keys of newer releases are left out."""
+        """Return the record that *data* holds, or nothing if it is malformed; keys of newer releases are left out."""
         given = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
         names = {entry.name for entry in fields(cls)}
         known = {key: value for key, value in given.items() if key in names and value is not None}

@@ -117,7 +117,7 @@ async def test_a_child_that_cannot_lock_itself_up_runs_nothing(monkeypatch: pyte
     engine = ExactEngine(namespaces=False, ready=0)
     try:
         await engine.open()
-        # A limit that is none: setting it fails in the child.
+        # A limit that cannot be set: setting it fails in the child.
         monkeypatch.setattr("ot.runtime.engines.forked.forked_engine._room", lambda limits: Room(1 << 27, float("nan")))
         with anyio.fail_after(PATIENCE), pytest.raises(EngineCrashed):
             await engine.run(parse_program("1"), exact_attacks.NoPacks(), Limits(), Deadline.after(10))
