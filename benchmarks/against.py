@@ -21,8 +21,10 @@ from pathlib import Path
 from compare import bench, ratios, table
 
 ROOT = Path(__file__).parent.parent
-BAR = 1.05
-"""The lower end of a ratio's interval may not exceed this: above it, the slowdown is no accident of a busy machine."""
+BAR = 1.03
+"""The upper end of a ratio's interval may not exceed this: judged by the lower end, small slowdowns add up unseen."""
+WIDTH = 0.06
+"""A wider interval decides nothing: measure more rounds, or on a quieter machine."""
 FIGURES = ("spawn to", "run(1+1)", "run(one tool call)")
 
 
@@ -53,14 +55,16 @@ def main() -> None:
         before = f"{earlier}/.venv/bin/python {earlier}/benchmarks/our_server.py"
         now = f"{sys.executable} our_server.py"
         found = ratios(bench(before, "before", {"now": now}, asked.rounds, asked.cold), "now")
-    slower = {
-        name: figures
-        for name, figures in found.items()
-        if figures["ci90"] and figures["ci90"][0] > BAR and any(part in name for part in FIGURES)
-    }
     print(json.dumps(found, indent=1) if asked.json else table(f"now to {asked.commit}", found, {}))
-    if slower:
-        sys.exit(f"slower than {asked.commit}, lower end above {BAR}: {', '.join(slower)}")
+    judged = {
+        name: figures["ci90"]
+        for name, figures in found.items()
+        if figures["ci90"] and any(part in name for part in FIGURES)
+    }
+    if vague := [name for name, (low, high) in judged.items() if high - low > WIDTH]:
+        sys.exit(f"interval wider than {WIDTH}, measure more: {', '.join(vague)}")
+    if slower := [name for name, (_, high) in judged.items() if high > BAR]:
+        sys.exit(f"slower than {asked.commit}, upper end above {BAR}: {', '.join(slower)}")
 
 
 if __name__ == "__main__":
