@@ -101,6 +101,7 @@ async def test_a_redirect_to_another_place_is_not_followed_and_takes_no_credenti
         ),
         (JSONResponse({"title": "Forbidden", "detail": "Not yours"}, 403), "HTTP 403 Forbidden: Not yours; Forbidden"),
         (JSONResponse({}, 429, {"retry-after": "17"}), "(wait 17 s before you ask again)"),
+        (JSONResponse({}, 429, {"retry-after": "\xb2"}), "(wait a while before you ask again)"),
         (Response("<h1>Oh</h1>", 503, media_type="text/html"), "HTTP 503 Service Unavailable (the API failed"),
         (Response("plain words", 500, media_type="text/plain"), "Internal Server Error: plain words"),
     ],
