@@ -76,10 +76,12 @@ class WorkTreeStatus(TypedDict):
 class FileChange(TypedDict):
     """A file that differs; the numbers count lines, and are None for binary data.
 
-    The status is 'added', 'modified', 'deleted', 'renamed', 'type' (such as a link in place of a file) or 'conflict'.
+    The path is as other packs take it, and the name as git has it, from the top of the repository. The status is
+    'added', 'modified', 'deleted', 'renamed', 'type' (such as a link in place of a file) or 'conflict'.
     """
 
     path: str
+    name: str
     status: str
     added: int | None
     deleted: int | None
@@ -151,7 +153,7 @@ def status(*, repo: str = ".", untracked: bool = True, limit: int = 1000) -> Wor
     """Tell which branch is checked out, and which files are changed, staged or new.
 
     Args:
-        repo: The repository: any path inside it.
+        repo: The repository: any path inside it. Paths that come back begin at the working directory, not there.
         untracked: Also list files that git does not know and does not ignore.
         limit: The most files to return; there may be more when as many come back.
 
@@ -196,7 +198,7 @@ def log(
     """List commits, the newest first.
 
     Args:
-        repo: The repository: any path inside it.
+        repo: The repository: any path inside it. Paths that come back begin at the working directory, not there.
         revision: Where to start: a branch, tag or commit; 'main..topic' lists what is in topic and not in main.
         paths: Only commits that change one of these files or directories.
         author: Only commits whose author's name or address holds this text, in any case.
@@ -204,7 +206,8 @@ def log(
         until: Only commits up to then; a day alone counts whole.
         grep: Only commits whose message holds this text, in any case.
         merges: Also list merges.
-        files: Also return the files that each commit changed, with the numbers of lines; a merge has none.
+        files: Also return the files that each commit changed, with the numbers of lines; a merge has none. Each has
+            'path', as file.read takes it, and 'name', which begins at the top of the repository.
         limit: The most commits to return; there may be more when as many come back.
 
     Returns:
@@ -244,18 +247,20 @@ def diff(
     """Compare the work tree with what is staged, what is staged with the last commit, or two commits.
 
     Args:
-        repo: The repository: any path inside it.
+        repo: The repository: any path inside it. Paths that come back begin at the working directory, not there.
         base: The commit, branch or tag to compare with; without it, what is staged (with staged=True the last commit).
         target: The commit, branch or tag that is compared; without it the work tree.
         staged: Compare what is staged instead of the work tree.
         paths: Only these files or directories.
-        hunks: Also return each file's part of the diff as 'patch', which file.patch takes.
+        hunks: Also return each file's part of the diff as 'patch', which file.patch takes (with path=repo where the
+            repository is not the working directory).
         context: How many lines around each change.
         limit: The most files to return; there may be more when as many come back.
 
     Returns:
-        The path, status ('added', 'modified', 'deleted', 'renamed', 'type' or 'conflict', which has no patch), and
-        numbers of added and deleted lines of each file.
+        The path (as file.read takes it), name (from the top of the repository), status ('added', 'modified',
+        'deleted', 'renamed', 'type' or 'conflict', which has no patch), and numbers of added and deleted lines of each
+        file.
 
     Example:
         git.diff(base="HEAD", hunks=False)
@@ -277,7 +282,7 @@ def show(
 
     Args:
         revision: The commit, branch or tag.
-        repo: The repository: any path inside it.
+        repo: The repository: any path inside it. Paths that come back begin at the working directory, not there.
         paths: Only these files or directories.
         hunks: Also return each file's part of the diff as 'patch'.
         limit: The most files to return; there may be more when as many come back.
@@ -458,6 +463,7 @@ def _status_file(repository: Repository, line: _git_history.StatusLine) -> Statu
 def _change(change: Difference) -> FileChange:
     told: FileChange = {
         "path": change.path,
+        "name": change.name,
         "status": change.status,
         "added": change.added,
         "deleted": change.deleted,

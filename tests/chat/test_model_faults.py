@@ -25,7 +25,6 @@ from chat.wire_server import (
     text_block,
     tool_block,
 )
-from ot.chat.service_errors import retry_after
 from ot.errors import BadReply, ChatError, ChatRefused, ChatTimeout, ChatUnavailable, RateLimited
 from pace import PATIENCE, within
 
@@ -61,13 +60,6 @@ async def test_a_rate_limit_beyond_the_deadline_is_not_waited_for(tmp_path: Path
         error = await failure(desk.talk.ask("hello"))
     assert isinstance(error, RateLimited) and error.retry_after == 3600
     assert len(desk.wire.requests) == 1
-
-
-def test_a_date_is_a_way_to_say_when() -> None:
-    assert retry_after({"retry-after": "Thu, 01 Jan 2026 00:00:00 GMT"}) == 0.0
-    assert (retry_after({"retry-after": "Thu, 01 Jan 2099 00:00:00 GMT"}) or 0) > 1e6
-    assert retry_after({"retry-after": "soon"}) is None
-    assert retry_after({}) is None
 
 
 @pytest.mark.parametrize("status", [500, 503, 529])

@@ -100,6 +100,19 @@ def test_a_document_that_cannot_be_used_leaves_nothing_behind(
     assert not (onetool.user / "onetool.yaml").exists()
 
 
+def test_an_operation_that_cannot_be_read_is_named_by_add_and_by_check(onetool: OneTool):
+    document = json.loads(DESK.read_text())
+    document["paths"]["/odd"] = {"get": {"operationId": "odd", "parameters": [{"$ref": "#/components/gone"}]}}
+    (onetool.cwd / "api.json").write_text(json.dumps(document))
+    line = "odd is left out: the document is malformed at GET /odd: it refers to #/components/gone, which is not there"
+    added = onetool("add", *BASE, "desk", "openapi:api.json")
+    assert added.code == 0
+    assert "4 tools in " in added.out and line in added.out
+    checked = onetool("check")
+    assert checked.code == 0
+    assert line in checked.out
+
+
 def test_a_document_that_is_not_there_is_named(onetool: OneTool):
     ended = onetool("add", "openapi:gone.yaml")
     assert (ended.code, f"there is no file {onetool.cwd}/gone.yaml" in ended.err) == (1, True)

@@ -147,6 +147,16 @@ async def test_pages_are_read_by_place_and_by_search(tmp_path: Path) -> None:
         assert (await page(search="^line 99.$", offset=2, limit=2))["lines"] == ["line 991", "line 992"]
 
 
+@pytest.mark.scenario("001-61")
+async def test_a_page_is_shown_line_by_line_as_it_was_stored(tmp_path: Path) -> None:
+    async with running_app(tmp_path, config={"output": {"max_inline_size": 1000}}) as app:
+        code = """"\\n".join(f"\\tif x == 'a': y = \\"b: c\\"  # {n}" for n in range(2000))"""
+        handle = json.loads(value_of(await app.run(code)))["handle"]
+        shown = value_of(await app.run(f"ot.result(handle='{handle}', limit=3)"))
+    lines = "".join(f"  \tif x == 'a': y = \"b: c\"  # {n}\n" for n in range(3))
+    assert shown == f"lines: |\n{lines}total_lines: 2000\nreturned: 3\noffset: 1\nhas_more: true"
+
+
 @pytest.mark.scenario("001-58")
 async def test_a_fuzzy_search_gives_similar_lines_the_most_similar_first(tmp_path: Path) -> None:
     lines = ["cnofig", "nothing alike", "the configuration", "zzz", "confi", "config"]

@@ -187,6 +187,22 @@ def test_looking_changes_nothing_in_the_repository(repo: Path) -> None:
 # ---------------------------------------------------------------- log, show, blame, branches
 
 
+def test_paths_begin_at_the_working_directory_and_names_at_the_repository(repo: Path) -> None:
+    (repo / "src" / "hello.py").write_text("changed\n")
+    with use(context(repo.parent)):
+        logged = [change for commit in git.log(repo="root", files=True) for change in commit.get("files", [])]
+        shown = git.show(repo="root").get("files", [])
+        compared = git.diff(repo="root")
+    assert {(change["path"], change["name"]) for change in logged} == {
+        ("root/notes.txt", "notes.txt"),
+        ("root/src/app.py", "src/app.py"),
+        ("root/src/hello.py", "src/hello.py"),
+    }
+    for change in (*shown, *compared):
+        assert (change["path"], change["name"]) == ("root/src/hello.py", "src/hello.py")
+    assert shown and compared
+
+
 def test_log_lists_the_newest_first_with_author_date_and_message(repo: Path) -> None:
     renamed, hello, first = git.log()
     assert [commit["subject"] for commit in (renamed, hello, first)] == ["Rename the app", "Say hello", "Begin"]
@@ -199,9 +215,18 @@ def test_log_lists_the_newest_first_with_author_date_and_message(repo: Path) -> 
 def test_log_tells_the_files_of_each_commit_and_where_they_came_from(repo: Path) -> None:
     renamed, hello, first = git.log(files=True)
     assert renamed.get("files") == [
-        {"path": "src/hello.py", "status": "renamed", "added": 0, "deleted": 0, "old_path": "src/app.py"}
+        {
+            "path": "src/hello.py",
+            "name": "src/hello.py",
+            "status": "renamed",
+            "added": 0,
+            "deleted": 0,
+            "old_path": "src/app.py",
+        }
     ]
-    assert hello.get("files") == [{"path": "src/app.py", "status": "modified", "added": 1, "deleted": 1}]
+    assert hello.get("files") == [
+        {"path": "src/app.py", "name": "src/app.py", "status": "modified", "added": 1, "deleted": 1}
+    ]
     assert [(change["path"], change["status"]) for change in first.get("files", [])] == [
         ("notes.txt", "added"),
         ("src/app.py", "added"),
@@ -249,7 +274,9 @@ def test_show_tells_what_a_commit_changed(repo: Path) -> None:
     assert (change["path"], change["status"], change["added"], change["deleted"]) == ("src/app.py", "modified", 1, 1)
     assert "\n-    ...\n+    print('hello')\n" in change.get("patch", "")
     first = git.show(revision="HEAD~2", hunks=False, paths=["src"])
-    assert first.get("files") == [{"path": "src/app.py", "status": "added", "added": 2, "deleted": 0}]
+    assert first.get("files") == [
+        {"path": "src/app.py", "name": "src/app.py", "status": "added", "added": 2, "deleted": 0}
+    ]
 
 
 def test_blame_names_the_author_of_each_line(repo: Path) -> None:
@@ -288,7 +315,7 @@ def test_diff_compares_every_pair_of_sides(repo: Path) -> None:
     assert [change["path"] for change in git.diff(base="HEAD")] == ["notes.txt"]
     assert [change["status"] for change in git.diff(base="HEAD~1", target="HEAD", hunks=False)] == ["renamed"]
     assert git.diff(base="HEAD~2", paths=["src/app.py"], hunks=False) == [
-        {"path": "src/app.py", "status": "deleted", "added": 0, "deleted": 2}
+        {"path": "src/app.py", "name": "src/app.py", "status": "deleted", "added": 0, "deleted": 2}
     ]
 
 

@@ -64,6 +64,7 @@ PAGES = {
     ),
     "/choices": Served(b"choose", status=300),
     "/busy": Served(b"later", status=503, headers={"Retry-After": "7"}),
+    "/busier": Served(b"later", status=503, headers={"Retry-After": "\xb2"}),
     "/links": Served(
         b"".join(b"<a href=/%d>x</a>" % number for number in range(10_001)) + b"<base href='http://[bad'>"
     ),
@@ -167,6 +168,8 @@ async def test_a_status_that_is_not_a_success_is_an_error_that_names_it(web_app:
     assert f"{site.url}/gone answered 410 Gone" in error
     error = await web_app.error("web.fetch(url=url)", url=f"{site.url}/busy")
     assert f"{site.url}/busy answered 503 Service Unavailable; it asks to wait 7 s" in error
+    error = await web_app.error("web.fetch(url=url)", url=f"{site.url}/busier")
+    assert error.partition("\n")[0].endswith("answered 503 Service Unavailable")
 
 
 async def test_a_host_that_is_not_there_is_one_sentence_that_says_what_to_check(web_app: Web):

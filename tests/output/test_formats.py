@@ -11,7 +11,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ot.output.formats import FORMATS, serialize_result
+from ot.output.formats import FORMATS, PAGE_FORMAT, serialize_result
 from ot.output.stored_text import stored_text
 from ot.values.parts import NotSerializable
 
@@ -130,6 +130,39 @@ def test_a_text_of_many_lines_stands_as_it_is_where_that_is_possible() -> None:
     assert serialize_result(value, "yml") == "- name: web\n  how: |-\n    one\n    two\n  tools:\n  - {name: a}"
 
 
+def test_a_long_list_of_sentences_is_a_sentence_a_line_and_one_of_names_or_numbers_is_not() -> None:
+    said = ["It is said.", "\tif x == 'a': y = \"b: c\"", "x" * 120]
+    text = serialize_result({"said": said, "count": 3}, "yml")
+    assert text == f'said:\n- It is said.\n- "\\tif x == \'a\': y = \\"b: c\\""\n- {"x" * 120}\ncount: 3'
+    assert serialize_result(["a b"] * 3, "yml") == "[a b, a b, a b]"
+    assert serialize_result(["pack.tool"] * 50, "yml").count("\n") == 0
+    assert serialize_result([*range(1000)], "yml").count("\n") == 0
+
+
+LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), max_size=20)
+
+
+@given(st.lists(LINE | st.sampled_from(["", " ", "  a", "\ta", "a: 'b' # c", "\u2028", "\x07"]), max_size=8))
+@example([" ", "", "a", "", " "])
+def test_a_page_is_yaml_that_holds_its_lines_as_they_are(lines: list[str]) -> None:
+    page = {"lines": lines, "total_lines": 9, "offset": 1, "has_more": True, "note": "a: b", "numbers": [1, 2]}
+    text = serialize_result(page, PAGE_FORMAT)
+    found = yaml.safe_load(text)
+    if isinstance(found["lines"], str):
+        assert text.split("\ntotal_lines:")[0].split("\n")[1:] == [f"  {line}" if line else "" for line in lines]
+        found["lines"] = found["lines"].removesuffix("\n").split("\n")
+    assert found == page
+
+
+def test_only_what_yaml_cannot_hold_is_escaped_in_a_page() -> None:
+    page = {"lines": ["\tif x == 'a': y = \"b: c\"", "é 漢 🎈"], "returned": 2}
+    text = "lines: |\n  \tif x == 'a': y = \"b: c\"\n  é 漢 🎈\nreturned: 2"
+    assert serialize_result(page, PAGE_FORMAT) == text
+    assert serialize_result({"lines": ["\x1b[0m"], "returned": 1}, PAGE_FORMAT) == '{lines: ["\\e[0m"], returned: 1}'
+    assert serialize_result({"lines": "none"}, PAGE_FORMAT) == "{lines: none}"
+    assert serialize_result([1], PAGE_FORMAT) == "[1]"
+
+
 @pytest.mark.parametrize(
     ("value", "text"), [(None, "None"), (True, "true"), (1, "1"), (1.5, "1.5"), (math.inf, "Infinity")]
 )
@@ -138,7 +171,8 @@ def test_a_scalar_is_written_bare(value: Any, text: str) -> None:
 
 
 def test_a_long_line_stays_one_line_in_yaml_flow() -> None:
-    assert "\n" not in serialize_result({"a": ["word " * 100] * 20}, "yml")
+    assert "\n" not in serialize_result({"a": ["word " * 100]}, "yml")
+    assert serialize_result({"a": ["word " * 100] * 20}, "yml").count("\n") == 20
 
 
 @pytest.mark.parametrize("format", [None, "raw", "yml"])

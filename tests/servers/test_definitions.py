@@ -66,9 +66,10 @@ def test_what_cannot_be_used_is_left_out_with_a_reason() -> None:
         {"name": 3},
         {},
     )
-    usable, refused = within_limits(ServerDefinitions(tools))
+    usable = within_limits(ServerDefinitions(tools, left_out={"worse": "its schema cannot be read"}))
     assert usable.tools == ({"name": "good"},)
-    assert refused == {
+    assert usable.left_out == {
+        "worse": "its schema cannot be read",
         "good": "another tool has the same name",
         "huge": "it is larger than 1 MiB",
         "far": "its schema refers to http://127.0.0.1:9/schema, and nothing outside is looked up",
@@ -78,8 +79,6 @@ def test_what_cannot_be_used_is_left_out_with_a_reason() -> None:
 
 def test_all_definitions_together_are_bounded() -> None:
     large = "x" * 1_000_000
-    usable, refused = within_limits(
-        ServerDefinitions(tuple({"name": f"t{n}", "description": large} for n in range(20)))
-    )
+    usable = within_limits(ServerDefinitions(tuple({"name": f"t{n}", "description": large} for n in range(20))))
     assert len(usable.tools) == 16
-    assert set(refused.values()) == {"all definitions together are larger than 16 MiB"}
+    assert set(usable.left_out.values()) == {"all definitions together are larger than 16 MiB"}

@@ -332,12 +332,16 @@ async def test_secrets_and_untrusted_texts_in_blocks_are_treated_as_in_texts(tmp
         assert text.startswith("<external-content-")
 
 
-async def test_the_command_line_prints_a_line_for_each_block(tmp_path: Path):
+@pytest.mark.parametrize("save", [False, True])
+async def test_the_command_line_prints_a_line_for_each_block_or_saves_it(tmp_path: Path, save: bool):
     (tmp_path / ".onetool").mkdir()
     (tmp_path / ".onetool" / "onetool.yaml").write_text(json.dumps(config(fake=fake())))
     done = await asyncio.to_thread(
         subprocess.run,
-        [sys.executable, "-c", "from ot.entry import main; main()", "run", "ot.show(value=fake.picture())[0]"],
+        [
+            *(sys.executable, "-c", "from ot.entry import main; main()", "run"),
+            *("ot.show(value=fake.picture())[0]", *(("--save", "kept") if save else ())),
+        ],
         cwd=tmp_path,
         env={**os.environ, "HOME": str(tmp_path)},
         capture_output=True,
@@ -345,8 +349,17 @@ async def test_the_command_line_prints_a_line_for_each_block(tmp_path: Path):
         timeout=60,
     )
     assert done.stdout == "see\n"
-    assert "[image, image/png, 8 bytes]" in done.stderr
-    assert "[resource, text/plain, mem://a]" in done.stderr
+    if save:
+        assert sorted(file.name for file in (tmp_path / "kept").iterdir()) == [
+            "audio-1.wav",
+            "image-1.png",
+            "resource-1.txt",
+        ]
+        assert "saved kept/image-1.png\nsaved" in done.stderr
+    else:
+        assert "[image, image/png, 8 bytes]" in done.stderr
+        assert "[resource, text/plain, mem://a]" in done.stderr
+        assert done.stderr.endswith("(onetool run --save DIR writes them to files)\n")
 
 
 # ---------------------------------------------------------------- the corpus

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncGenerator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from ot.config.model_providers import ModelProvider
 from ot.errors import BadReply, ChatError, ChatRefused, ChatUnavailable, RateLimited
+from ot_sdk.http_headers import retry_seconds
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -53,7 +52,7 @@ def _refusal(provider: ModelProvider, response: Response, hint: str) -> ChatErro
     with suppress(ValueError):
         message = _message(response.json())
     if status == 429 and "insufficient_quota" not in response.text:
-        return RateLimited(provider.label, retry_after(response.headers))
+        return RateLimited(provider.label, retry_seconds(response.headers))
     if status >= 500:
         return ChatUnavailable(provider.label, f"{status} {message}")
     advice = {401: f"is {provider.key} right?", 403: f"is {provider.key} right?", 404: hint}
@@ -66,13 +65,3 @@ def _message(body: Any) -> str:
             return said[:500]
         case _:
             return str(body)[:500]
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a service says to wait, if it does."""
-    told = headers.get("retry-after", "").strip()
-    with suppress(ValueError):
-        return max(float(told), 0.0)
-    with suppress(TypeError, ValueError):
-        return max(parsedate_to_datetime(told).timestamp() - time.time(), 0.0)
-    return None

@@ -12,6 +12,7 @@ import typer
 
 from ot.cli.adding import ServerToAdd
 from ot.cli.exit_codes import BACKEND, FAILURE, NOT_FOUND, OK
+from ot.cli.servers import left_out_lines
 from ot.cli.terminal import counted, echo, echo_either, fail
 from ot.cli.terminal.options import AsJson
 
@@ -133,7 +134,8 @@ def _looked(
     seconds = round(time.monotonic() - started, 1)
     # What the definitions would take in a model's context, one by one.
     tokens = sum(len(json.dumps(tool, ensure_ascii=False, default=str)) for tool in found.tools) // 4
-    return {"tools": len(found.tools), "tokens": tokens, "seconds": seconds}
+    left_out = {"left_out": dict(found.left_out)} if found.left_out else {}
+    return {"tools": len(found.tools), "tokens": tokens, "seconds": seconds, **left_out}
 
 
 def _remember(paths: Paths, spec: ServerSpec, found: ServerDefinitions) -> None:
@@ -144,7 +146,7 @@ def _remember(paths: Paths, spec: ServerSpec, found: ServerDefinitions) -> None:
 
     directory = paths.global_dir / FOLDER
     CatalogueFiles(directory).write(spec.identity, found)
-    DefinitionPins(directory).observe(spec.identity, spec.pack, within_limits(found)[0])
+    DefinitionPins(directory).observe(spec.identity, spec.pack, within_limits(found))
 
 
 def _spec(
@@ -194,4 +196,5 @@ def _lines(told: dict[str, Any], edited: Edited, entry: dict[str, Any], found: S
     if "tools" in told:
         cost = f"listed flat they would take about {told['tokens']:,} tokens (estimate)"
         lines.append(f"{counted(told['tools'], 'tool')} in {told['seconds']:g} s; {cost}.")
+        lines += left_out_lines(told.get("left_out", {}))
     return [*lines, f"Next: onetool run 'ot.help(\"{pack}\")'"]

@@ -23,12 +23,16 @@ def run(
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Read the program from a file.")] = None,
     trust_project: TrustProject = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole reply as JSON.")] = False,
+    save: Annotated[
+        Path | None,
+        typer.Option("--save", metavar="DIR", file_okay=False, help="Write images and other media to files in DIR."),
+    ] = None,
 ) -> None:
     """Run a program and print what it returns."""
     from ot.cli.terminal.event_loop import run_async
 
     reply = run_async(_run(_command(code, file), trust_project))
-    raise typer.Exit(print_reply(reply_as_data(reply), as_json=as_json))
+    raise typer.Exit(print_reply(reply_as_data(reply), as_json=as_json, save=str(save or "")))
 
 
 def _command(code: str | None, file: Path | None) -> str:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ot.servers.auth.login_state import LoginState
 
 LOGIN_NEEDED = "login needed"
+MAX_LEFT_OUT = 10
+"""Tools that cannot be used, named one by one."""
 
 
 def _loaded() -> tuple[Loaded, Paths]:
@@ -61,10 +63,7 @@ def server_rows(loaded: Loaded, paths: Paths) -> list[dict[str, Any]]:
     catalogue = CatalogueFiles(paths.global_dir / FOLDER)
     logins = login_states({name: spec.account for name, spec in specs.items()})
 
-    def count(name: str) -> int | None:
-        known = catalogue.read(specs[name].identity) if name in specs else None
-        return len(known.tools) if known else None
-
+    known = {name: found for name, spec in specs.items() if (found := catalogue.read(spec.identity))}
     return [
         {
             "name": name,
@@ -75,7 +74,8 @@ def server_rows(loaded: Loaded, paths: Paths) -> list[dict[str, Any]]:
             ),
             "from": "project" if name in loaded.servers_of_project else "user",
             "enabled": server.enabled,
-            "tools": count(name),
+            "tools": len(known[name].tools) if name in known else None,
+            "left_out": dict(known[name].left_out) if name in known else {},
             "problem": why_not_startable(specs[name]) if name in specs else "",
             "login": login_row(logins.get(name)),
         }
@@ -105,7 +105,15 @@ def server_lines(rows: list[dict[str, Any]]) -> list[str]:
     for line, row in zip(columns(table), rows, strict=True):
         lines += [line, *(f"  {problem}" for problem in row["problem"].split("; ") if problem)]
         lines += [f"  {login_words(row['name'], row['login'])}"] if row["login"] and row["enabled"] else []
+        lines += [f"  {text}" for text in left_out_lines(row["left_out"])]
     return lines
+
+
+def left_out_lines(left_out: Mapping[str, str]) -> list[str]:
+    """Return which tools of a server cannot be used, a line each."""
+    shown = [f"{name} is left out: {why}" for name, why in list(left_out.items())[:MAX_LEFT_OUT]]
+    more = len(left_out) - len(shown)
+    return [*shown, f"and {more:,} more: onetool servers --json"] if more else shown
 
 
 def _state(row: dict[str, Any]) -> str:

@@ -45,6 +45,7 @@ Tips:    search before you guess a name; do the whole task in one program; retur
 
 MAX_HITS: Mapping[Kind, int] = {"tools": 8, "packs": 3, "snippets": 3, "aliases": 3}
 DESCRIPTION = 140
+MAX_LEFT_OUT = 10
 CHARACTERS_PER_TOKEN = 4
 VALUES = {"int": "1", "float": "1.0", "bool": "True", "list": "[]", "dict": "{}"}
 """What stands for a value in an example, by the type's name; anything else is text."""
@@ -222,6 +223,8 @@ class HelpPages:
         for tool in sorted_tools(pack):
             said = f": {tool.description}" if tool.description else ""
             lines.append(f"- {tool.full_name}{compact_signature(tool)}{said}")
+        left_out = [f"- {name}: {why}" for name, why in list(pack.left_out.items())[:MAX_LEFT_OUT]]
+        lines += ["", f"Left out, {len(pack.left_out)} in all:", *left_out] if left_out else []
         return "\n".join(lines) + "\n" + self._docs(pack)
 
     def alias(self, name: str, target: str, registry: ToolRegistry) -> str:

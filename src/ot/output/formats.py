@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -16,7 +17,9 @@ MAX_YAML_PARTS = 50_000
 MAX_FLOW_LEVELS = 2
 WIDTH = 1 << 30
 LONG = 120
-"""Characters of one line above which an object that holds others is a key a line."""
+"""Characters of one line above which an object that holds others is a key a line, and a list of sentences an item."""
+UNWRITABLE = re.compile("[^\t\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+"""What YAML can hold only as an escape, or takes for the end of a line."""
 
 
 def serialize_result(
@@ -74,7 +77,33 @@ def _raw(value: Any, shown: Any) -> str:
         return str(shown)
 
 
-FORMATS: dict[str, Callable[[Any], str]] = {"json": compact_json, "json_h": _json_h, "yml": _yml, "yml_h": _yml_h}
+def _page(value: Any) -> str:
+    """Return a page of a stored result as YAML, its lines as they are: one text, for quotes and escapes mislead."""
+    page = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    lines = page.get("lines")
+    if not isinstance(lines, list) or not lines or not all(map(_is_writable, cast("list[Any]", lines))):
+        return _yml(value)
+    listed = cast("list[str]", lines)
+    # YAML has to be told where the first line does not show how far all are indented, and where empty lines end it.
+    mark = ("2" if listed[0][:1] in ("", " ") else "") + ("" if listed[-1] else "+")
+    written = "".join(f"  {line}\n" if line else "\n" for line in listed)
+    facts = (f"{key}: {compact_json(fact)}" for key, fact in page.items() if key != "lines")
+    return f"lines: |{mark}\n{written}" + "\n".join(facts)
+
+
+def _is_writable(line: Any) -> bool:
+    return isinstance(line, str) and not UNWRITABLE.search(line)
+
+
+PAGE_FORMAT = "page"
+"""How a page that is the whole reply is shown."""
+FORMATS: dict[str, Callable[[Any], str]] = {
+    "json": compact_json,
+    "json_h": _json_h,
+    "yml": _yml,
+    "yml_h": _yml_h,
+    PAGE_FORMAT: _page,
+}
 
 
 def yaml_flow(value: Any) -> str:
@@ -120,7 +149,7 @@ class _Style:
             return 0
         levels = 1 + max(self.apply(part) for part in parts)
         objects = isinstance(node, self._sequence) and any(map(self._parts, parts))
-        node.flow_style = levels <= MAX_FLOW_LEVELS and not objects
+        node.flow_style = levels <= MAX_FLOW_LEVELS and not objects and not self._is_prose(node)
         if node.flow_style:
             return levels
         for part in parts:
@@ -128,6 +157,13 @@ class _Style:
             if isinstance(part.value, str) and "\n" in part.value:
                 part.style = "|"
         return MAX_FLOW_LEVELS + 1
+
+    def _is_prose(self, node: Any) -> bool:
+        """Whether *node* is a list of sentences or lines, of which nobody wants to read many on one line."""
+        if not isinstance(node, self._sequence) or len(node.value) < 2:
+            return False
+        texts = [part.value for part in node.value if isinstance(part.value, str)]
+        return sum(map(len, texts)) > LONG and any(" " in text or "\t" in text for text in texts)
 
     def _parts(self, node: Any) -> list[Any]:
         if isinstance(node, self._mapping):

@@ -54,6 +54,11 @@ class Pack:
         return self.instructions
 
     @property
+    def left_out(self) -> Mapping[str, str]:
+        """Why a tool of it cannot be used, by its name."""
+        return {}
+
+    @property
     def broken(self) -> str:
         """Why the pack cannot be used, or nothing."""
         try:
@@ -112,7 +117,8 @@ class ToolRegistry:
         try:
             return tools[name]
         except KeyError:
-            raise UnknownTool(pack, name, tuple(tools)) from None
+            why = self.pack(pack).left_out.get(name)
+            raise UnknownTool(pack, name, tuple(tools), note=f"It is left out: {why}" if why else "") from None
 
     def tools(self) -> list[Tool]:
         """Return every tool of every pack that can be read, by name."""

@@ -23,6 +23,7 @@ from ot.execution.tool_executor import ToolExecutor
 from ot.log_span import log_span
 from ot.logs import current_request, current_run
 from ot.output.finish import Asked, Finish
+from ot.output.formats import PAGE_FORMAT
 from ot.output.result_pages import is_page
 from ot.registry.tool import Tool
 from ot.registry.tool_loader import loaded_tool
@@ -376,13 +377,14 @@ class Runner:
 
     def _asked(self, outcome: Outcome, trail: _Trail) -> Asked:
         sanitize = outcome.sanitize is not None and outcome.sanitize is not False
+        is_one_page = trail.single_call == PAGE and is_page(outcome.value)
         return Asked(
             format=trail.format if outcome.format is None else outcome.format,
-            own_format=self._own_format(trail.single_call),
+            own_format=PAGE_FORMAT if is_one_page else self._own_format(trail.single_call),
             sanitize=sanitize or self._must_sanitize(trail),
             tools=tuple(trail.tools),
             owner=trail.caller.principal,
-            inline=trail.single_call == PAGE and is_page(outcome.value),
+            inline=is_one_page,
         )
 
     def _own_format(self, single_call: tuple[str, str] | None) -> str | None:

@@ -122,7 +122,7 @@ class ServerCatalogue:
         self._known[spec.key] = definitions
         self.stale = True
         # At once: the call that is about to be made is held to it, and not only the next run.
-        self._pins.observe(spec.identity, spec.pack, within_limits(definitions)[0])
+        self._pins.observe(spec.identity, spec.pack, within_limits(definitions))
 
     def unknown(self) -> list[ServerSpec]:
         """Return the servers of which nothing is known."""

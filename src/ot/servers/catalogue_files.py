@@ -100,8 +100,9 @@ class CatalogueFiles:
     def write(self, identity: ServerIdentity, definitions: ServerDefinitions) -> None:
         """Remember what the server offers; tools over the limits are left out."""
         try:
-            usable, _ = within_limits(definitions)
-            content = {"version": VERSION, "server": identity.server, "definitions": vars(usable)}
+            offered = vars(within_limits(definitions))
+            usable = {key: value for key, value in offered.items() if key != "left_out" or value}
+            content = {"version": VERSION, "server": identity.server, "definitions": usable}
             write_json(self._file(identity), content)
         except (OSError, TypeError, ValueError) as error:
             logger.warning("the definitions of %s could not be remembered: %s", identity.server, error)
@@ -132,6 +133,7 @@ def _definitions(plain: Mapping[str, Any]) -> ServerDefinitions:
         instructions=str(plain["instructions"]),
         server_info=dict(plain["server_info"]),
         listed_at=float(plain["listed_at"]),
+        left_out=dict(plain.get("left_out", {})),
     )
 
 

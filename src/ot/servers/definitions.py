@@ -39,14 +39,17 @@ class ServerDefinitions:
     instructions: str = ""
     server_info: Mapping[str, Any] = field(default_factory=dict[str, Any])
     listed_at: float = 0.0
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Why a tool cannot be used, by its name."""
 
 
-def within_limits(definitions: ServerDefinitions) -> tuple[ServerDefinitions, dict[str, str]]:
-    """Return what can be used of *definitions*, and why a tool cannot, by name."""
+def within_limits(definitions: ServerDefinitions) -> ServerDefinitions:
+    """Return what can be used of *definitions*; what cannot be is left out."""
     tools, refused = _usable(definitions.tools)
     prompts, _ = _usable(definitions.prompts)
-    limited = replace(definitions, tools=tools, prompts=prompts, instructions=definitions.instructions[:MAX_BYTES])
-    return limited, refused
+    said = definitions.instructions[:MAX_BYTES]
+    left_out = {**definitions.left_out, **refused}
+    return replace(definitions, tools=tools, prompts=prompts, instructions=said, left_out=left_out)
 
 
 def _usable(listed: Sequence[Mapping[str, Any]]) -> tuple[tuple[Mapping[str, Any], ...], dict[str, str]]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator
-from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
 import httpx2
@@ -15,6 +13,7 @@ from ot.servers.call_trace import CallTrace
 from ot.servers.messages import MAX_BYTES, MAX_PARTS
 from ot.servers.reply_faults import Refused, UnusableReply
 from ot.values.parts import MARKS, has_many_parts
+from ot_sdk.http_headers import retry_seconds
 
 MAX_REPLY_BYTES = MAX_BYTES
 EVENTS = "text/event-stream"
@@ -123,15 +122,7 @@ def rpc_error(request: httpx2.Request, id: Any, code: int, message: str) -> http
 
 def pause_asked(response: httpx2.Response) -> float | None:
     """Return how many seconds the server asks to be left alone, where it refuses with 429 or 503 and says so."""
-    if response.status_code not in (429, 503):
-        return None
-    text = response.headers.get("retry-after", "").strip()
-    if text.isdigit():
-        return float(text[:9])
-    try:
-        return max(parsedate_to_datetime(text).timestamp() - time.time(), 0.0)
-    except ValueError:
-        return None
+    return retry_seconds(response.headers) if response.status_code in (429, 503) else None
 
 
 def refuse_redirect(response: httpx2.Response) -> None:

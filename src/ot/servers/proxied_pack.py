@@ -48,6 +48,7 @@ class ProxiedPack(Pack):
 
     identity: ServerIdentity | None = None
     shapes: LearnedShapes | None = None
+    refused: Mapping[str, str] = field(default_factory=dict[str, str])
     _shown: dict[str, Any] = field(init=False, default_factory=dict[str, Any], repr=False, compare=False)
 
     @property
@@ -62,6 +63,11 @@ class ProxiedPack(Pack):
             tools = {tool.name: self._with_shape(tool) for tool in self._defined}
             self._shown.update(tools=MappingProxyType(tools), revision=revision)
         return self._shown["tools"]
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Why a tool of the server cannot be used, by its name."""
+        return self.refused
 
     @cached_property
     def _defined(self) -> tuple[Tool, ...]:
@@ -99,6 +105,11 @@ class KeptPack(Pack):
         """How to use it, in the server's own words."""
         return self._pack.said
 
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Why a tool of the server cannot be used, by its name."""
+        return self._pack.left_out
+
 
 def kept_pack(identity: ServerIdentity, pack: str, opened: Callable[[], Pack]) -> Pack:
     """Return the pack of a server whose definitions are *opened* when they are needed."""
@@ -128,9 +139,9 @@ def proxied_pack(
         return Pack(
             pack, SOURCE, lambda: _not_listed(pack, why or UNASKED), origin=origin, pending=needs_login or not why
         )
-    usable, refused = within_limits(definitions)
-    for name, reason in refused.items():
-        logger.warning("%s: the tool %s is left out: %s", identity.server, name, reason)
+    usable = within_limits(definitions)
+    for name in usable.left_out.keys() - definitions.left_out.keys():  # the others were reported when they were listed
+        logger.warning("%s: the tool %s is left out: %s", identity.server, name, usable.left_out[name])
     if pins is not None:
         pins.observe(identity, pack, usable)
 
@@ -138,7 +149,8 @@ def proxied_pack(
         return [replace(tool, timeout=timeout) for tool in tools_of_server(identity, pack, usable, tools)]
 
     said = clean_text(definitions.instructions, MAX_DOC)
-    return ProxiedPack(pack, SOURCE, read, origin=origin, instructions=said, identity=identity, shapes=shapes)
+    about: Any = {"origin": origin, "instructions": said, "refused": usable.left_out}
+    return ProxiedPack(pack, SOURCE, read, identity=identity, shapes=shapes, **about)
 
 
 def _not_listed(pack: str, why: str) -> Iterable[Tool]:

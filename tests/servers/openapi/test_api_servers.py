@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,19 @@ from fastmcp.server.http import _current_http_request  # pyright: ignore[reportP
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from ot.errors import LoginNeeded, ServerUnavailable, ToolFailed
+from ot.errors import LoginNeeded, ServerUnavailable, ToolFailed, UnknownTool
+from ot.introspect.help import HelpPages
+from ot.registry.proxy_target import ServerIdentity
+from ot.registry.tool_registry import ToolRegistry
 from ot.servers.auth.account import ServerAccount
+from ot.servers.catalogue_files import CatalogueFiles
+from ot.servers.proxied_pack import proxied_pack
 from servers.desk import door_to, free_port
 from servers.openapi.api_desk import DESK, SHOP, address_of, api_spec, door_to_api, door_to_shop, tool_of
 from servers.openapi.loopback_apis import KEY, HelpDesk, Shop
 
 pytestmark = pytest.mark.anyio
+API = ServerIdentity("api", "1" * 64)
 
 
 async def test_parameters_go_where_the_document_says(tmp_path: Path):
@@ -101,6 +108,7 @@ async def test_a_redirect_to_another_place_is_not_followed_and_takes_no_credenti
         ),
         (JSONResponse({"title": "Forbidden", "detail": "Not yours"}, 403), "HTTP 403 Forbidden: Not yours; Forbidden"),
         (JSONResponse({}, 429, {"retry-after": "17"}), "(wait 17 s before you ask again)"),
+        (JSONResponse({}, 429, {"retry-after": "\xb2"}), "(wait a while before you ask again)"),
         (Response("<h1>Oh</h1>", 503, media_type="text/html"), "HTTP 503 Service Unavailable (the API failed"),
         (Response("plain words", 500, media_type="text/plain"), "Internal Server Error: plain words"),
     ],
@@ -207,7 +215,44 @@ async def test_what_the_query_of_the_address_holds_goes_with_every_request(tmp_p
     assert shop.seen == [("GET", "/v1/pets?api_key=q-1234&kind=cat")]
 
 
-async def test_a_malformed_operation_names_itself(tmp_path: Path):
+async def test_an_operation_that_cannot_be_read_is_left_out_and_the_others_are_tools(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+):
+    body = {"type": "object", "properties": {"a": {"type": "string"}}, "required": []}
+    bad = [{"name": "q", "in": "query", "schema": {"type": "object", "required": "yes"}}]
+    paths = {
+        "/items": {
+            "get": {"operationId": "listItems", "responses": {}},
+            "post": {"operationId": "addItem", "requestBody": {"content": {"application/json": {"schema": body}}}},
+        },
+        "/bad": {"get": {"operationId": "bad", "parameters": bad}},
+        "/gone": {"$ref": "#/components/pathItems/Gone"},
+    }
+    document = tmp_path / "api.json"
+    document.write_text(json.dumps({"openapi": "3.0.3", "info": {"title": "A", "version": "1"}, "paths": paths}))
+    async with door_to(api_spec(document, "http://127.0.0.1:9", tmp_path)) as door:
+        with pytest.raises(ToolFailed, match="no connection"):
+            await door.call("listItems")
+        found = door.lists[-1]
+        assert [tool["name"] for tool in found.tools] == ["listItems", "addItem"]
+        assert found.left_out == {
+            "/gone": "it refers to #/components/pathItems/Gone, which is not there",
+            "bad": "the document is malformed at GET /bad: parameters.0.schema.required: Input should be a valid list",
+        }
+    assert "validation error" not in capfd.readouterr().err.lower()
+    files = CatalogueFiles(tmp_path)
+    files.write(API, found)
+    kept = files.read(API)
+    assert kept == found
+    registry = ToolRegistry([proxied_pack(API, "api", kept)])
+    with pytest.raises(UnknownTool, match="It is left out: the document is malformed at GET /bad"):
+        registry.tool("api", "bad")
+    page = HelpPages({}, "").pack(registry.pack("api"))
+    assert "Left out, 2 in all:\n- /gone: it refers to" in page
+    assert "- bad: the document is malformed at GET /bad: parameters.0.schema.required" in page
+
+
+async def test_a_document_without_any_operation_that_can_be_read_says_what_is_wrong(tmp_path: Path):
     document = tmp_path / "api.yaml"
     path = "paths: {/a: {get: {parameters: [{$ref: '#/components/parameters/Gone'}], responses: {}}}}"
     document.write_text(f"openapi: 3.0.0\ninfo: {{title: A, version: '1'}}\n{path}\n")

@@ -25,17 +25,17 @@ def answered(arguments: Sequence[str]) -> bool:
     asked = asked_of(arguments)
     if asked is None or switched_off():
         return False
-    as_json = asked.pop("as_json")
+    as_json, save = asked.pop("as_json"), asked.pop("save")
     try:
         server = _joined(asked)
     except (Unshared, OSError):
         return False
     if server is None:
         return False
-    sys.exit(_carried_out(server, as_json=as_json))
+    sys.exit(_carried_out(server, as_json=as_json, save=save))
 
 
-def _carried_out(server: socket, *, as_json: bool) -> int:
+def _carried_out(server: socket, *, as_json: bool, save: str) -> int:
     """Return the exit code, once the answer is printed."""
     try:
         said = _last_word(server)
@@ -46,7 +46,7 @@ def _carried_out(server: socket, *, as_json: bool) -> int:
         return INTERRUPTED
     try:
         if "reply" in said:
-            return print_reply(said["reply"], as_json=as_json)
+            return print_reply(said["reply"], as_json=as_json, save=save)
         return print_answer(said["answer"], as_json=as_json)
     except BrokenPipeError:
         # Whoever read it has had enough; Python would complain once more at the end.
@@ -57,13 +57,19 @@ def _carried_out(server: socket, *, as_json: bool) -> int:
 def asked_of(arguments: Sequence[str]) -> dict[str, Any] | None:
     """Return what a command line asks, or nothing where it needs more understanding than this."""
     name, *rest = arguments
+    save = ""
+    if name == "run" and "--save" in rest[:-1]:
+        at = rest.index("--save")
+        save, rest = rest[at + 1], rest[:at] + rest[at + 2 :]
+        if os.path.isfile(save):  # noqa: PTH113 - as below
+            return None
     words = [word for word in rest if word not in ("--json", "--tokens", "--trust-project")]
     flags = [word for word in rest if word not in words]
     if any(word.startswith("-") for word in words) or len(set(flags)) < len(flags):
         return None
     as_json = "--json" in flags
     flags = [flag for flag in flags if flag != "--json"]
-    asked = {"command": name, "words": words, "flags": flags, "as_json": as_json}
+    asked = {"command": name, "words": words, "flags": flags, "as_json": as_json, "save": save}
     return asked if _is_plain(name, len(words), flags) else None
 
 

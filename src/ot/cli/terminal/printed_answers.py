@@ -10,9 +10,17 @@ from ot.cli.exit_codes import ERRORS, FAILURE, OK
 from ot.cli.terminal import echo, echo_either, echo_value
 
 
-def print_reply(reply: Mapping[str, Any], *, as_json: bool) -> int:
-    """Print what a run came to, and return the code that the command ends with."""
+def print_reply(reply: Mapping[str, Any], *, as_json: bool, save: str = "") -> int:
+    """Print what a run came to, and return the code that the command ends with; *save* is a directory for its media."""
     failed = reply["is_error"]
+    problem = ""
+    if save and reply.get("blocks"):
+        from ot.cli.terminal.saved_media import save_media
+
+        try:
+            reply = {**reply, "blocks": save_media(reply["blocks"], save)}
+        except OSError as error:
+            problem = f"nothing could be saved in {save}: {error.strerror or error}"
     if as_json:
         echo(json.dumps({key: value for key, value in reply.items() if key != "cause"}))
     else:
@@ -23,6 +31,11 @@ def print_reply(reply: Mapping[str, Any], *, as_json: bool) -> int:
                 echo_value(text)
         for block in reply.get("blocks", ()):
             echo(_block_line(block), err=True)
+        if not save and any(block.get("type") != "resource_link" for block in reply.get("blocks", ())):
+            echo("(onetool run --save DIR writes them to files)", err=True)
+    if problem:
+        echo(f"onetool: {problem}", err=True)
+        return FAILURE
     return ERRORS.get(reply["cause"], FAILURE) if failed else OK
 
 
@@ -40,7 +53,9 @@ def print_answer(answer: Mapping[str, Any], *, as_json: bool) -> int:
 
 
 def _block_line(block: Mapping[str, Any]) -> str:
-    """Return a line that stands for content which a terminal cannot show."""
+    """Return a line that stands for content which a terminal cannot show, or the file that it is in."""
+    if "file" in block:
+        return f"saved {block['file']}"
     inner: Mapping[str, Any] = block.get("resource") or block
     parts = [block.get("type"), inner.get("mimeType"), inner.get("uri")]
     data = str(inner.get("data") or inner.get("blob") or "")

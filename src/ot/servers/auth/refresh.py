@@ -14,6 +14,7 @@ from ot.errors import AuthServerDown, LoginNeeded
 from ot.servers.auth.record import TokenRecord
 from ot.servers.reply_faults import Refused
 from ot.servers.trusted_certificates import trusted_certificates
+from ot_sdk.http_headers import retry_seconds
 
 SECONDS = 15.0
 TRY_AGAIN = frozenset({408, 425, 429})
@@ -39,7 +40,8 @@ def refreshed(server: str, record: TokenRecord) -> TokenRecord:
         return with_tokens(record, tokens)
     if refusal := _refusal(answer):
         raise LoginNeeded(server, refusal)
-    raise AuthServerDown(server, f"it answered HTTP {answer.status_code} without a token", retry_seconds=_pause(answer))
+    pause = retry_seconds(answer.headers) or 0.0
+    raise AuthServerDown(server, f"it answered HTTP {answer.status_code} without a token", retry_seconds=pause)
 
 
 def with_tokens(record: TokenRecord, tokens: dict[str, Any]) -> TokenRecord:
@@ -113,11 +115,6 @@ def _refusal(answer: httpx2.Response) -> str:
     if said in ("temporarily_unavailable", "server_error", "slow_down"):
         return ""
     return REASONS.get(said) or f"the authorization server answered HTTP {status}{f': {said}' if said else ''}"
-
-
-def _pause(answer: httpx2.Response) -> float:
-    text = answer.headers.get("retry-after", "")
-    return min(float(text), 3600.0) if text.isdigit() else 0.0
 
 
 def _host(address: str) -> str:

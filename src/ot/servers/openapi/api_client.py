@@ -18,6 +18,7 @@ from ot.servers.guarded_client import GuardedClient
 from ot.servers.http_replies import BoundedBody
 from ot.servers.reply_faults import Refused
 from ot.servers.spec import ServerSpec
+from ot_sdk.http_headers import retry_seconds
 
 READ_SECONDS = 300.0
 GRACE_SECONDS = 5.0
@@ -112,8 +113,8 @@ class ApiClient(GuardedClient):
         said = message_of(response)
         text = f"{_asked(request)}: HTTP {status} {response.reason_phrase}".rstrip() + (f": {said}" if said else "")
         if status == 429:
-            advice = f"wait {response.headers.get('retry-after', 'a while')}".rstrip() + " before you ask again"
-            advice = advice.replace(" before", " s before") if advice.split()[1].isdigit() else advice
+            pause = retry_seconds(response.headers)
+            advice = f"wait {'a while' if pause is None else f'{pause:,.0f} s'} before you ask again"
         elif status >= 500:
             advice = "the API failed; try again later" if request.method in READING else UNKNOWN
         else:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import orjson
 
+from ot.registry.clean_text import clean_line
 from ot.registry.schema_types import as_schema
 from ot.servers.openapi.references import NOISE, SCHEMAS, References, as_list
 
@@ -52,7 +53,9 @@ class Operations(Mapping[str, Operation]):
         self._document = document
         self._by_name: dict[str, Operation] = {}
         self._expanded: dict[tuple[str, frozenset[str]], _Expanded] = {}
-        for path, method, shared, written in _listed(document):
+        self.left_out: dict[str, str] = {}
+        """Why nothing at a path can be used, by the path."""
+        for path, method, shared, written in _listed(document, self.left_out):
             name = _free(_name(method, path, str(written.get("operationId") or "")), self._by_name)
             self._by_name[name] = Operation(name, method, path, shared, written)
 
@@ -123,10 +126,16 @@ class _Expanded:
 # ---------------------------------------------------------------- names
 
 
-def _listed(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Sequence[Any], Mapping[str, Any]]]:
+def _listed(
+    document: Mapping[str, Any], left_out: dict[str, str]
+) -> Iterator[tuple[str, str, Sequence[Any], Mapping[str, Any]]]:
     references = References(document)
     for path, given in as_schema(document.get("paths")).items():
-        item = references.resolved(given)
+        try:
+            item = references.resolved(given)
+        except ValueError as error:
+            left_out[clean_line(str(path), 100)] = clean_line(str(error), 400)
+            continue
         for method in METHODS:
             if isinstance(written := item.get(method), Mapping):
                 yield str(path), method, as_list(item.get("parameters")), cast("Mapping[str, Any]", written)

@@ -57,7 +57,8 @@ class References:
         return {
             key: part if key in DATA else self.expanded(part, of_names=key in NAMED)
             for key, part in beside.items()
-            if key not in self.dropped and not key.startswith("x-")
+            # OpenAPI 3.0 allows no empty list here; generators write one where nothing is required.
+            if key not in self.dropped and not key.startswith("x-") and not (key == "required" and part == [])
         }
 
     def target(self, parts: Sequence[str]) -> Any:

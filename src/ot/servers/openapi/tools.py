@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from typing import Any
 
@@ -15,6 +16,7 @@ from fastmcp.utilities.openapi import HTTPRoute
 from fastmcp.utilities.openapi.director import RequestDirector
 from fastmcp.utilities.versions import VersionSpec
 from mcp_types import ToolAnnotations
+from pydantic import ValidationError
 
 from ot.registry.clean_text import clean_line
 from ot.registry.schema_types import as_schema
@@ -24,6 +26,12 @@ READING = ("GET", "HEAD")
 REPEATABLE = ("PUT", "DELETE")
 REFERENCE = re.compile(r'"#/\$defs/([^"/]+)"')
 ALL_TOOLS = [RouteMap(mcp_type=MCPType.TOOL)]
+KINDS = ("Parameter", "Reference", "RequestBody", "Response", "Schema")
+"""What the library puts into the place of a fault: which of its classes it tried."""
+
+for _name in ("fastmcp.utilities.openapi", "fastmcp.server.providers.openapi"):
+    # What an operation lacks is told to whoever uses it; the library also writes a page to standard error.
+    logging.getLogger(_name).setLevel(logging.CRITICAL)
 
 
 class OperationTools(Provider):
@@ -41,14 +49,26 @@ class OperationTools(Provider):
             return None
         return await anyio.to_thread.run_sync(self._tool, name)
 
-    def definitions(self) -> list[dict[str, Any]]:
-        """Return all tools as they look on the wire; that takes milliseconds each, and is kept by the caller.
+    def definitions(self) -> tuple[tuple[dict[str, Any], ...], dict[str, str]]:
+        """Return all tools as they look on the wire, and why an operation is left out, by its name.
+
+        That takes milliseconds each, and is kept by the caller.
 
         Raises:
-            ValueError: The document is malformed.
+            ValueError: No operation can be used.
         """
-        made = (self._made(name).to_mcp_tool() for name in self._operations)
-        return [tool.model_dump(by_alias=True, mode="json", exclude_none=True, exclude={"meta"}) for tool in made]
+        made: list[dict[str, Any]] = []
+        left_out = dict(self._operations.left_out)
+        for name in self._operations:
+            try:
+                tool = self._made(name).to_mcp_tool()
+            except ValueError as error:
+                left_out[name] = str(error)
+            else:
+                made.append(tool.model_dump(by_alias=True, mode="json", exclude_none=True, exclude={"meta"}))
+        if left_out and not made:
+            raise ValueError(next(iter(left_out.values())))
+        return tuple(made), left_out
 
     def _tool(self, name: str) -> Tool:
         if name not in self._tools:
@@ -61,11 +81,24 @@ class OperationTools(Provider):
             provider = OpenAPIProvider(
                 self._operations.alone(name), self._client, route_maps=ALL_TOOLS, mcp_component_fn=_finish
             )
-        except ValueError as error:
+            (tool,) = provider._tools.values()  # pyright: ignore[reportPrivateUsage] - else only over an event loop
+        except Exception as error:  # whatever the library makes of what somebody wrote
             where = f"{operation.method.upper()} {operation.path}"
-            raise ValueError(f"the document is malformed at {where}: {clean_line(str(error), 400)}") from None
-        (tool,) = provider._tools.values()  # pyright: ignore[reportPrivateUsage] - else only over an event loop
+            raise ValueError(f"the document is malformed at {where}: {clean_line(_words(error), 400)}") from error
         return tool
+
+
+def _words(error: Exception) -> str:
+    """Return what is wrong; of the many things that the library lists, the one farthest inside the operation."""
+    if not isinstance(error.__cause__, ValidationError):
+        return str(error) or type(error).__name__
+    # What is no reference lacks a $ref, which is no fault.
+    faults = [fault for fault in error.__cause__.errors() if fault["loc"][-1:] != ("$ref",)]
+    if not faults:
+        return "it does not have the form that OpenAPI asks for"
+    deepest = max(faults, key=lambda fault: len(fault["loc"]))
+    place = ".".join(str(part) for part in deepest["loc"][3:] if part not in KINDS)
+    return f"{place}: {deepest['msg']}"
 
 
 def _finish(route: HTTPRoute, tool: Any) -> None:

@@ -66,5 +66,6 @@ def _built(
     known = CatalogueFiles(Path(spec.kept_in)).read(spec.identity)
     if known is None or known.server_info.get("version") != document.version:
         about = {"name": spec.name, "version": document.version}
-        known = ServerDefinitions(tuple(tools.definitions()), server_info=about, listed_at=time.time())
+        made, left_out = tools.definitions()
+        known = ServerDefinitions(made, server_info=about, listed_at=time.time(), left_out=left_out)
     return FastMCP(spec.name, version=document.version, providers=[tools]), known

@@ -18,9 +18,8 @@ import math
 import time
 import zlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 from itertools import count
 from typing import Any, cast
@@ -29,6 +28,8 @@ from urllib.parse import quote, urlsplit
 import httpx2
 from certificates import certificates
 from gzip_body import GzipBody
+
+from ot_sdk.http_headers import retry_seconds
 
 MAX_WAIT = 3600.0
 MAX_MESSAGE = 300
@@ -152,7 +153,7 @@ class ServiceClient:
                 continue
             if answer.status < 400:
                 return answer
-            wait = _retry_after(answer.headers) or _window_reset(answer.headers) or backoff
+            wait = retry_seconds(answer.headers) or _window_reset(answer.headers) or backoff
             if answer.status == 429 or (answer.status == 403 and answer.headers.get("x-ratelimit-remaining") == "0"):
                 self._hold_back(wait, answer)
             elif answer.status in TROUBLE and attempt < TRIES and wait < self.left():
@@ -386,14 +387,6 @@ def _is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _retry_after(headers: httpx2.Headers) -> float:
-    """Return the seconds, or those until the date, that the service asks to wait."""
-    text = headers.get("retry-after", "")
-    with suppress(ValueError, OverflowError):
-        return min(max(0.0, parsedate_to_datetime(text).timestamp() - time.time()), EPOCH)
-    return _seconds(text)
 
 
 def _window_reset(headers: httpx2.Headers) -> float:

@@ -15,6 +15,8 @@ from web_cache import PageCache
 from web_readers import Readers
 from web_requests import PORTS, PlaceRule, Requests, WebAnswer
 
+from ot_sdk.http_headers import retry_seconds
+
 REDIRECTS = (301, 302, 303, 307, 308)
 ROBOTS_BYTES = 512 << 10
 ROBOTS_SECONDS = 3600.0
@@ -54,8 +56,8 @@ class BadStatus(Exception):
     """A server answered, but not with the page, or with a part of it that nobody asked for."""
 
     def __init__(self, answer: WebAnswer) -> None:
-        seconds = answer.headers.get("retry-after", "")
-        wait = f"; it asks to wait {seconds} s" if seconds.isascii() and seconds.isdigit() and len(seconds) < 8 else ""
+        seconds = retry_seconds(answer.headers)
+        wait = "" if seconds is None else f"; it asks to wait {seconds:,.0f} s"
         super().__init__(f"{answer.url} answered {answer.status} {answer.reason[:80]}".rstrip() + wait)
         self.answer = answer
 
