@@ -30,7 +30,7 @@ async def asked(directory: Path, command: str, **options: Any) -> Any:
 async def test_a_proxied_signature_comes_from_the_schema(tmp_path: Path) -> None:
     found = {entry["name"]: entry for entry in await asked(tmp_path, 'ot.tools(pattern="github", info="full")')}
     assert found["github.search"]["signature"] == (
-        "github.search(query: str, repo?: str, perPage: float = 30, sort?: Literal['stars', 'updated'])"
+        "github.search(query: str, repo: str = '...', perPage: float = 30, sort: Literal['stars', 'updated'] = '...')"
     )
     assert found["github.merge_pull_request"]["signature"] == (
         "github.merge_pull_request(pull_number: int) -> {merged: bool}"
