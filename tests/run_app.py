@@ -127,15 +127,14 @@ class _Kept:
         """Leave it open."""
 
 
-@asynccontextmanager
-async def using_engine(engine: Engine) -> AsyncGenerator[None]:
-    """Let workspaces that are given no engine share *engine* meanwhile, then end it."""
+@contextmanager
+def using_engine(engine: Engine) -> Generator[None]:
+    """Let workspaces that are given no engine use *engine* meanwhile, and leave it open."""
     _engines.append(engine)
     try:
         yield
     finally:
         _engines.remove(engine)
-        await engine.aclose()
 
 
 @asynccontextmanager

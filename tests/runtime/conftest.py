@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
@@ -15,20 +15,26 @@ from run_app import using_engine
 ENGINES: dict[str, Callable[[], Engine]] = {"portable": PortableEngine, "exact": lambda: ExactEngine(ready=1)}
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give the tests of scenarios that run programs each engine in turn; a file's tests share one of each."""
-    marks = metafunc.definition.iter_markers("scenario")
-    if inspect.iscoroutinefunction(metafunc.function) and any(
-        id.startswith("000-") for mark in marks for id in mark.args
-    ):
-        metafunc.fixturenames.append("each_engine")
-        metafunc.parametrize("each_engine", ENGINES, indirect=True, scope="module")
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(obj: object) -> None:
+    """Let the tests of these scenarios that run programs use `each_engine`."""
+    marks = [mark for mark in getattr(obj, "pytestmark", []) if mark.name == "scenario"]
+    if inspect.iscoroutinefunction(obj) and any(id.startswith("000-") for mark in marks for id in mark.args):
+        pytest.mark.usefixtures("each_engine")(obj)
 
 
-@pytest.fixture(scope="module")
-async def each_engine(request: pytest.FixtureRequest) -> AsyncIterator[str]:
-    """The name of the engine that a test's workspaces use."""
+@pytest.fixture(scope="module", params=ENGINES)
+async def shared_engine(request: pytest.FixtureRequest) -> AsyncIterator[Engine]:
+    """One of each engine for a file's tests."""
     if request.param == "exact" and (missing := ExactEngine.missing_here()):
         pytest.skip(missing)
-    async with using_engine(ENGINES[request.param]()):
-        yield request.param
+    engine = ENGINES[request.param]()
+    yield engine
+    await engine.aclose()
+
+
+@pytest.fixture
+def each_engine(shared_engine: Engine) -> Iterator[str]:
+    """The name of the engine that this test's workspaces use."""
+    with using_engine(shared_engine):
+        yield shared_engine.name

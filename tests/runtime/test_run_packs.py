@@ -22,10 +22,11 @@ PACKS = {"brave": BRAVE, "context7": CONTEXT7}
 
 @pytest.mark.scenario("000-25")
 async def test_a_call_reaches_the_function_of_its_pack(tmp_path: Path) -> None:
-    calls = Calls()
-    reply = await run_in(tmp_path, 'brave.web_search(query="test")', PACKS, observers=[calls])
-    assert value_of(reply) == '["test 0","test 1"]'
-    assert calls.tools == ["brave.web_search"]
+    calls, other = Calls(), "def web_search(*, query: str) -> str: return f'other {query}'"
+    async with running_app(tmp_path, {"other": other, **PACKS}, observers=[calls]) as app:
+        assert value_of(await app.run('other.web_search(query="test")')) == "other test"
+        assert value_of(await app.run('brave.web_search(query="test")')) == '["test 0","test 1"]'
+    assert calls.tools == ["other.web_search", "brave.web_search"]
 
 
 @pytest.mark.scenario("000-26")
