@@ -93,6 +93,11 @@ DIFFERENT = """
 These cannot be seen in a program's text, so they are not refused. In the portable engine:
 """
 
+PROJECTS = """
+A project, `proj.<name>`, is a `PosixPath`: the engine has one class of paths. On the exact engine it is a
+`ProjectPath`, which does the same things under another name; write `isinstance(p, Path)`, not `type(p).__name__`.
+"""
+
 DIFFERENCES = {
     "sets": Rule("the order of a set differs from CPython's", "use sorted(...)"),
     "lists for iterators": Rule(
@@ -177,6 +182,7 @@ def page() -> str:
         DIFFERENT,
         "\n",
         table(DIFFERENCES.values()),
+        PROJECTS,
     ]
     return "".join(parts)
 

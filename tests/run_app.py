@@ -15,6 +15,7 @@ from ot.config.paths import Paths
 from ot.execution.tool_executor import CallRecord
 from ot.registry.tool_loader import ToolLoader
 from ot.registry.tool_registry import Pack
+from ot.runtime.engines.engine import Engine
 from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.runtime.reply import Reply
 from ot.workspace import Workspace
@@ -109,6 +110,33 @@ def importable(directory: Path) -> Generator[None]:
                 del sys.modules[name]
 
 
+_engines: list[Engine] = []
+"""What workspaces use that are given no engine: the last."""
+
+
+class _Kept:
+    """An engine that outlives the workspaces that use it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    async def aclose(self) -> None:
+        """Leave it open."""
+
+
+@contextmanager
+def using_engine(engine: Engine) -> Generator[None]:
+    """Let workspaces that are given no engine use *engine* meanwhile, and leave it open."""
+    _engines.append(engine)
+    try:
+        yield
+    finally:
+        _engines.remove(engine)
+
+
 @asynccontextmanager
 async def running_app(
     directory: Path,
@@ -118,9 +146,10 @@ async def running_app(
 ) -> AsyncGenerator[Workspace]:
     """Yield a workspace with *packs* (source by name) and *config*, and end it.
 
-    Programs run in the portable engine, which starts at once, unless an *engine* is given (None: its own choice).
+    Programs run in the engine that `using_engine` names, else in the portable one, which starts at once, unless an
+    *engine* is given (None: its own choice).
     """
-    options.setdefault("engine", PortableEngine())
+    options.setdefault("engine", _Kept(_engines[-1]) if _engines else PortableEngine())
     found: list[Pack] = list(write_packs(directory, packs or {}).packs())
     app = Workspace.alone(paths_in(directory, config), packs=found, **options)
     with importable(directory):

@@ -32,7 +32,7 @@ SCENARIOS = (
     Scenario("000-09", "built", "the value of a lone expression comes back"),
     Scenario("000-10", "built", "the value of the last expression comes back"),
     Scenario("000-11", "built", "a returned value comes back"),
-    Scenario("000-12", "built", "a program without a value says so"),
+    Scenario("000-12", "built", "a program without a value says so; a last assignment is its value"),
     Scenario("000-13", "built", "None is told apart from no value"),
     Scenario("000-14", "built", "a dict from a tool is compact JSON, escaped once"),
     Scenario("000-15", "built", "a list from a tool is compact JSON, escaped once"),
@@ -230,3 +230,14 @@ SCENARIOS = (
     Scenario("004-25", "built", "a line that is not JSON is quoted in the error"),
     Scenario("004-26", "built", "a client survives a bad line"),
 )
+
+BY_DECISION = {
+    7: ("000-23", "001-59", "001-60"),
+    13: ("002-10",),
+    43: ("003-09", "003-11"),
+    110: ("000-12", "000-32", "000-34", "001-22", "001-53", "002-01", "002-05", "003-14"),
+}
+"""What is met in another way than its words say, by the number of the record in docs/decisions/ that says why.
+
+All other scenarios that are built are met by the letter.
+"""

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from scenario_outcomes import unproven
-from scenarios import SCENARIOS, Scenario
+from scenarios import BY_DECISION, SCENARIOS, Scenario
 from system_package import require_programs
 
 TESTS = Path(__file__).parent
@@ -104,6 +104,14 @@ def test_every_scenario_mark_stands_on_a_test() -> None:
 def test_each_specification_has_all_its_scenarios_numbered_from_one() -> None:
     expected = [f"{seed}-{number:02d}" for seed, count in COUNTS.items() for number in range(1, count + 1)]
     assert expected == [scenario.id for scenario in SCENARIOS]
+
+
+def test_a_scenario_that_is_met_by_a_decision_is_so_by_one_that_exists() -> None:
+    records = [int(path.name[:4]) for path in (TESTS.parent / "docs" / "decisions").glob("[0-9]*.md")]
+    assert not [number for number in BY_DECISION if records.count(number) != 1]
+    named = [id for ids in BY_DECISION.values() for id in ids]
+    assert not [id for id in named if named.count(id) > 1]
+    assert {*named} <= {scenario.id for scenario in SCENARIOS if scenario.state == "built"}
 
 
 def test_no_two_scenarios_have_one_title() -> None:

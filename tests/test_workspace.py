@@ -19,16 +19,16 @@ from ot.config.principal import os_user
 from ot.errors import ConfigError, ResultError, ResultNotFound, UnknownPack, UnknownTool
 from ot.workspace import Workspace
 from pace import PATIENCE
-from run_app import BRAVE, BUNDLED, error_of, paths_in, running_app, value_of
+from run_app import BRAVE, BUNDLED, CONTEXT7, error_of, paths_in, running_app, value_of
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.scenario("004-05")
 async def test_an_app_offers_the_bundled_packs_and_its_own(tmp_path: Path) -> None:
-    async with running_app(tmp_path, {"brave": BRAVE}) as app:
-        assert set(BUNDLED) == set(app.picture.registry.packs)
-        assert {"ot.help", "proj.path", "file.read", "brave.search"} <= set(app.tool_names())
+    async with running_app(tmp_path, {"own": CONTEXT7}) as app:
+        assert {"own", *BUNDLED} == set(app.picture.registry.packs)
+        assert {"ot.help", "proj.path", "file.read", "brave.search", "own.search"} <= set(app.tool_names())
 
 
 async def test_no_pack_is_imported_until_a_tool_of_it_is_called(tmp_path: Path) -> None:

@@ -33,6 +33,12 @@ class Consent:
         return {"description": MEANING.format(word=schema.get("const", "")), **schema}
 
 
+def consent_warning(fields: dict[str, FieldInfo]) -> str:
+    """Return what an agent must know before it calls a tool that needs consent; nothing for other tools."""
+    consent = consent_in(fields)
+    return WARNING.format(name=consent[0], word=consent[1]) if consent else ""
+
+
 def consent_in(fields: dict[str, FieldInfo]) -> tuple[str, str] | None:
     """Return name and word of the field that is marked, or nothing; TypeError for one to be given by accident."""
     marked = {name: field for name, field in fields.items() if any(isinstance(m, Consent) for m in field.metadata)}

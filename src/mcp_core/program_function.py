@@ -17,7 +17,9 @@ Examples:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from typing import Any, get_type_hints
 
@@ -27,6 +29,19 @@ from mcp_core.published_schema import returned_type
 from mcp_core.result import as_result, json_value
 from mcp_core.tool_arguments import ToolArguments, required_model
 from mcp_core.validation import validated
+
+_notes: ContextVar[list[str]] = ContextVar("mcp_core_notes")
+
+
+@contextmanager
+def collect_notes() -> Generator[list[str]]:
+    """Collect the messages and instructions of successes meanwhile, for a host that shows them beside the values."""
+    notes: list[str] = []
+    token = _notes.set(notes)
+    try:
+        yield notes
+    finally:
+        _notes.reset(token)
 
 
 def program_function(tool: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,7 +71,11 @@ def _checked[M: ToolArguments](model: type[M], arguments: Mapping[str, Any]) -> 
 
 
 def _value(outcome: Any) -> Any:
-    return json_value(as_result(outcome).unwrap())
+    result = as_result(outcome)
+    value = json_value(result.unwrap())
+    if (notes := _notes.get(None)) is not None:
+        notes.extend(text for text in (result.message, result.instruction) if text)
+    return value
 
 
 def _signed(function: Callable[..., Any], model: type[ToolArguments]) -> Callable[..., Any]:

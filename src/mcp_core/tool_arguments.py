@@ -23,7 +23,7 @@ from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origi
 from pydantic import BaseModel, ConfigDict, field_validator
 from pydantic.fields import FieldInfo
 
-from mcp_core.consent import MEANING, WARNING, consent_in
+from mcp_core.consent import MEANING, consent_in, consent_warning
 from mcp_core.published_schema import PublishedSchema
 from mcp_core.validation import as_json_has_it
 
@@ -79,8 +79,7 @@ class ToolArguments(BaseModel):
     def build_tool_description(function: Tool, *, arguments: bool = True) -> str:
         """Return what an agent reads about a tool: its docstring, a warning if it needs consent, its *arguments*."""
         model = arguments_model(function)
-        consent = consent_in(model.model_fields) if model else None
-        warning = WARNING.format(name=consent[0], word=consent[1]) if consent else ""
+        warning = consent_warning(model.model_fields) if model else ""
         parts = [inspect.getdoc(function), warning, model.to_schema_markdown() if model and arguments else ""]
         return "\n\n".join(part for part in parts if part)
 

@@ -45,8 +45,8 @@ async def test_what_the_schema_refuses_never_reaches_the_server(desk: Desk) -> N
     assert str(caught.value) == (
         "github.search() argument 'sort' must be one of 'stars', 'updated', not 'starz', did you mean 'stars'?; "
         "argument 'perPage' must be at most 100, not 500. "
-        "Expected: github.search(query: str, repo?: str, perPage: float = 30, "
-        "sort?: Literal['stars', 'updated'])"
+        "Expected: github.search(query: str, repo: str = '...', perPage: float = 30, "
+        "sort: Literal['stars', 'updated'] = '...')"
     )
     with pytest.raises(InvalidArguments, match=r"unexpected keyword argument 'qurey', did you mean 'query'\?"):
         await call(desk, "search", qurey="x")

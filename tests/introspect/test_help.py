@@ -174,7 +174,7 @@ def test_the_pages_of_others_packs_and_servers_name_no_address_of_ours(source: s
 # ---------------------------------------------------------------- searching
 
 
-@pytest.mark.scenario("001-48", "001-51")
+@pytest.mark.scenario("001-48")
 def test_words_give_hits_grouped_by_kind_with_signatures() -> None:
     found = ask("web fetch")
     assert found["tools"][0] == {
@@ -203,6 +203,22 @@ def test_everything_about_the_hits_when_that_was_asked() -> None:
 @pytest.mark.parametrize("query", ["web.serch", "serach the wbe", "Websearch"])
 def test_a_slip_is_forgiven(query: str) -> None:
     assert ask(query, "list")["tools"][0] == "web.search"
+
+
+@pytest.mark.scenario("001-49")
+def test_what_fits_best_comes_first() -> None:
+    docs = {"clean": "Remove a scaffold.", "scaffold": "Write a scaffold.", "undo": "Scaffold in reverse, as before."}
+    tools = [Tool("make", name, doc=doc) for name, doc in docs.items()]
+    found = ask("scaffoldl", "list", Pack("make", "local", lambda: tools))
+    assert found == {"tools": ["make.scaffold", "make.clean", "make.undo"]}
+
+
+@pytest.mark.scenario("001-51")
+def test_a_pack_is_answered_with_the_names_of_its_tools_and_a_brief_description_each() -> None:
+    lines = ask("web", "min").splitlines()
+    for tool in WEB:
+        assert any(line.startswith(f"- {tool.full_name}") and line.endswith(tool.description) for line in lines)
+    assert ask("web") == ask("web", "min")
 
 
 def test_several_queries_are_answered_together() -> None:

@@ -26,11 +26,18 @@ async def asked(directory: Path, command: str, **options: Any) -> Any:
     return json.loads(reply.texts[0])
 
 
-@pytest.mark.scenario("001-06")
+@pytest.mark.scenario("001-01")
+async def test_the_tools_of_proxied_servers_are_listed_with_the_others(tmp_path: Path) -> None:
+    tools = await asked(tmp_path, "ot.tools()")
+    assert {"name": "github.search", "description": "Search repositories."} in tools
+    assert {"file.read", "github.merge_pull_request", "ot.tools"} <= {tool["name"] for tool in tools}
+
+
+@pytest.mark.scenario("001-05", "001-06")
 async def test_a_proxied_signature_comes_from_the_schema(tmp_path: Path) -> None:
     found = {entry["name"]: entry for entry in await asked(tmp_path, 'ot.tools(pattern="github", info="full")')}
     assert found["github.search"]["signature"] == (
-        "github.search(query: str, repo?: str, perPage: float = 30, sort?: Literal['stars', 'updated'])"
+        "github.search(query: str, repo: str = '...', perPage: float = 30, sort: Literal['stars', 'updated'] = '...')"
     )
     assert found["github.merge_pull_request"]["signature"] == (
         "github.merge_pull_request(pull_number: int) -> {merged: bool}"
@@ -50,7 +57,7 @@ async def test_proxied_arguments_come_from_the_schema(tmp_path: Path) -> None:
     assert entry["description"] == "Search repositories."
 
 
-@pytest.mark.scenario("001-31")
+@pytest.mark.scenario("001-28", "001-31")
 async def test_a_proxied_server_is_a_pack(tmp_path: Path) -> None:
     assert await asked(tmp_path, 'ot.packs(pattern="github", info="full")') == [
         {

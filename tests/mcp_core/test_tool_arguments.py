@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import anyio
@@ -155,18 +156,19 @@ async def test_what_is_declared_while_tools_are_collected_waits_and_is_not_lost(
         ToolArguments.declare(named("late"))
         moved.set()
 
-    class Emptied(dict[tuple[str, str], Any]):
-        """A collection that somebody adds to just before it is emptied, unless he has to wait."""
+    class Listed(dict[tuple[str, str], Any]):
+        """A collection that somebody adds to while it is listed, which fails, unless that one has to wait."""
 
-        def pop(self, *key: Any) -> Any:
-            if not threads:
-                threads.append(threading.Thread(target=late))
-                threads[0].start()
-                assert moved.wait(10)
-            return super().pop(*key)
+        def __iter__(self) -> Iterator[tuple[str, str]]:
+            for key in super().__iter__():
+                if not threads:
+                    threads.append(threading.Thread(target=late))
+                    threads[0].start()
+                    assert moved.wait(10)
+                yield key
 
     monkeypatch.setattr(ToolArguments, "_lock", WatchedLock(moved))
-    monkeypatch.setattr(ToolArguments, "_declared", Emptied({(__name__, "early"): repeat}))
+    monkeypatch.setattr(ToolArguments, "_declared", Listed({(__name__, "early"): repeat}))
     first = await ToolArguments.get_declared_tools()
     threads[0].join(10)
     assert (list(first), list(await ToolArguments.get_declared_tools())) == (["early"], ["late"])

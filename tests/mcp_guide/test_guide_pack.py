@@ -12,9 +12,11 @@ import pytest
 from mcp import Client
 
 from guide_process import answer_of
+from mcp_core.consent import WARNING
 from mcp_guide.server import server_with
 from mcp_guide.tools.tool_document import get
 from ot.execution.caller import Answer, Caller, Question
+from ot.registry.tool_definitions import ToolDefinitions
 from run_app import error_of, running_app, value_of
 
 pytestmark = pytest.mark.anyio
@@ -109,11 +111,15 @@ async def test_nobody_is_asked_about_a_call_whose_word_is_wrong(project: Path, t
     assert [question.tool for question in asked] == ["guide.create"]
 
 
+@pytest.mark.scenario("003-25")
 async def test_help_tells_of_the_guide_s_tools(project: Path, tmp_path: Path) -> None:
     async with running_app(tmp_path) as app:
         text = value_of(await app.run('ot.help(query="guide.create")'))
         tools = {tool.name: tool for tool in app.picture.registry.pack("guide").tools.values()}
-    assert "REQUIRES EXPLICIT USER INSTRUCTION" in text
+        defined = {tool.name: tool.description for tool in ToolDefinitions.chosen(app.picture.registry, ["guide"]).all}
+    warning = WARNING.format(name="consent", word="CREATE_DOCUMENT")
+    assert warning in text
+    assert warning in defined["guide_create"]  # what `serve --packs` and chat tell a model
     assert "consent: Literal['CREATE_DOCUMENT']" in text
     assert "description (str = ''): When it is of use" in text
     assert sorted(name for name, tool in tools.items() if tool.destructive) == ["create", "remove"]

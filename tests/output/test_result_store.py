@@ -203,6 +203,7 @@ def test_a_result_larger_than_all_may_be_is_refused_while_it_comes(tmp_path: Pat
 # ---------------------------------------------------------------- lines and pages
 
 
+@pytest.mark.scenario("001-61")
 @given(TEXTS, st.integers(1, 12), st.integers(1, 12))
 def test_a_page_is_a_slice_of_the_lines_that_only_newlines_end(text: str, offset: int, limit: int) -> None:
     lines = lines_of(text)

@@ -9,6 +9,7 @@ from textwrap import dedent
 
 import pytest
 
+from mcp_core.consent import WARNING
 from ot.errors import ToolUnavailable
 from ot.registry.installed_source import GROUP, installed_packs
 from ot.registry.tool_registry import Pack
@@ -123,7 +124,7 @@ def test_an_object_s_functions_are_tools_with_all_that_their_models_say(tmp_path
     assert list(pack.tools) == ["wipe", "plain"]
     wipe = pack.tools["wipe"]
     assert (wipe.target, wipe.destructive, wipe.read_only) == ("guest_typed:TOOLS.wipe", True, None)
-    assert wipe.description == "Wipe a place. REQUIRES EXPLICIT USER INSTRUCTION."
+    assert wipe.description == f"Wipe a place. {WARNING.format(name='consent', word='WIPE')}"
     assert wipe.doc.endswith('Example:\n    guest.wipe(place="x", consent="WIPE")')
     assert [(p.name, p.kind, p.annotation, p.default, p.description) for p in wipe.parameters] == [
         ("place", "keyword", "str", None, "What to wipe"),

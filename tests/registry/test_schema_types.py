@@ -113,7 +113,7 @@ def test_required_ones_come_first_and_optional_ones_show_their_default_or_a_plac
         "required": ["query"],
     }
     assert signature(schema) == (
-        "(query: str, repo?: str, limit: int = 10, tags: list[str] = [], label: str | None = None)"
+        "(query: str, repo: str = '...', limit: int = 10, tags: list[str] = [], label: str | None = None)"
     )
 
 
@@ -138,7 +138,7 @@ def test_descriptions_are_kept_on_one_line_without_what_is_hidden() -> None:
 
 @pytest.mark.parametrize("default", ["x" * 61, [1], {"a": 1}, 10**70, float("inf"), [[]]])
 def test_a_default_that_is_long_or_deep_is_a_placeholder(default: Any) -> None:
-    assert signature({"properties": {"a": {"default": default}}}) == "(a?: Any)"
+    assert signature({"properties": {"a": {"default": default}}}) == "(a: Any = '...')"
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_parameters_of_references_parts_and_choices_are_found() -> None:
             {"properties": {"c": {"type": "integer"}}},
         ],
     }
-    assert signature(schema) == "(a: str, b?: int, c?: int)"
+    assert signature(schema) == "(a: str, b: int = '...', c: int = '...')"
 
 
 @given(SCHEMAS)

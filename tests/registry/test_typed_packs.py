@@ -19,6 +19,7 @@ from ot.chat.chat_tools import ChatTools
 from ot.chat.conversation import Conversation
 from ot.registry.installed_source import GROUP
 from ot.registry.tool_definitions import ToolDefinitions
+from ot.runtime.reply import BareReply
 from ot.server.mcp_server import OneUser, build_server
 from run_app import error_of, running_app, value_of
 
@@ -48,7 +49,8 @@ SOURCE = '''
     @ToolArguments.declare
     def search(args: SearchArguments) -> Result[list[Page]]:
         """Search {pack}."""
-        return Result.ok([Page(title="{pack} " + args.query, on=date(2026, 3, 1))])
+        said = {"message": "1 found", "instruction": "Show it."} if args.query == "said" else {}
+        return Result.ok([Page(title="{pack} " + args.query, on=date(2026, 3, 1))], **said)
 
     TOOLS = SimpleNamespace(search=program_function(search))
     '''
@@ -85,7 +87,7 @@ async def test_a_model_is_plain_data_for_programs_classic_clients_and_chat(tmp_p
     async with running_app(tmp_path) as app:
         program = value_of(await app.run("wiki.search(**" + repr(given) + ")"))
         async with FastClient(build_server(OneUser(app), "1", classic=await app.definitions_of(["wiki"]))) as client:
-            classic = getattr((await client.call_tool("wiki_search", given)).content[0], "text", "")
+            (classic,) = [getattr(part, "text", "") for part in (await client.call_tool("wiki_search", given)).content]
         tools = ChatTools(app, ToolDefinitions.chosen(app.picture.registry, ["wiki"]))
         async with serving(anthropic_calls(("toolu_1", "wiki_search", given)), anthropic_text("ok")) as wire:
             model = client_of("anthropic", wire.url)
@@ -93,6 +95,21 @@ async def test_a_model_is_plain_data_for_programs_classic_clients_and_chat(tmp_p
             await model.aclose()
     chat = wire.requests[1]["messages"][-1]["content"][0]["content"]
     assert json.loads(program) == json.loads(classic) == json.loads(chat) == PAGE
+
+
+@pytest.mark.scenario("003-01", "003-04")
+async def test_message_and_instruction_of_a_success_stand_beside_the_value_on_every_route(tmp_path: Path) -> None:
+    note = "note: wiki.search: 1 found\nwiki.search: Show it."
+    async with running_app(tmp_path) as app:
+        program = await app.run('[wiki.search(query="said")[0]["title"] for _ in range(3)]')
+        classic = await app.call("wiki", "search", {"query": "said"})
+        tools = ChatTools(app, ToolDefinitions.chosen(app.picture.registry, ["wiki"]))
+        chat = await tools.execute("wiki_search", {"query": "said"})
+        elsewhere = await app.call("wiki", "search", {"query": "said"}, bare=True)
+    assert program.texts == ('["wiki said","wiki said","wiki said"]', note)
+    assert classic.texts[1:] == (note,)
+    assert chat.text.endswith(note)
+    assert isinstance(elsewhere, BareReply) and elsewhere.printed == note.removeprefix("note: ")
 
 
 async def test_help_and_errors_name_the_keys_and_choices_of_a_model(tmp_path: Path) -> None:

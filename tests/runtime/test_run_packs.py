@@ -22,10 +22,11 @@ PACKS = {"brave": BRAVE, "context7": CONTEXT7}
 
 @pytest.mark.scenario("000-25")
 async def test_a_call_reaches_the_function_of_its_pack(tmp_path: Path) -> None:
-    calls = Calls()
-    reply = await run_in(tmp_path, 'brave.web_search(query="test")', PACKS, observers=[calls])
-    assert value_of(reply) == '["test 0","test 1"]'
-    assert calls.tools == ["brave.web_search"]
+    calls, other = Calls(), "def web_search(*, query: str) -> str: return f'other {query}'"
+    async with running_app(tmp_path, {"other": other, **PACKS}, observers=[calls]) as app:
+        assert value_of(await app.run('other.web_search(query="test")')) == "other test"
+        assert value_of(await app.run('brave.web_search(query="test")')) == '["test 0","test 1"]'
+    assert calls.tools == ["other.web_search", "brave.web_search"]
 
 
 @pytest.mark.scenario("000-26")
@@ -120,13 +121,15 @@ async def test_a_failure_in_a_snippet_names_the_line_of_its_template(tmp_path: P
 # ---------------------------------------------------------------- projects
 
 ONETOOL = {"projects": {"onetool": "~/projects/onetool"}}
+PATHS = {"exact": "ProjectPath", "portable": "PosixPath"}
+"""What a project is called: the portable engine has one class of paths (docs/reference/portable-engine.md)."""
 
 
 @pytest.mark.scenario("000-32")
-async def test_a_project_is_the_configured_path_as_a_project_path(tmp_path: Path, home: Path) -> None:
-    async with running_app(tmp_path, config=ONETOOL, engine=None) as app:
+async def test_a_project_is_the_configured_path_as_a_project_path(tmp_path: Path, home: Path, each_engine: str) -> None:
+    async with running_app(tmp_path, config=ONETOOL) as app:
         assert value_of(await app.run("proj.onetool")) == f"{home}/projects/onetool"
-        assert value_of(await app.run("repr(proj.onetool)")) == f"ProjectPath('{home}/projects/onetool')"
+        assert value_of(await app.run("repr(proj.onetool)")) == f"{PATHS[each_engine]}('{home}/projects/onetool')"
 
 
 @pytest.mark.scenario("000-33")
@@ -138,13 +141,23 @@ async def test_the_functions_of_proj_go_before_projects(tmp_path: Path, home: Pa
 
 
 @pytest.mark.scenario("000-34")
-async def test_a_project_can_be_joined_with_more_path(tmp_path: Path, home: Path) -> None:
-    async with running_app(tmp_path, config=ONETOOL, engine=None) as app:
-        assert value_of(await app.run('repr(proj.onetool / "src")')) == f"ProjectPath('{home}/projects/onetool/src')"
+async def test_a_project_can_be_joined_with_more_path(tmp_path: Path, home: Path, each_engine: str) -> None:
+    async with running_app(tmp_path, config=ONETOOL) as app:
+        shown = value_of(await app.run('repr(proj.onetool / "src")'))
+        assert shown == f"{PATHS[each_engine]}('{home}/projects/onetool/src')"
         assert value_of(await app.run('proj.onetool / "src"')) == f"{home}/projects/onetool/src"
         assert value_of(await app.run('p = proj.onetool / "src" / "a.py"\n[p.name, p.suffix, p.parent.name]')) == (
             '["a.py",".py","src"]'
         )
+
+
+@pytest.mark.scenario("000-32", "000-34")
+async def test_a_project_is_a_path_whose_files_can_be_read(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "a.txt").write_text("a")
+    async with running_app(tmp_path, config={"projects": {"here": str(tmp_path / "work")}}) as app:
+        looks = "[proj.here.exists(), (proj.here / 'a.txt').read_text(), [p.name for p in proj.here.iterdir()]]"
+        assert value_of(await app.run(looks)) == '[true,"a",["a.txt"]]'
 
 
 @pytest.mark.scenario("000-35")

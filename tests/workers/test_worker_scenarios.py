@@ -35,7 +35,7 @@ SIX = '''# /// script
 # ///
 """A pack that needs a package of its own."""
 import os
-import sys
+from importlib.util import find_spec
 
 import six
 
@@ -48,6 +48,11 @@ def version() -> str:
 def place() -> str:
     """Return where the package lies."""
     return six.__file__
+
+
+def sees(*, module: str) -> bool:
+    """Return whether the worker could import a module."""
+    return find_spec(module) is not None
 
 
 def own_pid() -> int:
@@ -87,6 +92,8 @@ async def test_the_first_call_installs_and_starts_a_worker_and_later_calls_use_i
         assert first in {stat.pid for stat in process_tree(first)}
         # An environment that uv keeps for this file alone: neither the server's nor another pack's.
         assert "environments-" in place and not place.startswith(sys.prefix)
+        seen = "[sixpack.sees(module=name) for name in ('six', 'pydantic', 'ot')]"
+        assert value_of(await app.run(seen)) == "[true,false,false]"
     finally:
         await app.aclose()
     assert_gone([first])

@@ -14,8 +14,8 @@ from ot.files.path_guard import PathGuard
 from ot.registry.tool import Tool
 
 type Told = Callable[[str, str, Mapping[str, Any]], None]
-"""Takes what a tool tells while it runs: ``print``, ``progress``, ``content`` (a block for the reply), with the tool's
-name and details; must be quick and must not raise."""
+"""Takes what a tool tells while it runs: ``print``, ``progress``, ``content`` (a block for the reply), ``note`` (a text
+beside its value), with the tool's name and details; must be quick and must not raise."""
 
 type CallTool = Callable[[str, str, Sequence[Any], Mapping[str, Any]], Awaitable[Any]]
 """Calls another tool for a tool, by pack, name and arguments, through the door of the same run; raises ToolError."""

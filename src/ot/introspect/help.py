@@ -22,7 +22,7 @@ from ot.introspect.snippets import Expand, snippet_page
 from ot.nearest_names import did_you_mean, listing
 from ot.output.formats import serialize_result
 from ot.registry.announced_tool import has_docstring
-from ot.registry.tool import PLACEHOLDER, Parameter, Tool, parameter_text, signature_text
+from ot.registry.tool import Parameter, Tool, signature_text
 from ot.registry.tool_loader import loaded_tool
 from ot.registry.tool_registry import Pack, ToolRegistry
 
@@ -255,8 +255,6 @@ def compact_signature(tool: Tool) -> str:
 
 
 def _parameter(parameter: Parameter) -> str:
-    if parameter.default == PLACEHOLDER:
-        return parameter_text(parameter)
     mark = {"args": "*", "kwargs": "**"}.get(parameter.kind, "")
     # In double quotes, so that YAML's single ones need no escapes around them.
     quoted = (parameter.default or "").replace("'", '"') if '"' not in (parameter.default or "") else parameter.default
@@ -272,8 +270,7 @@ def example_call(tool: Tool) -> str:
 
 def _argument(parameter: Parameter, said: Mapping[str, str]) -> str:
     default = "" if parameter.default is None else f" = {parameter.default}"
-    default = ", optional" if parameter.default == PLACEHOLDER else default
-    kind = f"{parameter.annotation}{default}".strip(", ")
+    kind = f"{parameter.annotation}{default}".strip()
     text = said.get(parameter.name, "")
     return f"{parameter.name}" + (f" ({kind})" if kind else "") + (f": {text}" if text else "")
 

@@ -110,19 +110,20 @@ def _as_called(tool: Tool) -> str:
 def _typed(tool: Tool, function: Callable[..., Any]) -> Tool:
     """Return the tool with what the argument model of *function* says, if it has one."""
     from mcp_core import arguments_model, returned_schema  # noqa: PLC0415 - these packs alone need pydantic's models
+    from mcp_core.consent import consent_warning  # noqa: PLC0415 - as above
 
     model = arguments_model(function)
     if model is None:
         return tool
-    schema, needs_consent = model.model_json_schema(), model.consent_word() is not None
+    schema, warning = model.model_json_schema(), consent_warning(model.model_fields)
     returned = returned_schema(function)
     head, gap, rest = tool.doc.partition("\n\n")
     return replace(
         tool,
-        doc=f"{head} REQUIRES EXPLICIT USER INSTRUCTION.{gap}{rest}" if needs_consent else tool.doc,
+        doc=f"{head} {warning}{gap}{rest}" if warning else tool.doc,
         parameters=tuple(_described(parameter, schema) for parameter in tool.parameters),
         returns=python_type(returned) if returned else _short(tool.returns),
-        destructive=needs_consent,
+        destructive=bool(warning),
         read_only=model.read_only,
         input_schema=schema,
     )

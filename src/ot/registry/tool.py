@@ -132,12 +132,10 @@ def _annotation_text(annotation: Any) -> str:
 
 
 def parameter_text(parameter: Parameter) -> str:
-    """Return ``limit: int = 10``, or ``since?: str`` for one that may be left out and has no default to tell."""
+    """Return ``limit: int = 10``, or ``since: str = '...'`` for an optional one whose default is not known."""
     kind = f": {parameter.annotation}" if parameter.annotation else ""
     if parameter.default is None:
         return parameter.name + kind
-    if parameter.default == PLACEHOLDER:
-        return f"{parameter.name}?{kind}"
     return f"{parameter.name}{kind} = {parameter.default}" if kind else f"{parameter.name}={parameter.default}"
 
 

@@ -248,6 +248,8 @@ class PackProxy:
             self._take_block(details["block"], str(details.get("id", "")))
         elif what == "meta":
             self.blocks.add_meta(tool, details["meta"])
+        elif what == "note":
+            self.blocks.add_note(tool, str(details["text"]))
 
     def _print(self, tool: str, text: str) -> None:
         self.printed("stdout", text)

@@ -13,6 +13,8 @@ MOST_BYTES = 8 << 20
 MOST_WAITING_BYTES = 32 << 20
 """Of the blocks that no program has returned or shown yet."""
 MOST_META_BYTES = 32 << 10
+MOST_NOTES = 20
+MOST_NOTE = 1000
 DATA = frozenset({"data", "blob"})
 """Keys whose values are base64: nothing is looked for in them."""
 
@@ -29,6 +31,7 @@ class ReplyBlocks:
         self.left_out = 0
         self._bytes = 0
         self._meta_bytes = 0
+        self._notes: dict[str, None] = {}
         self._waiting: dict[str, Block] = {}
         self._waiting_bytes = 0
 
@@ -66,6 +69,16 @@ class ReplyBlocks:
         self._meta_bytes += _size(meta)
         if self._meta_bytes <= MOST_META_BYTES:
             self.meta.append({"tool": tool, "meta": dict(meta)})
+
+    def add_note(self, tool: str, text: str) -> None:
+        """Take what a tool says beside its value; the same words of one tool count once."""
+        if len(self._notes) < MOST_NOTES:
+            self._notes[f"{tool}: {text[:MOST_NOTE]}"] = None
+
+    @property
+    def notes(self) -> str:
+        """What the tools said beside their values."""
+        return "\n".join(self._notes)
 
     @property
     def note(self) -> str:

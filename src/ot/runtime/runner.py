@@ -253,7 +253,8 @@ class Runner:
         # Whoever asked sanitises what it shows, by its own settings.
         asked = Asked(tools=tuple(trail.tools), owner=trail.caller.principal)
         reply = await self._reply([], trail, asked, type(failure).__name__ if failure else "")
-        printed = self._redact(trail.packs.printed.text()) if trail.packs else ""
+        said = (trail.packs.printed.text(), trail.packs.blocks.notes) if trail.packs else ()
+        printed = self._redact("\n".join(filter(None, said)))
         return BareReply(
             reply.texts, reply.is_error, reply.meta, reply.blocks, value, calls=reply.calls, printed=printed,
             failure=failure,
@@ -359,7 +360,8 @@ class Runner:
         blocks = [await self._block(block, asked) for block in told.blocks]
         meta = self._meta(trail, error) | ({"tools": redacted(told.meta, self._redact)} if told.meta else {})
         unrecorded = trail.packs.effects.note_unrecorded if trail.packs else ""
-        texts = [*texts, *filter(None, (told.note, unrecorded))]
+        said = f"note: {await self._finish.text(told.notes, asked)}" if told.notes else ""
+        texts = [*texts, *filter(None, (said, told.note, unrecorded))]
         calls = trail.packs.calls if trail.packs else 0
         texts = [self._redact(text) for text in texts]
         return Reply(tuple(texts), bool(error), meta, tuple(blocks), calls=calls, handles=tuple(asked.handles))

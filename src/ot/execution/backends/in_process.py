@@ -7,6 +7,7 @@ import importlib
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from inspect import iscoroutinefunction
 from itertools import takewhile
@@ -24,6 +25,7 @@ from ot.registry.tool import Tool
 
 logger = logging.getLogger(__name__)
 
+NOTHING = nullcontext()
 MAX_THREADS = 64
 MAX_ABANDONED = 32
 """Threads of cancelled calls cannot be stopped; above this many, calls are refused until some have ended."""
@@ -60,12 +62,18 @@ class InProcessBackend:
         """
         await self.prepare(tool, context)
         work = _prepared(tool, self._functions[tool.target], arguments)
-        with tool_context.use(self._contexts(tool.pack, context), asyncio.current_task()):
+        noting = NOTHING if tool.input_schema is None else _collect_notes()
+        with tool_context.use(self._contexts(tool.pack, context), asyncio.current_task()), noting as notes:
             if tool.pure:
-                return _done_here(tool, work)
-            if iscoroutinefunction(work.func):
-                return await _guarded(tool, work)
-            return await self._in_thread(tool, work)
+                value = _done_here(tool, work)
+            elif iscoroutinefunction(work.func):
+                value = await _guarded(tool, work)
+            else:
+                value = await self._in_thread(tool, work)
+        for text in notes or ():
+            if context.told:
+                context.told("note", tool.full_name, {"text": text})
+        return value
 
     async def _in_thread(self, tool: Tool, work: Callable[[], Any]) -> Any:
         if len(self._abandoned) >= MAX_ABANDONED:
@@ -117,6 +125,12 @@ class _ThreadedCall:
             self._given_up = True
             if self._started and not self._ended:
                 self._abandoned.add(self)
+
+
+def _collect_notes() -> AbstractContextManager[list[str]]:
+    from mcp_core.program_function import collect_notes  # noqa: PLC0415 - typed tools alone need it
+
+    return collect_notes()
 
 
 def _prepared(tool: Tool, function: Callable[..., Any], arguments: dict[str, Any]) -> partial[Any]:

@@ -120,9 +120,9 @@ def later(function: Any) -> Any:
 
 @cache
 def _project_path() -> type[Any]:
-    from pathlib import PurePosixPath  # noqa: PLC0415 - the zygote loads it when it has time
+    from pathlib import PosixPath  # noqa: PLC0415 - the zygote loads it when it has time
 
-    return type("ProjectPath", (PurePosixPath,), {"__module__": "proj"})
+    return type("ProjectPath", (PosixPath,), {"__module__": "proj"})
 
 
 def _call(pack: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
