@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from ot_tools._git_repository import Repository
+from ot_tools._git_repository import Repository, as_text
 
 MAX_REVISION = 250
 MAX_LEFT_OUT = 500
@@ -40,6 +40,8 @@ class Difference:
     added: int | None = None
     deleted: int | None = None
     patch: str | None = None
+    name: str = ""
+    """Its path from the top of the repository."""
 
 
 def commit_id(repository: Repository, revision: str) -> str:
@@ -91,6 +93,7 @@ class Comparison:
             text = self._run("--find-renames", "--patch", f"--unified={self.context}", left_out=left_out)
             _add_patches(found, shown(text))
         for change in found:
+            change.name = as_text(change.path)
             change.path = self.repository.shown(change.path)
             change.old_path = change.old_path and self.repository.shown(change.old_path)
         return found

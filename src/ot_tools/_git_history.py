@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta, timezone
 
 from ot_tools._git_changes import SAFE, Difference, number, record, shown
-from ot_tools._git_repository import Repository
+from ot_tools._git_repository import Repository, as_text
 
 FIELDS = "%H%x00%P%x00%an%x00%ae%x00%aI%x00%s%x00%b"
 _AGO = re.compile(r"(\d{1,4}) (minute|hour|day|week|month|year)s?(?: ago)?")
@@ -108,7 +108,9 @@ def add_files(repository: Repository, found: Sequence[LoggedCommit], paths: Sequ
             old, path = next(tokens), next(tokens)
         if all(map(repository.may_show, filter(None, (old, path)))):
             old = old and repository.shown(old)
-            files.append(Difference(repository.shown(path), statuses[path], old, number(added), number(deleted)))
+            change = Difference(repository.shown(path), statuses[path], old, number(added), number(deleted))
+            change.name = as_text(path)
+            files.append(change)
 
 
 def blame(repository: Repository, commit: str, path: str, start: int, limit: int) -> Iterator[BlamedLine]:
