@@ -25,10 +25,14 @@ def pages_in(nav: Any) -> Iterator[str]:
         yield from pages_in(entry)
 
 
+def navigation() -> list[dict[str, Any]]:
+    """Return the navigation of zensical.toml."""
+    return tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]["nav"]
+
+
 def listed_pages() -> list[str]:
     """Return the pages that zensical.toml lists."""
-    project = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]
-    return list(pages_in(project["nav"]))
+    return list(pages_in(navigation()))
 
 
 def records() -> list[Path]:
@@ -56,6 +60,27 @@ def test_the_index_of_decisions_lists_each_by_its_own_title() -> None:
     assert [f"{number}{title} {file}" for number, title, file in listed] == [
         f"{title_of(record)} {record.name}" for record in records()
     ]
+
+
+def test_the_index_of_how_tos_has_the_groups_of_the_navigation() -> None:
+    (how_tos,) = (entry["How-to"] for entry in navigation() if "How-to" in entry)
+    index, *groups = how_tos
+    listed = re.findall(r"^(?:## (.+)|- \[.+?\]\((.+?)\).*)$", (DOCS / index).read_text(encoding="utf-8"), re.MULTILINE)
+    named = [
+        [title, *(page.removeprefix("how-to/") for page in pages_in(pages))]
+        for each in groups
+        for title, pages in each.items()
+    ]
+    assert [title or page for title, page in listed] == [name for group in named for name in group]
+
+
+def test_the_home_page_shows_the_program_of_the_readme() -> None:
+    programs = [
+        re.findall(r"```python title=.*?```", page.read_text(encoding="utf-8"), re.DOTALL)
+        for page in (DOCS / "index.md", ROOT / "README.md")
+    ]
+    assert programs[0] == programs[1]
+    assert programs[0]
 
 
 def test_a_page_outside_the_reference_is_short() -> None:

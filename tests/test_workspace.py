@@ -14,8 +14,10 @@ import anyio
 import psutil
 import pytest
 
+from ot.config.inventory import take_inventory
 from ot.config.paths import Paths
 from ot.config.principal import os_user
+from ot.config.trust import Trust
 from ot.errors import ConfigError, ResultError, ResultNotFound, UnknownPack, UnknownTool
 from ot.workspace import Workspace
 from pace import PATIENCE
@@ -135,6 +137,19 @@ async def test_a_project_that_is_not_trusted_is_inert_and_left_untouched(tmp_pat
         await app.run("'x' * 2000")
     assert [file.name for file in project.iterdir()] == ["onetool.yaml"]
     assert list((tmp_path / "user" / "tmp").glob("result-*.txt"))
+
+
+async def test_a_running_server_takes_up_that_its_project_was_trusted_and_that_it_no_longer_is(tmp_path: Path) -> None:
+    project = tmp_path / "work" / ".onetool"
+    project.mkdir(parents=True)
+    (project / "onetool.yaml").write_text("aliases: {v: ot.version}\n")
+    async with running_app(tmp_path) as app:
+        trust = Trust(app.paths.global_dir)
+        assert "NameError" in (await app.run("v()")).texts[0]
+        trust.trust(take_inventory(project))
+        assert not (await app.run("v()")).is_error
+        trust.untrust(project)
+        assert "NameError" in (await app.run("v()")).texts[0]
 
 
 async def test_the_notice_of_what_was_left_out_comes_with_the_first_reply_alone(tmp_path: Path) -> None:

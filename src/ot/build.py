@@ -22,6 +22,7 @@ from ot.config.models import pattern_lists
 from ot.config.paths import CONFIG_FILE, FOLDER, PROMPTS_FILE, Paths, expand_home
 from ot.config.principal import Owner, os_user, place_of
 from ot.config.setting_types import pack_name
+from ot.config.trust import TRUST_FILE
 from ot.execution.backends.in_process import InProcessBackend
 from ot.execution.border import Border
 from ot.execution.call_context import CallContext
@@ -272,6 +273,8 @@ def _freshness(loaded: Loaded, parts: Parts, found: Iterable[Extension]) -> Fres
     places = [parts.paths.global_dir, *([parts.paths.cwd / FOLDER] if parts.owner.is_user else [])]
     folders = [place / TOOLS for place in places]
     configs = [*(place / name for place in places for name in (CONFIG_FILE, PROMPTS_FILE)), *loaded.files]
+    if loaded.project_state != "none":
+        configs.append(parts.paths.global_dir / TRUST_FILE)
     packs = {pack.name: [pack.directory, *(pack.directory / file for file in pack.files)] for pack in found}
     return Freshness([*folders, *configs], packs)
 
