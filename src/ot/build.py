@@ -107,6 +107,7 @@ class Parts:
     catalogue: ServerCatalogue
     pins: DefinitionPins
     reload: Callable[[], Awaitable[None]]
+    know_servers: Callable[[], Awaitable[ToolRegistry]]
     runs: Callable[[], RunActions]
     allow_always: AllowAlways | None = None
     always_allowed: AlwaysAllowed | None = None
@@ -324,6 +325,7 @@ def _view(
         expand=snippets.expand,
         reload=parts.reload,
         session=partial(_session, parts.sessions, loaded, store),
+        know_servers=parts.know_servers,
         changed=parts.catalogue.changed,
         statistics=_statistics(loaded, recorder),
         runs=parts.runs,
@@ -421,6 +423,7 @@ def _context(
         call.key,
         paths.global_dir,
         call.deadline,
+        call.told,
     )
 
 
