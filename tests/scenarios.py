@@ -145,7 +145,7 @@ SCENARIOS = (
     Scenario("001-50", "built", 'ot.help(info="list") gives names'),
     Scenario("001-51", "built", 'ot.help(info="min") gives names with a line each'),
     Scenario("001-52", "built", 'ot.help(info="full") gives everything known'),
-    Scenario("001-53", "built", "help pages carry the address of their documentation"),
+    Scenario("001-53", "built", "help pages carry the address of their documentation, where docs_url names its site"),
     Scenario("001-54", "built", "ot.help() without a match says where to browse"),
     Scenario("001-55", "built", "ot.result() gives the first hundred lines"),
     Scenario("001-56", "built", "ot.result(offset=, limit=) gives that window"),

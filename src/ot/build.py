@@ -108,6 +108,7 @@ class Parts:
     catalogue: ServerCatalogue
     pins: DefinitionPins
     reload: Callable[[], Awaitable[None]]
+    know_servers: Callable[[], Awaitable[ToolRegistry]]
     runs: Callable[[], RunActions]
     allow_always: AllowAlways | None = None
     always_allowed: AlwaysAllowed | None = None
@@ -327,6 +328,7 @@ def _view(
         expand=snippets.expand,
         reload=parts.reload,
         session=partial(_session, parts.sessions, loaded, store),
+        know_servers=parts.know_servers,
         changed=parts.catalogue.changed,
         statistics=_statistics(loaded, recorder),
         runs=parts.runs,
@@ -424,6 +426,7 @@ def _context(
         call.key,
         paths.global_dir,
         call.deadline,
+        call.told,
     )
 
 

@@ -30,7 +30,7 @@ from ot.output.stored_text import stored_text
 from ot.registry.extension_source import Extension, extensions_of_project, extensions_of_user
 from ot.registry.tool_definitions import ToolDefinitions
 from ot.registry.tool_loader import loaded_tool
-from ot.registry.tool_registry import Pack
+from ot.registry.tool_registry import Pack, ToolRegistry
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
 from ot.runtime.engines.engine_share import EngineShare
@@ -132,6 +132,7 @@ class Workspace:
             self._catalogue,
             self.pins,
             self.reload,
+            self._know_all_servers,
             self.run_tools,
             allow_always or (partial(_allow_always, paths) if self.owner.is_user else None),
             always_allowed,
@@ -440,6 +441,16 @@ class Workspace:
     async def _know_servers(self, names: Collection[str], caller: Caller | None = None) -> None:
         """Ask the servers among *names* what they offer, if that is not known, and show what was learned."""
         await self._catalogue.ask_named(names, caller)
+        self._show_learned()
+
+    async def _know_all_servers(self) -> ToolRegistry:
+        """Return the registry after a moment for the servers that nobody has asked yet; runs under way keep theirs."""
+        await self._catalogue.ask_others()
+        self._show_learned()
+        return self.picture.registry
+
+    def _show_learned(self) -> None:
+        """Build the picture anew if more is known of the servers than it shows."""
         asking = self.host.servers.asking.count
         if self._catalogue.stale or asking != self._asking:
             # With the old stamps: what changed on disk meanwhile is still to be noticed.

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.anyio
 
 LOOP = "for i in range(50):\n    bin.delete(item=i)\n"
 GATHER = "import asyncio\nawait asyncio.gather(*[bin.delete(item=i) for i in range(50)])\n"
+ENDLESS = "i = 0\nwhile True:\n    bin.delete(item=i)\n    i += 1\n"
 PATIENT_GATHER = """
 import asyncio
 
@@ -45,25 +46,69 @@ async def gone(app: Workspace) -> int:
 
 
 @pytest.mark.parametrize("program", [LOOP, GATHER])
-async def test_fifty_deletions_ask_once_with_a_count_and_stop_at_the_cap(tmp_path: Path, program: str) -> None:
+async def test_where_the_number_of_calls_is_known_a_yes_allows_all_of_them(tmp_path: Path, program: str) -> None:
     user = User(YES)
     async with running_app(tmp_path, {"bin": BIN}) as app:
-        text = error_of(await app.run(program, asking(user)))
-        assert "PermissionError: bin.delete was not called: the user allowed 10 calls of it in this run" in text
-        assert "10 have been made" in text
-        # One that is refused ends a gather, and with it the run, which cuts off those that were let through.
-        assert await gone(app) == 10 if program == LOOP else await gone(app) <= 10
+        assert not (await app.run(program, asking(user))).is_error
+        assert await gone(app) == 50
     (question,) = user.questions
     assert "bin.delete" in question.message
     assert "item=0" in question.message
     assert "up to 50 times" in question.message
-    assert "A yes allows 10 calls" in question.message
-    assert question.schema["properties"]["up_to"]["default"] == 10
+    assert "A yes allows all 50, or as many as you say." in question.message
+    up_to = question.schema["properties"]["up_to"]
+    assert (up_to["default"], up_to["maximum"]) == (50, 50)
+
+
+async def test_where_the_number_is_not_known_the_call_beyond_a_yes_asks_again(tmp_path: Path) -> None:
+    user = User(YES, YES, NO)
+    async with running_app(tmp_path, {"bin": BIN}) as app:
+        text = error_of(await app.run(ENDLESS, asking(user)))
+        assert "PermissionError: bin.delete was not called: the user said no after 20 calls" in text
+        assert await gone(app) == 20
+    first, second, third = user.questions
+    assert first.message.endswith(
+        "It may be called any number of times.\nA yes allows 10 calls of it, or as many as you say; "
+        "then you are asked again."
+    )
+    assert "10 calls of it have been made in this run. It may be called any number of times." in second.message
+    assert "item=10" in second.message
+    assert "20 calls of it have been made in this run." in third.message
+    assert first.schema["properties"]["up_to"]["default"] == 10
+
+
+async def test_a_call_that_the_programs_text_did_not_tell_of_asks_again(tmp_path: Path) -> None:
+    user = User(YES)
+    program = "bin.delete(item=1)\nagain = getattr(bin, 'delete')\nagain(item=2)\nagain(item=3)"
+    async with running_app(tmp_path, {"bin": BIN}) as app:
+        assert value_of(await app.run(program, asking(user))) == "3"
+        assert await gone(app) == 3
+    first, second = user.questions
+    assert first.message.endswith("\nA yes allows this call.")
+    assert "1 call of it has been made in this run. It may be called any number of times." in second.message
+
+
+async def test_calls_that_wait_for_one_answer_are_all_allowed_by_a_yes(tmp_path: Path) -> None:
+    user = User(YES)
+    async with running_app(tmp_path, {"bin": BIN}) as app:
+        assert value_of(await app.run(PATIENT_GATHER, asking(user))) == "0"
+        assert await gone(app) == 50
+    (question,) = user.questions
+    assert "50 calls of it are waiting for the answer." in question.message
+
+
+async def test_calls_beyond_a_smaller_number_than_was_offered_are_refused_unasked(tmp_path: Path) -> None:
+    user = User({"decision": "allow", "up_to": 10})
+    async with running_app(tmp_path, {"bin": BIN}) as app:
+        text = error_of(await app.run(LOOP, asking(user)))
+        assert "bin.delete was not called: the user allowed 10 calls of it in this run, and 10 have been made" in text
+        assert await gone(app) == 10
+    assert len(user.questions) == 1
 
 
 async def test_a_gather_that_goes_on_after_refusals_makes_as_many_calls_as_the_user_allowed(tmp_path: Path) -> None:
     async with running_app(tmp_path, {"bin": BIN}) as app:
-        assert value_of(await app.run(PATIENT_GATHER, asking(User(YES)))) == "40"
+        assert value_of(await app.run(PATIENT_GATHER, asking(User({"decision": "allow", "up_to": 10})))) == "40"
         assert await gone(app) == 10
 
 
@@ -87,7 +132,7 @@ async def test_the_user_may_say_another_number(tmp_path: Path, said: Any, made: 
 
 async def test_the_configuration_may_say_another_number(tmp_path: Path) -> None:
     async with running_app(tmp_path, {"bin": BIN}, {"policy": {"ask_calls": 4}}) as app:
-        await app.run(LOOP, asking(User(YES)))
+        await app.run(ENDLESS, asking(User(YES, NO)))
         assert await gone(app) == 4
 
 

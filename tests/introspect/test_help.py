@@ -87,8 +87,7 @@ Returns (list): The hits.
 
 Example:
   web.search(query="x")
-
-Docs: https://onetool.beycom.online/reference/tools/web-fetch/"""
+"""
     assert expected == ask("web.search") == ask(" web.search() ")
 
 
@@ -122,8 +121,7 @@ Ask the web last.
 Tools:
 - web.fetch(): Fetch one page of the web.
 - web.search(query: str) -> list: Search the web for pages.
-
-Docs: https://onetool.beycom.online/reference/tools/web-fetch/"""
+"""
     assert expected == ask("web") == ask("web", "full")
 
 
@@ -154,21 +152,20 @@ def test_an_alias_gives_its_target_and_how_to_use_it() -> None:
         ("excel", "excel"),
     ],
 )
-def test_pages_say_where_the_documentation_is(pack: str, slug: str) -> None:
+def test_pages_say_where_the_documentation_is_if_the_setting_names_a_site(pack: str, slug: str) -> None:
     made = Pack(pack, "local", lambda: [Tool(pack, "f")], bundled=True)
-    address = f"https://onetool.beycom.online/reference/tools/{slug}/"
-    assert ask(pack, "min", made).endswith(f"Docs: {address}")
-    assert ask(f"{pack}.f", "min", made).endswith(f"Docs: {address}")
-    elsewhere = Config(docs_url="http://docs.test/{doc_slug}.html")
-    assert ask(pack, "min", made, config=elsewhere).endswith(f"Docs: http://docs.test/{slug}.html")
-    assert "Docs:" not in ask(pack, "min", made, config=Config(docs_url=""))
+    config = Config(docs_url="https://onetool.beycom.online/reference/tools/{doc_slug}/")
+    for query in (pack, f"{pack}.f"):
+        page = ask(query, "min", made, config=config)
+        assert page.endswith(f"Docs: https://onetool.beycom.online/reference/tools/{slug}/")
+        assert "Docs:" not in ask(query, "min", made)
 
 
 @pytest.mark.parametrize("source", ["local", "proxy"])
 def test_the_pages_of_others_packs_and_servers_name_no_address_of_ours(source: str) -> None:
     theirs = Pack("web", source, lambda: WEB)
     for query in ("web", "web.search"):
-        assert "https://" not in ask(query, "full", theirs)
+        assert "https://" not in ask(query, "full", theirs, config=Config(docs_url="https://docs.test/{doc_slug}"))
 
 
 # ---------------------------------------------------------------- searching

@@ -23,7 +23,7 @@ async def asked(directory: Path, command: str, **options: Any) -> Any:
     finally:
         await app.aclose()
     assert not reply.is_error, reply.texts
-    return json.loads(reply.texts[0])
+    return json.loads(reply.texts[-1])
 
 
 @pytest.mark.scenario("001-01")
@@ -79,7 +79,7 @@ async def test_a_server_that_is_not_connected_says_why(tmp_path: Path) -> None:
 
 async def test_a_server_that_was_never_asked_is_pending_and_not_broken(tmp_path: Path) -> None:
     (entry,) = await asked(tmp_path, 'ot.packs(pattern="github")', definitions=None)
-    assert entry == {"name": "github", "source": "proxy", "pending": UNASKED}
+    assert entry == {"name": "github", "source": "proxy", "tool_count": 0, "pending": UNASKED}
     assert (await asked(tmp_path, 'ot.health()["registry"]', definitions=None))["status"] == "ok"
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,6 +38,16 @@ NETWORK = {
     "urllib": "from urllib.request import urlopen\nurlopen('https://example.com').read()",
     "socket": "import socket\nsocket.socket().connect(('example.com', 80))",
 }
+NEEDY = """
+    def f() -> int:
+        import six
+        return six
+
+
+    def net() -> str:
+        import urllib.request
+        return str(urllib.request.urlopen("http://127.0.0.1:9/"))
+"""
 PROCESSES = {
     "subprocess": "import subprocess\nsubprocess.run(['ls'], capture_output=True)",
     "os.system": "import os\nos.system('ls')",
@@ -62,15 +74,42 @@ async def without_tools(request: Any, tmp_path_factory: Any) -> AsyncIterator[Wo
 async def test_the_network_is_named_with_the_tool_for_it(with_tools: Workspace, name: str) -> None:
     said = error_of(await with_tools.run(NETWORK[name]))
     assert "no network" in said
-    assert "web.fetch(url: str)" in said
+    assert "web.fetch(url=...): ot.help(query='web.fetch') shows how" in said
 
 
 @pytest.mark.parametrize("name", PROCESSES)
 async def test_processes_are_named_with_the_tool_for_them(with_tools: Workspace, name: str) -> None:
     said = error_of(await with_tools.run(PROCESSES[name]))
-    if with_tools.engine.name == "exact" or name == "subprocess":
-        assert "a program starts no processes" in said
-        assert "shell.run(command: str)" in said
+    assert "a program starts no processes" in said
+    assert "file.list() or file.tree()" in said
+    said = error_of(await with_tools.run(PROCESSES[name].replace("ls", "xyz -a")))
+    assert "shell.run(command=...)" in said
+
+
+@pytest.mark.parametrize(
+    ("program", "tools"),
+    [
+        ("import pandas\npandas.read_csv('a.csv')", "data.query(sql=...) or data.describe(table=...)"),
+        ("from openpyxl import load_workbook", "documents.to_markdown(path=...)"),
+        ("import subprocess\nsubprocess.run(['git', 'log'])", "git.log()"),
+        ("import subprocess\ncommand = ['/usr/bin/git', 'log']\nsubprocess.check_output(command)", "git.log()"),
+        ("import os\nos.system('grep -r x .')", "rg.search(pattern=...)"),
+        ("import os\nos.popen('find . -name x')", "rg.files("),
+        ("import subprocess\nsubprocess.run('curl https://example.com', shell=True)", "web.fetch(url=...)"),
+    ],
+)
+async def test_the_pack_that_does_the_same_is_named_by_its_tools(
+    with_tools: Workspace, program: str, tools: str
+) -> None:
+    said = error_of(await with_tools.run(program))
+    assert "in this workspace use " in said
+    assert tools in said
+
+
+async def test_a_pack_that_is_not_there_is_not_named(without_tools: Workspace) -> None:
+    said = error_of(await without_tools.run("import subprocess\nsubprocess.run(['curl', 'https://example.com'])"))
+    assert "no tool of this workspace does it" in said
+    assert "web.fetch" not in said
 
 
 @pytest.mark.parametrize("name", [*NETWORK])
@@ -89,6 +128,50 @@ async def test_a_missing_package_is_named_with_what_the_user_can_do(tmp_path_fac
         said = error_of(await app.run("import some_package\nsome_package.go()"))
     assert "the package 'some_package' is not installed" in said
     assert "engines.exact.packages" in said
+
+
+@pytest.fixture(scope="module")
+async def needy(tmp_path_factory: Any) -> AsyncIterator[Workspace]:
+    """A workspace with packs in workers whose own code lacks a package, and cannot reach the network."""
+    place = tmp_path_factory.mktemp("needy")
+    packs = {"needy": NEEDY, "early": "import requests\n\n\ndef f() -> int:\n    return 1\n"}
+    for name, text in packs.items():
+        folder = place / "user" / "tools" / name
+        folder.mkdir(parents=True)
+        (folder / f"{name}_tools.py").write_text(textwrap.dedent(text))
+    lacking = "def f():\n    raise RuntimeError(\"Traceback ... No module named 'requests'\")\n"
+    async with running_app(place, {"says": lacking}, engine=ExactEngine()) as app:
+        yield app
+
+
+@pytest.mark.parametrize(("pack", "package"), [("needy", "six"), ("early", "requests")])
+async def test_a_pack_that_lacks_a_package_is_told_where_to_list_it(needy: Workspace, pack: str, package: str) -> None:
+    for reply in (await needy.run(f"{pack}.f()"), await needy.call(pack, "f", {}, needy.own_caller)):
+        said, cure = error_of(reply), "list it in its '# /// script' header (dependencies)"
+        assert said.endswith(f"the pack '{pack}' needs '{package}': {cure}")
+        assert "engines.exact.packages" not in said
+        assert "no network" not in said
+
+
+async def test_the_text_of_a_tool_that_names_a_missing_module_gets_no_hint_for_programs(needy: Workspace) -> None:
+    said = error_of(await needy.run("says.f()"))
+    assert said == "RuntimeError: Traceback ... No module named 'requests'\n  line 1: says.f()"
+
+
+@pytest.mark.scenario("004-19")
+async def test_a_service_that_is_away_is_not_the_programs_fault(needy: Workspace, tmp_path: Path) -> None:
+    said = error_of(await needy.run("needy.net()"))
+    assert said.endswith("service unavailable: needy.net; it is not the program's fault")
+    assert "no network" not in said
+    config = {"servers": {"away": {"url": "http://127.0.0.1:9/mcp"}}}
+    async with running_app(tmp_path, config=config) as app:
+        said = error_of(await app.run("away.x()"))
+    assert said.endswith("service unavailable: away; it is not the program's fault")
+
+
+async def test_a_program_that_goes_on_and_fails_by_itself_is_not_excused(needy: Workspace) -> None:
+    program = "try:\n    needy.net()\nexcept Exception:\n    pass\n1 / 0"
+    assert error_of(await needy.run(program)) == "ZeroDivisionError: division by zero\n  line 5: 1 / 0"
 
 
 async def test_a_tool_that_fails_on_the_network_is_no_program_that_has_none(tmp_path_factory: Any) -> None:

@@ -18,12 +18,11 @@ from server.asked_talk import NO, SERVER, YES, AskedTalk, place
 
 LOOP = "for i in range(50):\n    hub.delete(item=i)\n"
 IN_WORKER = "for i in range(50):\n    bin.delete(item=i, log='{log}')\n"
+UNCOUNTED = "i = 0\nwhile i < 12:\n    hub.delete(item=i)\n    i += 1\ni\n"
 SLOW = "hub.slow(item=1, seconds=20)"
-# The first that is refused would end the run, and cut off those that were let through: so it is raised at the end.
 GATHER = """
 import asyncio
-done = await asyncio.gather(*[hub.delete(item=i) for i in range(50)], return_exceptions=True)
-raise next(found for found in done if isinstance(found, Exception))
+await asyncio.gather(*[hub.delete(item=i) for i in range(50)])
 """
 
 
@@ -71,17 +70,26 @@ def yes_to(token: str, answer: Any = YES) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("program", [LOOP, IN_WORKER, GATHER], ids=["proxied", "worker", "gather"])
-def test_a_loop_of_fifty_deletions_asks_once_and_stops_at_ten(talk: AskedTalk, program: str) -> None:
+def test_a_loop_of_fifty_deletions_asks_once_for_all_of_them(talk: AskedTalk, program: str) -> None:
     reply = talk.run(program.replace("{log}", str(talk.where.cwd / "deleted.txt")), YES)
-    assert reply.is_error
-    assert "the user allowed 10 calls of it in this run, and 10 have been made" in reply.text
-    assert sorted(talk.deleted) == list(range(10))
+    assert not reply.is_error
+    assert sorted(talk.deleted) == list(range(50))
     (question,) = talk.questions
     assert question["message"].startswith("A program wants to call ")
     assert "up to 50 times" in question["message"]
+    assert question["message"].endswith("A yes allows all 50, or as many as you say.")
     assert list(question["requestedSchema"]["properties"]) == ["decision", "up_to"]
+    assert question["requestedSchema"]["properties"]["up_to"]["default"] == 50
     if program == GATHER:
         assert "50 calls of it are waiting for the answer" in question["message"]
+
+
+def test_a_loop_of_unknown_length_asks_again_where_a_yes_is_used_up(talk: AskedTalk) -> None:
+    assert talk.run(UNCOUNTED, YES, YES).text == "12"
+    assert talk.deleted == list(range(12))
+    first, second = talk.questions
+    assert first["requestedSchema"]["properties"]["up_to"]["default"] == 10
+    assert "10 calls of it have been made in this run." in second["message"]
 
 
 def test_a_no_is_a_no_and_a_read_only_tool_is_not_asked_about(talk: AskedTalk) -> None:

@@ -50,6 +50,39 @@ async def test_a_program_calls_a_servers_tools_and_composes_them(tmp_path: Path)
         assert value_of(await app.run("[fake.echo(text=w).upper() for w in ('a', 'b')]")) == '["A","B"]'
 
 
+@pytest.mark.scenario("001-01", "001-28")
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("'fake.echo' in ot.tools(info='list')", "true"),
+        ("[p['tool_count'] > 1 for p in ot.packs(pattern='fake')]", "[true]"),
+        ("'fake.echo' in ot.help(query='echo the text', info='list')['tools']", "true"),
+    ],
+)
+async def test_the_first_list_of_a_first_session_has_the_tools_of_its_servers(tmp_path: Path, command: str, found: str):
+    async with running_app(tmp_path, config=config(fake=fake())) as app:
+        assert (await app.run(command)).texts == (found,)
+
+
+async def test_a_list_waits_a_moment_for_a_server_that_does_not_answer_and_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("ot.servers.catalogue.PATIENCE_SECONDS", 0.3)
+    # The name of a server in a text would be taken for its pack, and waited for.
+    async with running_app(tmp_path, config=config(gh=fake("mute"), lost={"command": "/nonexistent/server"})) as app:
+        for command in (
+            "len(ot.tools()) > 10",
+            "[p['tool_count'] for p in ot.packs() if 'pending' in p] == [0]",
+            "'tools' in ot.help(query='read a file')",
+        ):
+            note, value = (await app.run(command)).texts
+            assert note.startswith("not_asked_yet: [gh] (")
+            assert value == "true"
+        assert (await app.run("ot.help(query='file.read')")).texts[0].startswith("# file.read")
+        (lost,) = json.loads((await app.run("__format__ = 'json'\not.packs(pattern='lost')")).texts[-1])
+        assert "broken" in lost
+
+
 async def test_ten_gathered_calls_take_as_long_as_one(tmp_path: Path):
     async with running_app(tmp_path, config=config(fake=fake())) as app:
         await app.run("fake.echo()")

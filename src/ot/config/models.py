@@ -171,7 +171,12 @@ class Policy(Settings):
         default=(), description="Patterns of tools that run without asking", examples=[["github.*"]]
     )
     ask: ToolPatterns = Field(default=(), description="Patterns of tools that ask first", examples=[["*.delete_*"]])
-    ask_calls: int = Field(default=10, ge=1, le=10_000, description="How many calls of a tool in one run a yes allows")
+    ask_calls: int = Field(
+        default=10,
+        ge=1,
+        le=10_000,
+        description="How many calls of a tool a yes allows before it asks again, if the program does not tell how many",
+    )
     ask_seconds: Seconds = Field(default=300.0, description="How long a question waits for an answer")
     changed_definitions: Literal["flag", "block"] = Field(
         default="flag",
@@ -630,8 +635,9 @@ class Config(Settings):
     )
     prompts: Prompts = Field(default_factory=Prompts, description="What models are told")
     docs_url: str = Field(
-        default="https://onetool.beycom.online/reference/tools/{doc_slug}/",
+        default="",
         description="Address of a bundled pack's documentation, as help shows it; empty shows none",
+        examples=["https://docs.example.org/packs/{doc_slug}/"],
     )
     stats: Stats = Field(default_factory=Stats, description="Statistics of runs and tool calls")
     ledger: LedgerSettings = Field(

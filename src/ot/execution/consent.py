@@ -38,6 +38,14 @@ AlwaysAllowed = Callable[[str], Awaitable[bool]]
 """Returns whether whoever asks has allowed a tool for good, where that is not kept in the policy itself."""
 
 
+@dataclass(frozen=True)
+class _Offer:
+    """How many calls a plain yes allows, and the highest number that the form lets one say instead."""
+
+    calls: int = 1
+    most: int = 1
+
+
 @dataclass
 class _Said:
     """What was said about one tool, and how many calls of it were let through."""
@@ -46,19 +54,25 @@ class _Said:
     no: str = ""
     made: int = 0
     always: bool = False
+    is_limit: bool = False
+    """Whether the user said a smaller number than a plain yes allows: the calls beyond it are refused, not asked."""
+
+    @property
+    def asks_again(self) -> bool:
+        """Whether a plain yes is used up."""
+        return self.made >= self.most and not (self.no or self.always or self.is_limit)
 
     def spend(self, tool: Tool) -> None:
         if self.no:
             raise NotApproved(tool.full_name, self.no)
         if self.made >= self.most:
-            calls = "1 call" if self.most == 1 else f"{self.most} calls"
-            why = f"the user allowed {calls} of it in this run, and {self.made} have been made"
+            why = f"the user allowed {_count(self.most)} of it in this run, and {self.made} have been made"
             raise NotApproved(tool.full_name, why)
         self.made += 1
 
 
 class RunConsent:
-    """Asks once a tool, and holds a run to the answer; nothing that a program says is an answer."""
+    """Asks about each tool, and holds a run to the answer; nothing that a program says is an answer."""
 
     def __init__(
         self,
@@ -71,7 +85,7 @@ class RunConsent:
         allowed: AlwaysAllowed | None = None,
         advise: Callable[[str], str] | None = None,
     ) -> None:
-        """Put questions to *ask*; a yes is good for *calls* calls unless the user says another number.
+        """Put questions to *ask*; where nobody knows how many calls come, a yes allows *calls* before it asks again.
 
         What is *allowed* already is not asked for; *advise* says how a tool can be allowed where nobody can be asked.
         """
@@ -93,11 +107,11 @@ class RunConsent:
         name = tool.full_name
         # Calls that come while the question waits are let through or refused by its answer.
         async with self._asking[name]:
-            if name not in self._said:
+            said = self._said.get(name)
+            if said is None or said.asks_again:
                 foreseen = await _foreseen(tool, context)
-                self._said[name] = await self._answered(tool, arguments, foreseen)
-        said = self._said[name]
-        said.spend(tool)
+                said = self._said[name] = await self._answered(tool, arguments, foreseen, said.made if said else 0)
+            said.spend(tool)
         return "always" if said.always else "consent"
 
     async def require_again(self, tool: Tool, arguments: Mapping[str, Any], why: str) -> None:
@@ -107,35 +121,37 @@ class RunConsent:
             NotApproved: The user does not, or cannot be asked.
         """
         alone = CallForecast(alone=True)
-        question = consent_question(tool, arguments, alone, calls=1, always=False, redact=self._redact, why=why)
+        question = consent_question(tool, arguments, alone, always=False, redact=self._redact, why=why)
         try:
             answer = await self.ask(question)
         except CannotAsk as error:
             raise NotApproved(tool.full_name, f"{why}; {error}. Find out whether it did before you call it") from None
-        (await self._understood(tool, answer, 1)).spend(tool)
+        (await self._understood(tool, answer, _Offer())).spend(tool)
 
-    async def _answered(self, tool: Tool, arguments: Mapping[str, Any], foreseen: CallForecast) -> _Said:
+    async def _answered(self, tool: Tool, arguments: Mapping[str, Any], foreseen: CallForecast, made: int) -> _Said:
         if self._allowed and await self._allowed(tool.full_name):
             return _Said(most=MAX_CALLS, always=True)
+        always = self._always is not None
         question = consent_question(
-            tool, arguments, foreseen, calls=self._calls, always=self._always is not None, redact=self._redact
+            tool, arguments, foreseen, calls=self._calls, made=made, always=always, redact=self._redact
         )
         try:
             answer = await self.ask(question)
         except CannotAsk as error:
             return _Said(no=f"it asks first, and {error}. {self._advise(tool.full_name)}")
-        return await self._understood(tool, answer, 1 if foreseen.alone else MAX_CALLS)
+        return await self._understood(tool, answer, _offer(foreseen, self._calls, made), made)
 
-    async def _understood(self, tool: Tool, answer: Answer, most: int) -> _Said:
+    async def _understood(self, tool: Tool, answer: Answer, offer: _Offer, made: int = 0) -> _Said:
         """Return what the answer means; whatever is not clearly a yes is a no."""
         decision = answer.content.get("decision") if answer.action == "accept" else None
-        up_to: Any = answer.content.get("up_to", self._calls)
+        up_to: Any = answer.content.get("up_to", offer.calls)
         if decision == "always" and self._always:
             return await self._allowed_always(tool, self._always)
         # JSON knows no difference between 10 and 10.0; true is not a number.
         if decision == "allow" and isinstance(up_to, int | float) and not isinstance(up_to, bool) and up_to >= 1:
-            return _Said(most=int(min(up_to, most)))
-        return _Said(no="the user said no, which holds for the whole run")
+            return _Said(most=made + int(min(up_to, MAX_CALLS)), made=made, is_limit=up_to < offer.calls)
+        after = f" after {_count(made)}" if made else ""
+        return _Said(no=f"the user said no{after}, which holds for the whole run")
 
     async def _allowed_always(self, tool: Tool, always: AllowAlways) -> _Said:
         try:
@@ -148,7 +164,7 @@ class RunConsent:
 async def _foreseen(tool: Tool, context: CallContext) -> CallForecast:
     """Return what is known of the calls to come, when those that come at once have come."""
     if context.foresee is None:
-        return CallForecast()
+        return CallForecast(most=None)
     before, now = CallForecast(), context.foresee(tool.full_name, context.line)
     while now.waiting > before.waiting:
         await asyncio.sleep(ARRIVAL_SECONDS)
@@ -172,12 +188,16 @@ def consent_question(
     arguments: Mapping[str, Any],
     foreseen: CallForecast,
     *,
-    calls: int,
+    calls: int = 1,
+    made: int = 0,
     always: bool,
     redact: Callable[[str], str],
     why: str = "",
 ) -> Question:
-    """Return what is asked: which tool, with what, from which line, how often, *why*, and what can be answered."""
+    """Return what is asked: which tool, with what, from which line, how often, *why*, and what can be answered.
+
+    *made* calls of it have been allowed and made; a yes allows *calls* where the number to come is not known.
+    """
     who = "A model" if foreseen.alone else "A program"
     called = f"{who} wants to call {printable(brief_text(tool.full_name, 2 * MAX_NAME))}{_kind(tool)}."
     lines = [called, f"Arguments: {arguments_text(tool, arguments, redact)}"]
@@ -185,13 +205,10 @@ def consent_question(
         lines.append(f"Mind that {why}.")
     if foreseen.line:
         lines.append(f"Line {foreseen.line}: {printable(brief_text(foreseen.text, MAX_LINE, redact))}")
-    if foreseen.alone:
-        lines.append("A yes allows this call.")
-    else:
-        lines += [_how_many(foreseen), f"A yes allows {calls} calls of it in this run, or as many as you say."]
+    offer = _offer(foreseen, calls, made)
+    lines += _how_many(foreseen, offer, made)
     # Arguments and the line were redacted as they were put in: the tool's own name is nobody's secret.
-    text, schema = "\n".join(line for line in lines if line), _schema(0 if foreseen.alone else calls, always)
-    return Question(text, schema, "consent", tool.full_name, arguments)
+    return Question("\n".join(lines), _schema(offer, always), "consent", tool.full_name, arguments)
 
 
 def arguments_text(tool: Tool, arguments: Mapping[str, Any], redact: Callable[[str], str] = str) -> str:
@@ -226,23 +243,48 @@ def _kind(tool: Tool) -> str:
     return of + (", marked as destructive" if tool.destructive else "")
 
 
-def _how_many(foreseen: CallForecast) -> str:
-    waiting = f"{foreseen.waiting} calls of it are waiting for the answer." if foreseen.waiting > 1 else ""
-    if foreseen.most is None:
-        return f"{waiting} It may be called any number of times in this run.".strip()
-    most = max(foreseen.most, foreseen.waiting)
-    return f"{waiting} The program would call it up to {most} times.".strip() if most > 1 else ""
+def _still_to_come(foreseen: CallForecast, made: int) -> int | None:
+    """Return how many calls the program's text has left; None where it does not tell, or was wrong already."""
+    left = None if foreseen.most is None else foreseen.most - made
+    return None if left is None or left < 1 else max(left, foreseen.waiting)
 
 
-def _schema(calls: int, always: bool) -> dict[str, Any]:
-    """Return the form of the answer; without *calls* it is about one call."""
-    choices = {"allow": "Allow, up to the number below in this run" if calls else "Allow this call"}
+def _offer(foreseen: CallForecast, calls: int, made: int) -> _Offer:
+    """Return what a yes allows: all calls where their number is known, else *calls*, and at least those that wait."""
+    known = _still_to_come(foreseen, made)
+    if known is None or known > MAX_CALLS:
+        return _Offer(min(max(calls, foreseen.waiting), MAX_CALLS), MAX_CALLS)
+    return _Offer(known, known)
+
+
+def _how_many(foreseen: CallForecast, offer: _Offer, made: int) -> list[str]:
+    """Return what is known of the number of calls, and what a yes allows, as lines."""
+    if offer.most == 1:
+        return ["A yes allows this call."]
+    known = _still_to_come(foreseen, made)
+    said = [f"{_count(made)} of it {'has' if made == 1 else 'have'} been made in this run."] if made else []
+    said += [f"{foreseen.waiting} calls of it are waiting for the answer."] if foreseen.waiting > 1 else []
+    said += [f"The program would call it up to {known} times." if known else "It may be called any number of times."]
+    if known == offer.calls:
+        return [" ".join(said), f"A yes allows all {known}, or as many as you say."]
+    yes = f"A yes allows {_count(offer.calls)} of it, or as many as you say; then you are asked again."
+    return [" ".join(said), yes]
+
+
+def _count(calls: int) -> str:
+    return "1 call" if calls == 1 else f"{calls} calls"
+
+
+def _schema(offer: _Offer, always: bool) -> dict[str, Any]:
+    """Return the form of the answer; the number is asked for where there is a choice."""
+    asks = offer.most > 1
+    choices = {"allow": "Allow, up to the number below in this run" if asks else "Allow this call"}
     choices |= {"always": "Always allow this tool"} if always else {}
     choices |= {"deny": "Do not allow"}
     decision = {"type": "string", "title": "Decision", "enum": list(choices), "enumNames": list(choices.values())}
-    up_to = {"type": "integer", "title": "Calls allowed in this run", "minimum": 1, "maximum": MAX_CALLS}
-    properties = {"decision": decision} | ({"up_to": {**up_to, "default": calls}} if calls else {})
-    return {"type": "object", "properties": properties, "required": ["decision"]}
+    up_to = {"type": "integer", "title": "Calls allowed in this run", "minimum": 1}
+    number = {"up_to": {**up_to, "maximum": offer.most, "default": offer.calls}} if asks else {}
+    return {"type": "object", "properties": {"decision": decision, **number}, "required": ["decision"]}
 
 
 class OneQuestion:

@@ -82,6 +82,15 @@ def show_help(registry: ToolRegistry, config: Config, find: Find, query: Query, 
     return page or _search(registry, config, find, query, info)
 
 
+def is_search(registry: ToolRegistry, config: Config, query: Query, info: str) -> bool:
+    """Return whether *query* is looked for among everything, so that it does not name one thing."""
+    if not isinstance(query, str):
+        return bool(query)
+    name = query.strip().removesuffix("()")
+    is_name = name.partition(".")[0] in registry.packs or name in config.aliases
+    return bool(name) and (info == "list" or not is_name)
+
+
 def _exact(registry: ToolRegistry, config: Config, name: str, info: str) -> str | None:
     pages = HelpPages(config.prompts.packs, config.docs_url)
     pack, dot, function = name.partition(".")

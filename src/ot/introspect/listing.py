@@ -80,7 +80,7 @@ def pack_entry(pack: Pack, info: str, instructions: Mapping[str, str]) -> Any:
     if info == "list":
         return pack.name
     if pack.pending:
-        return {"name": pack.name, "source": pack.source, "pending": pack.broken}
+        return {"name": pack.name, "source": pack.source, "tool_count": 0, "pending": pack.broken}
     if pack.broken:
         return {"name": pack.name, "source": pack.source, "tool_count": 0, "broken": pack.broken}
     entry: dict[str, Any] = {"name": pack.name, "source": pack.source, "tool_count": len(pack.tools)}

@@ -16,7 +16,7 @@ from ot.config.models import Config, GroupPolicy, Policy, pattern_lists
 from ot.execution.policy import DEFAULT
 from ot.execution.tool_context import current_tool_context
 from ot.introspect.background_runs import RunActions
-from ot.introspect.help import Query, show_help, snippet_help
+from ot.introspect.help import Query, is_search, show_help, snippet_help
 from ot.introspect.listing import list_aliases, list_packs, list_tools
 from ot.introspect.notify import notify
 from ot.introspect.proxy_health import proxy_health
@@ -27,6 +27,7 @@ from ot.registry.tool import Tool
 from ot.registry.tool_registry import ToolRegistry
 from ot.servers.auth.login_state import LoginState
 from ot.servers.definition_pins import Change, changed_words
+from ot.servers.proxied_pack import UNASKED
 from ot.version import installed_version
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 MOST_TOOLS = 10
 """Of those that are looked at for what a program cannot do by itself."""
+NOT_ASKED = "the tools of these servers are missing here: ask again, or name one in a program, which waits for it"
 
 
 async def _no_effects(run: str) -> Any:
@@ -65,6 +67,8 @@ class View:
     reload: Callable[[], Awaitable[None]]
     statistics: Statistics
     session: Callable[[str, str], Awaitable[Any]]
+    know_servers: Callable[[], Awaitable[ToolRegistry]]
+    """Asks the servers that nobody has asked yet, waits a moment, and returns the registry as it is then."""
     logins: Callable[[], Mapping[str, LoginState]] = dict[str, LoginState]
     """How the logins at servers are; it may block."""
     changed: Callable[[], Mapping[str, Sequence[Change]]] = dict[str, Sequence[Change]]
@@ -98,7 +102,7 @@ class OtPack:
         )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
-    def tools(self, *, pattern: str = "", info: str = "min") -> list[Any]:
+    async def tools(self, *, pattern: str = "", info: str = "min") -> list[Any]:
         """List the tools.
 
         Args:
@@ -111,9 +115,11 @@ class OtPack:
         Example:
             ot.tools(pattern="search", info="full")
         """
-        return list_tools(_registry(), pattern, info)
+        registry = await self._all_known("ot.tools")
+        # The first list of a picture reads every definition: not on the event loop.
+        return await anyio.to_thread.run_sync(list_tools, registry, pattern, info, abandon_on_cancel=True)
 
-    def packs(self, *, pattern: str = "", info: str = "min") -> list[Any]:
+    async def packs(self, *, pattern: str = "", info: str = "min") -> list[Any]:
         """List the packs.
 
         Args:
@@ -126,7 +132,8 @@ class OtPack:
         Example:
             ot.packs()
         """
-        return list_packs(_registry(), pattern, info, self._view.config.prompts.packs)
+        registry, said = await self._all_known("ot.packs"), self._view.config.prompts.packs
+        return await anyio.to_thread.run_sync(list_packs, registry, pattern, info, said, abandon_on_cancel=True)
 
     def aliases(self, *, pattern: str = "", info: str = "min") -> list[Any]:
         """List the aliases: short names of tools.
@@ -175,17 +182,32 @@ class OtPack:
         view = self._view
         if isinstance(query, str) and query.strip().startswith("$"):
             return await snippet_help(view.config, query, info, view.expand)
+        registry = _registry()
+        if is_search(registry, view.config, query, info):
+            registry = await self._all_known("ot.help")
         # The first search of a picture reads every definition: not on the event loop.
-        page = partial(show_help, _registry(), view.config, self._find, query, info)
+        page = partial(show_help, registry, view.config, partial(self._find_in, registry), query, info)
         return await anyio.to_thread.run_sync(page, abandon_on_cancel=True)
+
+    async def _all_known(self, asked: str) -> ToolRegistry:
+        """Return the registry when all servers have told what they offer, or a moment later; name those that have not.
+
+        *asked* is the tool that lists them: what it returns is for the program, and the names are for its reply.
+        """
+        registry = _registry()
+        if not any(pack.pending for pack in registry.packs.values()):
+            return registry
+        registry = await self._view.know_servers()
+        waiting = [name for name, pack in sorted(registry.packs.items()) if pack.pending and pack.broken == UNASKED]
+        told = current_tool_context().told
+        if waiting and told:
+            told("print", asked, {"text": f"not_asked_yet: [{', '.join(waiting)}] ({NOT_ASKED})\n"})
+        return registry
 
     def find_tools(self, registry: ToolRegistry, query: str) -> list[Tool]:
         """Return the tools of *registry* that fit *query* best; the first search reads every definition."""
         names = self._find_in(registry, query, {"tools": MOST_TOOLS}).names.get("tools", ())
         return [registry.tool(*name.split(".", 1)) for name in names]
-
-    def _find(self, query: Query, most: Mapping[Kind, int]) -> Hits:
-        return self._find_in(_registry(), query, most)
 
     def _find_in(self, registry: ToolRegistry, query: Query, most: Mapping[Kind, int]) -> Hits:
         with self._lock:

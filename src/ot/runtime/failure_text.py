@@ -8,11 +8,13 @@ from collections.abc import Callable
 from ot.errors import (
     InvalidSyntax,
     LimitExceeded,
+    LoginNeeded,
     OneToolError,
     ProgramFailed,
     ServerUnavailable,
     ToolError,
     ToolFailed,
+    ToolUnavailable,
 )
 from ot.nearest_names import did_you_mean, listing
 from ot.registry.tool_registry import ToolRegistry
@@ -72,14 +74,32 @@ def failure_text(
     return f"{type(error).__name__}: {error}"
 
 
+def failed_call(error: OneToolError, call: ToolError | None) -> ToolError | None:
+    """Return *call*, the latest that failed, if *error* is what the program saw of it."""
+    said = call.message if isinstance(call, ToolFailed) else str(call)
+    return call if isinstance(error, ProgramFailed) and call is not None and said in error.message else None
+
+
 def failure_cause(error: OneToolError, call: ToolError | None) -> str:
     """Return what *error* came from, in one word; a program sees *call*, which failed, as an exception of Python's."""
     if isinstance(error, ProgramFailed):
-        said = call.message if isinstance(call, ToolFailed) else str(call)
-        if call is None or said not in error.message:
+        if (cause := failed_call(error, call)) is None:
             return error.kind
-        return call.kind if isinstance(call, ToolFailed) else type(call).__name__
+        return cause.kind if isinstance(cause, ToolFailed) else type(cause).__name__
     return error.limit if isinstance(error, LimitExceeded) else type(error).__name__
+
+
+def unavailable_service(call: ToolError, registry: ToolRegistry) -> str:
+    """Return that what a failed *call* needs is away, if it is: nothing in the program can change that."""
+    name = ""
+    if isinstance(call, ToolFailed) and NETWORK.fullmatch(call.kind[:100]):
+        name = call.tool
+    elif isinstance(call, ServerUnavailable) and not isinstance(call, LoginNeeded):
+        name = call.server
+    elif isinstance(call, ToolUnavailable):
+        pack = registry.packs.get(call.pack)
+        name = call.pack if pack and pack.source == "proxy" and not pack.pending else ""
+    return f"service unavailable: {name}; it is not the program's fault" if name else ""
 
 
 def _with_line(head: str, line: int | None, source: str, hint: str) -> str:

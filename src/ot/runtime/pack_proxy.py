@@ -228,8 +228,11 @@ class PackProxy:
         """Return what is known of the calls of *tool* that wait and that are to come."""
         waiting = self._under_way[tool]
         if self.program:
-            return foreseen_calls(self.program, tool, line, waiting)
-        return CallForecast(line, "", waiting, alone=tool == self.called_alone)
+            foreseen = foreseen_calls(self.program, tool, line, waiting)
+            # How often the outer program starts this one, its text does not tell.
+            return replace(foreseen, most=None) if self._budget.depth > 1 else foreseen
+        alone = tool == self.called_alone
+        return CallForecast(line, "", waiting, 1 if alone else None, alone)
 
     async def _call_back(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Call a tool for a tool: its own call holds a place already, and waiting for another could wait for ever."""

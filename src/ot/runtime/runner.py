@@ -14,7 +14,7 @@ from typing import Any
 import anyio.to_thread
 
 from ot.config.models import Limits, Security
-from ot.errors import LimitExceeded, OneToolError, ProgramFailed, RunError
+from ot.errors import LimitExceeded, OneToolError, ProgramFailed, RunError, ToolError
 from ot.execution.caller import Caller
 from ot.execution.consent import RunConsent
 from ot.execution.deadline import Deadline
@@ -29,9 +29,9 @@ from ot.registry.tool import Tool
 from ot.registry.tool_loader import loaded_tool
 from ot.runtime.aliases import expand_aliases
 from ot.runtime.engines.engine import NO_VALUE, Engine, Outcome
-from ot.runtime.failure_text import failure_cause, failure_text
+from ot.runtime.failure_text import failed_call, failure_cause, failure_text, unavailable_service
 from ot.runtime.fence_processor import strip_fences
-from ot.runtime.out_of_reach import out_of_reach
+from ot.runtime.out_of_reach import missing_in_pack, out_of_reach
 from ot.runtime.pack_proxy import PackProxy
 from ot.runtime.program import Program, Reading, parse_program
 from ot.runtime.project_proxy import ProjectProxy
@@ -403,7 +403,8 @@ class Runner:
         return self._security.sanitize == "always"
 
     async def _failure(self, error: OneToolError, trail: _Trail) -> Reply:
-        instead = await self._instead(error, trail.program)
+        call = failed_call(error, trail.packs.failed if trail.packs else None)
+        instead = await self._instead(error, call, trail.program)
         if isinstance(error, ProgramFailed):
             error.hint = instead or error.hint
         returned = trail.packs.returned if trail.packs else None
@@ -427,15 +428,19 @@ class Runner:
         printed = error.printed if isinstance(error, RunError) else ""
         texts = [*await self._printed(printed, trail, asked), await self._finish.text(text, asked)]
         reply = await self._reply(texts, trail, asked, type(error).__name__)
-        return replace(reply, cause=failure_cause(error, trail.packs.failed if trail.packs else None))
+        return replace(reply, cause=failure_cause(error, call))
 
-    async def _instead(self, error: OneToolError, program: Program | None) -> str:
-        """Return what to use for what a program tried to reach and cannot; nothing for any other failure."""
+    async def _instead(self, error: OneToolError, call: ToolError | None, program: Program | None) -> str:
+        """Return what to do about what the program, or the failed *call* in it, could not reach; else nothing."""
+        registry = self.executor.registry
+        if call:
+            return missing_in_pack(call, registry) or unavailable_service(call, registry)
+        if isinstance(error, ToolError):
+            return missing_in_pack(error, registry)
         reached = out_of_reach(error, program)
         if reached is None:
             return ""
-        tools = await anyio.to_thread.run_sync(self._find_tools, reached.query, abandon_on_cancel=True)
-        return reached.instead(tools)
+        return await anyio.to_thread.run_sync(reached.instead, registry, self._find_tools, abandon_on_cancel=True)
 
     def _was_assigned(self, trail: _Trail, name: str) -> bool:
         """Return whether an earlier run of this caller, which named no session, had a variable of that name."""

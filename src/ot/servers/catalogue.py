@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import time
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -21,6 +23,8 @@ from ot.servers.proxied_pack import kept_pack, proxied_pack
 from ot.servers.spec import ServerSpec
 
 LATER_SECONDS = 1.0
+PATIENCE_SECONDS = 2.0
+"""How long those who list all tools wait, all together, for servers that nobody has asked yet."""
 
 
 class ServerCatalogue:
@@ -39,6 +43,9 @@ class ServerCatalogue:
         """Keys of those that are in a file which nobody needed yet."""
         self._specs: dict[str, ServerSpec] = {}
         self._asking: asyncio.Task[None] | None = None
+        self._hurry = asyncio.Event()
+        """Set when somebody waits for the answers."""
+        self._patience = PATIENCE_SECONDS
 
     def packs(self, specs: Mapping[str, ServerSpec]) -> list[Pack]:
         """Return a pack for each of *specs*, from what is known of it."""
@@ -146,15 +153,28 @@ class ServerCatalogue:
         if self._asking is None and self.unknown():
             self._asking = asyncio.get_running_loop().create_task(self._ask_others(), context=contextvars.Context())
 
+    async def ask_others(self) -> None:
+        """Find out what the others offer, and wait for it a moment; what is not known then is found out later."""
+        self._hurry.set()
+        self.ask_others_later()
+        if self._asking is None or self._asking.done() or self._patience <= 0:
+            return
+        started = time.monotonic()
+        await asyncio.wait((self._asking,), timeout=self._patience)
+        self._patience -= time.monotonic() - started
+        self.stale = True  # a pack that is unavailable now says why
+
     async def _ask_others(self) -> None:
         # The reply goes out first, and perhaps another program comes: a process is not started for nothing.
-        await asyncio.sleep(LATER_SECONDS)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._hurry.wait(), LATER_SECONDS)
         await self._pool.list_all(self.unknown())
 
     def reloaded(self) -> None:
         """Ask again after a reload what could not be found out before."""
         if self._asking is not None and self._asking.done():
-            self._asking = None
+            self._asking, self._patience = None, PATIENCE_SECONDS
+            self._hurry.clear()
 
     async def aclose(self) -> None:
         """Ask no more."""

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 SOURCE = "proxy"
 MAX_DOC = 8000
-UNASKED = "its server has not been asked yet what it offers; it is asked when a program names the pack"
+UNASKED = "its server has not answered yet what it offers: ask again, or name the pack in a program, which waits for it"
 WRAPPED = "x-fastmcp-wrap-result"
 TEXT = Parameter("uri", "keyword", "str", description="Its address, as resources() lists it.")
 PROMPT = (

@@ -30,7 +30,8 @@ def delete(item: int) -> int:
 '''
 LOOP = "for i in range(50):\n    bin.delete(item=i)\n"
 ONETOOL = str(Path(sys.executable).with_name("onetool"))
-PROMPT = "[y]es up to 10 (or a number)"
+PROMPT = "[y]es, all 50 (or a number)"
+UNCOUNTED = "i = 0\nwhile True:\n    bin.delete(item=i)\n    i += 1\n"
 ON_A_PTY = pytest.mark.skipif(sys.platform != "linux", reason="tried on Linux terminals")
 
 
@@ -94,7 +95,7 @@ def deleted(log: Path) -> list[int]:
 
 
 @ON_A_PTY
-def test_a_loop_of_fifty_deletions_asks_once_and_stops_at_ten(onetool: OneTool, log: Path) -> None:
+def test_a_loop_of_fifty_deletions_asks_once_for_all_of_them(onetool: OneTool, log: Path) -> None:
     with at_terminal(onetool, "run", LOOP, typed="y\n") as terminal:
         terminal.wait_for(PROMPT)
         assert deleted(log) == []  # what was typed before the question is no answer to it
@@ -106,8 +107,19 @@ def test_a_loop_of_fifty_deletions_asks_once_and_stops_at_ten(onetool: OneTool, 
         terminal.type("what?")
         terminal.wait_for("what?")
         terminal.type("y")
-        terminal.wait_for("10 have been made")
+        assert terminal.end()[0] == 0
         assert terminal.shown.count("A program wants") == 1
+    assert deleted(log) == list(range(50))
+
+
+@ON_A_PTY
+def test_a_loop_of_unknown_length_asks_again_after_ten(onetool: OneTool, log: Path) -> None:
+    with at_terminal(onetool, "run", UNCOUNTED) as terminal:
+        terminal.wait_for("[y]es up to 10 (or a number)")
+        terminal.type("y")
+        terminal.wait_for("10 calls of it have been made in this run.")
+        terminal.wait_for("[n]o: ")
+        terminal.type("n")
         assert terminal.end() == (DENIED, "")
     assert deleted(log) == list(range(10))
 
@@ -127,7 +139,7 @@ def test_the_answer_may_be_no_a_number_or_the_end_of_input(onetool: OneTool, log
 def test_nobody_waits_longer_than_the_user_has_said(onetool: OneTool, log: Path) -> None:
     (onetool.user / "onetool.yaml").write_text("policy: {ask_seconds: 0.5}\n")
     with at_terminal(onetool, "run", "bin.delete(item=1)") as terminal:
-        terminal.wait_for(PROMPT)
+        terminal.wait_for("[y]es · [a]lways · [n]o: ")
         terminal.wait_for("nobody answered within 0.5 s")
         assert terminal.end()[0] == DENIED
     assert deleted(log) == []

@@ -125,9 +125,11 @@ class TerminalQuestion:
 
 async def _consent(question: Question) -> Answer:
     fields: Mapping[str, Any] = question.schema["properties"]
-    calls, always = fields.get("up_to", {}).get("default"), "always" in fields["decision"]["enum"]
+    number, always = fields.get("up_to", {}), "always" in fields["decision"]["enum"]
+    calls = number.get("default")
     echo(question.message, err=True)
-    yes = f"[y]es up to {calls} (or a number)" if calls else "[y]es"
+    words = f", all {calls}" if calls == number.get("maximum") else f" up to {calls}"
+    yes = f"[y]es{words} (or a number)" if calls else "[y]es"
     choices = yes + (" · [a]lways" if always else "") + " · [n]o"
     while True:
         typed = (await _asked(f"{choices}: ")).lower()
