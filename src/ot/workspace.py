@@ -387,6 +387,16 @@ class Workspace:
         await self.sessions.aclose()
         await self.host.release(self)
 
+    def kept(self) -> list[str]:
+        """Return what of the client would be lost if this process ended now."""
+        held = {
+            "sessions": self.sessions.count,
+            "runs": self.open_runs,
+            "background runs": self._queue and self._queue.ids,
+            "servers that keep state": self.host.servers.private_names(),
+        }
+        return [name for name, there in held.items() if there]
+
     # ---------------------------------------------------------------- staying fresh
 
     async def reload(self) -> None:

@@ -199,15 +199,9 @@ def test_options_that_a_shared_server_does_not_know_are_refused_as_they_are_with
 
 
 def test_a_server_that_can_write_no_log_goes_on(new_user: SharedUser) -> None:
-    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limit[1]))
-    try:
-        client = WireServer.start(
-            [sys.executable, "-P", "-c", "from ot.entry import main; main()", "serve", "--shared"],
-            cwd=new_user.cwd, env=new_user.environment(), warm=False,
-        )  # fmt: skip
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    # A hard limit, which the server does not raise.
+    command = ["prlimit", "--fsize=0:0", sys.executable, "-P", "-c", "from ot.entry import main; main()"]
+    client = WireServer.start([*command, "serve", "--shared"], cwd=new_user.cwd, env=new_user.environment(), warm=False)
     with client:
         for _ in range(3):
             assert _served(client) == 42

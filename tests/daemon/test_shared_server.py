@@ -211,7 +211,7 @@ async def test_asked_to_stop_it_takes_nobody_new_and_lets_go_of_clients(house: H
     late_writer.write(house.header())
     async with asyncio.timeout(PATIENCE):
         assert await reader.read() == b""
-        assert await late.readline() in (b"-the shared server is ending\n", b"")
+        assert await late.readline() in (b"?the shared server is ending\n", b"")
     await house.ended()
     writer.close()
     late_writer.close()

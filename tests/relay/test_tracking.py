@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ot.relay.tracking import Traffic
+from ot.relay.tracking import KEPT, Traffic
 
 INITIALIZE = {"id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}}
 GREETING = {"id": 0, "result": {"serverInfo": {"name": "onetool", "version": "1"}}}
@@ -66,7 +66,7 @@ def test_what_changes_nothing_is_asked_again(traffic: Traffic, method: str) -> N
     request = _line(id=7, method=method)
     traffic.sent(request)
     assert traffic.lost() == b""
-    assert traffic.replayed().count(request) == 1
+    assert [*traffic.told(), *traffic.repeated()].count(request) >= 1
     answer = _line(id=7, result={})
     assert traffic.received(answer) == answer
 
@@ -75,7 +75,7 @@ def test_a_new_server_is_told_who_the_client_is_and_the_client_does_not_notice(t
     traffic.sent(_line(id=1, method="logging/setLevel"))
     traffic.received(_line(id=1, result={}))
     traffic.lost()
-    methods = [message["method"] for message in _messages(traffic.replayed())]
+    methods = [message["method"] for message in _messages(b"".join(traffic.told()))]
     assert methods == ["initialize", "notifications/initialized", "logging/setLevel"]
     assert traffic.received(_line(**GREETING)) == b""
     assert traffic.received(_line(id=1, result={})) == b""
@@ -83,12 +83,12 @@ def test_a_new_server_is_told_who_the_client_is_and_the_client_does_not_notice(t
 
 def test_a_server_of_another_version_makes_the_client_read_the_list_of_tools_again(traffic: Traffic) -> None:
     traffic.lost()
-    traffic.replayed()
+    traffic.told()
     other = _line(id=0, result={"serverInfo": {"name": "onetool", "version": "2"}})
     [said] = _messages(traffic.received(other))
     assert said["method"] == "notifications/tools/list_changed"
     traffic.lost()
-    traffic.replayed()
+    traffic.told()
     assert traffic.received(other) == b""
 
 
@@ -96,8 +96,36 @@ def test_a_client_that_was_not_greeted_yet_gets_one_greeting() -> None:
     traffic = Traffic()
     traffic.sent(_line(**INITIALIZE))
     assert traffic.lost() == b""
-    assert traffic.replayed() == _line(**INITIALIZE)
+    assert traffic.told() == traffic.repeated() == [_line(**INITIALIZE)]
+    assert not traffic.is_greeted()
     assert traffic.received(_line(**GREETING)) == _line(**GREETING)
+    assert traffic.is_greeted()
+
+
+def test_a_new_server_works_once_it_has_answered_the_greeting(traffic: Traffic) -> None:
+    assert traffic.is_greeted()
+    traffic.lost()
+    traffic.told()
+    assert not traffic.is_greeted()
+    traffic.received(_line(**GREETING))
+    assert traffic.is_greeted()
+
+
+@pytest.mark.parametrize("method", ["tools/call", "ping"])
+def test_what_no_server_takes_gets_one_error_that_says_that_nothing_was_done(traffic: Traffic, method: str) -> None:
+    traffic.sent(_line(id=7, method=method))
+    [said] = _messages(traffic.given_up('no "module"'))
+    assert said["id"] == 7
+    assert 'nothing was done: no "module"; the next call tries again' in said["error"]["message"]
+    assert (traffic.lost(), traffic.repeated()) == (b"", [])
+
+
+def test_what_a_server_keeps_is_for_the_relay_alone(traffic: Traffic) -> None:
+    assert traffic.received(_line(id=KEPT, result={"kept": ["sessions"]})) == b""
+    assert traffic.kept == {"kept": ["sessions"]}
+    traffic.sent(_line(id=KEPT, method="tools/call"))
+    answer = _line(id=KEPT, result={})
+    assert traffic.received(answer) == answer
 
 
 def test_questions_of_a_server_that_has_gone_are_withdrawn_and_late_answers_dropped(traffic: Traffic) -> None:

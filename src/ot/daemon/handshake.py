@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 from ot.daemon.header_reading import PREFIX_BYTES, MalformedHeader, body_bytes, read_body
-from ot.daemon.peer import ClientRefused
-from ot.relay.header import CONTROL, REFUSAL, WELCOME, Header
+from ot.daemon.peer import ClientRefused, ServerRetires
+from ot.relay.header import CONTROL, NOT_NOW, REFUSAL, WELCOME, Header
 from ot.server.connection import ClientProcess
 
 HEADER_SECONDS = 2.0
@@ -46,7 +46,8 @@ def welcome(writer: asyncio.StreamWriter) -> None:
     writer.write(WELCOME + b"\n")
 
 
-def refuse(writer: asyncio.StreamWriter, reason: str) -> None:
+def refuse(writer: asyncio.StreamWriter, reason: Exception) -> None:
     """Tell the client that it is not, and why, in one line."""
-    text = " ".join(reason.split())[:MAX_REASON]
-    writer.write(REFUSAL + text.encode(errors="replace") + b"\n")
+    text = " ".join(str(reason).split())[:MAX_REASON]
+    mark = NOT_NOW if isinstance(reason, ServerRetires) else REFUSAL
+    writer.write(mark + text.encode(errors="replace") + b"\n")

@@ -7,7 +7,7 @@ import os
 import socket
 import stat
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from ot.relay.place import Place, build
@@ -17,6 +17,8 @@ PREDECESSOR_SECONDS = 3.0
 """How long a server that can no longer be reached has to notice it and to let go."""
 PAUSE_SECONDS = 0.02
 BACKLOG = 256
+LOCKED = (".start", ".life", ".log")
+"""Files that are locked: while a server is started, while it takes clients, and while anything of it runs."""
 
 
 class Life:
@@ -35,15 +37,20 @@ class Life:
     @classmethod
     def begun(cls, place: Place) -> Life | None:
         """Return the life of a new server, or nothing where another one lives."""
-        lock = os.open(place.life, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        if _locked(lock, place):
-            return cls(place, lock)
-        os.close(lock)
-        return None
+        while True:
+            lock = os.open(place.life, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            if not _locked(lock, place):
+                os.close(lock)
+                return None
+            if _is_named(lock, place.life):
+                return cls(place, lock)
+            os.close(lock)  # the server of another key has just removed it as a leftover
 
     def ready(self) -> None:
-        """Let clients know that a welcome takes no longer than usual."""
+        """Let clients know that a welcome takes no longer than usual, and remove what dead servers have left."""
         self._note(READY)
+        with suppress(OSError):
+            _remove_leftovers(self.place)
 
     def _note(self, state: bytes) -> None:
         with suppress(OSError):  # a full disk: clients wait a little longer for a server that hangs
@@ -75,6 +82,35 @@ def _locked(lock: int, place: Place) -> bool:
             if _answers(place.socket) or time.monotonic() > until:
                 return False
         time.sleep(PAUSE_SECONDS)
+
+
+def _is_named(file: int, path: str) -> bool:
+    """Return whether *path* still leads to the open *file*."""
+    try:
+        return os.path.samestat(os.fstat(file), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _remove_leftovers(place: Place) -> None:
+    """Remove the files of servers of other versions or keys that have ended."""
+    found = [file for file in Path(place.directory).iterdir() if file.suffix in (*LOCKED, ".sock")]
+    for base in {file.with_suffix("") for file in found} - {Path(place.life).with_suffix("")}:
+        _remove_files(base)
+
+
+def _remove_files(base: Path) -> None:
+    """Remove the files of one server, unless it lives, is being started, or has retired and still has clients."""
+    with ExitStack() as locks:
+        for ending in LOCKED:
+            # One that is missing is made: else a server could begin between this look and the removal.
+            file = locks.enter_context(base.with_suffix(ending).open("ab"))
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
+        for file in base.parent.glob(f"{base.name}.*"):
+            file.unlink(missing_ok=True)
 
 
 def _answers(path: str) -> bool:

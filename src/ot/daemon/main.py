@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 MAX_LOG_BYTES = 1 << 20
 MAX_FDS = 1 << 16
 PATH = "/usr/local/bin:/usr/bin:/bin"
+USUAL_LIMITS = {"CORE": 0, "NOFILE": MAX_FDS, "STACK": 8 << 20}
+"""Soft limits that are not raised to the hard ones: files of dead processes, programs that close every possible file,
+and stacks that have no bound."""
 
 
 def main() -> None:
@@ -50,14 +54,33 @@ def _detached(place: Place) -> int:
     os.closerange(3, tell)
     os.closerange(tell + 1, MAX_FDS)
     log = os.open(place.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    with suppress(OSError):
+        fcntl.flock(log, fcntl.LOCK_SH)  # it is not removed while anything writes to it
     if os.fstat(log).st_size > MAX_LOG_BYTES:
         os.ftruncate(log, 0)
     for number in (1, 2):
         os.dup2(log, number)
     os.close(log)
+    _reset_limits()
     os.environ["PATH"] = f"{Path(sys.executable).parent}:{Path.home()}/.local/bin:{PATH}"
     os.environ["LANG"] = "C.UTF-8"
     return tell
+
+
+def _reset_limits() -> None:
+    """Undo what may be undone of the limits of whoever started this; what may not is part of the key."""
+    names = [name.removeprefix("RLIMIT_") for name in dir(resource) if name.startswith("RLIMIT_")]
+    for name in names:
+        kind = getattr(resource, f"RLIMIT_{name}")
+        with suppress(OSError, ValueError):
+            hard = resource.getrlimit(kind)[1]
+            usual = USUAL_LIMITS.get(name, hard)
+            resource.setrlimit(kind, (usual if hard == resource.RLIM_INFINITY else min(usual, hard), hard))
+    if sys.platform.startswith("linux"):
+        with suppress(OSError):
+            os.sched_setaffinity(0, range(os.cpu_count() or 1))
+        with suppress(OSError):  # only a privileged process may go below what one has set
+            Path("/proc/self/oom_score_adj").write_text("0")
 
 
 def _serve(life: Life) -> None:

@@ -18,6 +18,10 @@ class ClientRefused(Exception):
     """The client is not served here; its relay serves it alone."""
 
 
+class ServerRetires(ClientRefused):
+    """The client is not served by this server any more; its relay tries again, and finds another."""
+
+
 def require_own_peer(client: socket.socket) -> None:
     """Return when the process at the other end belongs to this user and has the same limits as this process.
 

@@ -16,7 +16,7 @@ from typing import Any
 from ot.daemon.commands import TypedCommand, is_command
 from ot.daemon.handshake import client_process, is_control, read_header, refuse, welcome
 from ot.daemon.life import Life
-from ot.daemon.peer import ClientRefused, require_own_peer
+from ot.daemon.peer import ClientRefused, ServerRetires, require_own_peer
 from ot.errors import OneToolError
 from ot.host import Host
 from ot.relay.header import Header
@@ -123,7 +123,7 @@ class SharedServer:
             await self._answer(reader, writer)
         except (ClientRefused, OneToolError) as error:
             logger.warning("a client is not served here: %s", error)
-            refuse(writer, str(error))
+            refuse(writer, error)
         finally:
             self._clients.discard(task)
             self._used = time.monotonic()
@@ -175,9 +175,9 @@ class SharedServer:
             raise ClientRefused("the client is of another build or user")
         if self._takes_clients and not self._life.is_current():
             self.retire()
-            raise ClientRefused("another version has been installed")
+            raise ServerRetires("another version has been installed")
         if self._stopping:
-            raise ClientRefused("the shared server is ending")
+            raise ServerRetires("the shared server is ending")
 
     async def _opened(self, header: Header) -> Connection:
         connection = await Connection.opened(self._host, client_process(header))

@@ -5,8 +5,8 @@ from __future__ import annotations
 MAGIC = b"onetool1"
 """The protocol of the header; the daemon refuses every other."""
 LENGTH_BYTES = 4
-WELCOME, REFUSAL = b"+", b"-"
-"""How the daemon's one line begins; a refusal goes on with its reason."""
+WELCOME, REFUSAL, NOT_NOW = b"+", b"-", b"?"
+"""How the daemon's one line begins; a refusal, for good or for this moment, goes on with its reason."""
 CONTROL = b"control"
 """The first argument of a connection that asks about the daemon itself."""
 COMMAND = b"command"

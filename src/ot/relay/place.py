@@ -11,6 +11,11 @@ MAX_SOCKET_PATH = 103 if sys.platform == "darwin" else 107
 NAMESPACES = ("mnt", "user", "net", "pid")
 CONFINED_BY = ("Seccomp:", "NoNewPrivs:", "Cap", "Groups:")
 """The lines of /proc/PID/status that say what a process may not do."""
+LIMITED_BY = (
+    *("Max cpu time", "Max file size", "Max data size", "Max stack size"),
+    *("Max processes", "Max open files", "Max locked memory", "Max address space"),
+)
+"""The lines of /proc/PID/limits whose hard limits a server cannot raise, and gives to what it starts."""
 
 PROCESS_WIDE = (
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
@@ -23,8 +28,12 @@ class Unshared(Exception):
     """The server cannot be shared from here: the client is served alone."""
 
 
-class ServerGone(Unshared):
-    """The server ended while it was greeted."""
+class NotNow(Unshared):
+    """The server cannot be reached at this moment: it has just ended, is ending, or could not be started."""
+
+
+class Hangs(Unshared):
+    """The server is there and does not answer."""
 
 
 class Place:
@@ -94,8 +103,18 @@ def _key() -> bytes:
     os.umask(mask)
     wide = [(name, os.environ[name]) for name in PROCESS_WIDE if name in os.environ]
     parts = [os.getuid(), mask, os.environ["HOME"], wide, sys.prefix, sys.version, _package(), build()]
-    parts.append(confinement("self"))
+    parts += [os.getpriority(os.PRIO_PROCESS, 0), _hard_limits(), confinement("self")]
     return "\n".join(map(str, parts)).encode(errors="surrogateescape").replace(b"\0", b"")
+
+
+def _hard_limits() -> str:
+    """Return the limits that a process cannot raise; nothing where there is no /proc."""
+    try:
+        with open("/proc/self/limits", encoding="utf-8") as limits:
+            # Its columns have fixed widths: name, soft limit, hard limit, unit.
+            return "\n".join(line[47:68].strip() for line in limits if line.startswith(LIMITED_BY))
+    except OSError:
+        return ""
 
 
 def _package() -> str:

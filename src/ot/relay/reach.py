@@ -9,8 +9,8 @@ import sys
 import time
 from _socket import AF_UNIX, MSG_DONTWAIT, SOCK_STREAM, socket
 
-from ot.relay.header import WELCOME, Header
-from ot.relay.place import PROCESS_WIDE, Place, ServerGone, Unshared, source_root
+from ot.relay.header import NOT_NOW, WELCOME, Header
+from ot.relay.place import PROCESS_WIDE, Hangs, NotNow, Place, Unshared, source_root
 
 WELCOME_SECONDS = 2.0
 LOCK_SECONDS = 5.0
@@ -25,8 +25,8 @@ def reach_daemon(place: Place, header: Header) -> socket:
     """Return a connection on which the daemon has said welcome.
 
     Raises:
-        ServerGone: It ended meanwhile.
-        Unshared: There is none, and none could be started; or it refuses.
+        NotNow: There is none and none could be started, or it ended meanwhile; it may work a moment later.
+        Unshared: It refuses, or cannot be used from here.
     """
     connection = _connected(place) or _started(place)
     _greeted(connection, place, header)
@@ -43,6 +43,28 @@ def join_daemon(place: Place, header: Header) -> socket | None:
     if connection:
         _greeted(connection, place, header)
     return connection
+
+
+def join_or_summon_daemon(place: Place, header: Header) -> socket | None:
+    """Return a connection as above; where no daemon is ready, see to it that there is one soon, and wait for nothing.
+
+    Raises:
+        Unshared: As for ``reach_daemon``.
+    """
+    connection = _connected(place)
+    if connection and not _is_starting(place):
+        _greeted(connection, place, header)
+        return connection
+    if connection:
+        connection.close()
+        return None
+    lock = _open_lock(place)
+    try:
+        if _is_locked(lock, place):
+            os.close(_spawned(place))
+    finally:
+        os.close(lock)
+    return None
 
 
 def _greeted(connection: socket, place: Place, header: Header) -> None:
@@ -68,10 +90,7 @@ def _connected(place: Place) -> socket | None:
 
 def _started(place: Place) -> socket:
     """Return a connection to a daemon that this client or another one starts now."""
-    try:
-        lock = os.open(place.start, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise Unshared(f"{place.start}: {error.strerror}") from None
+    lock = _open_lock(place)
     try:
         connection = _locked_or_connected(place, lock)
         if connection is None:
@@ -80,42 +99,65 @@ def _started(place: Place) -> socket:
     finally:
         os.close(lock)
     if connection is None:
-        raise Unshared("the shared server did not start")
+        raise NotNow("the shared server did not start")
     return connection
+
+
+def _open_lock(place: Place) -> int:
+    try:
+        return os.open(place.start, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Unshared(f"{place.start}: {error.strerror}") from None
+
+
+def _is_locked(lock: int, place: Place) -> bool:
+    """Return whether this client is the one that may start the daemon."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise Unshared(f"{place.start}: {error.strerror}") from None
+    return True
 
 
 def _locked_or_connected(place: Place, lock: int) -> socket | None:
     """Return nothing when this client is to start the daemon, else a connection to the one that another started."""
     until = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return _connected(place)
-        except BlockingIOError:
-            pass
-        except OSError as error:
-            raise Unshared(f"{place.start}: {error.strerror}") from None
+    while not _is_locked(lock, place):
         if connection := _connected(place):
             return connection
         if time.monotonic() > until:
-            raise Unshared("another client has been starting the shared server for too long")
+            raise NotNow("another client has been starting the shared server for too long")
         time.sleep(PAUSE_SECONDS)
+    return _connected(place)
 
 
 def _start(place: Place) -> None:
     """Start the daemon, and return when it listens or has failed to."""
+    told = _spawned(place)
+    in_time = select.select([told], [], [], START_SECONDS)[0]
+    os.close(told)
+    if not in_time:
+        raise NotNow("the shared server takes too long to start")
+
+
+def _spawned(place: Place) -> int:
+    """Start the daemon, and return where it tells that it listens; the end of that tells that it has failed to."""
     told, tell = os.pipe()
     streams = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), (os.POSIX_SPAWN_DUP2, tell, 1)]
     # The client's own environment belongs to its connection; a daemon that had it would give it to all others.
     names = ("HOME", "XDG_RUNTIME_DIR", "TMPDIR", *PROCESS_WIDE)
     kept = {name: os.environ[name] for name in names if name in os.environ}
     command = [sys.executable, "-I", f"{source_root()}/ot/daemon/__main__.py", place.socket]
-    os.waitpid(os.posix_spawn(sys.executable, command, kept, file_actions=streams), 0)  # it leaves a grandchild
-    os.close(tell)
-    in_time = select.select([told], [], [], START_SECONDS)[0]
-    os.close(told)
-    if not in_time:
-        raise Unshared("the shared server takes too long to start")
+    try:
+        os.waitpid(os.posix_spawn(sys.executable, command, kept, file_actions=streams), 0)  # it leaves a grandchild
+    except OSError as error:  # another version is being installed
+        os.close(told)
+        raise NotNow(f"{sys.executable} cannot be started: {error.strerror}") from None
+    finally:
+        os.close(tell)
+    return told
 
 
 def _shake_hands(connection: socket, place: Place, header: bytes) -> None:
@@ -129,7 +171,7 @@ def _shake_hands(connection: socket, place: Place, header: bytes) -> None:
             if now < begun + START_SECONDS and _is_starting(place):
                 until = now + WELCOME_SECONDS
             if now > until:
-                raise Unshared("the shared server does not answer")
+                raise Hangs("the shared server does not answer")
             continue
         try:
             if header:
@@ -137,9 +179,10 @@ def _shake_hands(connection: socket, place: Place, header: bytes) -> None:
             else:
                 answer += _received(connection)
         except OSError as error:
-            raise ServerGone(f"the shared server has gone: {error.strerror}") from None
+            raise NotNow(f"the shared server has gone: {error.strerror}") from None
     if not answer.startswith(WELCOME):
-        raise Unshared(f"the shared server refuses: {answer[1:].decode(errors='replace').strip()}")
+        kind = NotNow if answer.startswith(NOT_NOW) else Unshared
+        raise kind(f"the shared server refuses: {answer[1:].decode(errors='replace').strip()}")
 
 
 def _received(connection: socket) -> bytes:

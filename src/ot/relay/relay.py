@@ -1,4 +1,4 @@
-"""Passes messages between a client and the shared server, and outlives it."""
+"""Passes messages between a client and a server, and ends only when the client does."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import time
 from _socket import MSG_DONTWAIT, SHUT_WR, socket
 
 from ot.relay.place import Unshared, switched_off
-from ot.relay.servers import reached, reached_again, say, served_alone
-from ot.relay.tracking import Traffic
+from ot.relay.servers import Servers, bury_ended, say
+from ot.relay.tracking import KEPT_QUESTION, Traffic
+from ot.relay.tries import Tries, at_random
 
 TYPE_CHECKING = False  # as typing has it, whose import takes longer than the relay takes to start
 if TYPE_CHECKING:
@@ -20,21 +21,25 @@ else:
 CHUNK = 1 << 16
 MAX_LINE = 17 << 20
 """A longer line is passed on as it comes: the server refuses it by itself."""
-MOST_ENDS, ENDS_SECONDS = 3, 60.0
-"""A server that ends so often in that time is not started any more."""
+MAX_HELD = 100
+"""So many lines are read while no server takes them."""
+LOOK_SECONDS = 3.0
+"""How long a client that is served alone and idle waits before it looks for the shared server once more."""
 END_SECONDS = 5.0
 """How long the last answers may take, once the client has closed its end or the relay was asked to end."""
 
 
 def relay(arguments: list[str]) -> bool:
-    """Serve the client by the shared server until it goes; False, and nothing read, if it is to be served alone."""
+    """Serve the client until it goes; False, and nothing read, if it is to be served alone for good."""
     try:
         _require_shareable()
-        server = reached(arguments)
+        servers = Servers(arguments)
+        tries = Tries(servers)
+        server = tries.first_server()
     except (Unshared, OSError) as error:
         say(f"served alone: {error}")
         return False
-    Relay(arguments, server).run()
+    Relay(tries, server, is_successor=servers.is_successor).run()
     return True
 
 
@@ -48,21 +53,32 @@ def _require_shareable() -> None:
 class Relay:
     """One client, and whichever server it is connected to."""
 
-    def __init__(self, arguments: list[str], server: socket) -> None:
-        """Pass on what comes on fd 0 and what *server* answers."""
-        self._arguments = arguments
-        self._server: tuple[socket, socket] | None = (server, server)
+    def __init__(self, tries: Tries, server: tuple[socket, socket] | None, *, is_successor: bool = False) -> None:
+        """Pass on what comes on fd 0 and what *server* answers; *tries* give another one where there is need.
+
+        The client of a *successor* is a relay itself, which does all that must outlive a server.
+        """
+        self._is_successor = is_successor
+        self._server = server
         """Where requests go, and where answers come from."""
-        self._is_alone = False
+        self._takes = self._works = server is not None
+        """Whether the server takes requests, and whether it has answered any: before that it is sent greetings only,
+        so that nothing is lost with a server that could not start."""
         self._traffic = Traffic()
         self._outgoing = bytearray()
+        self._held: list[bytes] = []
+        """Lines for a server that works, while there is none."""
+        self._told: list[bytes] = []
+        """What the server has been told of the client before its first request."""
         self._from_client, self._from_server = bytearray(), bytearray()
         self._long_line = ""
         """Whether a line that is too long to be kept is passed on, or dropped because its start was lost."""
-        self._ends: list[float] = []
         self._input_ended = False
         self._until: float | None = None
         """When the relay ends at the latest, once the client has closed its end or a signal has come."""
+        self._tries = tries
+        self._due: float | None = None
+        """When a server is tried again; or the shared one, where a server works that is the client's alone."""
         self._woken, wake = os.pipe()
         os.set_blocking(wake, False)
         set_wakeup_fd(wake)
@@ -75,8 +91,12 @@ class Relay:
             poll = select.poll()
             for fd, events in self._awaited().items():
                 poll.register(fd, events)
-            for fd, event in poll.poll(None if left is None else left * 1000):
+            waits = [seconds for seconds in (left, self._seconds_to_due()) if seconds is not None]
+            for fd, event in poll.poll(min(waits) * 1000 if waits else None):
                 self._turn(fd, event)
+            if self._seconds_to_due() == 0.0:
+                self._due = None
+                self._ask_what_is_kept() if self._works else self._try_server()
 
     def _awaited(self) -> dict[int, int]:
         """Return what to wait for; the server comes before the client, whose next line may be for another server."""
@@ -86,7 +106,7 @@ class Relay:
             awaited[answers.fileno()] = select.POLLIN
             if self._outgoing:
                 awaited[requests.fileno()] = awaited.get(requests.fileno(), 0) | select.POLLOUT
-        if self._until is None and not self._outgoing:
+        if self._until is None and not self._outgoing and len(self._held) < MAX_HELD:
             awaited[0] = select.POLLIN
         return awaited
 
@@ -95,6 +115,8 @@ class Relay:
             self._read_client()
         elif fd == self._woken:
             os.read(fd, CHUNK)
+        elif self._server is None or fd not in (self._server[0].fileno(), self._server[1].fileno()):
+            pass  # of a server that another turn has let go of
         elif event & ~select.POLLOUT:
             self._read_server()
         else:
@@ -103,11 +125,18 @@ class Relay:
     def _seconds_left(self) -> float | None:
         if self._until is None:
             return None
-        return self._until - time.monotonic() if self._server and (self._traffic.open or self._outgoing) else 0.0
+        has_work = self._traffic.open or self._outgoing or self._held
+        has_server = self._server or self._due is not None
+        return self._until - time.monotonic() if has_work and has_server else 0.0
+
+    def _seconds_to_due(self) -> float | None:
+        return None if self._due is None else max(0.0, self._due - time.monotonic())
 
     def _asked_to_end(self, number: int, _frame: object) -> None:
         signal(number, SIG_DFL)
         self._until = time.monotonic() + END_SECONDS
+
+    # ---------------------------------------------------------------- from the client
 
     def _read_client(self) -> None:
         try:
@@ -127,21 +156,23 @@ class Relay:
             self._from_client += chunk
         if self._long_line or len(self._from_client) > MAX_LINE:
             self._take_part()
+        if self._held and self._server is None and self._due is None:
+            self._try_server()
         self._send()
 
     def _take(self, line: bytes) -> None:
-        """Pass on a line, or the end of one that is too long to be kept; a server that has gone is replaced first."""
+        """Pass on a line, or the end of one that is too long to be kept; what no server takes yet is held."""
         long_line, self._long_line = self._long_line, ""
         if long_line:
             self._outgoing += line if long_line == "passed" else b""
-        elif line.strip():
-            if self._server is None:
-                self._reconnect()
-            if self._traffic.sent(line):
+        elif line.strip() and self._traffic.sent(line):
+            if self._takes:
                 self._outgoing += line
+            else:
+                self._held.append(line)
 
     def _take_part(self) -> None:
-        self._long_line = self._long_line or ("passed" if self._server else "dropped")
+        self._long_line = self._long_line or ("passed" if self._takes else "dropped")
         if self._long_line == "passed":
             self._outgoing += self._from_client
         self._from_client.clear()
@@ -153,12 +184,14 @@ class Relay:
         try:
             while self._outgoing:
                 del self._outgoing[: self._server[0].send(self._outgoing, MSG_DONTWAIT)]
-            if self._input_ended:
+            if self._input_ended and not self._held:
                 self._server[0].shutdown(SHUT_WR)
         except BlockingIOError:
             pass
         except OSError:
             self._outgoing.clear()  # it has gone, which its end of the connection tells
+
+    # ---------------------------------------------------------------- from the server
 
     def _read_server(self) -> None:
         try:
@@ -175,6 +208,7 @@ class Relay:
             lines = (bytes(self._from_server) + head).split(b"\n")
             self._from_server[:] = rest
             self._write(b"".join(self._traffic.received(line + newline) for line in lines))
+            self._heard()
         else:
             self._from_server += chunk
 
@@ -189,37 +223,95 @@ class Relay:
         except OSError:
             self._until = 0.0  # the client has gone
 
+    def _heard(self) -> None:
+        """Go on where an answer says that a server works, or what it keeps."""
+        if not self._works and self._traffic.is_greeted():
+            self._works = True
+            seconds = self._tries.succeed()
+            self._due = None if seconds is None else time.monotonic() + seconds
+            self._begin_requests()
+        kept, self._traffic.kept = self._traffic.kept, None
+        if kept == {"kept": []} and self._is_idle():
+            self._return_to_shared()
+
     def _lost(self) -> None:
         """Tell the client what the server leaves unanswered; another one is started when there is something to ask."""
+        took, worked = self._takes, self._works
+        self._let_go()
+        if self._is_successor:
+            self._until = 0.0  # the relay that started this one does the rest
+            return
+        if took:
+            self._write(self._traffic.lost())
+            self._held = self._traffic.repeated()
+        if not worked:
+            self._fail("it ended before it answered")
+        elif self._held and self._until is None:
+            self._try_server()
+
+    def _let_go(self) -> None:
         for end in self._server or ():
             end.close()
-        self._server = None
+        self._server, self._takes, self._works, self._due = None, False, False, None
         self._from_server.clear()
         self._outgoing.clear()
         self._long_line = self._long_line and "dropped"
-        self._write(self._traffic.lost())
-        if self._is_alone:
-            self._until = 0.0
-        elif self._until is None and self._traffic.open:
-            self._reconnect()
+        bury_ended()
 
-    def _reconnect(self) -> None:
-        now = time.monotonic()
-        self._ends = [*(then for then in self._ends if now - then < ENDS_SECONDS), now]
+    # ---------------------------------------------------------------- another server
+
+    def _try_server(self) -> None:
+        """Connect to a server, and let it show that it answers; where that fails, another try follows."""
         try:
-            if len(self._ends) >= MOST_ENDS:
-                raise Unshared("the shared server ended too often")
-            server = reached_again(self._arguments)
-            self._server = server, server
+            self._greet(self._tries.next_server())
         except (Unshared, OSError) as error:
-            say(f"served alone from now on: {error}")
-            self._be_alone()
-        self._outgoing += self._traffic.replayed()
+            self._fail(str(error))
 
-    def _be_alone(self) -> None:
-        self._is_alone = True
+    def _fail(self, why: str) -> None:
+        """Try again a little later; or answer what the client has asked with an error, and try again when it asks."""
+        say(f"no server yet: {why}")
+        seconds = self._tries.pause(is_urgent=bool(self._held))
+        if seconds is not None:
+            self._due = time.monotonic() + seconds
+        elif self._is_successor:
+            self._until = 0.0  # as above
+        else:
+            self._held = []
+            self._write(self._traffic.given_up(why))
+
+    def _greet(self, server: tuple[socket, socket]) -> None:
+        """Tell a new server who the client is."""
+        self._server = server
+        self._told = self._traffic.told()
+        self._outgoing += b"".join(self._told)
+        if self._traffic.is_greeted():  # nothing of it will be answered
+            self._begin_requests()
+        self._send()
+
+    def _begin_requests(self) -> None:
+        self._takes = True
+        self._outgoing += b"".join(line for line in self._held if line not in self._told)
+        self._held = []
+        self._send()
+
+    # ---------------------------------------------------------------- back to the shared server
+
+    def _is_idle(self) -> bool:
+        buffers = (self._outgoing, self._from_client, self._from_server, self._held)
+        return self._works and self._until is None and not any(buffers) and self._traffic.is_idle()
+
+    def _ask_what_is_kept(self) -> None:
+        """Ask a server that is the client's alone what would be lost with it."""
+        self._due = time.monotonic() + at_random(LOOK_SECONDS)
+        if self._is_idle():
+            self._outgoing += KEPT_QUESTION
+            self._send()
+
+    def _return_to_shared(self) -> None:
         try:
-            self._server = served_alone(self._arguments)
-        except OSError as error:
-            say(f"no server can be started: {error}")
-            self._until = 0.0
+            server = self._tries.shared_again()
+        except (Unshared, OSError):
+            return  # it is looked for again
+        if server:
+            self._let_go()
+            self._greet(server)

@@ -1,4 +1,4 @@
-"""The servers that a relay can use: the shared one, or one of its client's own."""
+"""The servers that a relay can use: the shared one, one of its client's own, or that of a newer relay."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import sys
 from _socket import socket, socketpair
 
 from ot.relay.header import Header
-from ot.relay.place import ServerGone, find_place
-from ot.relay.reach import reach_daemon
+from ot.relay.place import Place, build, find_place
+from ot.relay.reach import join_or_summon_daemon, reach_daemon
 
-ALONE = "from ot.entry import main; main()"
+MAIN = "from ot.entry import main; main()"
+SUCCESSOR = "ONETOOL_SUCCESSOR"
+"""In the environment of a relay whose client is an older relay, which does all that must outlive a server."""
 
 
 def say(text: str) -> None:
@@ -21,28 +23,74 @@ def say(text: str) -> None:
         pass  # a full disk, or nobody who listens
 
 
-def reached(arguments: list[str]) -> socket:
-    """Return a connection to the server of the version that is installed now."""
-    place = find_place()
-    return reach_daemon(place, Header(place.key, os.getcwdb(), tuple(map(os.fsencode, arguments)), dict(os.environb)))
+class Servers:
+    """Starts and reaches servers for one client, as it was when its relay started."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        """Remember where the client works, which may be gone later, and what is installed.
+
+        Raises:
+            OSError: The working directory has been deleted.
+        """
+        self.is_successor = os.environ.pop(SUCCESSOR, "") != ""  # it is not for what this one starts
+        self._arguments = arguments
+        self._cwd = os.getcwdb()
+        self._environ = dict(os.environb)
+        self._build = build()
+
+    def replaced(self) -> bool:
+        """Return whether another version is installed now, or none at this moment: its server is not ours to reach."""
+        return build() != self._build
+
+    def shared(self) -> socket:
+        """Return a connection to the shared server, which is started if there is none.
+
+        Raises:
+            NotNow: It cannot be reached at this moment.
+            Unshared: It cannot be used from here.
+        """
+        place = find_place()
+        return reach_daemon(place, self._header(place))
+
+    def shared_if_ready(self) -> socket | None:
+        """Return a connection to the shared server if it answers by now, else see to it that there is one soon.
+
+        Raises:
+            Unshared: As above.
+        """
+        place = find_place()
+        return join_or_summon_daemon(place, self._header(place))
+
+    def _header(self, place: Place) -> Header:
+        return Header(place.key, self._cwd, tuple(map(os.fsencode, self._arguments)), self._environ)
+
+    def alone(self) -> tuple[socket, socket]:
+        """Return where a new server that is this client's alone takes requests, and where its answers come."""
+        plain = [argument for argument in self._arguments if argument != "--shared"]
+        return _spawned([sys.executable, "-P", "-c", MAIN, *plain], {})
+
+    def successor(self) -> tuple[socket, socket]:
+        """Return the same for a relay of the version that is installed now: it knows how to reach its own server."""
+        # Another interpreter may be at the same path; or the command itself has come from elsewhere.
+        known = os.access(sys.executable, os.X_OK)
+        command = [sys.executable, "-P", "-c", MAIN] if known else [sys.argv[0]]
+        return _spawned([*command, *self._arguments], {SUCCESSOR: "1"})
 
 
-def reached_again(arguments: list[str]) -> socket:
-    """Return a connection to a new server; the one that has just died may still have seemed to listen."""
-    try:
-        return reached(arguments)
-    except ServerGone:
-        return reached(arguments)
-
-
-def served_alone(arguments: list[str]) -> tuple[socket, socket]:
-    """Return where a server that is this client's alone takes requests, and where its answers come."""
+def _spawned(command: list[str], more: dict[str, str]) -> tuple[socket, socket]:
     requests, stdin = socketpair()
     answers, stdout = socketpair()
-    plain = [argument for argument in arguments if argument != "--shared"]
     streams = [(os.POSIX_SPAWN_DUP2, stdin.fileno(), 0), (os.POSIX_SPAWN_DUP2, stdout.fileno(), 1)]
-    command = [sys.executable, "-P", "-c", ALONE, *plain]
-    os.posix_spawn(sys.executable, command, os.environ, file_actions=streams)
+    os.posix_spawn(command[0], command, {**os.environ, **more}, file_actions=streams)
     stdin.close()
     stdout.close()
     return requests, answers
+
+
+def bury_ended() -> None:
+    """Let the system forget the servers of this client that have ended."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass  # there is none

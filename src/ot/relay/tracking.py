@@ -22,10 +22,13 @@ REPEATED = (
     "server/discover",
 )
 """Requests that change nothing: asked again of a new server, where the old one left them open."""
+GREETINGS = ("initialize", "server/discover")
 TOLD_AGAIN = ("notifications/initialized", "logging/setLevel")
-LOST = (
-    "the shared server ended before this call was answered, and its effect is not known; the next call starts it anew"
-)
+LOST = "the server ended before this call was answered, and its effect is not known; the next call starts it anew"
+NOT_SENT = "no server could be started, so nothing was done: %s; the next call tries again"
+KEPT = "onetool/kept"
+"""What a relay asks of a server that is its client's alone: what would be lost with it."""
+KEPT_QUESTION = b'{"jsonrpc":"2.0","id":"onetool/kept","method":"onetool/kept"}\n'
 
 
 class _Plain:
@@ -56,6 +59,8 @@ class Traffic:
         self._told: dict[str, tuple[object, bytes]] = {}
         self._unheard: set[object] = set()
         """Requests that were repeated only so that a new server knows what the old one did."""
+        self.kept: object = None
+        """What the server answered when it was last asked for what it keeps."""
 
     def sent(self, line: bytes) -> bool:
         """Take note of a line of the client, and return whether it is for the server that is there now."""
@@ -69,7 +74,7 @@ class Traffic:
             return known
         else:
             self.open[identity] = (method, line if method.startswith(REPEATED) else b"")
-            if method in ("initialize", *TOLD_AGAIN):
+            if method in (*GREETINGS, *TOLD_AGAIN):
                 self._told[method] = (identity, line)
         return True
 
@@ -87,6 +92,9 @@ class Traffic:
         if "method" in found:
             self.asked.add(identity)
             return line
+        if identity == KEPT and identity not in self.open:
+            self.kept = _read(line).get("result", False)
+            return b""
         method, _ = self.open.pop(identity, ("", b""))
         if identity in self._unheard:
             self._unheard.discard(identity)
@@ -100,19 +108,37 @@ class Traffic:
         changed, self._greeting = greeting != self._greeting, greeting
         return b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n' if changed else b""
 
+    def is_idle(self) -> bool:
+        """Return whether nobody waits for an answer."""
+        return not self.open and not self.asked
+
+    def is_greeted(self) -> bool:
+        """Return whether the server has answered a greeting, or the client has none: it works."""
+        greetings = {self._told[method][0] for method in GREETINGS if method in self._told}
+        return not greetings & (self._unheard | self.open.keys())
+
     def lost(self) -> bytes:
         """Return what the client is told when the server has gone: only what may be repeated stays open."""
         lines = [_cancelled(identity) for identity in self.asked]
-        lines += [_failed(identity) for identity, (_, line) in self.open.items() if not line]
+        lines += [_failed(identity, LOST) for identity, (_, line) in self.open.items() if not line]
         self.asked.clear()
         self.open = {identity: request for identity, request in self.open.items() if request[1]}
         return b"".join(lines)
 
-    def replayed(self) -> bytes:
-        """Return what a new server is to be told first: who the client is, and what it still waits for."""
+    def given_up(self, why: str) -> bytes:
+        """Return what the client is told when no server takes what it has asked: nothing stays open."""
+        lines = [_failed(identity, NOT_SENT % why) for identity in self.open]
+        self.open.clear()
+        return b"".join(lines)
+
+    def repeated(self) -> list[bytes]:
+        """Return what the client still waits for, which a new server can be asked again."""
+        return [line for _, line in self.open.values() if line]
+
+    def told(self) -> list[bytes]:
+        """Return what a new server is to be told first: who the client is."""
         self._unheard = {identity for identity, _ in self._told.values() if identity not in self.open} - {None}
-        told = [line for _, line in self._told.values()]
-        return b"".join([*told, *(line for _, line in self.open.values() if line not in told)])
+        return [line for _, line in self._told.values()]
 
 
 def _read(line: bytes) -> dict[str, Any]:
@@ -144,8 +170,8 @@ def _json(identity: object) -> bytes:
     return (encode_basestring_ascii(identity) if isinstance(identity, str) else repr(identity)).encode()
 
 
-def _failed(identity: object) -> bytes:
-    return b'%s%s,"error":{"code":-32000,"message":"%s"}}\n' % (ANSWER_HEAD, _json(identity), LOST.encode())
+def _failed(identity: object, why: str) -> bytes:
+    return b'%s%s,"error":{"code":-32000,"message":%s}}\n' % (ANSWER_HEAD, _json(identity), _json(why))
 
 
 def _cancelled(identity: object) -> bytes:

@@ -126,7 +126,7 @@ class Connection:
     async def _served(
         self, server: FastMCP, reader: asyncio.StreamReader, writer: asyncio.StreamWriter | int, began: Began | None
     ) -> None:
-        streams = wire_streams(reader, writer, alone=self.name == CONNECTION)
+        streams = wire_streams(reader, writer, alone=self.name == CONNECTION, kept=self.workspace.kept)
         async with streams as (incoming, outgoing, self._wire), server._lifespan_manager():  # pyright: ignore[reportPrivateUsage] - FastMCP gives its own stdio transport no other way in
             starting = asyncio.ensure_future(self.workspace.start())
             protocol = server._mcp_server  # pyright: ignore[reportPrivateUsage] - as above

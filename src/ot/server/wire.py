@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -17,6 +17,7 @@ import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
+from ot.relay.tracking import KEPT
 from ot.server.incoming_line import INVALID_REQUEST, NoMessage, read_line
 from ot.server.question_ids import QuestionIds
 
@@ -36,15 +37,20 @@ Incoming = SessionMessage | Exception
 
 @asynccontextmanager
 async def wire_streams(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter | int, *, alone: bool = True
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter | int,
+    *,
+    alone: bool = True,
+    kept: Callable[[], list[str]] | None = None,
 ) -> AsyncGenerator[tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage], Wire]]:
     """Yield the streams that an MCP server reads and writes, carried over *reader* and *writer*, and the wire itself.
 
     Whoever opened *reader* and *writer* closes them. A client that is not *alone* shares the process with others.
+    A relay whose client is alone may ask what is *kept* for it.
     """
     to_server, incoming = anyio.create_memory_object_stream[Incoming](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
-    wire = Wire(reader, writer, to_server, from_server, alone=alone)
+    wire = Wire(reader, writer, to_server, from_server, alone=alone, kept=kept)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wire.read)
         tasks.start_soon(wire.write)
@@ -63,6 +69,7 @@ class Wire:
         from_server: MemoryObjectReceiveStream[SessionMessage],
         *,
         alone: bool = True,
+        kept: Callable[[], list[str]] | None = None,
     ) -> None:
         """Carry messages between the streams and the server."""
         self.client = ""
@@ -72,6 +79,7 @@ class Wire:
         self._to_server = to_server
         self._from_server = from_server
         self._alone = alone
+        self._kept = kept if alone else None
         self._open: set[Any] = set()
         self._questions = QuestionIds()
         self._answered = asyncio.Event()
@@ -132,6 +140,10 @@ class Wire:
     async def _noted(self, message: Any) -> bool:
         """Keep track of the requests that are open, and refuse an id that already is."""
         if isinstance(message, types.JSONRPCRequest):
+            if message.method == KEPT and self._kept:
+                answer = {"jsonrpc": "2.0", "id": message.id, "result": {"kept": self._kept()}}
+                await self._send(json.dumps(answer, separators=(",", ":")).encode() + b"\n")
+                return False
             self.client = self.client or _client_of(message.params or {})
             if message.id in self._open:
                 await self._refuse(INVALID_REQUEST, "a request with this id is still being answered", message.id)

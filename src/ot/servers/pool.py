@@ -104,6 +104,11 @@ class ServerPool(Pool["ServerConnection"]):
 
         await asyncio.gather(*(fetch(spec) for spec in specs), return_exceptions=True)
 
+    def private_names(self) -> list[str]:
+        """Return the connected servers that may keep something for one client alone."""
+        live = [connection for connection in self._all() if connection.state == "connected"]
+        return [connection.spec.name for connection in live if connection.spec.scope == "private"]
+
     def states(self) -> Mapping[str, Mapping[str, Any]]:
         """Return how each host is that was used, by the key of its spec: state, why, since, tools, noise."""
         return {connection.key: connection.health() for connection in self._all()}
