@@ -152,6 +152,19 @@ async def test_a_running_server_takes_up_that_its_project_was_trusted_and_that_i
         assert "NameError" in (await app.run("v()")).texts[0]
 
 
+async def test_a_project_that_was_made_while_the_server_runs_is_used_once_it_is_trusted(tmp_path: Path) -> None:
+    project = tmp_path / "work" / ".onetool"
+    async with running_app(tmp_path) as app:
+        assert not (await app.run("1")).is_error
+        project.mkdir()
+        (project / "onetool.yaml").write_text("aliases: {v: ot.version}\n")
+        assert "is not trusted" in (await app.run("v()")).texts[-1]
+        Trust(app.paths.global_dir).trust(take_inventory(project))
+        assert not (await app.run("v()")).is_error
+        shutil.rmtree(project)
+        assert "NameError" in (await app.run("v()")).texts[0]
+
+
 async def test_the_notice_of_what_was_left_out_comes_with_the_first_reply_alone(tmp_path: Path) -> None:
     (tmp_path / "work" / ".onetool").mkdir(parents=True)
     async with running_app(tmp_path) as app:

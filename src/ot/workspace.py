@@ -97,6 +97,8 @@ class Workspace:
         self.host = host
         self.paths = paths
         self.owner = owner or Owner()
+        # A project that was left out on purpose is not looked for later either.
+        self._looks_for_project = self.owner.is_user and paths.look_again() == paths
         self.own_caller = Caller(self.owner.principal, admin=self.owner.is_user)
         """Who asks where nobody else does: its owner."""
         self.open_runs = 0
@@ -410,6 +412,9 @@ class Workspace:
 
     async def _reload(self) -> None:
         """Build a new picture and swap it in; runs under way keep theirs."""
+        if self._looks_for_project:
+            self.paths = self.paths.look_again()
+            self._parts = replace(self._parts, paths=self.paths)
         loaded = await anyio.to_thread.run_sync(self._load)
         self.picture = self._picture(loaded)
         self._hold()

@@ -50,6 +50,10 @@ class Paths:
         is_global = os.path.realpath(found) == os.path.realpath(global_dir)
         return cls(cwd, None if is_global else found, global_dir)
 
+    def look_again(self) -> Paths:
+        """Return the same directories, with the project that is there now."""
+        return replace(Paths.of(self.cwd, self.global_dir), environ=self.environ)
+
 
 def expand_home(path: str) -> Path:
     """Return *path* with ``~`` written out; the home of a user who does not exist stays as it is."""
