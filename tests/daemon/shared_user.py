@@ -78,7 +78,8 @@ class SharedUser:
 
     def daemons(self) -> list[int]:
         """Return the process ids of the shared servers that live and can be reached."""
-        return [int(file.read_text().split()[0]) for file in self.lives()]
+        written = [file.read_text().split() for file in self.lives()]
+        return [int(words[0]) for words in written if words]  # one that begins has written nothing yet
 
     def daemon(self) -> int:
         """Return the process id of the one shared server."""

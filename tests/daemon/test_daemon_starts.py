@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from daemon.shared_user import SharedUser, is_alone, wait_until_gone
+from daemon.shared_user import ONETOOL, SharedUser, is_alone, wait_until_gone
 from mcp_wire import WireServer
+from ot.daemon.main import MAX_FDS
 from pace import wait_while
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -193,6 +194,40 @@ def test_options_that_a_shared_server_does_not_know_are_refused_as_they_are_with
     client = user.client("--no-such-option", handshake=False)
     client.wait_for_stderr("No such option")
     assert client.close() == 2
+
+
+# ---------------------------------------------------------------- what is inherited
+
+
+def test_the_limits_of_the_client_that_starts_the_server_do_not_reach_the_others(new_user: SharedUser) -> None:
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    command = ["taskset", "-c", str(min(os.sched_getaffinity(0))), "choom", "-n", "300", "--"]
+    command += ["prlimit", "--nofile=60:", "--stack=1000000:", ONETOOL, "serve", "--shared"]
+    with WireServer.start(command, cwd=new_user.cwd, env=new_user.environment(), warm=False) as first:
+        assert _served(first) == 42
+        pid = new_user.daemon()
+        assert resource.prlimit(pid, resource.RLIMIT_NOFILE) == (min(files, MAX_FDS), files)
+        assert resource.prlimit(pid, resource.RLIMIT_STACK)[0] == 8 << 20
+        assert resource.prlimit(pid, resource.RLIMIT_CORE)[0] == 0
+        assert os.sched_getaffinity(pid) == os.sched_getaffinity(0)
+        assert Path(f"/proc/{pid}/oom_score_adj").read_text() == "0\n"
+        with new_user.client() as other:
+            assert _served(other) == 42
+            assert (is_alone(other), new_user.daemon()) == (False, pid)
+
+
+@pytest.mark.parametrize(
+    "how", [("prlimit", "--nofile=200:200"), ("nice", "-n", "5")], ids=["a hard limit", "niceness"]
+)
+def test_what_cannot_be_undone_is_not_shared(new_user: SharedUser, how: tuple[str, ...]) -> None:
+    script = "from ot.relay.place import find_place; print(find_place().socket)"
+    command = [sys.executable, "-P", "-c", script]
+    asked = [
+        subprocess.run([*around, *command], env=new_user.environment(), capture_output=True, text=True, check=True)
+        for around in ((), (), how)
+    ]
+    one, same, other = (done.stdout for done in asked)
+    assert (one == same, one == other) == (True, False)
 
 
 # ---------------------------------------------------------------- a full disk

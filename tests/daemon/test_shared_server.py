@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import itertools
 import json
 import os
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from typing import Any
 import pytest
 
 from ot.config.paths import Paths
-from ot.daemon import handshake
+from ot.daemon import handshake, life
 from ot.daemon.life import Life
 from ot.daemon.shared_server import SharedServer
 from ot.host import Host
@@ -183,6 +185,54 @@ async def test_who_connects_while_it_retires_is_served_and_a_successor_may_begin
 async def test_a_server_that_lives_lets_no_second_one_begin(house: House) -> None:
     assert Life.begun(house.life.place) is None
     assert house.life.is_current()
+
+
+def _leave_files(directory: Path, name: str) -> set[Path]:
+    files = {directory / f"{name}{ending}" for ending in (".sock", ".life", ".start", ".log")}
+    for file in files:
+        file.touch()
+    return files
+
+
+def test_a_new_server_removes_what_dead_ones_have_left_and_nothing_of_the_others(tmp_path: Path) -> None:
+    begun, directory = Life.begun(Place(str(tmp_path), KEY)), tmp_path
+    assert begun
+    own = set(directory.iterdir())
+    dead = _leave_files(directory, "00000001")
+    others = {name: _leave_files(directory, name) for name in ("00000002", "00000003", "00000004")}
+    (directory / "00000001.sock.17").touch()
+    (directory / "note.txt").touch()
+    with ExitStack() as locks:
+        for name, ending in zip(others, (".life", ".start", ".log"), strict=True):
+            file = locks.enter_context((directory / f"{name}{ending}").open("rb"))
+            fcntl.flock(file, fcntl.LOCK_SH)
+        begun.ready()
+        left = set(directory.iterdir())
+    assert left & dead == set()
+    assert left == {*own, *itertools.chain(*others.values()), directory / "note.txt"}
+    assert begun.is_current()
+    begun.end()
+    begun.listener.close()
+
+
+def test_a_server_whose_file_was_removed_while_it_began_makes_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(str(tmp_path), KEY)
+    locked, removals = life._locked, [True, False]
+
+    def lock_late(lock: int, place: Place) -> bool:
+        if removals.pop(0):
+            os.unlink(place.life)  # noqa: PTH108 - as a server of another key does
+        return locked(lock, place)
+
+    monkeypatch.setattr(life, "_locked", lock_late)
+    begun = Life.begun(place)
+    assert begun
+    monkeypatch.undo()
+    assert Life.begun(place) is None
+    begun.end()
+    begun.listener.close()
 
 
 async def test_when_its_socket_is_taken_away_it_retires(house: House) -> None:
