@@ -11,7 +11,7 @@ Examples:
     3
     >>> program_function(add)(a="2")
     Traceback (most recent call last):
-    ValueError: a: Input should be a valid integer
+    mcp_core.program_function.InvalidArguments: a: Input should be a valid integer
 """
 
 from __future__ import annotations
@@ -27,6 +27,12 @@ from mcp_core.published_schema import returned_type
 from mcp_core.result import as_result, json_value
 from mcp_core.tool_arguments import ToolArguments, required_model
 from mcp_core.validation import validated
+
+
+class InvalidArguments(ValueError):
+    """The arguments do not fit the tool's model; its caller knows the tool's name and signature, and adds them."""
+
+    refuses_arguments = True
 
 
 def program_function(tool: Callable[..., Any]) -> Callable[..., Any]:
@@ -50,8 +56,7 @@ def program_function(tool: Callable[..., Any]) -> Callable[..., Any]:
 def _checked[M: ToolArguments](model: type[M], arguments: Mapping[str, Any]) -> M:
     found = validated(model, arguments)
     if not found.success:
-        # The name of a built-in exception is what a program can catch on every engine.
-        raise ValueError(found.error)
+        raise InvalidArguments(found.error)
     return found.unwrap()
 
 
