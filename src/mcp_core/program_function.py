@@ -11,7 +11,7 @@ Examples:
     3
     >>> program_function(add)(a="2")
     Traceback (most recent call last):
-    ValueError: a: Input should be a valid integer
+    mcp_core.program_function.InvalidArguments: a: Input should be a valid integer
 """
 
 from __future__ import annotations
@@ -44,6 +44,12 @@ def collect_notes() -> Generator[list[str]]:
         _notes.reset(token)
 
 
+class InvalidArguments(ValueError):
+    """The arguments do not fit the tool's model; its caller knows the tool's name and signature, and adds them."""
+
+    refuses_arguments = True
+
+
 def program_function(tool: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of the model's fields, async if the tool is, that returns the value as JSON types or raises."""
     model = required_model(tool)
@@ -65,8 +71,7 @@ def program_function(tool: Callable[..., Any]) -> Callable[..., Any]:
 def _checked[M: ToolArguments](model: type[M], arguments: Mapping[str, Any]) -> M:
     found = validated(model, arguments)
     if not found.success:
-        # The name of a built-in exception is what a program can catch on every engine.
-        raise ValueError(found.error)
+        raise InvalidArguments(found.error)
     return found.unwrap()
 
 

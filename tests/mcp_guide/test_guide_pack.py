@@ -74,6 +74,27 @@ async def test_both_are_refused_with_the_same_words(
     assert error in program
 
 
+@pytest.mark.scenario("000-24")
+@pytest.mark.parametrize(
+    ("function", "given", "error"),
+    [
+        ("get", {"name": 3}, "guide.get() name: Input should be a valid string. Expected: guide.get(name: str, "),
+        ("search", {"query": "x", "limit": 0}, "guide.search() limit: Input should be greater than or equal to 1. "),
+    ],
+)
+async def test_wrong_arguments_of_a_typed_tool_are_told_with_its_name_and_signature_on_every_route(
+    project: Path, tmp_path: Path, function: str, given: dict[str, Any], error: str
+) -> None:
+    async with running_app(tmp_path) as app:
+        program = error_of(await app.run(f"guide.{function}(**{given!r})"))
+        called = (await app.call("guide", function, given)).text
+        caught = f"try:\n    guide.{function}(**{given!r})\nexcept TypeError as error:\n    found = str(error)\nfound"
+        assert value_of(await app.run(caught)).startswith(error)
+    assert program.startswith(f"TypeError: {error}")
+    assert error in called
+    assert f"Expected: guide.{function}(" in called
+
+
 async def test_a_program_creates_and_removes_with_the_exact_word_alone(project: Path, tmp_path: Path) -> None:
     file = project / ".guide/how-to/x.md"
     call = 'guide.{}(category="how-to", name="x"{}, consent="{}")'

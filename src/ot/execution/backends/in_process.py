@@ -17,8 +17,9 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from ot.errors import ToolBusy, ToolFailed, ToolUnavailable
+from ot.errors import InvalidArguments, ToolBusy, ToolError, ToolFailed, ToolUnavailable
 from ot.execution import tool_context
+from ot.execution.arguments import invalid
 from ot.execution.call_context import CallContext
 from ot.execution.tool_context import ToolContext
 from ot.registry.tool import Tool
@@ -58,6 +59,7 @@ class InProcessBackend:
 
         Raises:
             ToolFailed: The tool raised, whatever kind of exception.
+            InvalidArguments: A typed tool refuses its arguments.
             ToolBusy: Too many cancelled calls are still running.
         """
         await self.prepare(tool, context)
@@ -86,7 +88,7 @@ class InProcessBackend:
         except BaseException:
             call.abandon()
             raise
-        if isinstance(outcome, ToolFailed):
+        if isinstance(outcome, ToolError):
             raise outcome
         return outcome
 
@@ -160,8 +162,10 @@ async def _guarded(tool: Tool, work: Callable[[], Awaitable[Any]]) -> Any:
         raise failure(tool, error) from None
 
 
-def failure(tool: Tool, error: BaseException) -> ToolFailed:
+def failure(tool: Tool, error: BaseException) -> ToolFailed | InvalidArguments:
     """Return the error as name and text, without its object, cause, context or frames."""
+    if tool.input_schema is not None and getattr(error, "refuses_arguments", False) is True:
+        return invalid(tool, str(error))
     try:
         # A KeyError's text is its key in quotes, and the program's own would put it in quotes again.
         message = str(error.args[0]) if type(error) is KeyError and len(error.args) == 1 else str(error)
