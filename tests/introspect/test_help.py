@@ -113,18 +113,31 @@ def test_in_full_a_tool_s_page_says_all_that_is_known() -> None:
     assert "time limit: 5 s" in page
 
 
-@pytest.mark.scenario("001-45")
-def test_a_pack_s_name_gives_how_it_is_used_and_its_tools() -> None:
+@pytest.mark.scenario("001-45", "001-51")
+def test_a_pack_s_name_gives_how_it_is_used_and_its_tools_with_a_few_words_each() -> None:
     expected = """\
 # web
 Ask the web last.
 
 Tools:
 - web.fetch(): Fetch one page of the web.
-- web.search(query: str) -> list: Search the web for pages.
+- web.search(query): Search the web for pages.
+
+Signatures: ot.help(query="web", info="full")
 
 Docs: https://onetool.beycom.online/reference/tools/web-fetch/"""
-    assert expected == ask("web") == ask("web", "full")
+    assert expected == ask("web") == ask("web", "min")
+    in_full = ask("web", "full")
+    assert "- web.search(query: str) -> list: Search the web for pages.\n" in in_full
+    assert "Signatures:" not in in_full
+
+
+def test_a_pack_s_page_says_what_must_be_given_and_keeps_descriptions_brief() -> None:
+    told = (Parameter("a", "keyword", "str"), Parameter("b", "keyword", "int"), Parameter("n", "keyword", "int", "3"))
+    page = ask("x", "min", Pack("x", "proxy", lambda: [Tool("x", "y", told, "dict", "Word " * 100)]))
+    (line,) = [line for line in page.splitlines() if line.startswith("- x.y")]
+    assert line.startswith("- x.y(a, b, ...): Word Word") and line.endswith("...")
+    assert len(line) < 170
 
 
 def test_a_pack_that_cannot_be_used_says_why() -> None:
@@ -174,7 +187,7 @@ def test_the_pages_of_others_packs_and_servers_name_no_address_of_ours(source: s
 # ---------------------------------------------------------------- searching
 
 
-@pytest.mark.scenario("001-48", "001-51")
+@pytest.mark.scenario("001-48")
 def test_words_give_hits_grouped_by_kind_with_signatures() -> None:
     found = ask("web fetch")
     assert found["tools"][0] == {

@@ -88,7 +88,7 @@ def _exact(registry: ToolRegistry, config: Config, name: str, info: str) -> str 
     if dot and (tool := loaded_tool(registry, pack, function)):
         return pages.tool(tool, registry.pack(pack), info)
     if name in registry.packs:
-        return pages.pack(registry.pack(name))
+        return pages.pack(registry.pack(name), info)
     if name in config.aliases:
         return pages.alias(name, config.aliases[name], registry)
     return None
@@ -212,17 +212,20 @@ class HelpPages:
         text += f"\nExample:\n  {example.replace(chr(10), chr(10) + '  ')}\n"
         return text + (_everything(tool, facts) if info == "full" else "") + self._docs(pack)
 
-    def pack(self, pack: Pack) -> str:
-        """Return how to use *pack*, and its tools with their signatures."""
+    def pack(self, pack: Pack, info: str = "full") -> str:
+        """Return how to use *pack*, and its tools: what must be given to each, or in "full" their signatures."""
         if pack.pending:
             return f"# {pack.name}\nWhat this pack offers is not known yet: {pack.broken}"
         if pack.broken:
             return f"# {pack.name}\nThis pack cannot be used: {pack.broken}"
         said = instructions_of(pack, self.instructions)
         lines = [f"# {pack.name}", *([said, ""] if said else []), "Tools:"]
+        is_full = info == "full"
         for tool in sorted_tools(pack):
-            said = f": {tool.description}" if tool.description else ""
-            lines.append(f"- {tool.full_name}{compact_signature(tool)}{said}")
+            described = tool.description if is_full else brief_description(tool)
+            call = compact_signature(tool) if is_full else _required(tool)
+            lines.append(f"- {tool.full_name}{call}" + (f": {described}" if described else ""))
+        lines += [] if is_full else ["", f'Signatures: ot.help(query="{pack.name}", info="full")']
         left_out = [f"- {name}: {why}" for name, why in list(pack.left_out.items())[:MAX_LEFT_OUT]]
         lines += ["", f"Left out, {len(pack.left_out)} in all:", *left_out] if left_out else []
         return "\n".join(lines) + "\n" + self._docs(pack)
@@ -252,6 +255,12 @@ def compact_signature(tool: Tool) -> str:
             break
         shown.append(_parameter(parameter))
     return f"({', '.join(shown)})" + (f" -> {tool.returns or tool.observed}" if tool.returns or tool.observed else "")
+
+
+def _required(tool: Tool) -> str:
+    """Return ``(query, ...)``: the names of what must be given, and whether there is more."""
+    names = [known.name for known in tool.parameters if known.required]
+    return f"({', '.join([*names, *(['...'] if len(names) < len(tool.parameters) else [])])})"
 
 
 def _parameter(parameter: Parameter) -> str:
