@@ -68,8 +68,8 @@ class Result[T]:
 
     def unwrap(self) -> T:
         """Return the value, or raise `ToolFailure` for a failure."""
-        if not self.success:
-            raise ToolFailure(self.error or "", self.error_type or "error", self.instruction)
+        if failure := failure_in(self):
+            raise failure
         return self.value  # pyright: ignore[reportReturnType] - a success has its value, which may be None
 
     def to_json_str(self) -> str:
@@ -81,6 +81,13 @@ class Result[T]:
         said = {name: text for name, text in fields.items() if text is not None}
         found = {"success": self.success, **({"value": self.value} if self.success else {}), **said}
         return "{" + ",".join(f'"{key}":{_json(value)}' for key, value in found.items()) + "}"
+
+
+def failure_in(outcome: Any) -> ToolFailure | None:
+    """Return the failure that a tool returned, as the exception that it could have raised; nothing for a success."""
+    if not isinstance(outcome, Result) or outcome.success:
+        return None
+    return ToolFailure(outcome.error or "", outcome.error_type or "error", outcome.instruction)
 
 
 def as_result(outcome: Any) -> Result[Any]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import wraps
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
+
+from mcp_core.result import failure_in
 
 TRACE = 5
 """Finer than DEBUG; `logging` knows it by the name TRACE."""
@@ -54,24 +55,41 @@ class ExtMcpToolDecorator:
 
 
 def _logged(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    if not inspect.iscoroutinefunction(function):
-        return _log_around(name, logging.DEBUG)(function)
+    if inspect.iscoroutinefunction(function):
+
+        @wraps(function)
+        async def call_later(*args: Any, **kwargs: Any) -> Any:
+            with LoggedCall(name, TRACE) as logged:
+                logged.outcome = await function(*args, **kwargs)
+            return logged.outcome
+
+        return call_later
 
     @wraps(function)
-    async def call_later(*args: Any, **kwargs: Any) -> Any:
-        with _log_around(name, TRACE):
-            return await function(*args, **kwargs)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with LoggedCall(name, logging.DEBUG) as logged:
+            logged.outcome = function(*args, **kwargs)
+        return logged.outcome
 
-    return call_later
+    return call
 
 
-@contextmanager
-def _log_around(name: str, level: int) -> Generator[None]:
-    """Log the call of a tool before and after it, its success at *level*."""
-    logger.log(TRACE, "Tool called: %s", name)
-    try:
-        yield
-    except Exception as error:
-        logger.error("Tool %s failed: %s", name, error)
-        raise
-    logger.log(level, "Tool %s completed successfully", name)
+class LoggedCall:
+    """Logs a tool's call before it, and its ``outcome`` after it: a failure as an error, raised or returned."""
+
+    def __init__(self, name: str, level: int = TRACE) -> None:
+        """Log the call of *name*, and its success at *level*."""
+        self.outcome: Any = None
+        self._name = name
+        self._level = level
+
+    def __enter__(self) -> Self:
+        logger.log(TRACE, "Tool called: %s", self._name)
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        failure = error or failure_in(self.outcome)
+        if failure is None:
+            logger.log(self._level, "Tool %s completed successfully", self._name)
+        elif isinstance(failure, Exception):
+            logger.error("Tool %s failed: %s", self._name, failure)

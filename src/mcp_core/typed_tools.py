@@ -17,7 +17,7 @@ from pydantic.json_schema import SkipJsonSchema
 from mcp_core.published_schema import returned_schema
 from mcp_core.result import Result, ToolFailure, as_result
 from mcp_core.tool_arguments import ToolArguments, required_model
-from mcp_core.tool_decorator import ExtMcpToolDecorator
+from mcp_core.tool_decorator import ExtMcpToolDecorator, LoggedCall
 from mcp_core.validation import validated
 
 
@@ -34,7 +34,12 @@ class TypedTool(Tool):
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Return the tool's result; ``is_error`` says whether it is a failure."""
         checked = validated(self.model, arguments)
-        result = await self._carry_out(checked.unwrap()) if checked.success else checked
+        if checked.success:
+            result = await self._carry_out(checked.unwrap())
+        else:
+            # The function, which logs its calls, is not called; who tried to is of interest all the more.
+            with LoggedCall(self.name) as logged:
+                logged.outcome = result = checked
         text = result.to_json_str()
         return ToolResult(text, structured_content=json.loads(text), is_error=not result.success)
 

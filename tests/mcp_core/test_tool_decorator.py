@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from fastmcp import Client, FastMCP
 
-from mcp_core import TRACE, ExtMcpToolDecorator, ToolArguments
+from mcp_core import TRACE, ExtMcpToolDecorator, Result, ToolArguments, ToolFailure
 from mcp_core.tool_decorator import PREFIX
+from mcp_core.typed_tools import TypedTools
 from typed_tools import repeat, repeat_later
 
 pytestmark = pytest.mark.anyio
@@ -135,6 +136,33 @@ async def test_a_failure_is_logged_as_an_error_and_raised_again(log: pytest.LogC
         ("TRACE", "Tool called: p_fail_later"),
         ("ERROR", "Tool p_fail_later failed: no luck"),
     ]
+
+
+def test_a_failure_that_is_returned_is_logged_as_one_that_is_raised(log: pytest.LogCaptureFixture) -> None:
+    def returned() -> Result[Any]:
+        return Result.failure("nothing found", "not_found", instruction="Ask.")
+
+    def raised() -> None:
+        raise ToolFailure("nothing found", "not_found", "Ask.")
+
+    tools = ExtMcpToolDecorator(Server(), prefix="p")
+    assert not tools.tool(description="d", name="find")(returned)().success
+    with pytest.raises(ToolFailure):
+        tools.tool(description="d", name="find")(raised)()
+    said = [("TRACE", "Tool called: p_find"), ("ERROR", "Tool p_find failed: not_found: nothing found (Ask.)")]
+    assert seen(log) == said * 2
+
+
+@pytest.mark.scenario("003-15")
+async def test_a_call_that_is_refused_is_logged(log: pytest.LogCaptureFixture) -> None:
+    server = FastMCP("test")
+    TypedTools(server).register(repeat, prefix="p")
+    async with Client(server) as client:
+        await client.call_tool("p_repeat", {"text": 3}, raise_on_error=False)
+    called, failed = [line for line in seen(log) if "p_repeat" in line[1]]
+    assert called == ("TRACE", "Tool called: p_repeat")
+    assert failed[0] == "ERROR"
+    assert failed[1].startswith("Tool p_repeat failed: invalid_arguments: text: Input should be a valid string")
 
 
 def test_what_is_not_asked_for_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
