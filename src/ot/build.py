@@ -48,12 +48,12 @@ from ot.output.result_blobs import Form, ResultBlobs
 from ot.output.result_store import ResultStore
 from ot.output.stored_text import stored_text
 from ot.registry.bundled_extensions import bundled_extensions
-from ot.registry.extension_source import TOOLS, Extension
+from ot.registry.extension_source import TOOLS, Extension, extensions_of_user
 from ot.registry.freshness import Freshness
 from ot.registry.installed_source import installed_packs
 from ot.registry.pack_needs import missing_needs
 from ot.registry.tool_loader import ToolLoader, tools_of_functions
-from ot.registry.tool_registry import Pack, ToolRegistry
+from ot.registry.tool_registry import Pack, ToolRegistry, hidden_pack
 from ot.runtime import project_proxy
 from ot.runtime.engines.engine import Engine
 from ot.runtime.project_proxy import ProjectProxy
@@ -91,6 +91,15 @@ class Picture:
     freshness: Freshness
     disabled_in_vain: Sequence[str] = ()
     """The names in ``packs.disabled`` that leave nothing out."""
+
+    def hidden_packs(self) -> list[str]:
+        """Return which bundled packs the user's servers replace, in words."""
+        packs = self.registry.packs
+        return [
+            hidden_pack(packs[name].server, name)
+            for name in sorted(self.registry.hidden)
+            if packs[name].server not in self.loaded.servers_of_project
+        ]
 
     def missing_needs(self) -> dict[str, list[str]]:
         """Return what packs lack beside their packages, by pack, each with what to do."""
@@ -240,12 +249,20 @@ def known_packs(loaded: Loaded, extensions: Iterable[Extension]) -> dict[str, st
         if name not in loaded.servers_of_project
     }
     installed = {pack.name: "the installed pack" for pack in installed_packs()}
-    bundled = dict.fromkeys(_bundled_names(), "the bundled pack")
+    bundled = dict.fromkeys(bundled_names(), "the bundled pack")
     own = {extension.name: "your pack" for extension in extensions if not extension.of_project}
     return bundled | servers | installed | own
 
 
-def _bundled_names() -> list[str]:
+def names_in_use(global_dir: Path) -> dict[str, str]:
+    """Return the packs of the user in *global_dir* that no server should hide by accident, with what each is."""
+    own = {extension.name: "a pack of yours" for extension in extensions_of_user(global_dir)}
+    installed = {pack.name: "an installed pack" for pack in installed_packs()}
+    return dict.fromkeys(("ot", project_proxy.PACK, *bundled_names()), "a bundled pack") | installed | own
+
+
+def bundled_names() -> list[str]:
+    """Return the names of the packs that come with OneTool."""
     return [pack.name for pack in (*BUNDLED.packs(), *bundled_extensions(IN_WORKERS))]
 
 
@@ -256,7 +273,7 @@ def _with_replaced_packs(loaded: Loaded, extensions: Sequence[Extension]) -> Loa
     replaced = [name for name in brought if name in known]
     said = [f"the project's pack '{name}' replaces {known[name]} '{name}'" for name in replaced]
     servers = {loaded.config.servers[name].pack or pack_name(name) for name in loaded.servers_of_project}
-    taken = sorted(servers.intersection(_bundled_names())) if servers else []
+    taken = sorted(servers.intersection(bundled_names())) if servers else []
     said += [f"the project's server '{name}' replaces the bundled pack '{name}'" for name in taken]
     new = tuple(text for text in said if text not in loaded.replaced)
     tools = {**loaded.config.tools, **{name: loaded.tools_of_project.get(name, {}) for name in replaced}}

@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 import yaml
 
+from cli import small_server
 from cli.command import OneTool
 from cli.test_cli_servers import SERVER
 from config.desk import write
@@ -23,11 +24,12 @@ from ot.config.clients.known_clients import CLIENTS
 
 TOKEN = "ghp_abcdefghijklmnopqrstuvwx0123"
 LAUNCHER = str(Path(sys.executable).with_name("onetool"))
+MINE = f'"mine": {{"command": "{sys.executable}", "args": ["{small_server.FILE}", "--mine"]}},'
 CURSOR = f"""{{
   // what I use
   "mcpServers": {{
-    "time": {{"command": "uvx", "args": ["mcp-server-time"], "env": {{"GITHUB_TOKEN": "{TOKEN}"}}}},
-    "mine": {{"command": "mine"}},
+    "time": {{"command": "{sys.executable}", "args": ["{small_server.FILE}"], "env": {{"GITHUB_TOKEN": "{TOKEN}"}}}},
+    {MINE}
   }}
 }}
 """
@@ -48,7 +50,7 @@ def test_without_a_terminal_the_difference_is_shown_and_nothing_written(onetool:
 
 
 def test_no_secret_of_a_neighbour_is_shown(onetool: OneTool) -> None:
-    write(cursor_file(onetool), CURSOR.replace('"mine": {"command": "mine"},', ""))
+    write(cursor_file(onetool), CURSOR.replace(MINE, ""))
     ended = onetool("connect", "cursor", "--dry-run")
     assert "********" in ended.out
     assert TOKEN not in ended.out + ended.err
@@ -200,7 +202,7 @@ def test_a_server_that_differs_is_not_one_that_onetool_holds(onetool: OneTool) -
     file = write(cursor_file(onetool), CURSOR)
     onetool("init", "--from", "cursor", "--yes")
     onetool("disable", "mine")
-    write(file, CURSOR.replace("mcp-server-time", "mcp-server-time@2"))
+    write(file, CURSOR.replace('small_server.py"]', 'small_server.py", "2"]'))
     onetool("connect", "cursor", "--take-out", "--yes")
     assert list(_servers(file)) == ["time", "mine", "onetool"]
 
@@ -210,7 +212,8 @@ def test_init_connects_what_it_took_over_when_asked_for(onetool: OneTool) -> Non
     told = json.loads(onetool("init", "--from", "cursor", "--connect", "--yes", "--json").out)
     assert told["connected"][0]["taken_out"] == ["time", "mine"]
     assert list(_servers(file)) == ["onetool"]
-    assert list(yaml.safe_load((onetool.user / "onetool.yaml").read_text())["servers"]) == ["time", "mine"]
+    assert list(yaml.safe_load((onetool.user / "onetool.yaml").read_text())["servers"]) == ["time_server", "mine"]
+    assert [(row["server"], row["tools"]) for row in told["started"]] == [("time_server", 2), ("mine", 2)]
 
 
 def _servers(file: Path) -> dict[str, Any]:
@@ -223,7 +226,7 @@ def test_at_a_terminal_each_step_is_asked_for(onetool: OneTool) -> None:
     file = write(cursor_file(onetool), CURSOR)
     questions = _at_a_terminal(onetool, "yyy\n", "init", "--from", "cursor")
     assert "Write this? [y/N]" in questions
-    assert "Connect cursor to OneTool, and take these servers out of there? [y/N]" in questions
+    assert "Connect cursor to OneTool, and take the servers that start here out of there? [y/N]" in questions
     assert list(_servers(file)) == ["onetool"]
     onetool("disconnect", "cursor", "--yes")
     questions = _at_a_terminal(onetool, "yn\n", "connect", "cursor")

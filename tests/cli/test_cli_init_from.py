@@ -42,7 +42,7 @@ def test_servers_go_where_they_came_from_and_secrets_apart(onetool: OneTool) -> 
     assert TOKEN not in ended.out + ended.err
     user = (onetool.user / "onetool.yaml").read_text()
     assert TOKEN not in user
-    assert "#limits:" in user
+    assert len(user.splitlines()) < 15
     assert yaml.safe_load(user) == {
         "version": 1,
         "servers": {"github": {"url": "https://h/mcp", "headers": {"Authorization": "Bearer ${GITHUB_AUTHORIZATION}"}}},

@@ -1,9 +1,8 @@
-"""The texts that are made from the models: template, JSON schema, reference page."""
+"""The texts that are made from the models: JSON schema, reference page."""
 
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import jsonschema
@@ -11,7 +10,7 @@ import pytest
 
 from config.desk import Desk
 from ot.config.models import Config
-from ot.config.new_directory import json_schema, template
+from ot.config.new_directory import HEAD, json_schema
 from ot.config.reference import brought_up_to_date, heading, render_reference
 from ot.config.shape import all_keys
 
@@ -19,46 +18,11 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
 KEYS = list(all_keys())
 
 
-def uncommented(text: str) -> str:
-    """Take the first '#' off every line that shows a setting."""
-    return re.sub(r"^#(?! \S)", "", text, flags=re.MULTILINE)
-
-
-def test_the_template_loads_as_it_is_and_changes_nothing(desk: Desk) -> None:
-    desk.write_user(template())
+def test_a_new_configuration_is_short_and_changes_nothing(desk: Desk) -> None:
+    desk.write_user(HEAD)
+    assert len(HEAD.splitlines()) == 2
     loaded = desk.load()
     assert (loaded.config, loaded.warnings) == (Config(), ())
-
-
-def test_the_template_is_also_a_projects(desk: Desk) -> None:
-    desk.write_project(template())
-    desk.trust_project()
-    assert desk.load().config == Config()
-
-
-def test_every_line_of_the_template_taken_in_loads_and_changes_nothing(desk: Desk) -> None:
-    desk.write_user(uncommented(template()))
-    loaded = desk.load()
-    assert loaded.config == Config()
-    assert loaded.config.model_fields_set == set(Config.model_fields)
-
-
-def test_the_template_tells_editors_its_schema_and_shows_every_fixed_key() -> None:
-    text = template()
-    assert text.startswith("# yaml-language-server: $schema=./onetool.schema.json\n")
-    # A section that is not there by default has no keys to show, but an example.
-    apart = [key for key in KEYS if key.possible_section and not key.section and "<name>" not in key.path]
-    below = [key for key in KEYS for above in apart if key != above and key.path[: len(above.path)] == above.path]
-    fixed = [key for key in KEYS if "<name>" not in key.path and key not in below]
-    assert [key.name for key in fixed if f"{key.path[-1]}:" not in text] == []
-    assert apart and all(key.field.examples for key in apart if key not in below)
-
-
-def test_the_template_explains_every_key_in_the_line_above_it() -> None:
-    lines = template().splitlines()
-    shown = [number for number, line in enumerate(lines) if re.match(r"#\s*\w+:(\s|$)", line) and line[1] != " "]
-    assert shown
-    assert all(re.match(r"# \S", lines[number - 1]) for number in shown)
 
 
 @pytest.mark.parametrize("key", KEYS, ids=[key.name for key in KEYS])

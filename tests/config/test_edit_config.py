@@ -8,6 +8,7 @@ import pytest
 
 from config.desk import Desk
 from ot.config.edit_config import Edited, edit_config, kept_secrets, with_pattern
+from ot.config.new_directory import HEAD
 from ot.config.paths import Paths
 from ot.config.yaml_edit import YamlText
 from ot.errors import ConfigError
@@ -24,10 +25,12 @@ def state(desk: Desk) -> str:
     return desk.trust.state(desk.project).state
 
 
-def test_a_missing_file_starts_from_the_template(desk: Desk) -> None:
+def test_a_missing_file_is_made_with_what_was_asked_for_alone(desk: Desk) -> None:
     edited = edit(desk, use_global=True)
     assert (edited.changed, edited.backup, edited.trusted) == (True, None, None)
-    assert "#limits:" in edited.file.read_text()
+    assert edited.file.read_text() == f"{HEAD}\nservers:\n  a:\n    command: sh\n"
+    assert {file.name for file in desk.user.iterdir()} >= {"onetool.yaml", ".gitignore"}
+    assert not (desk.user / "onetool.schema.json").exists()
     assert set(desk.load().config.servers) == {"a"}
 
 

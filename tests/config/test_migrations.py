@@ -8,7 +8,7 @@ import pytest
 
 from config.desk import Desk
 from ot.config.migrations import STEPS, Migration, migrated, name_version, outdated_files, rename_alias
-from ot.config.new_directory import template
+from ot.config.new_directory import HEAD
 from ot.config.yaml_edit import YamlText
 from ot.errors import ConfigError
 
@@ -36,7 +36,7 @@ def test_a_file_that_names_no_version_names_the_first() -> None:
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.says)
 def test_a_step_changes_nothing_in_a_file_that_is_up_to_date(step: Migration) -> None:
-    for text in (template(), "version: 1\naliases: {ws: web.search}\n"):
+    for text in (HEAD, "version: 1\naliases: {ws: web.search}\n"):
         assert step.change(of(text)) == of(text)
 
 

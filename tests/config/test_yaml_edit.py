@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ot.config.document import parse
-from ot.config.new_directory import template
 from ot.config.yaml_edit import YamlText, block, flow
 from ot.errors import ConfigError
 
@@ -38,15 +37,7 @@ def comments(text: str) -> Counter[str]:
 TIME = {"command": "uvx", "args": ["mcp-server-time"]}
 
 
-def test_a_new_section_goes_where_the_template_shows_it() -> None:
-    edited = of(template()).put(("servers", "time"), TIME)
-    shown = edited.text[edited.text.index("#servers:") :].splitlines()
-    assert shown[1:5] == ["servers:", "  time:", "    command: uvx", "    args: [mcp-server-time]"]
-    assert edited.plain == {"version": 1, "servers": {"time": TIME}}
-    assert comments(edited.text) == comments(template())
-
-
-def test_without_the_template_a_new_section_goes_to_the_end() -> None:
+def test_a_new_section_goes_to_the_end() -> None:
     edited = of("version: 1\n# mine\n").put(("servers", "time"), TIME)
     assert edited.text == ("version: 1\n# mine\n\nservers:\n  time:\n    command: uvx\n    args: [mcp-server-time]\n")
 

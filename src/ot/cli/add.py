@@ -20,11 +20,7 @@ if TYPE_CHECKING:
     from ot.config.edit_config import Edited
     from ot.config.paths import Paths
     from ot.config.yaml_edit import YamlText
-    from ot.servers.definitions import ServerDefinitions
     from ot.servers.spec import ServerSpec
-
-FIRST_START_SECONDS = 120.0
-"""Its package may have to be fetched first."""
 
 
 def add(
@@ -46,6 +42,9 @@ def add(
     base: Annotated[
         str, typer.Option("--base", help="The address of an API, if its OpenAPI document does not say it.")
     ] = "",
+    name: Annotated[
+        str, typer.Option("--name", help="The server's name; by default a free one like its package.")
+    ] = "",
     pack: Annotated[str, typer.Option("--pack", help="The pack's name, if it differs.")] = "",
     use_global: Annotated[bool, typer.Option("--global/--project", help="Write ~/.onetool/ or ./.onetool/.")] = True,
     connect: Annotated[
@@ -66,18 +65,20 @@ def add(
         return
     given, line = name_and_arguments(words or ())
     paths = Paths.find()
-    found = _found(given, line, base, paths, use_global)
+    naming = _Naming(paths, name or given, pack)
+    found = _found(naming, line, base, paths, use_global)
     name = found.name
     written, taken = entry_of_arguments(name, line, env or (), header or (), pack, found.entry)
     entry, secrets = with_own_secrets(name, written, taken, kept_secrets(paths, use_global=use_global))
     edited = _write(paths, name, entry, secrets, use_global)
     came = _looked(paths, name, entry, secrets, use_global) if connect and not found.login else {}
     told = {"name": name, "file": str(edited.file), "secrets": sorted(secrets), "trusted": edited.trusted, **came}
+    told |= {"note": naming.note} if naming.note else {}
     echo_either(as_json, told, _lines(told, edited, entry, found))
     raise typer.Exit(BACKEND if came.get("error") else OK)
 
 
-def _found(given: str, line: list[str], base: str, paths: Paths, use_global: bool) -> ServerToAdd:
+def _found(naming: _Naming, line: list[str], base: str, paths: Paths, use_global: bool) -> ServerToAdd:
     """Return what is to be added, under the name that was given or a guessed one."""
     from ot.cli.adding.described_api import described_api
     from ot.cli.adding.presets import preset_server
@@ -88,12 +89,37 @@ def _found(given: str, line: list[str], base: str, paths: Paths, use_global: boo
         raise typer.BadParameter("--base is for openapi:FILE and openapi:ADDRESS alone")
     try:
         if kind == "openapi":
-            return described_api(given, rest, base, paths, use_global=use_global)
+            return described_api(naming.named, rest, base, paths, use_global=use_global)
         if kind == "preset":
-            return preset_server(rest, given)
+            return preset_server(rest, naming.named(rest))
     except ValueError as error:
         fail(f"nothing was added: {error}", NOT_FOUND if kind == "preset" else FAILURE)
-    return ServerToAdd(given or guessed_name(line), start_of_words(line))
+    return ServerToAdd(naming.named(guessed_name(line)), start_of_words(line))
+
+
+class _Naming:
+    """Finds a free name where none was given, and says what there is to say about the name."""
+
+    def __init__(self, paths: Paths, given: str, pack: str) -> None:
+        from ot.build import names_in_use
+        from ot.config.clients.server_entry import taken_by
+        from ot.config.setting_types import pack_name
+
+        self._packs = names_in_use(paths.global_dir)
+        self._given = given
+        self._pack = pack or pack_name(given)
+        why = taken_by(self._pack, self._packs)
+        self.note = f"In programs, {self._pack} means this server from now on, and not {why}." if why else ""
+
+    def named(self, guessed: str) -> str:
+        """Return the name that was given, or one like *guessed* that hides nothing."""
+        from ot.config.clients.server_entry import free_name, taken_by
+
+        if not self._pack and (why := taken_by(guessed, self._packs)):
+            free = free_name(guessed, self._packs)
+            self.note = f"It is called {free}, because {guessed} is {why} already; choose another name with --name."
+            return free
+        return self._given or guessed
 
 
 def _write(paths: Paths, name: str, entry: dict[str, Any], secrets: dict[str, str], use_global: bool) -> Edited:
@@ -113,6 +139,7 @@ def _looked(
     paths: Paths, name: str, entry: dict[str, Any], secrets: dict[str, str], use_global: bool
 ) -> dict[str, Any]:
     """Return what the server brought, or why it could not be asked."""
+    from ot.cli.diagnosis.starts import list_tools, with_patience
     from ot.cli.terminal.event_loop import run_async
     from ot.errors import ServerUnavailable
     from ot.logs import configure_logs
@@ -123,30 +150,16 @@ def _looked(
         return {"error": why}
     configure_logs("ERROR", redact)  # what goes wrong is told below
     echo(f"connecting to {name} ...", err=True)
-    from ot.servers.connection import probe  # imports the protocol's library
-
     started = time.monotonic()
     try:
-        found = run_async(probe(spec))
+        found = run_async(list_tools(paths, with_patience(spec)))
     except ServerUnavailable as error:
         return {"error": redact(str(error))}
-    _remember(paths, spec, found)
     seconds = round(time.monotonic() - started, 1)
     # What the definitions would take in a model's context, one by one.
     tokens = sum(len(json.dumps(tool, ensure_ascii=False, default=str)) for tool in found.tools) // 4
     left_out = {"left_out": dict(found.left_out)} if found.left_out else {}
     return {"tools": len(found.tools), "tokens": tokens, "seconds": seconds, **left_out}
-
-
-def _remember(paths: Paths, spec: ServerSpec, found: ServerDefinitions) -> None:
-    """Keep what was listed: the next program finds the tools without waiting, and a later change is noticed."""
-    from ot.servers.catalogue_files import FOLDER, CatalogueFiles
-    from ot.servers.definition_pins import DefinitionPins
-    from ot.servers.definitions import within_limits
-
-    directory = paths.global_dir / FOLDER
-    CatalogueFiles(directory).write(spec.identity, found)
-    DefinitionPins(directory).observe(spec.identity, spec.pack, within_limits(found))
 
 
 def _spec(
@@ -173,14 +186,14 @@ def _spec(
         secrets_files=loaded.secret_files,
         internal_hosts=loaded.config.security.internal_hosts,
     )
-    return replace(spec, start_seconds=max(spec.start_seconds, FIRST_START_SECONDS)), known.redact
+    return spec, known.redact
 
 
 def _lines(told: dict[str, Any], edited: Edited, entry: dict[str, Any], found: ServerToAdd) -> list[str]:
     from ot.config.setting_types import pack_name
 
     name, pack = told["name"], entry.get("pack") or pack_name(told["name"])
-    lines = [f"Added {name} to {edited.file}."]
+    lines = [f"Added {name} to {edited.file}.", *filter(None, [told.get("note")])]
     if told["secrets"]:
         lines.append(
             f"Secrets were put into {edited.secrets_file}, not into the configuration: {', '.join(told['secrets'])}."

@@ -60,7 +60,11 @@ async def _check() -> dict[str, Any]:
         "starts": [start.row for start in starts],
         "servers": _with_causes(server_rows(loaded, app.paths), starts),
         "policy": pattern_lists(policy) | ({"groups": groups} if groups else {}),
-        "warnings": [*loaded.warnings, *(finding.text for finding in disabled_findings(app))],
+        "warnings": [
+            *loaded.warnings,
+            *app.picture.hidden_packs(),
+            *(finding.text for finding in disabled_findings(app)),
+        ],
         "errors": errors,
     }
 

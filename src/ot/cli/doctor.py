@@ -80,6 +80,7 @@ async def _examine() -> list[Finding]:
             *setup.uv_findings(needed=bool(app.picture.workers)),
             *setup.pack_findings(starts),
             *setup.disabled_findings(app),
+            *(Finding("packs", "note", text) for text in app.picture.hidden_packs()),
             *setup.need_findings(app),
             *setup.server_findings(app, starts),
             *sharing_findings(loaded.config.daemon),

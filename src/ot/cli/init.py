@@ -1,4 +1,4 @@
-"""onetool init: a commented configuration to start from, or the servers of other clients; config schema."""
+"""onetool init: a configuration to start from, or the servers of other clients; config schema."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ot.cli.terminal import NOT_TRUSTED, confirm, echo, echo_either, echo_json
 from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
+    from ot.cli.connecting.connect_flow import ConnectFlow
     from ot.config.clients.server_entry import FoundServer, Scope
     from ot.config.clients.take_over import Plan
     from ot.config.edit_config import Edited
@@ -33,30 +34,39 @@ def init(
             autocompletion=complete_clients,
         ),
     ] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Option("--name", metavar="SERVER=NAME", help="What a server that --from finds is called here."),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before writing what --from found.")] = False,
     connect: Annotated[
         bool | None,
         typer.Option(
-            "--connect/--no-connect", help="After --from, connect the client and take these servers out of it."
+            "--connect/--no-connect",
+            help="After --from, connect the client and take out of it what starts here, or start nothing at all.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a commented .onetool/onetool.yaml with its schema, and trust what was written.
+    """Write a short .onetool/onetool.yaml, and trust what was written.
 
     With --from, servers of other clients are added: those of a client's own file to ~/.onetool/, those of a
     repository's file to the project's, which that does not trust. CLIENT is claude-code, claude-desktop, cursor,
-    vscode, codex, windsurf, zed, gemini-cli or all.
+    vscode, codex, windsurf, zed, gemini-cli or all. Each is started once and its tools are listed; a server that does
+    not start here stays in its client. One that would hide a pack or a module of Python gets another name.
     """
     if from_clients:
-        _take_over(from_clients, use_global=use_global, yes=yes, connect=connect, as_json=as_json)
+        chosen = dict(map(_chosen_name, names or ()))
+        _take_over(from_clients, chosen, use_global=use_global, yes=yes, connect=connect, as_json=as_json)
+    elif names:
+        raise typer.BadParameter("--name is for servers that --from finds")
     else:
         _write_new(use_global, as_json)
 
 
 def _write_new(use_global: bool, as_json: bool) -> None:
     from ot.config.inventory import take_inventory
-    from ot.config.new_directory import template, write_new_directory
+    from ot.config.new_directory import HEAD, write_new_directory
     from ot.config.paths import CONFIG_FILE, FOLDER, Paths
     from ot.config.trust import Trust
     from ot.errors import ConfigError
@@ -68,13 +78,13 @@ def _write_new(use_global: bool, as_json: bool) -> None:
     if (directory / CONFIG_FILE).exists():
         raise ConfigError(f"{directory / CONFIG_FILE} exists already and was left as it is")
     foreign = not use_global and directory.exists() and any(directory.iterdir())
-    write_new_directory(directory, template())
+    write_new_directory(directory, HEAD)
     # What somebody else put there was not written by this command: it stays inert until the user has looked at it.
     trusted = not use_global and not foreign and directory != paths.global_dir
     if trusted:
         Trust(paths.global_dir).trust(take_inventory(directory))
     lines = [
-        f"Wrote {directory / CONFIG_FILE}; every setting is in it, commented out.",
+        f"Wrote {directory / CONFIG_FILE}.",
         *(["Other files were there before: look at them, then run onetool trust."] if foreign else []),
         "Next: onetool check",
     ]
@@ -84,12 +94,32 @@ def _write_new(use_global: bool, as_json: bool) -> None:
 # ---------------------------------------------------------------- --from: shown first, then written
 
 
-def _take_over(names: Sequence[str], *, use_global: bool, yes: bool, connect: bool | None, as_json: bool) -> None:
-    """Show what the clients called *names* have, ask, and write it."""
+def _chosen_name(text: str) -> tuple[str, str]:
+    from ot.config.clients.server_entry import own_name
+
+    old, _, new = text.rpartition("=")
+    if not old or own_name(new) != new:
+        raise typer.BadParameter(f"--name {text}: write SERVER=NAME, with a NAME that a program can write")
+    return old, new
+
+
+def _take_over(
+    clients: Sequence[str],
+    chosen: Mapping[str, str],
+    *,
+    use_global: bool,
+    yes: bool,
+    connect: bool | None,
+    as_json: bool,
+) -> None:
+    """Show what these clients have, ask, write it, and start it; then connect those that can do without it."""
+    from ot.cli.connecting.connect_flow import ConnectFlow, HowToWrite
     from ot.config.paths import Paths
 
     paths = Paths.find()
-    plan = _plan(chosen_clients(names), paths, use_global)
+    plan = _plan(chosen_clients(clients), paths, chosen, use_global)
+    if unknown := chosen.keys() - {server.original for server in plan.servers}:
+        raise typer.BadParameter(f"--name: no server called {', '.join(sorted(unknown))} was found")
     if not as_json:
         echo("\n".join(_lines(plan)))
     if not plan.taken and not plan.rules and not plan.denied:
@@ -99,47 +129,52 @@ def _take_over(names: Sequence[str], *, use_global: bool, yes: bool, connect: bo
         echo("Nothing was written.", err=True)
         raise typer.Exit(DENIED)
     edited = _write(plan, paths)
-    owners = list(dict.fromkeys(server.client for server in plan.taken if server.place.scope == "user"))
+    own = [server for server in plan.taken if server.place.scope == "user"]
+    owners = list(dict.fromkeys(server.client for server in own))
     if not as_json:
-        for line in _written_lines(edited, owners):
+        for line in _written_lines(edited):
             echo(line)
-    told = _connected(owners, paths, connect, yes=yes, as_json=as_json) if owners else []
+    flow = ConnectFlow(paths, HowToWrite(yes=yes, as_json=as_json))
+    used = [server for server in own if server.entry.get("enabled") is not False] if connect is not False else []
+    started = flow.start({(server.client, server.original): server.name for server in used})
+    told = _connected(flow, owners, connect) if owners else []
     if as_json:
-        echo_json({**_as_json(plan, edited), "connected": told})
+        echo_json({**_as_json(plan, edited), "started": started, "connected": told})
+    elif not told:
+        more = f", then onetool connect {' '.join(owners)} --take-out" if owners else ""
+        echo(f"Next: onetool check{more}")
 
 
-def _connected(
-    clients: Sequence[str], paths: Paths, connect: bool | None, *, yes: bool, as_json: bool
-) -> list[dict[str, Any]]:
-    """Connect the clients whose servers OneTool has now, and take those out of them, if that is wanted."""
+def _connected(flow: ConnectFlow, clients: Sequence[str], connect: bool | None) -> list[dict[str, Any]]:
+    """Connect the clients whose servers OneTool has now, and take those out of them that start, if that is wanted."""
     from ot.cli.connecting.client_screen import show_costs
-    from ot.cli.connecting.connect_flow import ConnectFlow, HowToWrite
     from ot.config.clients.connection import EntryWanted
     from ot.config.clients.launcher import this_launch_command
 
-    flow = ConnectFlow(paths, HowToWrite(yes=yes, as_json=as_json))
     if connect is None and flow.how.asks:
-        question = f"Connect {', '.join(clients)} to OneTool, and take these servers out of there?"
+        question = f"Connect {', '.join(clients)} to OneTool, and take the servers that start here out of there?"
         connect = confirm(question, "connect")
     if not connect:
         return []
     told = flow.connect(clients, EntryWanted(this_launch_command(shared=True)), take_out=True)
-    if not as_json:
+    if not flow.how.as_json:
         show_costs(told)
     return told
 
 
-def _plan(names: Sequence[str], paths: Paths, use_global: bool) -> Plan:
-    from ot.config.clients.take_over import plan_of, surroundings
-    from ot.config.edit_config import config_text, files_of, kept_secrets
+def _plan(names: Sequence[str], paths: Paths, chosen: Mapping[str, str], use_global: bool) -> Plan:
+    from ot.build import names_in_use
+    from ot.config.clients.take_over import Configured, Names, plan_of, surroundings
+    from ot.config.edit_config import POLICY_LISTS, config_text, files_of, kept_secrets
 
     scopes: dict[Scope, bool] = {"user": True} if use_global else {"user": True, "project": False}
-    known: list[str] = []
-    kept: dict[Scope, Mapping[str, str]] = {}
+    here: dict[Scope, Configured] = {}
     for scope, is_global in scopes.items():
-        known += config_text(files_of(paths, use_global=is_global)).get("servers") or {}
-        kept[scope] = kept_secrets(paths, use_global=is_global)
-    return plan_of(names, surroundings(paths.cwd), known, kept)
+        text = config_text(files_of(paths, use_global=is_global))
+        patterns = frozenset(pattern for rule in POLICY_LISTS for pattern in text.get("policy", rule) or ())
+        secrets = kept_secrets(paths, use_global=is_global)
+        here[scope] = Configured(text.get("servers") or {}, secrets, patterns)
+    return plan_of(names, surroundings(paths.cwd), here, Names(names_in_use(paths.global_dir), chosen))
 
 
 def _write(plan: Plan, paths: Paths) -> list[Edited]:
@@ -161,14 +196,12 @@ def _write(plan: Plan, paths: Paths) -> list[Edited]:
 
 
 def _changed(text: YamlText, servers: Sequence[FoundServer], rules: Any) -> YamlText:
-    from ot.config.edit_config import POLICY_LISTS, with_pattern
+    from ot.config.edit_config import with_pattern
 
     for server in servers:
         text = text.put(("servers", server.name), server.entry)
     for rule, pattern in rules:
-        # What the user has said here already stays said.
-        if not any(pattern in (text.get("policy", name) or ()) for name in POLICY_LISTS):
-            text = with_pattern(text, rule, pattern)
+        text = with_pattern(text, rule, pattern)
     return text
 
 
@@ -200,12 +233,13 @@ def _server_lines(server: FoundServer) -> Iterator[str]:
         yield f"- {name}  from {client}  left out: {shown(server.skipped)}"
         return
     where = "~/.onetool" if server.place.scope == "user" else "./.onetool"
-    yield f"+ {name}  from {client}{', in the repository' if server.place.repository else ''}  to {where}"
+    whose = ", in the repository" if server.place.repository else ", for this directory" if server.place.only_in else ""
+    yield f"+ {name}  from {client}{whose}  to {where}"
     yield from (f"    {shown(key)}: {shown(text)}" for key, text in server_words(server.entry).items())
     yield from (f"    note: {shown(note)}" for note in server.notes)
 
 
-def _written_lines(edited: Sequence[Edited], owners: Sequence[str]) -> Iterator[str]:
+def _written_lines(edited: Sequence[Edited]) -> Iterator[str]:
     for edit in edited:
         backup = f"; as it was: {edit.backup}" if edit.backup else ""
         yield f"Wrote {edit.file}{backup}." if edit.changed else f"{edit.file} has all of it already."
@@ -213,17 +247,17 @@ def _written_lines(edited: Sequence[Edited], owners: Sequence[str]) -> Iterator[
             yield f"Secrets are in {edit.secrets_file}, which only you can read."
         if edit.trusted is False:
             yield NOT_TRUSTED
-    if edited:
-        yield "Next: onetool check" + (f", then onetool connect {' '.join(owners)} --take-out" if owners else "")
 
 
 def _as_json(plan: Plan, edited: Sequence[Edited]) -> dict[str, Any]:
     servers = [
         {
-            "name": server.name,
+            "name": server.held_as or server.name,
+            "in_client": server.original,
             "client": server.client,
             "file": str(server.place.file),
             "to": server.place.scope,
+            "only_in": server.place.only_in or None,
             "from_repository": server.place.repository,
             "entry": dict(server.entry),
             "notes": list(server.notes),

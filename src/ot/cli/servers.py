@@ -12,7 +12,7 @@ from ot.cli.terminal.completion import complete_servers
 from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from ot.config.edit_config import Edited
     from ot.config.load import Loaded
@@ -46,10 +46,20 @@ def servers(as_json: AsJson = False) -> None:
     echo_either(as_json, rows, server_lines(rows))
     if as_json:
         return
-    for warning in loaded.warnings:
+    for warning in (*loaded.warnings, *_hidden_packs(rows)):
         echo(f"warning: {warning}", err=True)
+    for name, directory in loaded.elsewhere.items():
+        echo(f"{name} is not used here: only in {directory}", err=True)
     if not rows:
         echo("There are no servers. Next: onetool init --from all, or onetool add", err=True)
+
+
+def _hidden_packs(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    from ot.build import bundled_names
+    from ot.registry.tool_registry import hidden_pack
+
+    bundled = bundled_names() if rows else ()
+    return [hidden_pack(row["name"], row["pack"]) for row in rows if row["enabled"] and row["pack"] in bundled]
 
 
 def server_rows(loaded: Loaded, paths: Paths) -> list[dict[str, Any]]:

@@ -65,8 +65,8 @@ def listed(app: Workspace, pack: str = "", *, tokens: bool = False) -> CommandAn
 
 
 def _warnings(app: Workspace) -> list[str]:
-    """Return what the configuration leaves out, such as the packs of a project that is not trusted."""
-    return [f"warning: {warning}" for warning in app.picture.loaded.warnings]
+    """Return what is left out, such as the packs of a project that is not trusted, or that servers replace."""
+    return [f"warning: {warning}" for warning in (*app.picture.loaded.warnings, *app.picture.hidden_packs())]
 
 
 def _packs(app: Workspace) -> list[Pack]:
@@ -105,7 +105,7 @@ def _whose(pack: Pack, paths: Paths) -> str:
     if pack.bundled:
         return "bundled"
     if pack.source == "proxy":
-        return f"server {pack.origin.partition(':')[2]}"
+        return f"server {pack.server}"
     if not Path(pack.origin).is_absolute():
         return "installed"
     return "user" if Path(pack.origin).is_relative_to(paths.global_dir) else "project"

@@ -12,9 +12,9 @@ from typing import get_args
 
 from ot.config.backups import keep_backup
 from ot.config.document import MAX_BYTES, parse
-from ot.config.layer import Directory, Layer, read_layer
+from ot.config.layer import Directory, Layer, read_layer, servers_used_in
 from ot.config.models import PolicyRule
-from ot.config.new_directory import SCHEMA_FILE, template, write_new_directory
+from ot.config.new_directory import HEAD, write_new_directory
 from ot.config.paths import CONFIG_FILE, FOLDER, SECRETS_FILE, Paths
 from ot.config.problems import clashing_packs, refuse
 from ot.config.project_rules import not_for_projects, secrets_file_of
@@ -57,7 +57,7 @@ def files_of(paths: Paths, *, use_global: bool) -> Directory:
 
 
 def config_text(files: Directory, name: str = CONFIG_FILE) -> YamlText:
-    """Return the file *name* among *files*, or the template where there is none yet.
+    """Return the file *name* among *files*, or an empty one where there is none yet.
 
     Raises:
         ConfigError: It cannot be read.
@@ -65,7 +65,7 @@ def config_text(files: Directory, name: str = CONFIG_FILE) -> YamlText:
     data = files.read(name)
     file = files.root / name
     if data is None:
-        return YamlText(template(), file)
+        return YamlText(HEAD, file)
     parse(data, file)
     return YamlText(data.decode(), file)
 
@@ -147,7 +147,8 @@ class _Edit:
 
     def _checked(self, new: YamlText, secrets: Mapping[str, str]) -> Layer:
         layer = read_layer(_Overlaid(self._files, self._name, new.text.encode()))
-        refuse([*clashing_packs(layer.node), *([] if self._of_user else not_for_projects(layer, self._directory))])
+        here, _ = servers_used_in(layer.node, self._paths.cwd)
+        refuse([*clashing_packs(here), *([] if self._of_user else not_for_projects(layer, self._directory))])
         for name in secrets:
             if not NAME.fullmatch(name):
                 raise ConfigError(f"{name[:40]!r} cannot be a secret's name: use letters, digits and _")
@@ -204,7 +205,7 @@ class _Edit:
         if before is None or (self._from_repository and written):
             return False
         texts = {file.relative_to(self._directory).as_posix(): text for file, text in written.items()}
-        return self._trust.renew(self._directory, before, texts, (".gitignore", SCHEMA_FILE) if is_new else ())
+        return self._trust.renew(self._directory, before, texts, (".gitignore",) if is_new else ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,6 +188,19 @@ def merge_project(user: Node, project: Node) -> Node:
     return merged
 
 
+def servers_used_in(user: Node, cwd: Path) -> tuple[Node, dict[str, str]]:
+    """Return the user's settings without the servers that are for other directories than *cwd*, and those."""
+    servers = user.at("servers")
+    only = {name: str(node.value) for name, server in servers.entries.items() if (node := server.get("only_in"))}
+    if not only:
+        return user, {}
+    here = Path(os.path.realpath(cwd))
+    places = {name: os.path.realpath(expand_home(directory)) for name, directory in only.items() if directory}
+    elsewhere = {name: only[name] for name, place in places.items() if not here.is_relative_to(place)}
+    used = {name: server for name, server in servers.entries.items() if name not in elsewhere}
+    return user.put(("servers",), Node(servers.place, used)), elsewhere
+
+
 # ---------------------------------------------------------------- the files of topics
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from ot.config.document import Node
 from ot.config.expand import expand, references
-from ot.config.layer import Directory, Layer, merge_project, read_layer
+from ot.config.layer import Directory, Layer, merge_project, read_layer, servers_used_in
 from ot.config.models import Config
 from ot.config.paths import Paths
 from ot.config.problems import clashing_packs, refuse, validate
@@ -51,6 +51,8 @@ class Loaded:
     """What the project puts in the place of the user's or of a bundled pack, in words."""
     below: Path | None = None
     """The project's directory, where that holds the results: in it no link is followed."""
+    elsewhere: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The user's servers that are for other directories, each with its own."""
     own_secrets: frozenset[str] = frozenset()
     """The names of those secrets that the owner of a workspace has for itself."""
 
@@ -75,15 +77,16 @@ def load_config(
     own, own_warnings = read_secrets(own_secrets) if own_secrets else (EMPTY, ())
     user = _user_part(paths, given, own)
     base = validate(user.node)
+    here, elsewhere = servers_used_in(user.node, paths.cwd)
     judge = trust.for_this_run if trust_project else trust.state
     verdict = judge(paths.project_dir) if paths.project_dir else None
     snapshot = verdict.snapshot if verdict and verdict.state == "trusted" else None
     project = _project_part(snapshot, base) if snapshot else _Part(Node(user.node.place, {}))
-    merged = merge_project(user.node, project.node)
+    merged = merge_project(here, project.node)
     config = validate(merged)
     refuse(clashing_packs(merged))
     known = paths.project_dir if verdict and verdict.state != "untrusted" else None
-    both = sorted(user.servers.keys() & project.servers.keys())
+    both = sorted(here.at("servers").entries.keys() & project.servers.keys())
     replaced = tuple(f"the project's server '{name}' replaces yours of that name" for name in both)
     return Loaded(
         config=config,
@@ -102,6 +105,7 @@ def load_config(
         project=snapshot,
         secret_files=tuple(file for file in (user.secrets_file, own_secrets, project.secrets_file) if file),
         own_secrets=frozenset(own),
+        elsewhere=elsewhere,
         servers_of_project=frozenset(project.servers),
         tools_of_project=project.node.at("tools").plain() or {},
     )

@@ -18,6 +18,7 @@ from pydantic import (
 from ot.config.model_providers import ProviderName
 from ot.config.setting_types import (
     AliasName,
+    Directory,
     InsidePath,
     PackName,
     ProjectName,
@@ -397,6 +398,9 @@ class Server(Settings):
     )
     pack: PackName = Field(default="", description="The pack's name; empty derives it from the server's name")
     enabled: bool = Field(default=True, description="Whether it is used")
+    only_in: Directory = Field(
+        default="", description="The directory in which it is used, and in those below it; empty means everywhere"
+    )
     tools: Texts = Field(default=(), description="Patterns of its tools to offer; a leading ! leaves them out")
     timeout: Seconds | None = Field(default=None, description="As limits.call_seconds, for its tools")
     start_seconds: Seconds = Field(default=30.0, description="How long starting and connecting may take")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,6 @@ from typing import Any, Literal, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le
 
-from ot.config.new_directory import flow
 from ot.config.project_rules import project_rule
 from ot.config.shape import SettingKey, all_keys
 
@@ -69,7 +69,7 @@ def _default(key: SettingKey) -> str:
 
 
 def _code(value: Any) -> str:
-    return f"`{flow(value)}`"
+    return f"`{json.dumps(value, ensure_ascii=False)}`"
 
 
 if __name__ == "__main__":

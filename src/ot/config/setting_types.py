@@ -6,7 +6,7 @@ import builtins
 import keyword
 import re
 from collections.abc import Callable
-from pathlib import PurePosixPath
+from pathlib import PurePath, PurePosixPath
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -100,6 +100,9 @@ ProjectName = Annotated[str, AfterValidator(_project_name)]
 PackName = Annotated[str, fit(lambda pack: not pack or _is_free_name(pack), NO_PACK)]
 ServerName = Annotated[str, AfterValidator(_server_name)]
 ToolPatterns = Annotated[tuple[Annotated[str, AfterValidator(_tool_pattern)], ...], Field(strict=False)]
+Directory = Annotated[
+    str, fit(lambda path: not path or path[0] in "/~" or PurePath(path).is_absolute(), "'{}' must be an absolute path")
+]
 WebAddress = Annotated[str, AfterValidator(server_address)]
 InsidePath = Annotated[str, fit(_is_inside, "'{}' must be a path inside the .onetool directory, without '..'")]
 

@@ -1,4 +1,4 @@
-"""What keys there are: the models read as one list, for error texts, the template and the reference page."""
+"""What keys there are: the models read as one list, for error texts and the reference page."""
 
 from __future__ import annotations
 

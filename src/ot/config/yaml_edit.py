@@ -144,9 +144,6 @@ class YamlText:
     def _ways_to_insert(self, above: yaml.MappingNode, key: str, value: Any, *, at_top: bool) -> Iterator[str]:
         lines = block(key, value, " " * above.value[0][0].start_mark.column)
         if at_top:
-            # The template shows every key in its place, commented out.
-            for shown in re.finditer(rf"^#{re.escape(key)}:.*$", self.text, re.MULTILINE):
-                yield self._insert_after(shown.start(), lines)
             yield self._at_the_end(["", *lines] if len(lines) > 1 else lines)
         yield self._insert_after(_end(above), lines)
 

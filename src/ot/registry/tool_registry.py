@@ -59,12 +59,25 @@ class Pack:
         return {}
 
     @property
+    def server(self) -> str:
+        """The server whose tools it has; nothing where it is not one's."""
+        return self.origin.partition(":")[2] if self.source == "proxy" else ""
+
+    @property
     def broken(self) -> str:
         """Why the pack cannot be used, or nothing."""
         try:
             return "" if self.tools else "it has no tools"
         except ToolUnavailable as error:
             return error.why
+
+
+def hidden_pack(server: str, pack: str) -> str:
+    """Return that a server is in the place of a bundled pack, and how both can be used."""
+    return (
+        f"The server '{server}' replaces the bundled pack '{pack}': to use both, give the server another name in "
+        f"onetool.yaml, such as '{pack}_server'"
+    )
 
 
 class ToolRegistry:
@@ -77,13 +90,18 @@ class ToolRegistry:
         """
         self._disabled = disabled
         found: dict[str, Pack] = {}
+        hidden: set[str] = set()
         for pack in packs:
             before = found.get(pack.name)
             # A server gets its name from the user, who means it by that name.
-            if before and not (before.bundled and pack.source == "proxy"):
+            if before and before.bundled and pack.source == "proxy":
+                hidden.add(pack.name)
+            elif before:
                 logger.warning("pack %s of %s replaces the one of %s", pack.name, pack.origin, before.origin)
             found[pack.name] = pack
         self._packs = MappingProxyType(found)
+        self.hidden = frozenset(name for name in hidden if found[name].source == "proxy")
+        """The bundled packs in whose place a server is."""
 
     @property
     def packs(self) -> Mapping[str, Pack]:
@@ -117,8 +135,11 @@ class ToolRegistry:
         try:
             return tools[name]
         except KeyError:
-            why = self.pack(pack).left_out.get(name)
-            raise UnknownTool(pack, name, tuple(tools), note=f"It is left out: {why}" if why else "") from None
+            if why := self.pack(pack).left_out.get(name):
+                note = f"It is left out: {why}"
+            else:
+                note = hidden_pack(self.pack(pack).server, pack) if pack in self.hidden else ""
+            raise UnknownTool(pack, name, tuple(tools), note) from None
 
     def tools(self) -> list[Tool]:
         """Return every tool of every pack that can be read, by name."""

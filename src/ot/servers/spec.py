@@ -70,6 +70,8 @@ class ServerSpec:
     concurrency: int = 16
     tools: tuple[str, ...] = ()
     problem: str = ""
+    missing: tuple[str, ...] = ()
+    """The names of the secrets and variables that it lacks."""
     written: ServerIdentity | None = None
     """What its user wrote, where it came from a configuration: filled in and placed, it is another text."""
     workspace: str = ""
@@ -246,6 +248,7 @@ def resolve_spec(
         concurrency=server.concurrency,
         tools=server.tools,
         problem="; ".join([*filling.problems, *([place.problem] if place.problem and command else [])]),
+        missing=tuple(dict.fromkeys(filling.missing)),
         workspace=str(paths.cwd),
         scope=scope_of(server),
         in_workspace=place.in_workspace and bool(command),
@@ -390,6 +393,7 @@ class _Filling:
     secrets_files: tuple[Path, ...]
     workspace: str
     problems: list[str] = field(default_factory=list[str])
+    missing: list[str] = field(default_factory=list[str])
     used: set[str] = field(default_factory=set[str])
     """The names that were referred to, the workspace too."""
 
@@ -407,6 +411,7 @@ class _Filling:
             return self.workspace
         value = self._lookup(name, of_environment=key.startswith("env.")) or default
         if value is None:
+            self.missing.append(name)
             self.problems.append(
                 f"servers.{self.server}.{key} needs {name}, which is not set: {self._advice(key, name)}"
             )

@@ -13,7 +13,7 @@ from config.desk import write
 from ot.config.clients.client_reading import read_json
 from ot.config.clients.known_clients import CLIENTS
 from ot.config.clients.server_entry import FoundServer, Surroundings
-from ot.config.clients.take_over import Plan, plan_of
+from ot.config.clients.take_over import Configured, Plan, plan_of
 from ot.config.models import Server
 from ot.registry.clean_text import identifier
 
@@ -28,7 +28,8 @@ def around(tmp_path: Path) -> Surroundings:
 
 
 def plan(around: Surroundings, *names: str, known: tuple[str, ...] = ()) -> Plan:
-    found = plan_of(names or CLIENTS, around, known, {"user": {}, "project": {}})
+    here = Configured({name: {"command": "w"} for name in known})
+    found = plan_of(names or CLIENTS, around, {"user": here, "project": Configured()})
     for server in found.taken:
         Server.model_validate(server.entry)
     return found
@@ -63,7 +64,8 @@ def test_claude_codes_servers_come_with_secrets_apart(around: Surroundings) -> N
     assert found["github"].secrets == {"GITHUB_AUTHORIZATION": TOKEN}
     assert found["files"].entry["env"] == {"API_KEY": "${API_KEY}", "MODE": "fast", "REGION": "${REGION:-eu}"}
     assert found["files"].entry["enabled"] is False
-    assert (found["files"].place.scope, found["db"].place.scope) == ("user", "project")
+    assert (found["files"].place.scope, found["db"].place.scope) == ("user", "user")
+    assert found["db"].entry == {"command": "uvx", "args": ["db-mcp"], "only_in": str(around.cwd)}
     assert not [note for server in found.values() for note in server.notes if TOKEN in note or "verysecret" in note]
 
 
@@ -298,7 +300,7 @@ def test_a_directory_called_onetool_is_not_onetool(around: Surroundings) -> None
 
 
 @pytest.mark.parametrize(
-    ("given", "here"), [("My Server!", "My-Server"), ("7up", "server-7up"), ("ot", "ot-server"), ("if", "if-server")]
+    ("given", "here"), [("My Server!", "My_Server"), ("7up", "server_7up"), ("ot", "ot_server"), ("if", "if_server")]
 )
 def test_names_are_made_usable(around: Surroundings, given: str, here: str) -> None:
     server = one(around, '{"command": "x"}', given)
@@ -336,7 +338,7 @@ def test_the_same_server_twice_is_taken_once_and_another_gets_another_name(aroun
     )
     found = plan(around, "cursor", "windsurf", known=("c",))
     assert [(server.name, bool(server.skipped)) for server in found.servers] == [
-        ("a", False), ("b", False), ("a", True), ("b-windsurf", False), ("c", True)
+        ("a", False), ("b", False), ("a", True), ("b_windsurf", False), ("c", True)
     ]  # fmt: skip
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from config.desk import write
 from ot.config.clients.known_clients import CLIENTS
-from ot.config.clients.server_entry import FoundServer, Surroundings
-from ot.config.clients.take_over import Plan, plan_of
+from ot.config.clients.server_entry import FoundServer, Scope, Surroundings
+from ot.config.clients.take_over import Configured, Plan, plan_of
 
 
 @pytest.fixture
@@ -23,7 +23,8 @@ def around(tmp_path: Path) -> Surroundings:
 
 
 def plan(around: Surroundings, known: tuple[str, ...] = (), *, use_global: bool = False) -> Plan:
-    return plan_of(CLIENTS, around, known, {"user": {}} if use_global else {"user": {}, "project": {}})
+    here: dict[Scope, Configured] = {"user": Configured({name: {} for name in known})}
+    return plan_of(CLIENTS, around, here if use_global else {**here, "project": Configured()})
 
 
 def cursor(around: Surroundings, entry: dict[str, Any]) -> FoundServer:
@@ -157,5 +158,5 @@ def test_a_file_behind_a_link_is_not_read(around: Surroundings, link: str) -> No
 def test_in_the_home_directory_such_files_are_the_users_own(around: Surroundings) -> None:
     here = Surroundings(around.cwd, around.cwd, {}, "linux")
     write(here.cwd / ".mcp.json", '{"mcpServers": {"mine": {"command": "x"}}}')
-    (server,) = plan_of(["claude-code"], here, (), {"user": {}}).taken
+    (server,) = plan_of(["claude-code"], here, {"user": Configured()}).taken
     assert (server.place.scope, server.place.repository) == ("user", False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -19,8 +19,10 @@ PLAIN_NAMES = re.compile(r"(?:open-?api|swagger|api|spec|schema|index|v?\d+)(?:[
 """What documents are called everywhere: it names no API."""
 
 
-def described_api(given: str, source: str, base: str, paths: Paths, *, use_global: bool) -> ServerToAdd:
-    """Return the API whose document is at *source*, which is read now; *given* is its name if it has one yet.
+def described_api(
+    named: Callable[[str], str], source: str, base: str, paths: Paths, *, use_global: bool
+) -> ServerToAdd:
+    """Return the API whose document is at *source*, which is read now; *named* makes its name of a guess.
 
     Raises:
         ValueError: The document is unavailable or malformed, or does not say where the API is.
@@ -33,7 +35,7 @@ def described_api(given: str, source: str, base: str, paths: Paths, *, use_globa
         raise ValueError("write openapi:FILE or openapi:ADDRESS")
     place = source if is_address(source) else str(Path(source).expanduser().absolute())
     document: ApiDocument = run_async(fetch_document(place))
-    name = given or _name(place, document.data)
+    name = named(_name(place, document.data))
     url = base or base_address(document.data, place)
     if not url:
         raise ValueError("the document does not say at which address the API is: give it with --base ADDRESS")

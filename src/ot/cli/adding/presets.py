@@ -27,8 +27,8 @@ def presets() -> Mapping[str, Mapping[str, Any]]:
     return yaml.safe_load(FILE.read_text(encoding="utf-8"))
 
 
-def preset_server(preset: str, given: str) -> ServerToAdd:
-    """Return the server of a preset, under the name *given* or the preset's own.
+def preset_server(preset: str, name: str) -> ServerToAdd:
+    """Return the server of a preset, under this *name*.
 
     Raises:
         ValueError: There is no such preset.
@@ -37,7 +37,6 @@ def preset_server(preset: str, given: str) -> ServerToAdd:
     if preset not in known:
         raise ValueError(f"there is no preset '{preset}'. Presets: {listing(preset, list(known))}")
     found = known[preset]
-    name = given or preset
     return ServerToAdd(name, found["entry"], tuple(_advice(name, found)), login=found["auth"] in LOGINS)
 
 

@@ -12,6 +12,7 @@ from ot.cli.exit_codes import USAGE
 from ot.cli.terminal import Screen, echo, echo_json, fail
 
 if TYPE_CHECKING:
+    from ot.cli.diagnosis.starts import StartOutcome
     from ot.config.clients.connection import ClientChange, EntryWanted
     from ot.config.clients.known_clients import Client
     from ot.config.clients.server_entry import Surroundings
@@ -34,6 +35,8 @@ class ClientPlan:
     held: Mapping[str, str]
     """Those that OneTool has too, with their names there."""
     was_entered: bool
+    stays: Mapping[str, str]
+    """Why servers stay in the client, by their names there."""
 
 
 def told_of(change: ClientChange, done: str, backup: Path | None, diff: list[str], *, written: bool) -> dict[str, Any]:
@@ -75,6 +78,45 @@ def sentence(told: Mapping[str, Any], change: ClientChange) -> str:
     placed = client.has_project or "env" in change.entry
     elsewhere = "" if placed else f" {client.title} has no project directory: choose one with --cwd."
     return f"{client.title}: connected in {place}{backup}. Next: {client.afterwards}.{elsewhere}"
+
+
+# ---------------------------------------------------------------- servers that were started
+
+
+def why_it_stays(client: Client, start: StartOutcome) -> str:
+    """Return why a server did not start, and what takes it out of the client later, on one line."""
+    why = " ".join(start.why.removeprefix(f"servers.{start.name}.").split()).rstrip(".")
+    if start.state == "login needed":
+        why = "it wants a login"
+    first = "once it starts here," if start.advice.startswith("change its settings") else f"{start.advice} and"
+    return f"{why}; {first} run 'onetool connect {client.name} --take-out'"
+
+
+def stays_line(client: Client, name: str, why: str) -> str:
+    """Return that a server stays in a client, and why."""
+    from ot.visible_text import printable
+
+    return printable(f"{name} stays in {client.title}: {why}")
+
+
+def start_row(start: StartOutcome, paths: Paths) -> dict[str, Any]:
+    """Return how a server started and what it offers, for a program; tokens are an estimate."""
+    from ot.cli.connecting.client_cost import cost_of_servers
+
+    cost = cost_of_servers([start.name], {start.name: start.name}, paths) if start.state == "started" else None
+    offered = {"tools": cost.tools, "estimated_tokens": cost.tokens} if cost else {}
+    return {"server": start.name, "state": start.state, **offered, **({"why": start.why} if start.why else {})}
+
+
+def show_starts(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print a table of what the servers offer that started."""
+    from rich.table import Column
+
+    started = [row for row in rows if row["state"] == "started"]
+    if started:
+        columns = [Column("server"), *(Column(head, justify="right") for head in ("tools", "tokens"))]
+        lines = [(row["server"], str(row["tools"]), f"{row['estimated_tokens']:,}") for row in started]
+        Screen().table(columns, lines)
 
 
 # ---------------------------------------------------------------- what to paste
@@ -125,7 +167,9 @@ def cost_rows(plans: Sequence[ClientPlan], paths: Paths) -> list[dict[str, Any]]
     own = own_cost(paths) if plans else ContextCost()
     rows: list[dict[str, Any]] = []
     for plan in plans:
-        left = [name for name in plan.servers if name not in plan.change.taken_out]
+        left = list(plan.servers)
+        for name in plan.change.taken_out:
+            left.remove(name)
         before, after = (cost_of_servers(names, plan.held, paths) for names in (plan.servers, left))
         before += own if plan.was_entered else ContextCost()
         row = {"client": plan.change.client.name, "before": before.as_json(), "after": (after + own).as_json()}

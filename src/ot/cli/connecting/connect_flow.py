@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ot.cli.connecting.client_diff import diff_lines, secret_values
-from ot.cli.connecting.client_screen import ClientPlan, cost_rows, sentence, tell_what_is_shared, told_of
+from ot.cli.connecting.client_screen import (
+    ClientPlan,
+    cost_rows,
+    sentence,
+    show_starts,
+    start_row,
+    stays_line,
+    tell_what_is_shared,
+    told_of,
+    why_it_stays,
+)
 from ot.cli.exit_codes import DENIED
 from ot.cli.terminal import confirm, echo
-from ot.config.clients.client_file import read_from_disk, server_list
+from ot.config.clients.client_file import ServerList, private_list, read_from_disk, server_list
 from ot.config.clients.connection import (
     ClientChange,
     EntryWanted,
@@ -24,12 +34,15 @@ from ot.config.clients.connection import (
     write_change,
 )
 from ot.config.clients.connection_notes import ConnectionNotes
-from ot.config.clients.held_servers import held_servers
+from ot.config.clients.held_servers import HeldServers, held_servers
 from ot.config.clients.known_clients import CLIENTS, Client
 from ot.config.clients.server_entry import Surroundings
 from ot.config.clients.take_over import surroundings
 from ot.config.paths import Paths
 from ot.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ot.cli.diagnosis.starts import StartOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +60,34 @@ class HowToWrite:
 
 
 @dataclass(frozen=True)
+class _Looked:
+    """What a client's file lists, and what of it OneTool has: for every directory, and for this one."""
+
+    client: Client
+    listed: ServerList
+    everywhere: HeldServers
+    private: HeldServers
+
+    @property
+    def held(self) -> dict[str, str]:
+        return {**self.private.here, **self.everywhere.here}
+
+    def names(self, *, but: str) -> tuple[str, ...]:
+        private = (*self.private.here, *self.private.lacking)
+        return tuple(name for name in (*self.listed.servers, *private) if name != but)
+
+
+@dataclass(frozen=True)
 class ConnectFlow:
     """What working on the files of clients needs, and what went wrong with some of them."""
 
     paths: Paths
     how: HowToWrite
     problems: list[str] = field(default_factory=list[str])
+    starts: dict[str, StartOutcome] = field(default_factory=dict[str, "StartOutcome"])
+    """How servers started that were started for this."""
+    told: set[str] = field(default_factory=set[str])
+    """What was said already of servers that stay."""
 
     @property
     def around(self) -> Surroundings:
@@ -65,11 +100,47 @@ class ConnectFlow:
         return ConnectionNotes(self.paths)
 
     def connect(self, names: Sequence[str], wanted: EntryWanted, *, take_out: bool | None) -> list[dict[str, Any]]:
-        """Add OneTool to the clients called *names*, and return what was done and what it costs."""
-        work = [partial(self._planned, CLIENTS[name], wanted, take_out) for name in names]
-        plans = [plan for each in work if (plan := self._attempt(each))]
+        """Add OneTool to the clients called *names*, and return what was done and what it costs.
+
+        Only servers that start here are taken out of a client.
+        """
+        looked = [found for name in names if (found := self._attempt(partial(self._look, CLIENTS[name])))]
+        if take_out or (take_out is None and self.how.asks):
+            self._start_all({here for found in looked for here in found.held.values()})
+        plans = [plan for found in looked if (plan := self._attempt(partial(self._planned, found, wanted, take_out)))]
         told = self._carry_out([plan.change for plan in plans], "connected")
-        return [each | row for each, row in zip(told, cost_rows(plans, self.paths), strict=True)]
+        stays = [{"stays": dict(plan.stays)} for plan in plans]
+        costs = cost_rows(plans, self.paths)
+        return [each | left | row for each, left, row in zip(told, stays, costs, strict=True)]
+
+    def start(self, servers: Mapping[tuple[str, str], str]) -> list[dict[str, Any]]:
+        """Start *servers*, the names here by client and name there, say what each offers, and return it."""
+        self._start_all(servers.values())
+        rows = [start_row(self.starts[name], self.paths) for name in dict.fromkeys(servers.values())]
+        if not self.how.as_json:
+            show_starts(rows)
+            for (client, name), here in servers.items():
+                if self.starts[here].state != "started":
+                    self._tell_stays(CLIENTS[client], name, why_it_stays(CLIENTS[client], self.starts[here]))
+        return rows
+
+    def _start_all(self, names: Collection[str]) -> None:
+        from ot.cli.diagnosis.starts import start_new_servers
+        from ot.cli.terminal.event_loop import run_async
+        from ot.config.load import load_config
+        from ot.config.trust import Trust
+
+        if new := [name for name in dict.fromkeys(names) if name not in self.starts]:
+            if not self.how.as_json:
+                echo(f"starting {', '.join(new)} ...", err=True)
+            loaded = load_config(self.paths, Trust(self.paths.global_dir))
+            self.starts.update(run_async(start_new_servers(loaded, self.paths, new)))
+
+    def _tell_stays(self, client: Client, name: str, why: str) -> None:
+        line = stays_line(client, name, why)
+        if line not in self.told and not self.how.as_json:
+            echo(line)
+        self.told.add(line)
 
     def disconnect(self, names: Sequence[str], name: str) -> list[dict[str, Any]]:
         """Remove OneTool from the clients called *names*, and return what was done."""
@@ -85,16 +156,41 @@ class ConnectFlow:
             echo(f"onetool: {error}", err=True)
             return None
 
-    def _planned(self, client: Client, wanted: EntryWanted, take_out: bool | None) -> ClientPlan:
+    def _look(self, client: Client) -> _Looked:
         listed = server_list(client, read_from_disk(client.own_file(self.around).file), self.around)
-        held = held_servers(client, listed, self.around, self.paths)
-        if take_out is None and held:
-            take_out = self._wants_out(client, held)
-        change = plan_connect(client, self.around, wanted, self.notes, held if take_out else ())
-        own = own_name_in(client, listed)
-        return ClientPlan(change, tuple(name for name in listed.servers if name != own), held, bool(own))
+        own = private_list(client, listed, self.around)
+        everywhere = held_servers(client, listed, self.around, self.paths)
+        private = held_servers(client, own, self.around, self.paths, private=True) if own else HeldServers()
+        return _Looked(client, listed, everywhere, private)
+
+    def _planned(self, found: _Looked, wanted: EntryWanted, take_out: bool | None) -> ClientPlan:
+        client, asked = found.client, take_out is None
+        works = {name: here for name, here in found.held.items() if self._starts(here)}
+        if asked and found.held:
+            take_out = self._wants_out(client, works if self.how.asks else found.held)
+        stays = self._stays(found) if take_out else {}
+        for name, why in stays.items():
+            self._tell_stays(client, name, why)
+        gone, private = (
+            [name for name, here in held.here.items() if take_out and self._starts(here)]
+            for held in (found.everywhere, found.private)
+        )
+        change = plan_connect(client, self.around, wanted, self.notes, gone, private)
+        own = own_name_in(client, found.listed)
+        return ClientPlan(change, found.names(but=own), found.held, bool(own), stays)
+
+    def _starts(self, name: str) -> bool:
+        return name in self.starts and self.starts[name].state == "started"
+
+    def _stays(self, found: _Looked) -> dict[str, str]:
+        """Return why the servers stay in the client that do."""
+        failing = {name: here for name, here in found.held.items() if not self._starts(here)}
+        failed = {name: why_it_stays(found.client, self.starts[here]) for name, here in failing.items()}
+        return {**found.everywhere.lacking, **found.private.lacking, **failed}
 
     def _wants_out(self, client: Client, held: Mapping[str, str]) -> bool:
+        if not held:
+            return True  # nothing would be taken out, but why is said
         said = f"OneTool also has {len(held)} of the servers in {client.title}: {', '.join(held)}."
         if self.how.asks:
             return confirm(f"{said} Take them out of {client.title}?", "remove")

@@ -1,4 +1,4 @@
-"""Starts every pack and every server once, as a run would, and reports which of them start."""
+"""Starts every pack and every server once, as a run would, or servers that are new, and reports which of them start."""
 
 from __future__ import annotations
 
@@ -7,22 +7,30 @@ import importlib
 import re
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from ot.cli.terminal import echo
+from ot.config.clients.server_entry import RUNNERS
+from ot.config.load import Loaded
+from ot.config.paths import Paths
 from ot.errors import LoginNeeded, OneToolError
 from ot.execution.call_context import CallContext
 from ot.logs import configure_logs
 from ot.registry.tool_registry import Pack
+from ot.servers.catalogue_files import FOLDER, CatalogueFiles
+from ot.servers.definition_pins import DefinitionPins
+from ot.servers.definitions import ServerDefinitions, within_limits
 from ot.servers.place import ADVICE as TRUST_ADVICE
-from ot.servers.spec import ServerSpec, why_not_startable
+from ot.servers.spec import ServerSpec, resolve_specs, why_not_startable
 from ot.workspace import Workspace
 
 AT_ONCE = 4
+FETCH_SECONDS = 120.0
+"""How long a first start may take where a package has to be fetched."""
 SPARE_SECONDS = 10.0
 """Beyond what the settings give a pack or a server to start."""
 MARKS = re.compile(r"^[^\w'\"`(]*(?:(?:cause|error):\s*)?")
@@ -153,6 +161,58 @@ def _project(app: Workspace) -> Iterator[Startable]:
     if state not in ("none", "trusted"):
         why = f"it is {state}: none of its packs and servers is used"
         yield StartOutcome("project", str(app.paths.project_dir), "not started", why, TRUST_ADVICE), None, 0.0
+
+
+# ---------------------------------------------------------------- servers that are new here
+
+
+async def start_new_servers(loaded: Loaded, paths: Paths, names: Collection[str]) -> dict[str, StartOutcome]:
+    """Return how the servers called *names* start, a few at a time; what each offers is kept."""
+    specs = resolve_specs(loaded, paths)
+    redact = loaded.secrets.redact
+    configure_logs("CRITICAL", redact)
+    importlib.import_module("ot.servers.connection")
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def start(name: str) -> StartOutcome:
+        found, spec = StartOutcome("server", name), specs.get(name)
+        if spec is None:
+            return replace(found, state="cannot start", why="it is not used in this directory")
+        if spec.missing:
+            why, file = f"it needs {', '.join(spec.missing)}", loaded.secret_files[0]
+            return replace(found, state="cannot start", why=why, advice=f"add it to {file}")
+        if why := why_not_startable(spec):
+            return _failed(found, why)
+        spec = with_patience(spec)
+        async with places:
+            return await _started(found, partial(_list_tools, paths, spec), spec.start_seconds + SPARE_SECONDS, redact)
+
+    return dict(zip(names, await asyncio.gather(*map(start, names)), strict=True))
+
+
+def with_patience(spec: ServerSpec) -> ServerSpec:
+    """Return *spec* with time to fetch its package, where a program starts it that does so."""
+    fetches = PurePath(spec.command).stem in RUNNERS
+    return replace(spec, start_seconds=max(spec.start_seconds, FETCH_SECONDS)) if fetches else spec
+
+
+async def _list_tools(paths: Paths, spec: ServerSpec, tell: Tell) -> None:
+    await list_tools(paths, spec)
+
+
+async def list_tools(paths: Paths, spec: ServerSpec) -> ServerDefinitions:
+    """Return what a server offers, and keep it: the next program need not wait, and a later change is noticed.
+
+    Raises:
+        ServerUnavailable: It cannot be started or reached, or does not answer.
+    """
+    from ot.servers.connection import probe  # imports the protocol's library
+
+    found = await probe(spec)
+    directory = paths.global_dir / FOLDER
+    CatalogueFiles(directory).write(spec.identity, found)
+    DefinitionPins(directory).observe(spec.identity, spec.pack, within_limits(found))
+    return found
 
 
 # ---------------------------------------------------------------- what went wrong

@@ -6,14 +6,14 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 
 from ot.config.clients.json_text import JsonText
 from ot.config.clients.known_clients import Client
-from ot.config.clients.server_entry import Surroundings
+from ot.config.clients.server_entry import Surroundings, table
 from ot.config.clients.toml_text import TomlText
 from ot.errors import ConfigError
 from ot.files.private_file import read_regular, write_private
@@ -93,6 +93,12 @@ class ServerList:
     path: Path
     key: str
     text: ClientText
+    above: tuple[str, ...] = ()
+    """The keys that lead to the list, where it is not at the top."""
+
+    def below(self, *above: str) -> ServerList:
+        """Return the list that the same file has below the keys *above*, with which it changes."""
+        return ServerList(self.path, self.key, self.text, above)
 
     @property
     def servers(self) -> dict[str, Any]:
@@ -101,9 +107,12 @@ class ServerList:
         Raises:
             ConfigError: The list is something else.
         """
-        found = self.text.data.get(self.key, {})
+        data = self.text.data
+        for step in self.above:
+            data = table(data.get(step))
+        found = data.get(self.key, {})
         if not isinstance(found, dict):
-            raise self._refused(f"'{self.key}' is not a list of servers by name", (self.key,))
+            raise self._refused(f"'{self.key}' is not a list of servers by name", ())
         return found  # pyright: ignore[reportUnknownVariableType] - keys of JSON and TOML are texts
 
     def put(self, *path: str, value: Any) -> ServerList:
@@ -113,9 +122,9 @@ class ServerList:
             ConfigError: The file is written in a way that leaves no place for it.
         """
         try:
-            return ServerList(self.path, self.key, self.text.put((self.key, *path), value))
+            return replace(self, text=self.text.put((*self.above, self.key, *path), value))
         except ValueError as error:
-            raise self._refused(str(error), (self.key, *path)) from None
+            raise self._refused(str(error), path) from None
 
     def remove(self, name: str) -> ServerList:
         """Return the list without the server *name*.
@@ -124,9 +133,9 @@ class ServerList:
             ConfigError: The file is written in a way that does not allow it.
         """
         try:
-            return ServerList(self.path, self.key, self.text.remove((self.key, name)))
+            return replace(self, text=self.text.remove((*self.above, self.key, name)))
         except ValueError as error:
-            raise self._refused(str(error), (self.key, name)) from None
+            raise self._refused(str(error), (name,)) from None
 
     @property
     def encoded(self) -> bytes:
@@ -140,11 +149,16 @@ class ServerList:
 
     def without_list(self) -> ServerList:
         """Return the file without its list of servers."""
-        return ServerList(self.path, self.key, self.text.remove((self.key,)))
+        return replace(self, text=self.text.remove((self.key,)))
 
     def _refused(self, why: str, path: Sequence[str]) -> ConfigError:
-        line = self.text.line_of(path)
+        line = self.text.line_of((*self.above, self.key, *path))
         return ConfigError(why, file=self.path, line=line, hint="nothing was changed; --print shows what to write")
+
+
+def private_list(client: Client, listed: ServerList, around: Surroundings) -> ServerList | None:
+    """Return the servers of the working directory alone that the same file lists, if the client has such lists."""
+    return listed.below(client.projects, str(around.cwd)) if client.projects else None
 
 
 def server_list(client: Client, file: FileOnDisk, around: Surroundings) -> ServerList:

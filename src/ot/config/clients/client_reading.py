@@ -81,12 +81,17 @@ def read_file(client: Client, data: bytes, place: ClientFile, around: Surroundin
         return replace(_permissions(content, place), off=off)
     own, general = _at(local, place.key), _at(content, place.key)
     servers = [
-        *(found_server(client, name, entry, replace(place, scope="project"), around) for name, entry in own.items()),
         *(found_server(client, name, entry, place, around) for name, entry in general.items()),
+        *(found_server(client, name, entry, private_place(place, around), around) for name, entry in own.items()),
     ]
     # A repository must not speak for its user.
     rules = _approvals({**general, **own}, place) if client.approvals and place.scope == "user" else ()
     return FoundInFile(tuple(servers), tuple(rules), off, tuple(_ignored(client, content, place)))
+
+
+def private_place(place: ClientFile, around: Surroundings) -> ClientFile:
+    """Return the part of the user's file at *place* that is about the working directory alone."""
+    return replace(place, only_in=str(around.cwd))
 
 
 def _at(content: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -105,7 +110,7 @@ def found_server(client: Client, name: str, given: Any, place: ClientFile, aroun
     """Return what OneTool would write for the server that *client* keeps as *given*."""
     entry = client.adapted(table(given))
     if client.no_command and not entry.get("command") and not entry.get("url"):
-        return FoundServer(name, place, skipped=client.no_command)
+        return FoundServer(name, place, skipped=client.no_command, original=name)
     known = KNOWN.union(client.wanted, client.unwanted, client.other_keys, (key for key, _, _ in client.seconds))
     found = entry_of(name, entry, place, around, known)
     more = dict(_seconds(client, entry))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ot.config.backups import keep_backup
-from ot.config.clients.client_file import FileOnDisk, ServerList, read_from_disk, server_list
+from ot.config.clients.client_file import FileOnDisk, ServerList, private_list, read_from_disk, server_list
 from ot.config.clients.connection_notes import ConnectionNotes, Note
 from ot.config.clients.known_clients import CLIENTS, Client
 from ot.config.clients.server_entry import Surroundings, is_onetool, table
@@ -67,9 +67,16 @@ def installed_clients(around: Surroundings) -> list[str]:
 
 
 def plan_connect(
-    client: Client, around: Surroundings, asked: EntryWanted, notes: ConnectionNotes, taken_out: Iterable[str] = ()
+    client: Client,
+    around: Surroundings,
+    asked: EntryWanted,
+    notes: ConnectionNotes,
+    taken_out: Iterable[str] = (),
+    private: Iterable[str] = (),
 ) -> ClientChange:
     """Return the change that adds OneTool to the own file of *client*, and removes the servers *taken_out* from it.
+
+    Of the servers that it lists for the working directory alone, those called *private* are removed.
 
     Raises:
         ConfigError: The file cannot be read, is malformed, or has another server of the same name.
@@ -83,10 +90,21 @@ def plan_connect(
     gone = tuple(server for server in taken_out if server in listed.servers and server != name)
     for server in gone:
         changed = changed.remove(server)
+    private = tuple(private)
+    if private and (own := private_list(client, changed, around)):
+        for server in private:
+            own = own.remove(server)
+        changed = own.below()
     new = changed.encoded
-    made = Note(name, existed=file.data is not None, made_list=not listed.has_list, taken_out=dict.fromkeys(gone, ""))
+    made = Note(
+        name,
+        existed=file.data is not None,
+        made_list=not listed.has_list,
+        taken_out=dict.fromkeys(gone, ""),
+        private={str(around.cwd): dict.fromkeys(private, "")} if private else {},
+    )
     note = notes.after_change(file, new, made, is_new=is_new)
-    return ClientChange(client, file, new, name, entry, gone, note=note)
+    return ClientChange(client, file, new, name, entry, (*gone, *private), note=note)
 
 
 def plan_disconnect(client: Client, around: Surroundings, notes: ConnectionNotes, name: str = "") -> ClientChange:
@@ -106,19 +124,28 @@ def plan_disconnect(client: Client, around: Surroundings, notes: ConnectionNotes
     if not found or (name and found != name):
         return ClientChange(client, file, file.data)
     left = listed.remove(found)
-    back = _taken_out(client, note, around) if note else {}
+    back = _entries_of(client, note.taken_out, around) if note else {}
     missing = {server: entry for server, entry in back.items() if server not in left.servers}
     for server, entry in missing.items():
         left = left.put(server, value=entry)
     left = left.without_list() if note and note.made_list and not left.servers else left
-    return ClientChange(client, file, left.encoded, found, put_back=tuple(missing))
+    put_back = list(missing)
+    private: Mapping[str, Mapping[str, str]] = note.private if note else {}
+    for directory, copies in private.items():
+        own = left.below(client.projects, directory)
+        for server, entry in _entries_of(client, copies, around, client.projects, directory).items():
+            if server not in own.servers:
+                own = own.put(server, value=entry)
+                put_back.append(server)
+        left = own.below()
+    return ClientChange(client, file, left.encoded, found, put_back=tuple(put_back))
 
 
-def _taken_out(client: Client, note: Note, around: Surroundings) -> dict[str, Any]:
-    """Return the servers that were taken out, as far as their copies are still there."""
+def _entries_of(client: Client, copies: Mapping[str, str], around: Surroundings, *above: str) -> dict[str, Any]:
+    """Return the servers that were taken out of the list below *above*, as far as their copies are still there."""
     found: dict[str, Any] = {}
-    for name, copy in note.taken_out.items():
-        listed = server_list(client, read_from_disk(Path(copy)), around).servers
+    for name, copy in copies.items():
+        listed = server_list(client, read_from_disk(Path(copy)), around).below(*above).servers
         found |= {name: listed[name]} if name in listed else {}
     return found
 

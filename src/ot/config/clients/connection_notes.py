@@ -32,6 +32,8 @@ class Note:
     """Whether the file had no list of servers."""
     taken_out: Mapping[str, str] = field(default_factory=dict[str, str])
     """The servers that were taken out, each with the copy that still has it."""
+    private: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    """The same of the lists of single directories, by directory."""
 
 
 class ConnectionNotes:
@@ -57,7 +59,10 @@ class ConnectionNotes:
             return replace(made, left=left if is_new else "")
         # Entered before: the copy from before that is still what to go back to, if only OneTool has written since.
         as_left = self.is_as_left(old, file)
-        return replace(old, left=left if as_left else "", taken_out={**old.taken_out, **made.taken_out})
+        places = {**old.private, **made.private}
+        both = {place: {**old.private.get(place, {}), **made.private.get(place, {})} for place in places}
+        taken_out = {**old.taken_out, **made.taken_out}
+        return replace(old, left=left if as_left else "", taken_out=taken_out, private=both)
 
     def is_as_left(self, note: Note, file: FileOnDisk) -> bool:
         """Return whether nobody else has changed *file* since."""
@@ -86,7 +91,13 @@ class ConnectionNotes:
         if note:
             made = str(backup) if backup else ""
             taken_out = {name: copy or made for name, copy in note.taken_out.items()}
-            notes[str(path)] = {**asdict(note), "backup": note.backup or made, "taken_out": taken_out}
+            private = {
+                place: {name: copy or made for name, copy in gone.items()} for place, gone in note.private.items()
+            }
+            backup_file = note.backup or made
+            notes[str(path)] = {
+                **asdict(note), "backup": backup_file, "taken_out": taken_out, "private": private
+            }  # fmt: skip
         write_private(self._file, json.dumps(notes, indent=2) + "\n")
 
     def _read(self) -> dict[str, Any]:

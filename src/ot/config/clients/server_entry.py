@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path, PurePath
 from typing import Any, Literal, cast
 
@@ -15,10 +17,12 @@ from ot.config.clients.server_secrets import SecretsTaken, upper_name
 from ot.config.expand import HERE, REFERENCE, WORKSPACE
 from ot.config.models import Server
 from ot.config.secrets import NAME
-from ot.config.setting_types import RESERVED, pack_name
+from ot.config.setting_types import RESERVED
 from ot.files.private_file import read_regular
 
 OURSELVES = ("onetool", "onetool-run")
+SAME = ("command", "args", "env", "cwd", "url", "headers", "tools", "only_in")
+"""What makes an entry the same server: how it is started or addressed, and what it offers where."""
 KNOWN = frozenset(
     {
         *("type", "transport", "command", "args", "env", "cwd", "envFile"),
@@ -47,6 +51,8 @@ class ClientFile:
     """Whether the file came with the repository, so that the user has not said what it says."""
     key: str = ""
     """Where its servers are listed, if it lists any."""
+    only_in: str = ""
+    """The directory that the client uses these servers in; empty where it uses them everywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,10 @@ class FoundServer:
     secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     notes: tuple[str, ...] = ()
     skipped: str = ""
+    original: str = ""
+    """What the client calls it."""
+    held_as: str = ""
+    """What the same server is called that is here already."""
 
     @property
     def client(self) -> str:
@@ -84,10 +94,52 @@ def entry_of(
 
 
 def own_name(name: str) -> str:
-    """Return *name* as one that a server may have here."""
-    found = re.sub(r"[^a-zA-Z0-9_.-]+", "-", name).strip("-._")[:60]
-    found = found if found[:1].isalpha() else f"server-{found}".rstrip("-")
-    return f"{found}-server" if pack_name(found) in RESERVED else found
+    """Return *name* as one that a program can write."""
+    found = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")[:60]
+    found = found if found[:1].isalpha() else f"server_{found}".rstrip("_")
+    return f"{found}_server" if found in RESERVED else found
+
+
+def taken_by(name: str, packs: Mapping[str, str]) -> str:
+    """Return what a program means by *name* already: one of *packs*, or a module; nothing where it is free."""
+    return packs.get(name, "") or ("a module of Python" if name in sys.stdlib_module_names else "")
+
+
+def free_name(name: str, packs: Mapping[str, str]) -> str:
+    """Return *name*, or one like it that hides nothing a program means by it."""
+    names = chain([name], (f"{name}_server{number}" for number in chain([""], map(str, count(2)))))
+    return next(free for free in names if not taken_by(free, packs))
+
+
+def name_of_same(server: FoundServer, servers: Mapping[str, Any], secrets: Mapping[str, str]) -> str:
+    """Return what *server* is called among *servers*, which have these *secrets*; nothing where it is none of them."""
+    entry = filled_in(server.entry, {**secrets, **server.secrets})
+
+    def unlikely(name: str) -> tuple[bool, bool, bool]:
+        """Put first, of several that are alike, the one of that name, or of a name that was made of it."""
+        is_used = table(servers[name]).get("enabled") is not False
+        return name != server.name, not name.startswith(f"{server.name}_"), not is_used
+
+    for name in sorted(servers, key=unlikely):
+        if started_alike(table(servers[name]), secrets, entry):
+            return name
+    return ""
+
+
+def started_alike(one: Mapping[str, Any], its: Mapping[str, str], other: Mapping[str, Any]) -> bool:
+    """Return whether *one* with *its* secrets, and the *other* as it is filled in, are the same server."""
+    return all(filled_in(one.get(key), its) == other.get(key) for key in SAME)
+
+
+def filled_in(value: Any, secrets: Mapping[str, str]) -> Any:
+    """Return *value* with what it refers to in the place of the references, as far as that is among *secrets*."""
+    if isinstance(value, str):
+        return REFERENCE.sub(lambda found: secrets.get(found[1], found[0]), value)
+    if isinstance(value, Mapping):
+        return {key: filled_in(item, secrets) for key, item in cast("Mapping[str, Any]", value).items()}
+    if isinstance(value, Sequence):
+        return [filled_in(item, secrets) for item in cast("Sequence[Any]", value)]
+    return value
 
 
 def is_onetool(given: Mapping[str, Any]) -> bool:
@@ -101,6 +153,8 @@ class _Taking:
         self._name = name
         self._place = place
         self._around = around
+        # Where it is used in one directory alone, that directory can be written out.
+        self._here = place.only_in or HERE
         self._secrets = SecretsTaken(name)
         self._notes: list[str] = []
         self._asked_for: set[str] = set()
@@ -109,13 +163,15 @@ class _Taking:
         why = self._cannot(given)
         entry = {} if why else self._entry(given)
         if self._name != original:
-            self._notes.append(f"called '{self._name}' here: '{original}' cannot be a name")
+            self._notes.append(f"called '{self._name}' here: '{original}' cannot be a name in a program")
         if left := sorted(given.keys() - known - HARMLESS):
             self._notes.append(f"left out: {', '.join(left)}")
         if self._secrets.fields:
             self._notes.append(f"moved to the secrets file: {', '.join(dict.fromkeys(self._secrets.fields))}")
         taken, notes, why = self._secrets.taken, tuple(self._notes), why or _invalid(entry)
-        return FoundServer(self._name, self._place, entry, taken, notes, why)
+        if entry and self._place.only_in:
+            entry["only_in"] = self._place.only_in
+        return FoundServer(self._name, self._place, entry, taken, notes, why, original)
 
     def _cannot(self, given: Mapping[str, Any]) -> str:
         kind = str(given.get("type") or given.get("transport") or "").lower()
@@ -153,9 +209,9 @@ class _Taking:
             self._notes.append("the command line was split into command and args")
         env = self._secrets.env(self._texts("env", given.get("env"), of_environment=True)) | self._env_file(given)
         entry: dict[str, Any] = {"command": self._text("command", words)}
-        cwd = cwd_here(self._text("cwd", str(given.get("cwd") or "")), self._place.scope, self._notes)
-        if self._place.scope == "user":
-            args = words_here(entry["command"], args, self._around.cwd, self._notes)
+        cwd = cwd_here(self._text("cwd", str(given.get("cwd") or "")), self._place.scope, self._here, self._notes)
+        if self._place.scope == "user" and cwd in ("", self._here):
+            args = words_here(entry["command"], args, self._around.cwd, self._here, self._notes)
         more = {"args": args if self._place.repository else self._secrets.args(args), "env": env, "cwd": cwd}
         return entry | {key: value for key, value in more.items() if value}
 
@@ -212,8 +268,8 @@ class _Taking:
             self._notes.append(f"{key}: {found[0]} is asked for there; here add {name} to the secrets file")
             return f"${{{name}}}"
         if kind in ("workspaceFolder", "workspaceRoot"):
-            self._notes.append(f"{key}: {found[0]} became {HERE}")
-            return HERE
+            self._notes.append(f"{key}: {found[0]} became {self._here}")
+            return self._here
         plain = {
             **({} if self._place.repository else {"userHome": str(self._around.home)}),
             "workspaceFolderBasename": self._around.cwd.name,
@@ -289,29 +345,30 @@ def texts(value: Any) -> list[str]:
 # ---------------------------------------------------------------- paths from the workspace
 
 
-def cwd_here(cwd: str, scope: Scope, notes: list[str]) -> str:
-    """Return *cwd* as it is written here: a project's server starts in its project, a relative path is below it."""
+def cwd_here(cwd: str, scope: Scope, here: str, notes: list[str]) -> str:
+    """Return *cwd* as it is written here: a project's server starts in its project, a relative path is below *here*."""
     if cwd.startswith(HERE) or PurePath(cwd).is_absolute() or cwd.startswith(("~", "${")):
         return cwd
     if not cwd and scope == "user":
         return ""
-    placed = _below(cwd or ".")
+    placed = _below(cwd or ".", here)
     notes.append(f"cwd: {f'{cwd} became {placed}' if cwd else f'{placed} was added, where that client starts it'}")
-    notes.append("it starts in a directory that has to be trusted for it: run 'onetool trust' there")
+    if here == HERE:
+        notes.append("it starts in a directory that has to be trusted for it: run 'onetool trust' there")
     return placed
 
 
-def words_here(command: str, words: Sequence[str], cwd: Path, notes: list[str]) -> list[str]:
-    """Return the arguments of a user's server, with those that are paths from *cwd* as paths from the workspace."""
+def words_here(command: str, words: Sequence[str], cwd: Path, here: str, notes: list[str]) -> list[str]:
+    """Return the arguments of a user's server, with those that are paths from *cwd* as paths from *here*."""
     runner = PurePath(command).stem in RUNNERS
-    return [_placed_word(word, cwd, notes, packages=runner) for word in words]
+    return [_placed_word(word, cwd, here, notes, packages=runner) for word in words]
 
 
-def _placed_word(word: str, cwd: Path, notes: list[str], *, packages: bool) -> str:
+def _placed_word(word: str, cwd: Path, here: str, notes: list[str], *, packages: bool) -> str:
     option, equals, value = word.rpartition("=") if word.startswith("--") else ("", "", word)
     if not _is_path(value, cwd, packages=packages):
         return word
-    placed = f"{option}{equals}{_below(value)}"
+    placed = f"{option}{equals}{_below(value, here)}"
     notes.append(f"args: {word} became {placed}")
     return placed
 
@@ -324,6 +381,6 @@ def _is_path(text: str, cwd: Path, *, packages: bool) -> bool:
     return (explicit or likely) and "\0" not in text and len(text) < MAX_PATH and (cwd / text).exists()
 
 
-def _below(path: str) -> str:
+def _below(path: str, here: str) -> str:
     rest = path.removeprefix("./").removeprefix(".") if path in (".", "./") or path.startswith("./") else path
-    return f"{HERE}/{rest}" if rest else HERE
+    return f"{here}/{rest}" if rest else here

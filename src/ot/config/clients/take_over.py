@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import keyword
 import os
 import re
+import shlex
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 from ot.config.clients.client_reading import FoundInFile, FoundRule, read_file
 from ot.config.clients.known_clients import CLIENTS, Client
-from ot.config.clients.server_entry import ClientFile, FoundServer, Scope, Surroundings, own_name, read_inside, texts
+from ot.config.clients.server_entry import (
+    ClientFile,
+    FoundServer,
+    Scope,
+    Surroundings,
+    filled_in,
+    free_name,
+    name_of_same,
+    own_name,
+    read_inside,
+    started_alike,
+    taken_by,
+    texts,
+)
 from ot.config.clients.server_secrets import with_own_secrets
 from ot.config.models import PolicyRule
 from ot.config.project_rules import AS_WRITTEN, is_filled_in
@@ -48,12 +62,31 @@ def surroundings(cwd: Path) -> Surroundings:
     return Surroundings(Path.home(), cwd, os.environ, sys.platform)
 
 
-def plan_of(
-    names: Iterable[str], around: Surroundings, known: Collection[str], secrets: Mapping[Scope, Mapping[str, str]]
-) -> Plan:
-    """Return what the clients called *names* have to give to a configuration that has the servers *known*.
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """What a configuration has already: its servers, its secrets, and the patterns of its policy."""
 
-    *secrets* are those kept already, by where they are kept; where a project's are not named, all goes to the user's.
+    servers: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    patterns: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What servers are called: the names that programs use already, and those that the user chose."""
+
+    packs: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What each name stands for."""
+    chosen: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The names that the user chose, by the client's."""
+
+
+def plan_of(
+    names: Iterable[str], around: Surroundings, here: Mapping[Scope, Configured], called: Names | None = None
+) -> Plan:
+    """Return what the clients called *names* have to give to the configurations that are *here*.
+
+    Where the project's is not among them, all that is the user's own goes to the user's.
     """
     found: list[FoundInFile] = []
     files: list[Path] = []
@@ -69,14 +102,20 @@ def plan_of(
                 of_client.append(FoundInFile(problems=(problem,)))
         found += _switched_off(of_client)
         said += [rule for file in of_client for rule in file.rules]
-    all_found = [_fit(_placed(server, secrets)) for file in found for server in file.servers]
+    all_found = [_fit(_placed(server, here)) for file in found for server in file.servers]
     # The user's own first: a repository's server of the same name must not stand in its place.
-    servers = tuple(_without_clashes(sorted(all_found, key=lambda server: server.place.repository), known))
-    servers = tuple(_with_own_secrets(servers, {scope: dict(kept) for scope, kept in secrets.items()}))
+    in_order = sorted(all_found, key=lambda server: server.place.repository)
+    servers = tuple(_Naming(here, called or Names()).named(in_order))
+    servers = tuple(_with_own_secrets(servers, {scope: dict(known.secrets) for scope, known in here.items()}))
     own = [rule for rule in said if not rule.place.repository]
-    brought = [rule for rule in said if rule.place.repository and "project" in secrets]
-    rules = tuple(_patterns(own, servers, known))
-    denied = tuple(pattern for _, pattern in _patterns(brought, servers, known) if ("deny", pattern) not in rules)
+    brought = [rule for rule in said if rule.place.repository and "project" in here]
+    known = [name for configured in here.values() for name in configured.servers]
+    rules = tuple(_patterns(own, servers, known, here["user"]))
+    denied = tuple(
+        pattern
+        for _, pattern in _patterns(brought, servers, known, here.get("project"))
+        if ("deny", pattern) not in rules
+    )
     return Plan(servers, rules, denied, tuple(files), tuple(problem for file in found for problem in file.problems))
 
 
@@ -98,8 +137,8 @@ def _unless_off(server: FoundServer, off: Collection[tuple[str, bool]]) -> Found
     return replace(server, entry={**server.entry, "enabled": False}, notes=notes)
 
 
-def _placed(server: FoundServer, kept: Collection[Scope]) -> FoundServer:
-    if server.place.scope in kept:
+def _placed(server: FoundServer, here: Collection[Scope]) -> FoundServer:
+    if server.place.scope in here:
         return server
     if server.place.repository:
         return replace(server, skipped="it is the repository's, which does not go into your own configuration")
@@ -138,32 +177,63 @@ def _understood(client: Client, data: bytes, place: ClientFile, around: Surround
         return FoundInFile(problems=(f"{place.file} cannot be understood: {error}",))
 
 
-def _without_clashes(found: Sequence[FoundServer], known: Collection[str]) -> Iterator[FoundServer]:
-    """Yield every server once: the same one again is skipped, another one of the same name gets another name."""
-    packs = {pack_name(name) for name in known}
-    seen: dict[str, FoundServer] = {}
-    for server in found:
-        if server.skipped:
-            yield server
-        elif same := next((other for other in seen.values() if _same(other, server)), None):
-            yield replace(server, skipped=f"the same as {same.name} of {same.client}")
-        elif server.name in known:
-            yield replace(server, skipped="a server of this name is in your configuration already")
+class _Naming:
+    """Gives every server a name of its own, which hides nothing that a program means by it already."""
+
+    def __init__(self, here: Mapping[Scope, Configured], called: Names) -> None:
+        self._here = here
+        self._chosen = called.chosen
+        self._packs = called.packs
+        self._servers = {
+            pack_name(name): "another server" for configured in here.values() for name in configured.servers
+        }
+
+    def named(self, found: Iterable[FoundServer]) -> Iterator[FoundServer]:
+        """Yield every server once; one that is here already is skipped."""
+        seen: list[FoundServer] = []
+        for server in found:
+            if server.skipped:
+                yield server
+            elif held := self._held_as(server):
+                why = f"it is in your configuration already, as {held}"
+                yield replace(server, held_as=held, skipped=why)
+            elif same := next((other for other in seen if _same(other, server)), None):
+                why = f"the same as {same.name} of {same.client}"
+                yield replace(server, held_as=same.name, skipped=why)
+            else:
+                seen.append(self._renamed(server))
+                yield seen[-1]
+
+    def _held_as(self, server: FoundServer) -> str:
+        configured = self._here[server.place.scope]
+        return name_of_same(server, configured.servers, configured.secrets)
+
+    def _renamed(self, server: FoundServer) -> FoundServer:
+        wanted = server.name
+        if chosen := self._chosen.get(server.original):
+            # Whoever chooses a name may hide a pack by it, but not another server.
+            name, why = self._numbered(chosen), ""
         else:
-            name = server.name if pack_name(server.name) not in packs else f"{server.name}-{server.client}"
-            if pack_name(name) in packs:
-                yield replace(server, skipped="its name is taken twice already")
-                continue
-            notes = server.notes if name == server.name else (*server.notes, f"called '{name}' here: the name is taken")
-            packs.add(pack_name(name))
-            seen[name] = replace(server, name=name, notes=notes)
-            yield seen[name]
+            why = taken_by(wanted, self._packs) or self._servers.get(wanted, "")
+            name = self._numbered(free_name(wanted, self._packs), own_name(f"{wanted}_{server.client}"))
+        self._servers[name] = "another server"
+        if name == wanted:
+            return server
+        other = f"; choose another with --name {shlex.quote(server.original)}=NAME"
+        note = f"called '{name}' here: " + ("as you chose" if chosen else f"'{wanted}' is {why} already{other}")
+        return replace(server, name=name, notes=(*server.notes, note))
+
+    def _numbered(self, *names: str) -> str:
+        numbered = (f"{names[0]}_{number}" for number in count(2))
+        return next(name for name in chain(names, numbered) if name not in self._servers)
 
 
 def _same(one: FoundServer, other: FoundServer) -> bool:
-    keys = ("command", "args", "url")
-    mine, its = ([json.dumps(server.entry.get(key)) for key in keys] for server in (one, other))
-    return mine == its and one.name == other.name
+    if one.original != other.original:
+        return False
+    if other.place.repository:  # it is started in the project, so more than the directory would differ
+        return all(one.entry.get(key) == other.entry.get(key) for key in ("command", "args", "url"))
+    return started_alike(one.entry, one.secrets, filled_in(other.entry, other.secrets))
 
 
 def _with_own_secrets(servers: Iterable[FoundServer], kept: Mapping[Scope, dict[str, str]]) -> Iterator[FoundServer]:
@@ -178,30 +248,31 @@ def _with_own_secrets(servers: Iterable[FoundServer], kept: Mapping[Scope, dict[
 
 
 def _patterns(
-    rules: Iterable[FoundRule], servers: Collection[FoundServer], known: Collection[str]
+    rules: Iterable[FoundRule], servers: Collection[FoundServer], known: Collection[str], here: Configured | None
 ) -> Iterator[tuple[PolicyRule, str]]:
-    """Yield the rules about servers that are here afterwards, each pattern once and the strictest first."""
+    """Yield the new rules about servers that are here afterwards, each pattern once and the strictest first."""
     order: Sequence[PolicyRule] = ("deny", "ask", "allow")
-    seen: set[str] = set()
+    # What the user has said here already stays said.
+    seen = set(here.patterns if here else ())
     for rule in sorted(rules, key=lambda found: order.index(found.rule)):
-        server = _meant(rule, servers, known)
-        pattern = f"{pack_name(server)}.{_tool_name(rule.tool)}"
-        if server and pattern not in seen:
-            seen.add(pattern)
-            yield rule.rule, pattern
+        for server in _meant(rule, servers, known):
+            pattern = f"{pack_name(server)}.{_tool_name(rule.tool)}"
+            if pattern not in seen:
+                seen.add(pattern)
+                yield rule.rule, pattern
 
 
-def _meant(rule: FoundRule, servers: Collection[FoundServer], known: Collection[str]) -> str:
-    """Return what the server that *rule* is about is called here, or nothing when it is not here."""
+def _meant(rule: FoundRule, servers: Collection[FoundServer], known: Collection[str]) -> list[str]:
+    """Return what the servers that *rule* is about are called here; none where they are not here."""
     name, client = own_name(rule.server), rule.place.client
-    taken = [server for server in servers if not server.skipped]
-    for server in (server for server in servers if server.client == client and server.entry):
-        is_here = not server.skipped or any(_same(server, other) for other in taken)
-        if is_here and server.name in (name, f"{name}-{client}"):
-            return server.name
+    here = [server for server in servers if server.held_as or not server.skipped]
+    of_client = [server for server in here if server.client == client and own_name(server.original) == name]
+    if of_client:
+        exact = [server for server in of_client if server.original == rule.server]
+        return [server.held_as or server.name for server in exact or of_client]
     # Another client's server of the same name is another one: what is allowed there is not allowed here.
-    others = [] if rule.rule == "allow" else [server.name for server in taken]
-    return name if pack_name(name) in {pack_name(other) for other in (*known, *others)} else ""
+    others = () if rule.rule == "allow" else (server.name for server in here if not server.skipped)
+    return [name] if name in {pack_name(other) for other in (*known, *others)} else []
 
 
 def _tool_name(tool: str) -> str:
