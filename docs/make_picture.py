@@ -17,7 +17,7 @@ import select
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -69,11 +69,11 @@ def users_project(project: Path, readme: str) -> None:
     (project / "fixes.py").write_text(found[1])
 
 
-def typed(command: str, cwd: Path, environment: Mapping[str, str]) -> str:
+def typed(command: str, cwd: Path, environment: Mapping[str, str], shell: Sequence[str] = ("bash", "-c")) -> str:
     """Return what a terminal shows of *command*, with a yes typed after every question."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        ["bash", "-c", command],
+        [*shell, command],
         stdin=theirs, stdout=theirs, stderr=theirs, cwd=cwd,
         env={**environment, "TERM": "xterm", "NO_COLOR": "1"}, start_new_session=True,
     )  # fmt: skip

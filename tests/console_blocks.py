@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,10 +39,10 @@ def typed_commands(page: str) -> list[Typed]:
     return typed
 
 
-def check(typed: Typed, cwd: Path, environment: Mapping[str, str]) -> None:
+def check(typed: Typed, cwd: Path, environment: Mapping[str, str], shell: Sequence[str] = ("bash", "-c")) -> None:
     """Type a command, and fail when it does not print what the page promises."""
     done = subprocess.run(
-        ["bash", "-c", typed.command], cwd=cwd, env=environment, capture_output=True, text=True, timeout=SECONDS
+        [*shell, typed.command], cwd=cwd, env=environment, capture_output=True, text=True, timeout=SECONDS
     )
     check_printed(typed, done.stdout + done.stderr)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ot.errors import MissingExtra
-from ot.installation import TOOL_RECEIPT, command_of
+from ot.installation import TOOL_RECEIPT, command_of, install_command, newest_python
 
 CLONE = "file:///home/me/one%20tool"
 
@@ -38,3 +38,15 @@ def test_a_missing_library_names_the_command_for_this_very_installation() -> Non
     assert text.startswith("chat with Anthropic's models needs more than the plain installation: uv pip install ")
     assert f"--python {sys.prefix} " in text
     assert "[chat]" in text
+
+
+def test_an_extra_that_this_python_is_too_new_for_names_the_newest_one_that_has_it(tmp_path: Path) -> None:
+    requires = ["a>=1", "b; extra == 'chat'", "c; python_version < '3.14' and extra == 'offline'"]
+    assert [newest_python("offline", requires, minor) for minor in (12, 13, 14, 15)] == ["", "", "3.13", "3.13"]
+    assert newest_python("chat", requires, 15) == ""
+    assert command_of("offline", {}, tmp_path, "3.13") == "uv tool install --python 3.13 'onetool-run[offline]'"
+
+
+def test_offline_speech_is_installed_with_a_python_that_has_it() -> None:
+    assert install_command("voice-offline", 14).startswith("uv tool install --python 3.13 ")
+    assert install_command("voice-offline", 13) == install_command("voice-offline", 12)

@@ -141,10 +141,12 @@ def test_package_runners_keep_where_packages_come_from_and_no_credential() -> No
         "UV_INDEX_URL": "https://index/",
         "UV_INDEX_A_PASSWORD": "p",
         "UV_DEFAULT_INDEX": "https://u:p@index/",
+        "NODE_EXTRA_CA_CERTS": "/ca.pem",
         "X": "y",
     }
     secrets = Secrets(environment=environ)
     assert spec(secrets=secrets, command="uvx").env == {"UV_INDEX_URL": "https://index/"}
+    assert spec(secrets=secrets, command="npx").env == {"NODE_EXTRA_CA_CERTS": "/ca.pem"}
     assert spec(secrets=secrets, command="other").env == {}
 
 

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from console_blocks import check_printed, typed_commands
+from console_blocks import typed_commands
 from walkthrough.official_clients import ask_python, ask_typescript, entered, install_typescript
-from walkthrough.walk import ROOT, Walk
-
-sys.path.insert(0, str(ROOT))
-from docs import make_picture
+from walkthrough.walk import README, Walk, make_picture
 
 pytestmark = pytest.mark.timeout(400)
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 ANSWER = "3 fixes are in your notes now"
 MOST_SECONDS = 300
 """What the README and the tutorial may take together, on a machine that does nothing else."""
@@ -31,12 +26,9 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
     """A newcomer who has installed OneTool as the README says, has a repository, and two servers in Claude Code."""
     begun = Walk(tmp_path_factory.mktemp("walk"))
     begun.prepare()
-    make_picture.users_home(begun.home)
-    make_picture.users_project(begun.place / "shop", README)
     install = typed_commands(README)[0]
     assert install.command == "uv tool install --quiet ."
-    with begun.step("README.md", install.command):
-        check_printed(install, make_picture.typed(install.command, begun.clone, begun.environment))
+    begun.play_readme(install)
     yield begun
     shutil.rmtree(begun.place / "tools")  # 200 MB
 
@@ -47,15 +39,12 @@ def connected(walk: Walk) -> Walk:
     walk.control()
     typed = typed_commands(README)[1:]
     assert [entry.command.split()[1] for entry in typed] == ["init", "check"]
-    for entry in typed:
-        with walk.step("README.md", entry.command):
-            check_printed(entry, make_picture.typed(entry.command, walk.clone, walk.environment))
+    walk.play_readme(*typed)
     return walk
 
 
 def test_the_picture_of_the_readme_shows_what_the_program_says(connected: Walk) -> None:
-    with connected.step("README.md", make_picture.COMMAND):
-        shown = make_picture.typed(make_picture.COMMAND, connected.place / "shop", connected.environment)
+    shown = connected.show(make_picture.COMMAND, connected.place / "shop")
     assert make_picture.picture(shown) == make_picture.PICTURE.read_text(), "run: python docs/make_picture.py"
     assert "Fix dates before 1970" in (connected.home / "notes.jsonl").read_text()
 
@@ -86,18 +75,18 @@ def test_the_typescript_client_is_asked_and_its_no_holds(connected: Walk, tmp_pa
 
 
 def test_the_first_program_of_the_tutorial_does_what_it_says(walk: Walk) -> None:
-    use_no_settings(walk)
+    walk.forget_settings()
     assert walk.play("docs/tutorial/first-program.md", walk.clone) >= 8
 
 
 def test_the_tutorial_about_servers_does_what_it_says(walk: Walk) -> None:
-    use_no_settings(walk)
+    walk.forget_settings()
     assert walk.play("docs/tutorial/bring-your-servers.md", walk.place / "servers") >= 10
     assert '"Asia/Tokyo"' in (walk.home / "notes.jsonl").read_text()
 
 
 def test_the_tutorial_of_the_first_pack_does_what_it_says(walk: Walk) -> None:
-    use_no_settings(walk)
+    walk.forget_settings()
     assert walk.play("docs/tutorial/first-pack.md", walk.place / "pack") >= 8
 
 
@@ -107,14 +96,6 @@ def test_all_of_it_takes_less_than_five_minutes(walk: Walk, record_property: Cal
     assert walk.seconds < MOST_SECONDS * walk.slowness
     plain = [seconds for _, what, seconds in walk.steps if is_plain(what)]
     assert not plain or max(plain) < MOST_CONTROLS * max(walk.controls)
-
-
-def use_no_settings(walk: Walk) -> None:
-    """Begin a lesson as it says: with OneTool installed, and nothing set up."""
-    (walk.home / "notes.jsonl").unlink(missing_ok=True)
-    settings = walk.home / ".onetool"
-    if settings.exists():
-        settings.rename(walk.place / f"settings-{len(walk.steps)}")
 
 
 def is_plain(what: str) -> bool:

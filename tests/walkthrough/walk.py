@@ -16,10 +16,14 @@ from statistics import median
 
 from uv import find_uv_bin
 
-from console_blocks import STEP, check, typed_commands
+from console_blocks import STEP, Typed, check, check_printed, typed_commands
 from uv_outside import uv_cache_dir
 
-ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from docs import make_picture
+
+ROOT = make_picture.ROOT
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 CONTROL = "import fastmcp"
 """What every server of this kind pays at its start: times are told as multiples of it."""
 CALM_CONTROL = 1.0
@@ -53,6 +57,10 @@ class Walk:
             "UV_TOOL_DIR": str(self.place / "tools"), "UV_TOOL_BIN_DIR": str(self.place / "bin"),
         }  # fmt: skip
 
+    def shell(self, cwd: Path, *, terminal: bool = False) -> list[str]:
+        """Return what runs a command in *cwd*, at a terminal or not."""
+        return ["bash", "-c"]
+
     def prepare(self) -> None:
         """Make the clone, and a home that is empty but for uv, and for what uv and npm have downloaded before."""
         (self.place / "bin").mkdir()
@@ -63,7 +71,21 @@ class Walk:
         npm = Path(pwd.getpwuid(os.getuid()).pw_dir) / ".npm"
         npm.mkdir(exist_ok=True)
         (self.home / ".npm").symlink_to(npm)
+        self.make_belongings()
+
+    def make_belongings(self) -> None:
+        """Make what the newcomer has: a clone, a repository, and two servers in Claude Code."""
+        self.home.mkdir(exist_ok=True)
         fresh_clone(self.clone)
+        make_picture.users_home(self.home)
+        make_picture.users_project(self.place / "shop", README)
+
+    def forget_settings(self) -> None:
+        """Begin a lesson as it says: with OneTool installed, and nothing set up."""
+        (self.home / "notes.jsonl").unlink(missing_ok=True)
+        settings = self.home / ".onetool"
+        if settings.exists():
+            settings.rename(self.place / f"settings-{len(self.steps)}")
 
     @contextmanager
     def step(self, page: str, what: str) -> Generator[None]:
@@ -75,9 +97,19 @@ class Walk:
     def control(self) -> None:
         """Time the control once, with the interpreter that was installed."""
         begun = time.monotonic()
-        python = self.place / "tools/onetool-run/bin/python"
-        subprocess.run([str(python), "-c", CONTROL], env=self.environment, check=True, timeout=120)
+        command = [*self.shell(self.place), f"{self.place}/tools/onetool-run/bin/python -c '{CONTROL}'"]
+        subprocess.run(command, env=self.environment, check=True, timeout=120)
         self.controls.append(time.monotonic() - begun)
+
+    def show(self, command: str, cwd: Path) -> str:
+        """Return what a terminal shows of *command*, with a yes typed after every question."""
+        with self.step("README.md", command):
+            return make_picture.typed(command, cwd, self.environment, self.shell(cwd, terminal=True))
+
+    def play_readme(self, *typed: Typed) -> None:
+        """Type commands of the README at a terminal, in the clone."""
+        for entry in typed:
+            check_printed(entry, self.show(entry.command, self.clone))
 
     def play(self, page: str, cwd: Path) -> int:
         """Do what a page of the tutorial says, from its first line to its last, and return how many commands it has.
@@ -93,7 +125,7 @@ class Walk:
             for typed in typed_commands(block[0]):
                 if not typed.command.startswith("uv tool install"):
                     with self.step(page, typed.command):
-                        check(typed, cwd, self.environment)
+                        check(typed, cwd, self.environment, self.shell(cwd))
         return len(self.steps) - before
 
     @property

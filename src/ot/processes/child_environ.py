@@ -32,9 +32,9 @@ def uv_environ(environ: Mapping[str, str]) -> dict[str, str]:
 
 LAUNCHERS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("uv", "uvx"), ("UV_",)),
-    **dict.fromkeys(("npx", "npm", "pnpm", "bunx", "node"), ("NPM_CONFIG_", "npm_config_")),
+    **dict.fromkeys(("npx", "npm", "pnpm", "bunx", "node"), ("NPM_CONFIG_", "npm_config_", "NODE_EXTRA_CA_CERTS")),
 }
-"""Programs that fetch what they start, and the variables that say from where."""
+"""Programs that fetch what they start, and the variables that say from where, and whom they trust on the way."""
 
 CREDENTIAL = re.compile("AUTH|PASS|TOKEN|SECRET|USERNAME|KEY", re.IGNORECASE)
 

@@ -43,7 +43,7 @@ BUILTINS: Final = table(
     GeneratorExit: there are no generators
     ReferenceError: use LookupError
     StopAsyncIteration: use StopIteration
-    SystemError: use RuntimeError
+    PythonFinalizationError SystemError: use RuntimeError
     aiter anext: use a plain list
     classmethod staticmethod: use a plain function
     exit quit: end the program with the value as its last expression
