@@ -60,6 +60,7 @@ class InstalledCopy:
         try:
             yield
         finally:
+            shutil.rmtree(place, ignore_errors=True)  # a server that was just starting has written its caches there
             away.rename(place)
 
     def client(self, user: SharedUser, *, shared_seconds: float = 6.0) -> WireServer:

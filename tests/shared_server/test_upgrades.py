@@ -16,9 +16,10 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
-from daemon.shared_user import SharedUser, is_alone, kill, shared_user, wait_until_gone
+from daemon.shared_user import SharedUser, is_alone, kill, shared_user, wait_until_connected, wait_until_gone
 from mcp_wire import ServerGone, WireReply, WireServer, process_tree
 from pace import wait_while
 from shared_server.installed_copy import InstalledCopy, InstalledWheels
@@ -114,13 +115,14 @@ def test_who_was_served_alone_returns_when_nothing_is_kept_for_it(user: SharedUs
 
 
 def kill_starting_servers(user: SharedUser, copy: InstalledCopy, count: int) -> None:
-    """Kill the shared server, and its next two successors as soon as they listen."""
+    """Kill the shared server, and its next two successors as soon as a client greets them."""
     with ExitStack() as stack:
         clients = [stack.enter_context(copy.client(user)) for _ in range(count)]
         killed = [user.kill_daemon()]
         calls = [client.send_run(f"{number} * 7") for number, client in enumerate(clients)]
         for _ in range(2):
             wait_while(lambda: not set(user.daemons()) - set(killed) and "no server has started")
+            wait_until_connected(user.socket(), 1)
             killed.append(user.kill_daemon())
         said = [client.wait(call, 60.0).text for client, call in zip(clients, calls, strict=True)]
         assert said == [str(number * 7) for number in range(count)]
@@ -236,7 +238,9 @@ def _upgrade(wheels: InstalledWheels, user: SharedUser, chance: random.Random) -
 
 
 def _end_servers(user: SharedUser, how: int | None, delay: float) -> None:
+    """End all shared servers, also those that have retired and still serve their clients."""
     time.sleep(delay)
-    for pid in user.daemons() if how else ():
-        with suppress(ProcessLookupError):
-            os.kill(pid, how or 0)
+    for process in psutil.process_iter(["cmdline"]) if how else ():
+        if any(str(user.runtime) in word for word in process.info["cmdline"] or ()):
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, how or 0)
