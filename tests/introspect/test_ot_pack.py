@@ -44,7 +44,10 @@ async def test_the_configuration_is_shown_without_what_it_holds(tmp_path: Path) 
 
 @pytest.mark.scenario("001-10")
 async def test_health_tells_how_every_part_is(tmp_path: Path) -> None:
-    health, tools = await ask(tmp_path, "[ot.health(), len(ot.tools())]", packs=PACKS)
+    health, brief, tools = await ask(tmp_path, "[ot.health(), ot.health(info='min'), len(ot.tools())]", packs=PACKS)
+    assert list(brief) == ["version", "python", "cwd", "engine", "registry", "proxy"]
+    assert brief["engine"] == {"name": "portable", "status": "ok"}
+    assert brief == {key: health[key] for key in brief} | {"engine": brief["engine"]}
     assert health["version"] == installed_version()
     assert health["python"] == platform.python_version()
     assert health["cwd"] == str(tmp_path / "work")

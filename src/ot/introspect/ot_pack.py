@@ -17,7 +17,7 @@ from ot.execution.policy import DEFAULT
 from ot.execution.tool_context import current_tool_context
 from ot.introspect.background_runs import RunActions
 from ot.introspect.help import Query, is_search, show_help, snippet_help
-from ot.introspect.listing import list_aliases, list_packs, list_tools
+from ot.introspect.listing import check_info, list_aliases, list_packs, list_tools
 from ot.introspect.notify import notify
 from ot.introspect.proxy_health import proxy_health
 from ot.introspect.search import Catalogue, Hits, Kind
@@ -279,16 +279,20 @@ class OtPack:
             "servers": list(config.servers),
         }
 
-    async def health(self) -> dict[str, Any]:
+    async def health(self, *, info: str = "full") -> dict[str, Any]:
         """Show how OneTool's parts are.
+
+        Args:
+            info: "min" for version, python, cwd, engine, registry and proxy alone, or "full".
 
         Returns:
             version, python, cwd, engine, registry, proxy, project, policy, ledger, stats;
             packs, workers, state and warnings if any.
 
         Example:
-            ot.health()
+            ot.health(info="min")
         """
+        check_info(info)
         # It reads every pack that nobody has used yet: not on the event loop.
         count, broken = await anyio.to_thread.run_sync(_usable, _registry(), abandon_on_cancel=True)
         health: dict[str, Any] = {
@@ -298,11 +302,13 @@ class OtPack:
             "engine": dict(await self._view.engine_health()),
             "registry": {"status": "degraded" if broken else "ok", "tool_count": count},
             "proxy": proxy_health(self._view.servers(), await anyio.to_thread.run_sync(self._view.logins)),
-            "project": self._view.project,
-            "policy": self._policy(),
         }
+        brief = {"engine": {key: health["engine"][key] for key in ("name", "status")}}
+        if info != "full":
+            return health | brief
+        health |= {"project": self._view.project, "policy": self._policy()}
         if not current_tool_context().caller.admin:
-            return health | {"engine": {key: health["engine"][key] for key in ("name", "status")}}
+            return health | brief
         if broken:
             health["registry"]["broken"] = broken
         if changed := self._view.changed():
