@@ -229,29 +229,6 @@ def test_the_caller_is_the_user_of_the_system(tmp_path: Path) -> None:
     assert Workspace.alone(Paths.of(tmp_path, tmp_path / "user")).own_caller.principal == f"uid:{os.getuid()}"
 
 
-async def test_an_empty_file_is_an_empty_configuration_but_never_takes_away_what_it_held(tmp_path: Path) -> None:
-    file = paths_in(tmp_path).global_dir / "onetool.yaml"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("")
-    os.utime(file, (0, 0))
-    app = Workspace.alone(paths_in(tmp_path))
-    try:
-        assert value_of(await app.run("1 + 1")) == "2"
-        (file.parent / "prompts.yaml").write_text("prompts: {packs: {file: Read little.}}\n")
-        await app.reload()
-        file.write_text("policy: {deny: [ot.version]}\n")
-        assert "PermissionError" in error_of(await app.run("ot.version()"))
-        file.write_text("\n")
-        os.utime(file, (0, 0))
-        value, note = (await app.run("1")).texts
-        assert (value, "onetool.yaml:1: the file is empty now" in note) == ("1", True)
-        assert "PermissionError" in error_of(await app.run("ot.version()"))
-        with pytest.raises(ConfigError, match="empty now"):
-            await app.reload()
-    finally:
-        await app.aclose()
-
-
 async def test_a_broken_configuration_keeps_no_pack_in_an_old_form(tmp_path: Path) -> None:
     paths = paths_in(tmp_path)
     pack = paths.global_dir / "tools" / "mine" / "mine_tools.py"

@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from ot.build import LiveFunctions, Parts, Picture, build, stats_place
 from ot.config.edit_config import edit_config, with_pattern
-from ot.config.load import Loaded, load_config, refuse_emptied
+from ot.config.load import Loaded, load_config
 from ot.config.models import Background
 from ot.config.paths import Paths
 from ot.config.principal import Owner
@@ -416,7 +416,6 @@ class Workspace:
             self.paths = self.paths.look_again()
             self._parts = replace(self._parts, paths=self.paths)
         loaded = await anyio.to_thread.run_sync(self._load)
-        refuse_emptied(self.picture.loaded, loaded)
         self.picture = self._picture(loaded)
         self._hold()
         self._catalogue.reloaded()

@@ -73,8 +73,8 @@ def test_a_file_of_comments_alone_holds_nothing() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n", "  \n\n"])
-def test_an_empty_file_holds_nothing(text: str) -> None:
-    assert plain(text) == {}
+def test_an_empty_file_is_refused_because_an_editor_may_be_saving_it(text: str) -> None:
+    assert "empty" in str(refusal(text))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from config.desk import Desk
-from ot.config import layer
 from ot.config.models import Config, Limits
 from ot.errors import ConfigError
 from pace import PATIENCE, effort
@@ -455,17 +454,6 @@ def test_a_file_that_is_being_saved_is_refused_or_read_whole(desk: Desk) -> None
     assert not editor.is_alive()
     assert {("vault.*",), None} >= set(seen)
     assert denied_or_refused(desk) == ("vault.*",)
-
-
-def test_an_empty_file_is_an_empty_configuration_once_nobody_can_be_saving_it(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = desk.write_user("\n")
-    now = file.stat().st_mtime
-    monkeypatch.setattr(layer.time, "time", lambda: now + 0.1)
-    assert "became empty a moment ago" in str(refusal(desk))
-    monkeypatch.setattr(layer.time, "time", lambda: now + 0.6)
-    assert desk.load().empty == {file}
 
 
 def denied_or_refused(desk: Desk) -> tuple[str, ...] | None:

@@ -116,7 +116,7 @@ def node_of(value: Any, place: Location) -> Node:
 
 
 def parse(data: bytes, file: Path) -> Node:
-    """Return the mapping that *data* holds; an empty file, or one of comments alone, is an empty one.
+    """Return the mapping that *data* holds; a file of comments alone is an empty one.
 
     Raises:
         ConfigError: The file is not one plain YAML mapping.
@@ -143,6 +143,9 @@ def scalar(text: str) -> Scalar:
 def _decode(data: bytes, file: Path) -> str:
     if len(data) > MAX_BYTES:
         raise too_large(file, data.count(b"\n", 0, MAX_BYTES) + 1)
+    if not data.strip():
+        # An editor that saves truncates first: taken for a configuration it would lift every restriction.
+        raise ConfigError("the file is empty", file=file, line=1, hint="write 'version: 1', or remove the file")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

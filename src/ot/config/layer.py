@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import posixpath
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,10 +25,6 @@ ADDED_UP = ("deny",)
 
 Not ``ask``: a pattern of the project's that is narrower than one the user denies would loosen it.
 """
-
-
-SAVING_SECONDS = 0.25
-"""So long after a file became empty its content may still be on its way."""
 
 
 class Files(Protocol):
@@ -56,17 +51,12 @@ class Directory:
         """Return a file's bytes, or nothing where there is none."""
         path = self.root / name
         try:
-            data = read_regular(path, MAX_BYTES, follow=True, below=self.below).data
-            is_new = not data.strip() and abs(time.time() - path.stat().st_mtime) < SAVING_SECONDS
+            return read_regular(path, MAX_BYTES, follow=True, below=self.below).data
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
             raise ConfigError(f"the file cannot be read: {why}", file=path) from None
-        if is_new:
-            # An editor that saves truncates first: taken for a configuration, that would lift every restriction.
-            raise ConfigError("the file became empty a moment ago; is it being saved?", file=path, hint="try again")
-        return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +65,6 @@ class Layer:
 
     node: Node
     files: tuple[Path, ...]
-    empty: frozenset[Path] = frozenset()
-    """Those of the files that hold nothing at all."""
 
 
 def read_layer(files: Files, given: Mapping[str, Any] | None = None) -> Layer:
@@ -86,7 +74,7 @@ def read_layer(files: Files, given: Mapping[str, Any] | None = None) -> Layer:
         ConfigError: A file cannot be used, or is included where it may not be.
     """
     layer = _Reading(files).layer()
-    return replace(layer, node=merge(layer.node, _as_in_a_file(given, files.root))) if given else layer
+    return Layer(merge(layer.node, _as_in_a_file(given, files.root)), layer.files) if given else layer
 
 
 def _as_in_a_file(given: Mapping[str, Any], root: Path) -> Node:
@@ -100,20 +88,13 @@ class _Reading:
     def __init__(self, files: Files) -> None:
         self._files = files
         self._read: list[Path] = []
-        self._empty: set[Path] = set()
 
     def layer(self) -> Layer:
         data = self._files.read(CONFIG_FILE)
         start = self._files.root / CONFIG_FILE
         node = Node(Location(start), {}) if data is None else self._file(CONFIG_FILE, data, ())
         node = _with_placed_topics(merge(self._prompts(), node), self._files.root)
-        return Layer(node, tuple(dict.fromkeys(self._read)), frozenset(self._empty))
-
-    def _parsed(self, path: Path, data: bytes) -> Node:
-        self._read.append(path)
-        if not data.strip():
-            self._empty.add(path)
-        return _tidied(parse(data, path))
+        return Layer(node, tuple(dict.fromkeys(self._read)))
 
     def _prompts(self) -> Node:
         """Return the prompts of the file beside the configuration, which may hold nothing else."""
@@ -121,7 +102,8 @@ class _Reading:
         data = self._files.read(PROMPTS_FILE)
         if data is None:
             return Node(Location(path), {})
-        own = self._parsed(path, data)
+        self._read.append(path)
+        own = _tidied(parse(data, path))
         for key, node in own.entries.items():
             if key != "prompts":
                 raise _error(node, f"'{key}' does not belong here: {PROMPTS_FILE} holds 'prompts' alone")
@@ -130,7 +112,8 @@ class _Reading:
 
     def _file(self, name: str, data: bytes, above: tuple[str, ...]) -> Node:
         path = self._files.root / name
-        own = self._parsed(path, data)
+        self._read.append(path)
+        own = _tidied(parse(data, path))
         check_file(own)
         merged = Node(own.place, {})
         for include in own.at("include").items:

@@ -20,7 +20,6 @@ from ot.config.project_rules import loosened, not_for_projects, secrets_file_of
 from ot.config.secrets import EMPTY, Secrets, read_secrets, secrets_in
 from ot.config.snapshot import Snapshot
 from ot.config.trust import Trust, Verdict
-from ot.errors import ConfigError
 
 type ProjectState = Literal["none", "untrusted", "changed", "trusted"]
 
@@ -56,8 +55,6 @@ class Loaded:
     """The user's servers that are for other directories, each with its own."""
     own_secrets: frozenset[str] = frozenset()
     """The names of those secrets that the owner of a workspace has for itself."""
-    empty: frozenset[Path] = frozenset()
-    """Those of the user's files that hold nothing at all."""
 
 
 def load_config(
@@ -109,21 +106,9 @@ def load_config(
         secret_files=tuple(file for file in (user.secrets_file, own_secrets, project.secrets_file) if file),
         own_secrets=frozenset(own),
         elsewhere=elsewhere,
-        empty=user.empty,
         servers_of_project=frozenset(project.servers),
         tools_of_project=project.node.at("tools").plain() or {},
     )
-
-
-def refuse_emptied(before: Loaded, now: Loaded) -> None:
-    """See that no file has lost all that it held: an editor that saves truncates first, and restrictions must stay.
-
-    Raises:
-        ConfigError: One has.
-    """
-    for file in sorted(now.empty - before.empty):
-        if file in before.files:
-            raise ConfigError("the file is empty now", file=file, line=1, hint="write 'version: 1', or remove the file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +121,6 @@ class _Part:
     files: tuple[Path, ...] = ()
     warnings: tuple[str, ...] = ()
     secrets_file: Path | None = None
-    empty: frozenset[Path] = frozenset()
 
     @property
     def servers(self) -> Mapping[str, Node]:
@@ -159,7 +143,7 @@ def _user_part(paths: Paths, given: Mapping[str, Any] | None, own: Mapping[str, 
     )
     open_files = [file for file in layer.files if _anyone_writes(file)]
     warnings += tuple(f"{file} can be written by every user: run chmod o-w on it" for file in open_files)
-    return _Part(node, secrets, names, _files_of(layer, secrets_file, secrets), warnings, secrets_file, layer.empty)
+    return _Part(node, secrets, names, _files_of(layer, secrets_file, secrets), warnings, secrets_file)
 
 
 def _project_part(snapshot: Snapshot, base: Config) -> _Part:
