@@ -116,18 +116,18 @@ def proxied_pack(
     shapes: LearnedShapes | None = None,
     pins: DefinitionPins | None = None,
     needs_login: bool = False,
+    tried: bool = False,
 ) -> Pack:
     """Return the pack of a server: its tools, or *why* there are none; without a reason nobody has asked it yet.
 
-    One that *needs_login* is not broken: what it offers is known as soon as its user has logged in. *tools* are
-    patterns of those to offer, those with ``!`` of some to leave out. With *pins*, what is offered is compared with
-    what was approved; the first time, it is approved.
+    One that was *tried* is away. One that *needs_login* is not broken: what it offers is known as soon as its user has
+    logged in. *tools* are patterns of those to offer, those with ``!`` of some to leave out. With *pins*, what is
+    offered is compared with what was approved; the first time, it is approved.
     """
     origin = f"{PROXY}{identity.server}"
     if definitions is None:
-        return Pack(
-            pack, SOURCE, lambda: _not_listed(pack, why or UNASKED), origin=origin, pending=needs_login or not why
-        )
+        away, pending = tried and not needs_login, needs_login or not why
+        return Pack(pack, SOURCE, lambda: _not_listed(pack, why or UNASKED, away), origin=origin, pending=pending)
     usable, refused = within_limits(definitions)
     for name, reason in refused.items():
         logger.warning("%s: the tool %s is left out: %s", identity.server, name, reason)
@@ -141,8 +141,8 @@ def proxied_pack(
     return ProxiedPack(pack, SOURCE, read, origin=origin, instructions=said, identity=identity, shapes=shapes)
 
 
-def _not_listed(pack: str, why: str) -> Iterable[Tool]:
-    raise ToolUnavailable(pack, why)
+def _not_listed(pack: str, why: str, away: bool) -> Iterable[Tool]:
+    raise ToolUnavailable(pack, why, away)
 
 
 def tools_of_server(
