@@ -222,6 +222,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         open_span=host.watchers.open_run_span,
         sessions=parts.sessions,
         find_tools=partial(ot_pack.find_tools, registry),
+        unused_secrets=loaded.unused_secrets,
         models=partial(_model_of_a_run, loaded, host),
     )
     freshness = _freshness(loaded, parts, found)

@@ -308,10 +308,11 @@ class ToolBusy(ToolError):
 
 @error("pack '{pack}' cannot be loaded: {why}")
 class ToolUnavailable(ToolError):
-    """The tool's pack cannot be loaded."""
+    """The tool's pack cannot be loaded; ``away`` is set when that is because its server could not be reached."""
 
     pack: str
     why: str
+    away: bool = False
 
 
 @error("{message}")

@@ -13,6 +13,7 @@ import pytest
 from ot.config.inventory import take_inventory
 from ot.config.paths import FOLDER, Paths
 from ot.config.trust import Trust
+from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.workspace import Workspace
 from run_app import error_of, paths_in, value_of
 from workers.corpus_faults import Fault, fault
@@ -107,6 +108,51 @@ async def test_a_pack_whose_file_goes_is_an_error_and_others_are_fine(tmp_path: 
         assert "x" == value_of(await app.run("calm.echo(nonce='x')"))
     finally:
         await app.aclose()
+
+
+TOKEN_PACK = """
+import ot_sdk
+
+__ot_requires__ = {"secrets": ["WEATHER_TOKEN"]}
+
+
+def forecast(*, city: str) -> int:
+    return len(ot_sdk.secret("WEATHER_TOKEN").reveal())
+"""
+UNINSTALLABLE = '# /// script\n# dependencies = ["there-is-no-such-package==9"]\n# ///\n' + TOKEN_PACK
+
+
+async def test_a_missing_secret_in_a_file_that_others_can_read_is_told_with_the_file_and_the_cure(
+    tmp_path: Path,
+) -> None:
+    server = {"command": "cat", "env": {"A": "${WEATHER_TOKEN}"}}
+    paths = paths_in(tmp_path, {"servers": {"needs": server}})
+    write_pack(paths.global_dir, "weather", TOKEN_PACK)
+    secrets = paths.global_dir / "secrets.yaml"
+    secrets.write_text("WEATHER_TOKEN: tok-123456789\n")
+    secrets.chmod(0o644)
+    app = Workspace.alone(paths, engine=PortableEngine())
+    try:
+        for call in ("weather.forecast(city='Oslo')", "needs.x()"):
+            said = error_of(await app.run(call))
+            assert "WEATHER_TOKEN" in said
+            assert said.endswith(f"{secrets} can be read by other users and was not used: run chmod 600 on it")
+            assert "service unavailable" not in said
+        secrets.chmod(0o600)
+        assert "13" == value_of(await app.run("weather.forecast(city='Oslo')"))
+    finally:
+        await app.aclose()
+
+
+async def test_a_missing_secret_is_told_before_packages_are_installed(tmp_path: Path) -> None:
+    paths = paths_in(tmp_path, {})
+    write_pack(paths.global_dir, "weather", UNINSTALLABLE)
+    app = Workspace.alone(paths, engine=PortableEngine())
+    try:
+        said = error_of(await app.run("weather.forecast(city='Oslo')"))
+    finally:
+        await app.aclose()
+    assert said.startswith("PermissionError: weather needs the secret WEATHER_TOKEN, which is not set: put it into ")
 
 
 def project(directory: Path, config: dict[str, Any] | None = None, **packs: str) -> Paths:

@@ -17,7 +17,7 @@ from ot.config.models import Config
 from ot.config.paths import Paths
 from ot.config.problems import clashing_packs, refuse, validate
 from ot.config.project_rules import loosened, not_for_projects, secrets_file_of
-from ot.config.secrets import EMPTY, Secrets, read_secrets, secrets_in
+from ot.config.secrets import EMPTY, UNUSED, Secrets, read_secrets, secrets_in
 from ot.config.snapshot import Snapshot
 from ot.config.trust import Trust, Verdict
 
@@ -55,6 +55,11 @@ class Loaded:
     """The user's servers that are for other directories, each with its own."""
     own_secrets: frozenset[str] = frozenset()
     """The names of those secrets that the owner of a workspace has for itself."""
+
+    @property
+    def unused_secrets(self) -> tuple[str, ...]:
+        """Which files with secrets are not used, why, and what to do about it."""
+        return tuple(text for text in self.warnings if UNUSED in text)
 
 
 def load_config(
@@ -141,9 +146,11 @@ def _user_part(paths: Paths, given: Mapping[str, Any] | None, own: Mapping[str, 
         credentials=lambda name: found.get(name) or paths.environ.get(name),
         advice=advice,
     )
+    # One that is not used is looked at too: its user may make it private at any moment.
+    files = _files_of(layer, secrets_file, bool(secrets or warnings))
     open_files = [file for file in layer.files if _anyone_writes(file)]
     warnings += tuple(f"{file} can be written by every user: run chmod o-w on it" for file in open_files)
-    return _Part(node, secrets, names, _files_of(layer, secrets_file, secrets), warnings, secrets_file)
+    return _Part(node, secrets, names, files, warnings, secrets_file)
 
 
 def _project_part(snapshot: Snapshot, base: Config) -> _Part:
@@ -154,11 +161,11 @@ def _project_part(snapshot: Snapshot, base: Config) -> _Part:
     advice = f"a project takes secrets from its own {secrets_file} alone; a default is given as in ${{NAME:-text}}"
     # The environment holds the user's secrets, and only the user's own configuration may hand those out.
     node, names = expand(layer.node, attrs=secrets.get, tools=secrets.get, credentials=secrets.get, advice=advice)
-    return _Part(node, secrets, names, _files_of(layer, secrets_file, secrets), warnings, secrets_file)
+    return _Part(node, secrets, names, _files_of(layer, secrets_file, bool(secrets)), warnings, secrets_file)
 
 
-def _files_of(layer: Layer, secrets_file: Path, secrets: Mapping[str, str]) -> tuple[Path, ...]:
-    return (*layer.files, secrets_file) if secrets else layer.files
+def _files_of(layer: Layer, secrets_file: Path, has_secrets: bool) -> tuple[Path, ...]:
+    return (*layer.files, secrets_file) if has_secrets else layer.files
 
 
 def _secrets_of(snapshot: Snapshot, file: Path) -> tuple[Mapping[str, str], tuple[str, ...]]:

@@ -24,6 +24,8 @@ PUBLIC = frozenset({"HOME", "HOSTNAME", "LANG", "LOGNAME", "PATH", "PWD", "SHELL
 """Variables that stand in half of all paths and are nobody's secret."""
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
+UNUSED = " and was not used: "
+"""Stands in the warnings about files with secrets of which nothing was taken."""
 
 GENERATIONS = 3
 """How many issues of a token are redacted: an older one has expired."""
@@ -114,7 +116,7 @@ def read_secrets(path: Path, *, below: Path | None = None) -> tuple[Mapping[str,
     except FileNotFoundError:
         return EMPTY, ()
     except (OSError, ValueError) as error:
-        return EMPTY, (f"{path} cannot be read and was not used: {getattr(error, 'strerror', None) or error}",)
+        return EMPTY, (f"{path} cannot be read{UNUSED}{getattr(error, 'strerror', None) or error}",)
     unsafe = "belongs to another user" if found.writable_by_others else ""
     return secrets_in(found.data, path, "can be read by other users" if found.readable_by_others else unsafe)
 
@@ -126,7 +128,7 @@ def secrets_in(data: bytes, path: Path, unsafe: str = "") -> tuple[Mapping[str, 
         ConfigError: The file is not a flat list of names and values.
     """
     if unsafe:
-        return EMPTY, (f"{path} {unsafe} and was not used: run chmod 600 on it",)
+        return EMPTY, (f"{path} {unsafe}{UNUSED}run chmod 600 on it",)
     return (EMPTY, ()) if not data.strip() else _values(parse(data, path))
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
-type Stamp = tuple[int, int, int]
+type Stamp = tuple[int, int, int, int]
 
 EVERY_SECONDS = 1.0
 """How often packs are looked at that a command does not name: it may reach them by an alias, or through another."""
@@ -18,8 +18,9 @@ def stamp_of(path: Path) -> Stamp:
     try:
         found = os.stat(path)  # noqa: PTH116 - for every run: Path.stat() takes twice as long
     except OSError:
-        return (0, 0, 0)
-    return (found.st_mtime_ns, found.st_size, found.st_ino)
+        return (0, 0, 0, 0)
+    # With the mode: a file with secrets that others can read is used once its user has made it private.
+    return (found.st_mtime_ns, found.st_size, found.st_ino, found.st_mode)
 
 
 class Freshness:

@@ -89,16 +89,15 @@ def failure_cause(error: OneToolError, call: ToolError | None) -> str:
     return error.limit if isinstance(error, LimitExceeded) else type(error).__name__
 
 
-def unavailable_service(call: ToolError, registry: ToolRegistry) -> str:
+def unavailable_service(call: ToolError) -> str:
     """Return that what a failed *call* needs is away, if it is: nothing in the program can change that."""
     name = ""
     if isinstance(call, ToolFailed) and NETWORK.fullmatch(call.kind[:100]):
         name = call.tool
     elif isinstance(call, ServerUnavailable) and not isinstance(call, LoginNeeded):
         name = call.server
-    elif isinstance(call, ToolUnavailable):
-        pack = registry.packs.get(call.pack)
-        name = call.pack if pack and pack.source == "proxy" and not pack.pending else ""
+    elif isinstance(call, ToolUnavailable) and call.away:
+        name = call.pack
     return f"service unavailable: {name}; it is not the program's fault" if name else ""
 
 

@@ -121,11 +121,12 @@ class Runner:
         sessions: Sessions | None = None,
         find_tools: Callable[[str], Sequence[Tool]] = lambda query: (),
         models: Callable[[], OpenModel] = lambda: no_model,
+        unused_secrets: Sequence[str] = (),
     ) -> None:
         """Put together what one run needs; *redact* takes secrets out of every text that leaves.
 
         *find_tools* returns the tools that fit some words best; it may take its time. *models* is called once a run,
-        for the model that its tools may ask.
+        for the model that its tools may ask. *unused_secrets* say which files with secrets are not used, and why.
         """
         self.executor = executor
         self.engine = engine
@@ -142,6 +143,7 @@ class Runner:
         self._sessions = sessions
         self._find_tools = find_tools
         self.models = models
+        self._unused_secrets = unused_secrets
 
     async def read(self, command: str, *, session: str = "") -> Reading:
         """Return *command* as read once and for all: fences off, snippet and aliases written out, parsed."""
@@ -421,6 +423,8 @@ class Runner:
         text = await anyio.to_thread.run_sync(explain, abandon_on_cancel=True) if looks else explain()
         text = text if isinstance(error, ProgramFailed) or not instead else f"{text}\n{instead}"
         text = text if len(text) <= MAX_ERROR_TEXT else text[:MAX_ERROR_TEXT] + "… [cut]"
+        if self._unused_secrets and trail.caller.admin and "secret" in text.lower():
+            text = "\n".join([text, *self._unused_secrets])
         done = trail.packs.effects.beside(error, trail.run_id) if trail.packs else ""
         text = f"{text}\n{done}" if done else text
         sanitize = self._must_sanitize(trail) or bool(trail.program and trail.program.asks_to_sanitize)
@@ -434,7 +438,7 @@ class Runner:
         """Return what to do about what the program, or the failed *call* in it, could not reach; else nothing."""
         registry = self.executor.registry
         if call:
-            return missing_in_pack(call, registry) or unavailable_service(call, registry)
+            return missing_in_pack(call, registry) or unavailable_service(call)
         if isinstance(error, ToolError):
             return missing_in_pack(error, registry)
         reached = out_of_reach(error, program)

@@ -92,6 +92,7 @@ class ServerCatalogue:
             shapes=self._shapes,
             pins=self._pins,
             needs_login=state.get("state") == "login needed",
+            tried=not spec.problem and bool(state.get("why")),
         )
 
     # ---------------------------------------------------------------- finding out

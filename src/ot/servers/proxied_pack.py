@@ -127,18 +127,18 @@ def proxied_pack(
     shapes: LearnedShapes | None = None,
     pins: DefinitionPins | None = None,
     needs_login: bool = False,
+    tried: bool = False,
 ) -> Pack:
     """Return the pack of a server: its tools, or *why* there are none; without a reason nobody has asked it yet.
 
-    One that *needs_login* is not broken: what it offers is known as soon as its user has logged in. *tools* are
-    patterns of those to offer, those with ``!`` of some to leave out. With *pins*, what is offered is compared with
-    what was approved; the first time, it is approved.
+    One that was *tried* is away. One that *needs_login* is not broken: what it offers is known as soon as its user has
+    logged in. *tools* are patterns of those to offer, those with ``!`` of some to leave out. With *pins*, what is
+    offered is compared with what was approved; the first time, it is approved.
     """
     origin = f"{PROXY}{identity.server}"
     if definitions is None:
-        return Pack(
-            pack, SOURCE, lambda: _not_listed(pack, why or UNASKED), origin=origin, pending=needs_login or not why
-        )
+        away, pending = tried and not needs_login, needs_login or not why
+        return Pack(pack, SOURCE, lambda: _not_listed(pack, why or UNASKED, away), origin=origin, pending=pending)
     usable = within_limits(definitions)
     for name in usable.left_out.keys() - definitions.left_out.keys():  # the others were reported when they were listed
         logger.warning("%s: the tool %s is left out: %s", identity.server, name, usable.left_out[name])
@@ -149,12 +149,20 @@ def proxied_pack(
         return [replace(tool, timeout=timeout) for tool in tools_of_server(identity, pack, usable, tools)]
 
     said = clean_text(definitions.instructions, MAX_DOC)
-    about: Any = {"origin": origin, "instructions": said, "refused": usable.left_out}
-    return ProxiedPack(pack, SOURCE, read, identity=identity, shapes=shapes, **about)
+    return ProxiedPack(
+        pack,
+        SOURCE,
+        read,
+        origin=origin,
+        instructions=said,
+        identity=identity,
+        shapes=shapes,
+        refused=usable.left_out,
+    )
 
 
-def _not_listed(pack: str, why: str) -> Iterable[Tool]:
-    raise ToolUnavailable(pack, why)
+def _not_listed(pack: str, why: str, away: bool) -> Iterable[Tool]:
+    raise ToolUnavailable(pack, why, away)
 
 
 def tools_of_server(
