@@ -48,6 +48,13 @@ def test_every_kind_of_public_thing_is_listed(surface: Surface, kind: str, name:
     assert surface[kind][name]
 
 
+def test_the_comparison_with_others_counts_the_tools_that_are_included(surface: Surface) -> None:
+    tools = surface["packs"]
+    packs = {name.partition(".")[0] for name in tools}
+    page = (ROOT / "docs/explanation/compared-with-others.md").read_text(encoding="utf-8")
+    assert f"| tools included | {len(tools)} in {len(packs)} packs |" in page
+
+
 def test_what_is_added_removed_or_changed_is_told_by_name() -> None:
     old: Surface = {"errors": {"A": "class()", "B": "class()"}}
     new: Surface = {"errors": {"A": "class(X)"}, "run": {"hints": {}}}

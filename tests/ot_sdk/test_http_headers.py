@@ -42,6 +42,7 @@ def test_the_wait_is_seconds_or_a_date_and_at_most_a_day() -> None:
         "²",
         "٣",
         "7 s",
+        "Thu, \u0660\u0661 Jan 2026 0:0:0 GMT",
         f"Thu, 01 Jan 2026 0:0:0 +{9:9>21}",
     ],
 )
