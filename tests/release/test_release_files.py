@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
+from release.containers import PYTHONS
+from release.installation import CLAIMED
+
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
@@ -115,6 +118,22 @@ def test_a_release_whose_changelog_is_unfinished_is_refused(ready: Path) -> None
     (ready / "changelog.d/new.feature.md").unlink()
     (ready / "CHANGELOG.md").write_text("## 0.1.0 (unreleased)\n")
     assert release_version(ready, "v0.1.0") == (1, f"{UNFINISHED}: its newest release has no date")
+
+
+# ---------------------------------------------------------------- the Pythons
+
+
+def test_the_pythons_of_the_metadata_are_those_that_are_tested_and_named() -> None:
+    start = "Programming Language :: Python :: "
+    assert [text.removeprefix(start) for text in PROJECT["classifiers"] if text.startswith(start)] == CLAIMED
+    assert f"for version in {' '.join(CLAIMED)}; do" in (ROOT / ".ci/setup").read_text(encoding="utf-8")
+    assert [job["strategy"]["matrix"]["python"] for job in workflow("check.yml")["jobs"].values()] == [CLAIMED] * 2
+    assert sorted({"3.12", *PYTHONS.values()}) == CLAIMED
+    (package,) = json.loads((ROOT / "server.json").read_text(encoding="utf-8"))["packages"]
+    assert [argument["value"] for argument in package["runtimeArguments"]] == [PROJECT["requires-python"]]
+    named = f"Python {', '.join(CLAIMED[:-1])} or {CLAIMED[-1]}"
+    for page in ("README.md", "docs/index.md", "docs/tutorial/first-program.md"):
+        assert named in (ROOT / page).read_text(encoding="utf-8"), page
 
 
 # ---------------------------------------------------------------- the registry's entry
