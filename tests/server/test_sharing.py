@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
+from ot.relay.tracking import KEPT
 from ot.server.incoming_line import read_message
 from ot.server.wire import MAX_MESSAGE_BYTES
 from pace import TURNS
@@ -54,6 +55,29 @@ async def test_sessions_of_one_name_are_apart(tmp_path: Path) -> None:
         await one.run("x = 1", session="s")
         assert "NameError" in await other.run("x", session="s")
         assert "1" == await one.run("x", session="s")
+
+
+async def test_what_would_be_lost_with_a_client_s_own_server_is_known(tmp_path: Path) -> None:
+    async with shared_host(tmp_path, servers(scope="private")) as shared:
+        talk = await shared.client()
+        kept = talk.connection.workspace.kept
+        await talk.run("1 + 1")
+        assert kept() == []
+        await talk.run("x = 1", session="s")
+        assert kept() == ["sessions"]
+        await talk.run("ot.session(name='s', action='clear')")
+        await talk.run("fake.pid()")
+        assert kept() == ["servers that keep state"]
+        await talk.run(f"ot.background(command={WAITING!r})")
+        assert "background runs" in kept()
+        running = talk.start_run(WAITING)
+        await until(lambda: "runs" in kept())
+        shared.write("one/go.txt", "")
+        await running
+        await until(lambda: kept() == ["servers that keep state"])
+        async with asyncio.timeout(SECONDS):
+            asked = await talk.ask(KEPT)
+        assert "error" in asked, "only a relay whose client is alone may ask"
 
 
 async def test_a_secret_of_one_client_s_environment_never_reaches_another(tmp_path: Path) -> None:

@@ -53,9 +53,10 @@ class InstalledCopy:
         shutil.copytree(Path(sysconfig.get_path("purelib")) / name, self.packages / name, copy_function=shutil.copyfile)
 
     @contextmanager
-    def removed(self, package: str) -> Generator[None]:
-        """Take a package away in the block, as an installer does for a moment."""
-        place, away = self.packages / package, self.packages / f"{package}.away"
+    def removed(self, package: str = "") -> Generator[None]:
+        """Take a package away in the block, or the whole environment, as an installer does for a moment."""
+        place = self.packages / package if package else self.root
+        away = place.with_name(f"{place.name}.away")
         place.rename(away)
         try:
             yield

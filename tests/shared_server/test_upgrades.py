@@ -43,10 +43,10 @@ def _relays(client: WireServer) -> list[int]:
     return sorted(one.pid for one in process_tree(client.pid))
 
 
-def test_a_call_while_files_are_replaced_waits_for_them(user: SharedUser, copy: InstalledCopy) -> None:
+def test_a_call_while_the_environment_is_made_anew_waits_for_it(user: SharedUser, copy: InstalledCopy) -> None:
     with copy.client(user) as client:
         assert client.run("1 + 1").text == "2"
-        with copy.removed("ot"):
+        with copy.removed():
             user.kill_daemon()
             call = client.send_run("2 + 2")
             client.wait_for_stderr("no server yet")
