@@ -131,7 +131,7 @@ class ConnectFlow:
         from ot.config.trust import Trust
 
         if new := [name for name in dict.fromkeys(names) if name not in self.starts]:
-            if not self.how.as_json:
+            if not self.how.as_json and not sys.stderr.isatty():  # there, each is named as it starts
                 echo(f"starting {', '.join(new)} ...", err=True)
             loaded = load_config(self.paths, Trust(self.paths.global_dir))
             self.starts.update(run_async(start_new_servers(loaded, self.paths, new)))
