@@ -70,7 +70,16 @@ class _Looked:
 
     @property
     def held(self) -> dict[str, str]:
-        return {**self.private.here, **self.everywhere.here}
+        """What OneTool has, by the names there; of two of one name, that of this directory is marked."""
+        return {**self._marked(self.private.here), **self.everywhere.here}
+
+    @property
+    def lacking(self) -> dict[str, str]:
+        """Why OneTool does not have the others."""
+        return {**self._marked(self.private.lacking), **self.everywhere.lacking}
+
+    def _marked(self, private: Mapping[str, str]) -> dict[str, str]:
+        return {f"{name} (private)" if name in self.listed.servers else name: text for name, text in private.items()}
 
     def names(self, *, but: str) -> tuple[str, ...]:
         private = (*self.private.here, *self.private.lacking)
@@ -186,7 +195,7 @@ class ConnectFlow:
         """Return why the servers stay in the client that do."""
         failing = {name: here for name, here in found.held.items() if not self._starts(here)}
         failed = {name: why_it_stays(found.client, self.starts[here]) for name, here in failing.items()}
-        return {**found.everywhere.lacking, **found.private.lacking, **failed}
+        return {**found.lacking, **failed}
 
     def _wants_out(self, client: Client, held: Mapping[str, str]) -> bool:
         if not held:
