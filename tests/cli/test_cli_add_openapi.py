@@ -70,7 +70,7 @@ def test_a_key_goes_to_the_secrets_and_a_name_and_an_address_may_be_given(onetoo
 def test_a_file_with_a_name_that_all_have_is_called_by_its_title(onetool: OneTool):
     copy(DESK, onetool.cwd / "openapi.json")
     assert onetool("add", "--no-connect", *BASE, "openapi:openapi.json").code == 0
-    assert list(servers_of(onetool)) == ["help-desk"]
+    assert list(servers_of(onetool)) == ["help_desk"]
 
 
 def test_a_document_at_an_address_is_kept(onetool: OneTool):

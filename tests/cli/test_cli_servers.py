@@ -10,7 +10,9 @@ import pytest
 import typer
 import yaml
 
+from cli import small_server
 from cli.command import OneTool
+from config.desk import write
 from ot.cli.adding.typed_words import entry_of_arguments, guessed_name, name_and_arguments
 
 SERVER = """
@@ -89,10 +91,45 @@ def test_add_of_a_program_below_the_directory_where_one_stands_says_that_it_is_n
 
 
 def test_a_name_is_given_once(onetool: OneTool) -> None:
-    assert onetool("add", "--no-connect", "uvx", "mcp-server-time").code == 0
-    ended = onetool("add", "--no-connect", "time", "uvx", "other")
+    assert onetool("add", "--no-connect", "uvx", "mcp-server-fetch").code == 0
+    ended = onetool("add", "--no-connect", "fetch", "uvx", "other")
     assert ended.code == 1
-    assert "there is already a server 'time' (onetool remove time, or give another name)" in ended.err
+    assert "there is already a server 'fetch' (onetool remove fetch, or give another name)" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "said"),
+    [
+        (["uvx", "mcp-server-git"], "git_server", "It is called git_server, because git is a bundled pack already;"),
+        (["uvx", "mcp-server-time"], "time_server", "because time is a module of Python already;"),
+        (["preset:context7"], "context7_server", "because context7 is a bundled pack already;"),
+        (["npx", "weather-mcp"], "weather_server", "because weather is a pack of yours already;"),
+        (["--name", "vcs", "uvx", "mcp-server-git"], "vcs", ""),
+        (["--pack", "vcs", "uvx", "mcp-server-git"], "git", ""),
+        (["git", "uvx", "mcp-server-git"], "git", "git means this server from now on, and not a bundled pack."),
+    ],
+)  # fmt: skip
+def test_a_new_server_hides_nothing_by_accident(onetool: OneTool, words: list[str], name: str, said: str) -> None:
+    write(onetool.user / "tools" / "weather" / "weather_tools.py", "def forecast() -> str: ...\n")
+    ended = onetool("add", "--no-connect", *words)
+    assert ended.code == 0, ended.err
+    assert [row["name"] for row in json.loads(onetool("servers", "--json").out)] == [name]
+    assert said in ended.out
+    assert ("choose another name with --name." in ended.out) == name.endswith("_server")
+
+
+def test_a_server_that_replaces_a_bundled_pack_is_named_wherever_one_looks(onetool: OneTool) -> None:
+    start = f"command: {sys.executable}, args: [{small_server.FILE}]"
+    write(onetool.user / "onetool.yaml", f"servers: {{git: {{{start}}}}}")
+    said = "The server 'git' replaces the bundled pack 'git': to use both, give the server another name"
+    for command in ("servers", "list", "check", "doctor"):
+        ended = onetool(command)
+        assert said in ended.out + ended.err, command
+    missing = onetool("run", "git.blame(path='x')")
+    assert "AttributeError: 'blame' is not in pack 'git'" in missing.err
+    assert said in missing.err
+    write(onetool.user / "onetool.yaml", "servers: {vcs: {command: nothing}}")
+    assert "replaces" not in onetool("servers").err
 
 
 def test_a_secret_of_the_same_name_is_kept_apart(onetool: OneTool) -> None:
@@ -106,7 +143,7 @@ def test_adding_to_a_trusted_project_keeps_it_trusted(onetool: OneTool) -> None:
     onetool("init")
     assert onetool("add", "--no-connect", "--project", "uvx", "mcp-server-time").code == 0
     listed = onetool("servers")
-    assert (listed.out.split()[0], "project  stdio" in listed.out, listed.err) == ("time", True, "")
+    assert (listed.out.split()[0], "project  stdio" in listed.out, listed.err) == ("time_server", True, "")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -164,9 +164,26 @@ def test_every_server_of_a_client_works_where_it_worked_before(
     }
     shown += [onetool("connect", client, "--take-out", "--yes") for client in case.clients]
     look_after_connect(case, lists, names, shown)
+    if "between" in said:
+        rewrite(onetool.home / said["between"]["file"], case.filled(said["between"]["merge"]))
     shown += [onetool("disconnect", client, "--yes") for client in case.clients]
     assert [ended.err for ended in shown if ended.code not in (0, 3)] == []
-    assert {path: path.read_bytes() for path in before} == before
+    if said["expect"]["after_disconnect"] == "same-bytes":
+        assert {path: path.read_bytes() for path in before} == before
+    for number, server in enumerate(case.expected):
+        assert list(case_list(case, server).items()) == list(lists[number].items())
+
+
+def rewrite(file: Path, more: Mapping[str, Any]) -> None:
+    """Write *file* as the client itself would, with its own changes."""
+
+    def merged(old: Any, new: Any) -> Any:
+        if not isinstance(old, dict) or not isinstance(new, dict):
+            return new
+        under, over = cast("dict[str, Any]", old), cast("dict[str, Any]", new)
+        return {**under, **{key: merged(under.get(key), value) for key, value in over.items()}}
+
+    file.write_text(json.dumps(merged(read_json(file.read_bytes()), more), indent=2))
 
 
 def case_list(case: Case, server: Mapping[str, Any]) -> dict[str, Any]:
@@ -212,3 +229,8 @@ def look_after_connect(
             taken.append(f"{here} of {client}")
             assert tools[here] == server["tools"]
     assert len(set(taken)) == len(taken)
+    for wanted in case.said["expect"].get("if_taken_out", ()) if taken else ():
+        found_there: Any = read_json((case.onetool.home / wanted["file"]).read_bytes())
+        for key in wanted["key"]:
+            found_there = found_there[key]
+        assert wanted["contains"] in found_there

@@ -9,10 +9,10 @@ COMMANDS = {
         (
             "init",
             "init:init",
-            "Write a commented .onetool/onetool.yaml, or take over servers.",
-            "onetool init && onetool check",
+            "Write a short .onetool/onetool.yaml, or take over servers.",
+            "onetool init --from claude-code --name git=vcs",
         ),
-        ("connect", "connect:connect", "Add OneTool to the settings of a client.", "onetool connect claude-code"),
+        ("connect", "connect:connect", "Add OneTool to the settings of a client.", "onetool connect cursor --take-out"),
         (
             "disconnect",
             "connect:disconnect",

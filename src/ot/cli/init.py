@@ -164,7 +164,7 @@ def _connected(flow: ConnectFlow, clients: Sequence[str], connect: bool | None) 
 
 def _plan(names: Sequence[str], paths: Paths, chosen: Mapping[str, str], use_global: bool) -> Plan:
     from ot.build import names_in_use
-    from ot.config.clients.take_over import Configured, Names, plan_of, surroundings
+    from ot.config.clients.take_over import Configured, ServerNames, plan_of, surroundings
     from ot.config.edit_config import POLICY_LISTS, config_text, files_of, kept_secrets
 
     scopes: dict[Scope, bool] = {"user": True} if use_global else {"user": True, "project": False}
@@ -174,7 +174,7 @@ def _plan(names: Sequence[str], paths: Paths, chosen: Mapping[str, str], use_glo
         patterns = frozenset(pattern for rule in POLICY_LISTS for pattern in text.get("policy", rule) or ())
         secrets = kept_secrets(paths, use_global=is_global)
         here[scope] = Configured(text.get("servers") or {}, secrets, patterns)
-    return plan_of(names, surroundings(paths.cwd), here, Names(names_in_use(paths.global_dir), chosen))
+    return plan_of(names, surroundings(paths.cwd), here, ServerNames(names_in_use(paths.global_dir), chosen))
 
 
 def _write(plan: Plan, paths: Paths) -> list[Edited]:

@@ -265,6 +265,13 @@ def test_gemini_clis_addresses_variables_and_limits_are_understood(around: Surro
     assert found["off"].entry["enabled"] is False
 
 
+def test_a_server_that_gemini_cli_does_not_allow_is_off(around: Surroundings) -> None:
+    servers = '"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}'
+    write(around.home / ".gemini" / "settings.json", f'{{"mcp": {{"allowed": ["a"]}}, {servers}}}')
+    found = by_name(plan(around, "gemini-cli"))
+    assert ("enabled" in found["a"].entry, found["b"].entry["enabled"]) == (False, False)
+
+
 # ---------------------------------------------------------------- what all have in common
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -272,6 +273,38 @@ def test_servers_taken_out_at_different_times_are_all_put_back(machine: Machine)
     assert list(machine.listed.servers) == ["c", "onetool"]
     assert machine.disconnect().put_back == ("a", "b")
     assert machine.listed.servers == servers
+
+
+def test_servers_are_put_back_where_they_were(machine: Machine) -> None:
+    servers = {name: {"command": name, "args": ["x"]} for name in ("a", "b", "c", "d", "e")}
+    listed = machine.listed
+    for name, entry in servers.items():
+        listed = listed.put(name, value=entry)
+    write(machine.file, listed.encoded)
+    machine.connect(taken_out=("a", "b", "d"))
+    write(machine.file, machine.file.read_bytes() + b"\n\n")
+    machine.disconnect()
+    assert list(machine.listed.servers.items()) == list(servers.items())
+
+
+def test_servers_are_put_back_though_our_entry_was_removed_by_hand(machine: Machine) -> None:
+    listed = machine.listed.put("a", value={"command": "x"}).put("b", value={"command": "y"})
+    write(machine.file, listed.encoded)
+    machine.connect(taken_out=("b",))
+    write(machine.file, machine.listed.remove("onetool").encoded)
+    assert machine.disconnect().put_back == ("b",)
+    assert list(machine.listed.servers) == ["a", "b"]
+
+
+def test_a_client_that_lists_the_servers_it_may_use_may_use_onetool(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, CLIENTS["gemini-cli"])
+    text = '{"mcp": {"allowed": ["a"]}, "mcpServers": {"a": {"command": "x"}}}'
+    write(machine.file, text)
+    machine.connect(taken_out=("a",))
+    assert machine.listed.text.data["mcp"] == {"allowed": ["a", "onetool"]}
+    write(machine.file, machine.file.read_bytes() + b"\n")
+    machine.disconnect()
+    assert machine.listed.text.data == json.loads(text)
 
 
 def test_another_server_of_the_same_name_is_refused(machine: Machine) -> None:

@@ -70,7 +70,16 @@ class _Looked:
 
     @property
     def held(self) -> dict[str, str]:
-        return {**self.private.here, **self.everywhere.here}
+        """What OneTool has, by the names there; of two of one name, that of this directory is marked."""
+        return {**self._marked(self.private.here), **self.everywhere.here}
+
+    @property
+    def lacking(self) -> dict[str, str]:
+        """Why OneTool does not have the others."""
+        return {**self._marked(self.private.lacking), **self.everywhere.lacking}
+
+    def _marked(self, private: Mapping[str, str]) -> dict[str, str]:
+        return {f"{name} (private)" if name in self.listed.servers else name: text for name, text in private.items()}
 
     def names(self, *, but: str) -> tuple[str, ...]:
         private = (*self.private.here, *self.private.lacking)
@@ -131,7 +140,7 @@ class ConnectFlow:
         from ot.config.trust import Trust
 
         if new := [name for name in dict.fromkeys(names) if name not in self.starts]:
-            if not self.how.as_json:
+            if not self.how.as_json and not sys.stderr.isatty():  # there, each is named as it starts
                 echo(f"starting {', '.join(new)} ...", err=True)
             loaded = load_config(self.paths, Trust(self.paths.global_dir))
             self.starts.update(run_async(start_new_servers(loaded, self.paths, new)))
@@ -186,7 +195,7 @@ class ConnectFlow:
         """Return why the servers stay in the client that do."""
         failing = {name: here for name, here in found.held.items() if not self._starts(here)}
         failed = {name: why_it_stays(found.client, self.starts[here]) for name, here in failing.items()}
-        return {**found.everywhere.lacking, **found.private.lacking, **failed}
+        return {**found.lacking, **failed}
 
     def _wants_out(self, client: Client, held: Mapping[str, str]) -> bool:
         if not held:

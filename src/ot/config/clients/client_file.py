@@ -115,14 +115,14 @@ class ServerList:
             raise self._refused(f"'{self.key}' is not a list of servers by name", ())
         return found  # pyright: ignore[reportUnknownVariableType] - keys of JSON and TOML are texts
 
-    def put(self, *path: str, value: Any) -> ServerList:
-        """Return the list with *value* at *path*, the name of a server first.
+    def put(self, *path: str, value: Any, before: str = "") -> ServerList:
+        """Return the list with *value* at *path*, the name of a server first; a new one goes *before* another.
 
         Raises:
             ConfigError: The file is written in a way that leaves no place for it.
         """
         try:
-            return replace(self, text=self.text.put((*self.above, self.key, *path), value))
+            return replace(self, text=self.text.put((*self.above, self.key, *path), value, before))
         except ValueError as error:
             raise self._refused(str(error), path) from None
 

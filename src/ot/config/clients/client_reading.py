@@ -80,6 +80,8 @@ def read_file(client: Client, data: bytes, place: ClientFile, around: Surroundin
     if not place.key:
         return replace(_permissions(content, place), off=off)
     own, general = _at(local, place.key), _at(content, place.key)
+    if client.allowed and isinstance(value_at(content, client.allowed), list):
+        off |= general.keys() - set(_listed(content, client.allowed))
     servers = [
         *(found_server(client, name, entry, place, around) for name, entry in general.items()),
         *(found_server(client, name, entry, private_place(place, around), around) for name, entry in own.items()),
@@ -102,8 +104,13 @@ def _at(content: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def _listed(content: Mapping[str, Any], key: str) -> list[str]:
+    return texts(value_at(content, key))
+
+
+def value_at(content: Mapping[str, Any], key: str) -> Any:
+    """Return what is at *key*, which names the way to it with dots."""
     above, _, last = key.rpartition(".")
-    return texts((_at(content, above) if above else content).get(last))
+    return (_at(content, above) if above else content).get(last)
 
 
 def found_server(client: Client, name: str, given: Any, place: ClientFile, around: Surroundings) -> FoundServer:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ot.config.backups import keep_backup
 from ot.config.clients.client_file import FileOnDisk, ServerList, private_list, read_from_disk, server_list
+from ot.config.clients.client_reading import value_at
 from ot.config.clients.connection_notes import ConnectionNotes, Note
 from ot.config.clients.known_clients import CLIENTS, Client
 from ot.config.clients.server_entry import Surroundings, is_onetool, table
@@ -95,6 +96,7 @@ def plan_connect(
         for server in private:
             own = own.remove(server)
         changed = own.below()
+    changed = _allow(client, changed, name, allowed=True)
     new = changed.encoded
     made = Note(
         name,
@@ -121,33 +123,45 @@ def plan_disconnect(client: Client, around: Surroundings, notes: ConnectionNotes
         return ClientChange(client, file, notes.before(note), note.name)
     listed = server_list(client, file, around)
     found = own_name_in(client, listed, name or (note.name if note else NAME))
-    if not found or (name and found != name):
+    is_undone = not found and not (note and (note.taken_out or note.private))
+    if is_undone or (name and found != name):
         return ClientChange(client, file, file.data)
-    left = listed.remove(found)
-    back = _entries_of(client, note.taken_out, around) if note else {}
-    missing = {server: entry for server, entry in back.items() if server not in left.servers}
-    for server, entry in missing.items():
-        left = left.put(server, value=entry)
+    left = _allow(client, listed.remove(found), found, allowed=False) if found else listed
+    left, back = _with_entries(client, left, note.taken_out if note else {}, around)
     left = left.without_list() if note and note.made_list and not left.servers else left
-    put_back = list(missing)
     private: Mapping[str, Mapping[str, str]] = note.private if note else {}
     for directory, copies in private.items():
-        own = left.below(client.projects, directory)
-        for server, entry in _entries_of(client, copies, around, client.projects, directory).items():
-            if server not in own.servers:
-                own = own.put(server, value=entry)
-                put_back.append(server)
-        left = own.below()
-    return ClientChange(client, file, left.encoded, found, put_back=tuple(put_back))
+        own, more = _with_entries(client, left.below(client.projects, directory), copies, around)
+        left, back = own.below(), (*back, *more)
+    return ClientChange(client, file, left.encoded, found, put_back=back)
 
 
-def _entries_of(client: Client, copies: Mapping[str, str], around: Surroundings, *above: str) -> dict[str, Any]:
-    """Return the servers that were taken out of the list below *above*, as far as their copies are still there."""
-    found: dict[str, Any] = {}
-    for name, copy in copies.items():
-        listed = server_list(client, read_from_disk(Path(copy)), around).below(*above).servers
-        found |= {name: listed[name]} if name in listed else {}
-    return found
+def _allow(client: Client, listed: ServerList, name: str, *, allowed: bool) -> ServerList:
+    """Return the file with *name* among the servers that the client may use, or not, where it says which those are."""
+    known = value_at(listed.text.data, client.allowed) if client.allowed else None
+    if not isinstance(known, list) or (name in known) == allowed:
+        return listed
+    others = [each for each in cast("list[Any]", known) if each != name]
+    new = [*others, name] if allowed else others
+    return replace(listed, text=listed.text.put(client.allowed.split("."), new))
+
+
+def _with_entries(
+    client: Client, left: ServerList, copies: Mapping[str, str], around: Surroundings
+) -> tuple[ServerList, tuple[str, ...]]:
+    """Return a list with the servers that were taken out of it where they were, and which those are.
+
+    A copy that is gone, or does not have its server, gives none back.
+    """
+    back: list[str] = []
+    for name in reversed(list(copies)):
+        was = server_list(client, read_from_disk(Path(copies[name])), around).below(*left.above).servers
+        if name not in was or name in left.servers:
+            continue
+        behind = list(was)[list(was).index(name) + 1 :]
+        left = left.put(name, value=was[name], before=next((one for one in behind if one in left.servers), ""))
+        back.insert(0, name)
+    return left, tuple(back)
 
 
 def own_name_in(client: Client, listed: ServerList, likely: str = NAME) -> str:

@@ -91,13 +91,12 @@ class ConnectionNotes:
         if note:
             made = str(backup) if backup else ""
             taken_out = {name: copy or made for name, copy in note.taken_out.items()}
+            # Most notes have no such servers, and an older version reads those that do not name them.
             private = {
                 place: {name: copy or made for name, copy in gone.items()} for place, gone in note.private.items()
             }
-            backup_file = note.backup or made
-            notes[str(path)] = {
-                **asdict(note), "backup": backup_file, "taken_out": taken_out, "private": private
-            }  # fmt: skip
+            kept = {**asdict(note), "backup": note.backup or made, "taken_out": taken_out, "private": private}
+            notes[str(path)] = {key: value for key, value in kept.items() if key != "private" or value}
         write_private(self._file, json.dumps(notes, indent=2) + "\n")
 
     def _read(self) -> dict[str, Any]:

@@ -66,8 +66,8 @@ class JsonText:
             place = span.members[number].start if number >= 0 else place
         return self.text.count("\n", 0, place) + 1
 
-    def put(self, path: Sequence[str], value: Any) -> JsonText:
-        """Return the text with *value* at *path*: in the place of the old one, else behind its last neighbour.
+    def put(self, path: Sequence[str], value: Any, before: str = "") -> JsonText:
+        """Return the text with *value* at *path*: in the place of the old one, else *before* a neighbour or behind all.
 
         Raises:
             ValueError: Something on the way to it is not an object.
@@ -77,7 +77,10 @@ class JsonText:
         for depth, (step, span) in enumerate(self._way(path)):
             number = span.member(step)
             if number < 0:
-                return self._checked(self._inserted(span, step, nested(path[depth + 1 :], value)), path, value)
+                follower = span.member(before) if depth + 1 == len(path) else -1
+                rest = nested(path[depth + 1 :], value)
+                text = self._inserted(span, step, rest) if follower < 0 else self._before(span, follower, step, rest)
+                return self._checked(text, path, value)
             member = span.members[number]
             if depth + 1 == len(path):
                 written = self._written(value, self._indent_at(member.start), inline=self._is_inline(span))
@@ -134,6 +137,12 @@ class JsonText:
         new = self._member(key, value, " ", inline=True) if inline else self._newline + self._member(key, value, indent)
         first, final = (",", "") if last.comma < 0 else ("", ",")
         return text[:behind] + first + text[behind:at] + new + final + text[at:]
+
+    def _before(self, span: _Span, follower: int, key: str, value: Any) -> str:
+        start, inline = span.members[follower].start, self._is_inline(span)
+        indent = "" if inline else self._indent_at(start)
+        new = self._member(key, value, indent, inline=inline).removeprefix(indent)
+        return f"{self.text[:start]}{new},{' ' if inline else self._newline + indent}{self.text[start:]}"
 
     def _member(self, key: str, value: Any, indent: str, *, inline: bool = False) -> str:
         return f"{indent}{json.dumps(key, ensure_ascii=False)}: {self._written(value, indent, inline=inline)}"

@@ -40,6 +40,8 @@ class Client:
     """The key under which the user's file holds the settings of single directories."""
     off: tuple[str, ...] = ()
     """The lists of servers that are switched off."""
+    allowed: str = ""
+    """The list of servers that are used, all others being off, where a file has it."""
     ignored_key: str = ""
     """Another client's key, which this one ignores itself."""
     no_command: str = ""
@@ -235,6 +237,7 @@ CLIENTS: Mapping[str, Client] = {
             other_keys=("httpUrl",),
             adapted=_from_gemini,
             off=("mcp.excluded",),
+            allowed="mcp.allowed",
             program="gemini",
         ),
     )

@@ -72,7 +72,7 @@ class Configured:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class ServerNames:
     """What servers are called: the names that programs use already, and those that the user chose."""
 
     packs: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -82,7 +82,7 @@ class Names:
 
 
 def plan_of(
-    names: Iterable[str], around: Surroundings, here: Mapping[Scope, Configured], called: Names | None = None
+    names: Iterable[str], around: Surroundings, here: Mapping[Scope, Configured], called: ServerNames | None = None
 ) -> Plan:
     """Return what the clients called *names* have to give to the configurations that are *here*.
 
@@ -105,7 +105,7 @@ def plan_of(
     all_found = [_fit(_placed(server, here)) for file in found for server in file.servers]
     # The user's own first: a repository's server of the same name must not stand in its place.
     in_order = sorted(all_found, key=lambda server: server.place.repository)
-    servers = tuple(_Naming(here, called or Names()).named(in_order))
+    servers = tuple(_Naming(here, called or ServerNames()).named(in_order))
     servers = tuple(_with_own_secrets(servers, {scope: dict(known.secrets) for scope, known in here.items()}))
     own = [rule for rule in said if not rule.place.repository]
     brought = [rule for rule in said if rule.place.repository and "project" in here]
@@ -180,7 +180,7 @@ def _understood(client: Client, data: bytes, place: ClientFile, around: Surround
 class _Naming:
     """Gives every server a name of its own, which hides nothing that a program means by it already."""
 
-    def __init__(self, here: Mapping[Scope, Configured], called: Names) -> None:
+    def __init__(self, here: Mapping[Scope, Configured], called: ServerNames) -> None:
         self._here = here
         self._chosen = called.chosen
         self._packs = called.packs

@@ -55,8 +55,8 @@ class TomlText:
                 return self.text.count("\n", 0, statement.start) + 1
         return 1
 
-    def put(self, path: Sequence[str], value: Any) -> TomlText:
-        """Return the text with *value* at *path*; a table that is new goes to the end.
+    def put(self, path: Sequence[str], value: Any, before: str = "") -> TomlText:
+        """Return the text with *value* at *path*; a table that is new goes *before* a neighbour, or to the end.
 
         Raises:
             ValueError: The file is written in a way that leaves no place for it.
@@ -65,7 +65,11 @@ class TomlText:
         if found:
             text = self._replaced(found[0], path[-1], value)
         elif isinstance(value, dict):
-            text = self.remove(path)._appended(path, table(value))
+            about = self._about((*path[:-1], before)) if before else []
+            if about and about[0].is_header:
+                text = self._at(about[0].start, path, value)
+            else:
+                text = self.remove(path)._appended(path, table(value))
         else:
             text = self._in_table(path, value)
         return self._checked(text, with_value(self.data, path, value), path)
@@ -82,9 +86,15 @@ class TomlText:
 
     # ---------------------------------------------------------------- writing
 
+    def _at(self, place: int, path: Sequence[str], value: Any) -> str:
+        lines = self._lines_of(path, table(value))
+        return self.text[:place] + "".join(f"{line}{self._newline}" for line in (*lines, "")) + self.text[place:]
+
+    def _lines_of(self, path: Sequence[str], value: dict[str, Any]) -> list[str]:
+        return [f"[{'.'.join(map(_key, path))}]", *(f"{_key(key)} = {_value(item)}" for key, item in value.items())]
+
     def _appended(self, path: Sequence[str], value: dict[str, Any]) -> str:
-        lines = [f"[{'.'.join(map(_key, path))}]", *(f"{_key(key)} = {_value(item)}" for key, item in value.items())]
-        text = self.text
+        lines, text = self._lines_of(path, value), self.text
         between = "" if not text.strip("\ufeff") else self._newline * (1 if text.endswith("\n") else 2)
         return text + between + self._newline.join(lines) + self._newline
 
