@@ -33,6 +33,8 @@ SECONDS = 120
 QUESTION = re.compile(r"(\[n\]o|\[y/N\]): $")
 """How every question of OneTool ends at a terminal."""
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
+STARTS = re.compile(r"^starting .*\n", re.MULTILINE)
+"""Servers that take long to start are told of: how long they take depends on the machine."""
 LOADED_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 GREEN, YELLOW, CYAN, GREY = (152, 195, 121), (229, 192, 123), (86, 182, 194), (220, 223, 228)
 DARK = TerminalTheme((30, 34, 42), GREY, [GREY, GREY, GREEN, YELLOW, GREY, GREY, CYAN, GREY])
@@ -94,7 +96,7 @@ def _conversation(terminal: int) -> str:
         try:
             shown += os.read(terminal, 65536).decode(errors="replace").replace("\r\n", "\n")
         except OSError:  # nobody holds the other end: the command has ended
-            return STYLE.sub("", shown)
+            return STARTS.sub("", STYLE.sub("", shown))
         if len(shown) > answered and QUESTION.search(shown):
             answered = len(shown)
             os.write(terminal, b"y\n")

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-SLOW = re.compile(r"^.*\bslow call: .*\n?", re.MULTILINE)
-"""A warning about the machine that the command runs on: no page promises how fast that is."""
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 STEP = re.compile(r'^```(?:console\n(?P<typed>.*?)|python title="(?P<file>[^"]+)"\n(?P<text>.*?))^```', re.M | re.S)
 """What a reader of a page does: types commands, or writes a file."""
@@ -26,7 +24,7 @@ class Typed:
     def is_kept_by(self, printed: str) -> bool:
         """Return whether *printed* is what the page promises."""
         pattern = ".*?".join(re.escape(part) for part in self.output.strip().split("..."))
-        return re.fullmatch(pattern, SLOW.sub("", printed).strip(), re.DOTALL) is not None
+        return re.fullmatch(pattern, printed.strip(), re.DOTALL) is not None
 
 
 def typed_commands(page: str) -> list[Typed]:

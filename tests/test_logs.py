@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ot.cli.logs import _text as shown_entry  # pyright: ignore[reportPrivateUsage] - the command's own lines
-from ot.log_span import LogSpan, SpanMessage, cut_arguments
+from ot.log_span import LOG_FILE_ONLY, LogSpan, SpanMessage, cut_arguments
 from ot.logs import LOGGERS, BatchedHandler, LogFile, configure_logs, current_run, json_line, text_line
 from pace import PATIENCE
 
@@ -127,6 +127,18 @@ def test_successful_spans_come_on_standard_error_only_with_debug(
         err = capsys.readouterr().err
         assert ("runner.execute SUCCESS" in err) is shown
         assert "tool.call FAILED" in err
+
+
+def test_what_is_for_the_file_alone_is_not_shown_to_who_waits_at_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = start(tmp_path / "onetool.log", terminal_level="WARNING")
+    logger.warning("slow call", extra=LOG_FILE_ONLY)
+    logger.warning("seen")
+    assert [entry["message"] for entry in entries(path)] == ["slow call", "seen"]
+    err = capsys.readouterr().err
+    assert "slow call" not in err
+    assert "seen" in err
 
 
 def test_lines_on_standard_error_can_be_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

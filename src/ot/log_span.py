@@ -21,6 +21,8 @@ SMALL = 1000
 """Characters up to which a value is written out: Python does that in a few microseconds."""
 NUMBER_BITS = 63
 """What a reader of the log takes for a number; a longer one is written as text."""
+LOG_FILE_ONLY = {"log_file_only": True}
+"""Given as the ``extra`` of a record that is of no use to who waits for a command at a terminal."""
 _PASSWORD = re.compile(r"(?<=://)[^/@\s]+@")
 
 

@@ -52,6 +52,7 @@ def configure_logs(
     stderr.setLevel(terminal_level or logging.NOTSET)
     spans_from = math.inf if terminal_level else logging.NOTSET if level == "DEBUG" else logging.WARNING
     stderr.addFilter(lambda record: record.levelno >= spans_from or not isinstance(record.msg, SpanMessage))
+    stderr.addFilter(lambda record: not (terminal_level and "log_file_only" in record.__dict__))
     handlers: list[logging.Handler] = [stderr]
     if file is not None:
         handlers.append(BatchedHandler(file.write, json_line, redact, FILE_SECONDS))

@@ -34,7 +34,7 @@ from ot.execution.border import Border
 from ot.execution.ledger import Effect, NoLedger
 from ot.execution.policy import ToolPolicy
 from ot.execution.tool_executor import ToolExecutor
-from ot.log_span import SpanMessage
+from ot.log_span import LOG_FILE_ONLY, SpanMessage
 from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_registry import Pack, ToolRegistry
 from ot.values.plain import plain_data
@@ -401,6 +401,7 @@ async def test_a_slow_call_is_logged(monkeypatch: pytest.MonkeyPatch, caplog: py
         assert caplog.records == []
         await call(executor, "free")
     assert [record.getMessage() for record in caplog.records] == ["slow call: t.free took 0.0 s"]
+    assert LOG_FILE_ONLY.items() <= vars(caplog.records[0]).items()
 
 
 # ---------------------------------------------------------------- what is written down

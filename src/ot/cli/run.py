@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +19,10 @@ from ot.cli.terminal.printed_answers import print_reply
 if TYPE_CHECKING:
     from ot.runtime.reply import Reply
     from ot.runtime.run_events import RunEvent
+    from ot.workspace import Workspace
+
+START_SECONDS = 1.0
+"""How long a server may take to start before who waits is told."""
 
 
 def run(
@@ -50,16 +57,54 @@ async def _run(command: str, trust_project: bool) -> Reply:
     from ot.cli.terminal.own_workspace import own_workspace
     from ot.cli.terminal.prompts import TerminalQuestion, somebody_is_there
     from ot.config.principal import os_user
-    from ot.execution.caller import Caller
+    from ot.execution.caller import Answer, Caller, Question
     from ot.stats.rows import CLI
 
     async with own_workspace(terminal_level="WARNING", trust_project=trust_project) as app:
-        caller = Caller(os_user(), client=CLI, ask=TerminalQuestion(app.ask_seconds), opens=somebody_is_there())
-        return await app.run(command, caller, tell=_show_progress if sys.stderr.isatty() else None)
+        asking, question = asyncio.Lock(), TerminalQuestion(app.ask_seconds)
+
+        async def ask(asked: Question) -> Answer:
+            async with asking:
+                return await question(asked)
+
+        caller = Caller(os_user(), client=CLI, ask=ask, opens=somebody_is_there())
+        if not sys.stderr.isatty():
+            return await app.run(command, caller)
+        watching = asyncio.create_task(_tell_starts(app, asking))
+        try:
+            return await app.run(command, caller, tell=show_progress())
+        finally:
+            watching.cancel()
 
 
-def _show_progress(event: RunEvent) -> None:
+async def _tell_starts(app: Workspace, asking: asyncio.Lock) -> None:
+    """Tell of servers that have been starting for a while, each once, and not onto the line of a question."""
+    told: set[str] = set()
+    while True:
+        await asyncio.sleep(START_SECONDS / 2)
+        async with asking:
+            states = {name: app.host.servers.state(spec) for name, spec in app.picture.servers.items()}
+            begun = time.time() - START_SECONDS
+            slow = [n for n, s in states.items() if s and s["state"] == "starting" and s["since"] <= begun]
+            if new := [name for name in slow if name not in told]:
+                told.update(new)
+                echo(f"starting {', '.join(new)} ...", err=True)
+
+
+def show_progress() -> Callable[[RunEvent], None]:
+    """Return what shows how tools get on; of the installation of a pack one line, as the log has the others."""
     from ot.runtime.run_events import Progress
 
-    if isinstance(event, Progress) and event.message:
-        echo(event.message, err=True)
+    installed: set[str] = set()
+
+    def show(event: RunEvent) -> None:
+        if not isinstance(event, Progress) or not event.message:
+            return
+        pack = event.tool.partition(".")[0]
+        if not event.message.startswith(f"{pack}: "):
+            echo(event.message, err=True)
+        elif pack not in installed:
+            installed.add(pack)
+            echo(f"{pack}: installing its packages, at the first call alone (details: onetool logs)", err=True)
+
+    return show

@@ -24,7 +24,7 @@ from ot.execution.effect_entries import EffectEntries, Entries, SummedEntries, h
 from ot.execution.ledger import Effect, EffectWatcher, HowEnded, Ledger, NoLedger
 from ot.execution.policy import NOBODYS, PolicyVerdict, ToolPolicy, why
 from ot.execution.schema_check import SchemaCheck
-from ot.log_span import cut_arguments, cut_result, log_span
+from ot.log_span import LOG_FILE_ONLY, cut_arguments, cut_result, log_span
 from ot.registry.tool import Tool
 from ot.registry.tool_registry import ToolRegistry
 
@@ -300,7 +300,7 @@ class ToolExecutor:
 
     def _report(self, record: CallRecord, message: str, arguments: Mapping[str, Any], value: Any) -> None:
         if record.seconds > SLOW_SECONDS:
-            logger.warning("slow call: %s took %.1f s", record.tool, record.seconds)
+            logger.warning("slow call: %s took %.1f s", record.tool, record.seconds, extra=LOG_FILE_ONLY)
         if logger.isEnabledFor(logging.WARNING if record.error else logging.INFO):
             _log_call(record, message, arguments, value)
         for observer in self._observers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import importlib
+import logging
 import os
 import platform
 import re
@@ -16,10 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ot.errors import ToolUnavailable
+from ot.log_span import LOG_FILE_ONLY
 from ot.processes.child_environ import uv_environ
 from ot.processes.guarded_process import GuardedProcess
 from ot.registry.pep723 import ScriptMetadata, script_metadata, script_problem
 from ot.workers.pack_directory import PackDirectory, locked
+
+logger = logging.getLogger(__name__)
 
 PACKS = "packs"
 """Where copies of packs are kept, below the user's directory."""
@@ -334,4 +338,6 @@ class UvCommand:
 
     def _hear(self, line: str) -> None:
         self._lines.append(line)
-        self._tell(LOGIN.sub("***@", line))
+        shown = LOGIN.sub("***@", line)
+        logger.info("uv, for the pack %s: %s", self._pack, shown, extra=LOG_FILE_ONLY)
+        self._tell(shown)

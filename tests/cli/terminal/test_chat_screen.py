@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
@@ -10,7 +11,7 @@ from ot.chat.chat_client import ToolCall, Usage
 from ot.chat.chat_tools import ToolAnswer
 from ot.chat.conversation import ChatAnswer
 from ot.cli.terminal.chat_screen import ChatScreen
-from ot.execution.caller import Answer, Question
+from ot.execution.caller import Answer, AskUser, Question
 from pace import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -56,6 +57,36 @@ def test_a_call_is_one_line_with_its_time(capsys: pytest.CaptureFixture[str]) ->
         '✓ lamp_switch {"room": "hall"} · 0.1 s, 4 characters',
         '✗ lamp_switch {"room": "hall"} · 1.0 s: no such room \U0001f469\u200d\U0001f4bb',
     ]
+
+
+async def test_the_time_of_a_call_is_without_the_time_that_its_question_waits(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    screen = ChatScreen(str)
+    other = ToolCall("2", "lamp_switch", {"room": "attic"})
+
+    async def ask(question: Question) -> Answer:
+        await asyncio.sleep(0.3)
+        return Answer("accept")
+
+    async def call(which: ToolCall, asks: bool) -> None:
+        started = time.monotonic()
+        screen.calling(which)
+        if asks:
+            # As a run does it: in a task of its own.
+            await asyncio.create_task(_asked(screen, ask))
+        else:
+            await asyncio.sleep(0.3)
+        screen.called(which, DONE, time.monotonic() - started)
+
+    await asyncio.gather(call(CALL, True), call(other, False))
+    shown = capsys.readouterr().out.splitlines()
+    times = {line.split('"')[3]: float(line.split(" · ")[1].split()[0]) for line in shown}
+    assert times["hall"] < 0.3 <= times["attic"]
+
+
+async def _asked(screen: ChatScreen, ask: AskUser) -> None:
+    await screen.alone(ask)(Question("Allow?", {}))
 
 
 def test_programs_that_run_at_the_same_time_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:

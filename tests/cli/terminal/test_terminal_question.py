@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import select
@@ -17,6 +18,9 @@ import pytest
 
 from cli.command import OneTool
 from ot.cli.exit_codes import DENIED
+from ot.cli.run import show_progress
+from ot.runtime.run_events import Progress
+from servers.desk import fake
 
 PACK = '''
 __ot_destructive__ = ["delete"]
@@ -133,6 +137,28 @@ def test_the_answer_may_be_no_a_number_or_the_end_of_input(onetool: OneTool, log
         terminal.wait_for("PermissionError: bin.delete was not called")
         assert terminal.end()[0] == DENIED
     assert deleted(log) == list(range(made))
+
+
+@ON_A_PTY
+def test_who_waits_for_a_server_that_starts_is_told_once(onetool: OneTool) -> None:
+    onetool.user.mkdir(parents=True, exist_ok=True)
+    (onetool.user / "onetool.yaml").write_text(json.dumps({"servers": {"notes": fake("delay=2.5")}}))
+    with at_terminal(onetool, "run", "notes.echo(text='b')") as terminal:
+        terminal.wait_for("starting notes ...")
+        assert terminal.end() == (0, "b\n")
+
+
+def test_the_installation_of_a_pack_is_one_line_and_a_tools_own_progress_is_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show = show_progress()
+    for line in ("Resolved 7 packages", "Downloading numpy", "Installed 7 packages"):
+        show(Progress(message=f"web: {line}", tool="web.fetch"))
+    show(Progress(1, 2, "page 1 of 2", "web.fetch"))
+    assert capsys.readouterr().err.splitlines() == [
+        "web: installing its packages, at the first call alone (details: onetool logs)",
+        "page 1 of 2",
+    ]
 
 
 @ON_A_PTY

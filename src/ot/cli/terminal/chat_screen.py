@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import Counter
 from collections.abc import Callable
+from contextvars import ContextVar
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,8 @@ type Redact = Callable[[str], str]
 
 MAX_ARGUMENTS, MAX_ERROR = 100, 200
 THINKING = "thinking"
+_call: ContextVar[str] = ContextVar("ot_chat_call", default="")
+"""The call that the current task works for: the time that its questions wait is not its own."""
 
 
 class ChatScreen(ChatWatcher):
@@ -37,6 +41,8 @@ class ChatScreen(ChatWatcher):
         self._begun = 0.0
         self._running: dict[str, str] = {}
         """What the calls under way are called here: those of one tool are numbered."""
+        self._asked: Counter[str] = Counter()
+        """For how many milliseconds questions of calls under way have waited, by call."""
         self._spinner: Status | None = None
         self._held: list[Callable[[], None]] | None = None
         """What is shown when the question that somebody reads now is answered."""
@@ -59,6 +65,7 @@ class ChatScreen(ChatWatcher):
 
     def calling(self, call: ToolCall) -> None:
         """Show that a tool is called: a program as a whole."""
+        _call.set(call.id)
 
         def show() -> None:
             self._stop()
@@ -75,7 +82,8 @@ class ChatScreen(ChatWatcher):
         self._show(show)
 
     def called(self, call: ToolCall, answer: ToolAnswer, seconds: float) -> None:
-        """Show what was called, how long it took, and what went wrong."""
+        """Show what was called, how long it took without the person's time to think, and what went wrong."""
+        seconds = max(seconds - self._asked.pop(call.id, 0) / 1000, 0.0)
 
         def show() -> None:
             self._stop()
@@ -118,6 +126,7 @@ class ChatScreen(ChatWatcher):
         turn = asyncio.Lock()
 
         async def ask_alone(question: Question) -> Answer:
+            started = time.monotonic()
             async with turn:
                 self._stop()
                 self._end_line()
@@ -125,6 +134,7 @@ class ChatScreen(ChatWatcher):
                 try:
                     return await ask(question)
                 finally:
+                    self._asked[_call.get()] += round((time.monotonic() - started) * 1000)
                     held, self._held = self._held, None
                     for show in held:
                         show()
