@@ -79,6 +79,8 @@ def read_file(client: Client, data: bytes, place: ClientFile, around: Surroundin
     off = frozenset(name for part in (content, local) for key in client.off for name in _listed(part, key))
     if not place.key:
         return replace(_permissions(content, place), off=off)
+    if not isinstance(value_at(content, place.key), dict | None):
+        raise ValueError(f"'{place.key}' is not an object")
     own, general = _at(local, place.key), _at(content, place.key)
     if client.allowed and isinstance(value_at(content, client.allowed), list):
         off |= general.keys() - set(_listed(content, client.allowed))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
@@ -33,7 +34,6 @@ APPROVALS = ("alwaysAllow", "autoApprove")
 HARMLESS = frozenset({"description", "displayName", "name", "icon", "gallery", "version", "source", *APPROVALS})
 OTHER_REFERENCE = re.compile(r"\$\{([a-zA-Z]++)(?::((?:[^}$]|\$(?!\{))*+))?+\}")
 MAX_ENV_FILE = 1 << 18
-MAX_PATH = 1000
 RUNNERS = frozenset({"npx", "uvx", "bunx", "pnpx", "npm", "pnpm", "yarn", "pipx", "docker", "podman"})
 """Programs whose words name packages: a directory of the same name must not become what they run."""
 
@@ -95,7 +95,8 @@ def entry_of(
 
 def own_name(name: str) -> str:
     """Return *name* as one that a program can write."""
-    found = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")[:60]
+    # Python reads other forms of a letter as the letter itself, so the plain one is what a program will mean.
+    found = re.sub(r"\W+", "_", unicodedata.normalize("NFKC", name), flags=re.ASCII).strip("_")[:60]
     found = found if found[:1].isalpha() else f"server_{found}".rstrip("_")
     return f"{found}_server" if found in RESERVED else found
 
@@ -158,6 +159,7 @@ class _Taking:
         self._secrets = SecretsTaken(name)
         self._notes: list[str] = []
         self._asked_for: set[str] = set()
+        self._unknown = ""
 
     def server(self, original: str, given: dict[str, Any], known: frozenset[str]) -> FoundServer:
         why = self._cannot(given)
@@ -168,7 +170,7 @@ class _Taking:
             self._notes.append(f"left out: {', '.join(left)}")
         if self._secrets.fields:
             self._notes.append(f"moved to the secrets file: {', '.join(dict.fromkeys(self._secrets.fields))}")
-        taken, notes, why = self._secrets.taken, tuple(self._notes), why or _invalid(entry)
+        taken, notes, why = self._secrets.taken, tuple(self._notes), why or self._unknown or _invalid(entry)
         if entry and self._place.only_in:
             entry["only_in"] = self._place.only_in
         return FoundServer(self._name, self._place, entry, taken, notes, why, original)
@@ -278,7 +280,7 @@ class _Taking:
         if kind in plain:
             return plain[kind]
         if rest is not None and not rest.startswith("-"):
-            self._notes.append(f"{key}: {found[0]} is not known here; correct it")
+            self._unknown = f"{key}: only {self._place.client} knows what {found[0]} is"
         return found[0]
 
     def _note_reference(self, key: str, name: str, default: str | None, *, of_environment: bool) -> None:
@@ -378,7 +380,8 @@ def _is_path(text: str, cwd: Path, *, packages: bool) -> bool:
         return True
     explicit = text.startswith(("./", "../"))
     likely = not packages and text[:1] not in "-@/~$" and ("/" in text or bool(PurePath(text).suffix))
-    return (explicit or likely) and "\0" not in text and len(text) < MAX_PATH and (cwd / text).exists()
+    # Unlike Path.exists it only says no where the text, perhaps a whole program, cannot be a path.
+    return (explicit or likely) and os.path.exists(cwd / text)  # noqa: PTH110
 
 
 def _below(path: str, here: str) -> str:
