@@ -75,6 +75,8 @@ type LiveFunctions = Mapping[str, Mapping[str, Callable[..., Any]]]
 
 SHARED = "everyone may read it and nobody may write it"
 BUNDLED = ToolLoader(Path(ot_tools.__file__).parent, "ot_tools")
+if not any(BUNDLED.packs()):
+    raise ImportError("ot_tools has no packs: OneTool is being installed, or its installation is incomplete")
 IN_WORKERS = Path(ot_tools.__file__).parent / "in_workers"
 
 

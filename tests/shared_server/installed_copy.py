@@ -64,7 +64,7 @@ class InstalledCopy:
             shutil.rmtree(place, ignore_errors=True)  # a server that was just starting has written its caches there
             away.rename(place)
 
-    def client(self, user: SharedUser, *, shared_seconds: float = 6.0) -> WireServer:
+    def client(self, user: SharedUser, *, shared_seconds: float = 5.0) -> WireServer:
         """Start a relay from here."""
         script = HASTY.format(shared=shared_seconds)
         command = [str(self.python), "-P", "-c", script, "serve", "--shared"]
@@ -90,7 +90,7 @@ class InstalledWheels(InstalledCopy):
         how = ("--no-deps", "--reinstall", "--python", str(self.python))
         subprocess.run([uv_command(), "pip", "install", "-q", *how, wheel], check=True, timeout=300)
 
-    def client(self, user: SharedUser, *, shared_seconds: float = 6.0) -> WireServer:
+    def client(self, user: SharedUser, *, shared_seconds: float = 5.0) -> WireServer:
         """Start a relay by the command that is installed; it waits as long as any."""
         command = [str(self.root / "bin" / "onetool"), "serve", "--shared"]
         return WireServer.start(command, cwd=user.cwd, env=_without_paths(user), warm=False)

@@ -26,12 +26,13 @@ class ToolLoader:
 
     def __init__(self, directory: Path, package: str) -> None:
         """Look in *directory*, whose modules are imported as ``package.<name>`` when a tool is first called."""
-        self._directory = directory
+        # Listed once: an installer that replaces the files must not leave a server with half of them.
+        self._files = sorted(directory.glob("[!_]*.py"))
         self._package = package
 
     def packs(self) -> Iterator[Pack]:
         """Yield a pack for each file, from the file's name alone."""
-        for file in sorted(self._directory.glob("[!_]*.py")):
+        for file in self._files:
             origin = f"{self._package}.{file.stem}"
             yield Pack(file.stem, "local", self._reader(file), origin, bundled=True, needs=partial(_needs, file))
 

@@ -13,7 +13,7 @@ from ot.relay.header import NOT_NOW, WELCOME, Header
 from ot.relay.place import PROCESS_WIDE, Hangs, NotNow, Place, Unshared, source_root
 
 WELCOME_SECONDS = 2.0
-LOCK_SECONDS = 5.0
+LOCK_SECONDS = 3.0
 """How long another client may hold the lock of the start without the server being there."""
 START_SECONDS = 20.0
 PAUSE_SECONDS = 0.02

@@ -11,7 +11,7 @@ from ot.relay.servers import Servers, say
 
 MOST_ENDS, ENDS_SECONDS = 3, 60.0
 """A shared server that ends so often in that time is left alone for a while."""
-SHARED_SECONDS = 6.0
+SHARED_SECONDS = 5.0
 """For so long, and up to twice as long, the shared server is tried again before the client is served alone."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 2.0
 """Between two tries, twice as long each time."""
@@ -62,7 +62,7 @@ class Tries:
         return None
 
     def next_server(self) -> tuple[socket, socket]:
-        """Return where the next server takes requests, and where its answers come; it may still prove useless.
+        """Return where the next server takes requests, and where its answers come; it may not work yet.
 
         Raises:
             Unshared, OSError: It cannot be started or reached.
