@@ -149,6 +149,18 @@ async def test_a_yes_is_good_for_as_many_calls_as_it_says_whatever_way_they_go(t
         assert len(user.questions) == 1
 
 
+async def test_runs_inside_a_run_do_not_ask_for_each_of_their_calls(tmp_path: Path) -> None:
+    program = "for n in range(3):\n    meta.run(code='bin.delete(item=1)')"
+    async with running_app(tmp_path, {"bin": BIN, "meta": META}, CONFIG) as app:
+        await app.run("meta.run(code='1')")
+        introduce(app)
+        user = User(YES)
+        await app.run(program, asking(user))
+        assert await deleted(app) == 3
+    (question,) = user.questions
+    assert "It may be called any number of times." in question.message
+
+
 async def test_a_yes_in_one_run_is_none_in_another_that_goes_on_beside_it(tmp_path: Path) -> None:
     held = asyncio.Event()
 
