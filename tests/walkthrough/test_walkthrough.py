@@ -27,7 +27,7 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
     begun = Walk(tmp_path_factory.mktemp("walk"))
     begun.prepare()
     install = typed_commands(README)[0]
-    assert install.command == "uv tool install --quiet ."
+    assert install.command == "uv tool install --quiet --compile-bytecode ."
     begun.play_readme(install)
     yield begun
     shutil.rmtree(begun.place / "tools")  # 200 MB
