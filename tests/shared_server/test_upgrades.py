@@ -185,6 +185,7 @@ class Busy:
             self._done.add(self._number)
             return "right"
         known = {"nothing was done": "not sent", "its effect is not known": "unknown", "ServerEnding": "ending"}
+        known["cannot be loaded: file.py: [Errno 2]"] = "pack away"
         return next((kind for words, kind in known.items() if words in said.text), f"wrong: {said.text[:300]}")
 
     def check(self) -> None:
