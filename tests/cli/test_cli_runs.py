@@ -57,7 +57,7 @@ async def begun(ledger: SqliteLedger) -> int:
 
 async def asks(ledger: SqliteLedger) -> None:
     tool = Tool("file", "delete", destructive=True)
-    question = consent_question(tool, {"path": "a"}, CallForecast(), calls=10, always=True, redact=str)
+    question = consent_question(tool, {"path": "a"}, CallForecast(most=None), calls=10, always=True, redact=str)
     await ledger.ask(RUN, await begun(ledger), question_fields(question, 1001))
 
 
