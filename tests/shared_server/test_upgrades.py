@@ -216,7 +216,9 @@ def test_thirty_upgrades_under_busy_and_idle_clients_disconnect_nobody(tmp_path:
                 clients[3 + number % 2].ask()
         for client in clients:
             client.end()
+            right = client.counts["right"]
             client.ask()
+            assert client.counts["right"] == right + 1, client.counts  # whatever was away is not away for good
             client.check()
         for client in clients:
             sys.stdout.write(f"{dict(client.counts)}, slowest {client.slowest:.1f} s\n")
