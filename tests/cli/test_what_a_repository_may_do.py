@@ -305,7 +305,7 @@ ROWS: dict[str, Callable[[OneTool], None]] = {
     "links": links,
     "files in `tmp/`, `logs/`, `stats/`, `sessions/`": state_files,
     "commands that write: reports, `doctor --fix`": report,
-    "servers in other clients' files": client_servers,
+    "servers in the repository's files for other clients": client_servers,
     "permissions in other clients' files": client_permissions,
     "`envFile` and `${NAME}` in other clients' files": client_values,
     "your edits of a project you do not trust": edits,

@@ -53,6 +53,7 @@ NOT_STORED: Mapping[str, str] = {
     "ot_tools/in_workers/web/web_tools.py": "opens the copies of pages",
     "ot/cli/new.py": "a pack to begin with, which is its author's from then on",
     "ot/cli/stats.py": "a report that browsers show",
+    "ot/cli/terminal/saved_media.py": "images and sounds of a reply, as their servers made them",
     "ot/config/backups.py": "copies of files, unchanged",
     "ot/config/clients/client_file.py": "files of clients, in the clients' own formats",
     "ot/config/clients/connection.py": "copies of clients' files, unchanged",

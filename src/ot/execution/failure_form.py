@@ -41,7 +41,12 @@ SAME: Mapping[str, type[ToolError]] = {
 OF_POLICY = (ToolDenied, DefinitionChanged)
 MAX_TEXT = 4000
 PLAIN = (str, int, float, bool)
-TYPES: Mapping[str, tuple[type, ...]] = {"seconds": (int, float), "retry_seconds": (int, float), "unknown": (bool,)}
+TYPES: Mapping[str, tuple[type, ...]] = {
+    "seconds": (int, float),
+    "retry_seconds": (int, float),
+    "unknown": (bool,),
+    "away": (bool,),
+}
 """Of fields that are not text."""
 
 

@@ -178,7 +178,10 @@ class ServerConnection(Leased):
             raise
         except ServerUnavailable as error:
             # Its login is the trouble: a person can end that at any moment, so the next call tries at once.
-            self._set("login needed" if isinstance(error, LoginNeeded) else "failed", error.why)
+            if isinstance(error, LoginNeeded):
+                self.need_login(str(error))
+            else:
+                self._set("failed", error.why)
             raise
         except Exception as error:  # noqa: BLE001 - as above
             self._refuse(failure_words(error) or type(error).__name__, pause_asked_for(error))
@@ -359,7 +362,7 @@ class ServerConnection(Leased):
     # ---------------------------------------------------------------- small things
 
     def need_login(self, why: str) -> None:
-        """Take note why a login that its user was asked for did not come to its end."""
+        """Take note that its user has to log in, and *why*, with what to do."""
         self._set("login needed", why)
 
     def health(self) -> dict[str, Any]:

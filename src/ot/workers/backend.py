@@ -42,22 +42,13 @@ class WorkerBackend:
         self._guard = guard
 
     async def prepare(self, tool: Tool, context: CallContext) -> None:
-        """Install and start what is needed, and tell the caller how it goes.
-
-        Raises:
-            ToolFailed: A secret is missing that the pack declares, and its packages would have to be installed first.
-        """
+        """Install and start what is needed, and tell the caller how it goes."""
 
         def tell(line: str) -> None:
             if context.told:
                 context.told("progress", tool.full_name, {"message": f"{tool.pack}: {line}"})
 
-        spec = self._spec(tool)
-        if spec.missing_secrets and self._pool.must_install(spec):
-            # Packages are not installed for a call that can only fail.
-            text = f"{tool.pack} needs the secret {spec.missing_secrets[0]}, which is not set: put it into secrets.yaml"
-            raise ToolFailed(tool.full_name, "PermissionError", f"{text} or the environment")
-        await self._pool.prepare(spec, tell)
+        await self._pool.prepare(self._spec(tool), tell)
 
     async def call(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         """Return the tool's value."""

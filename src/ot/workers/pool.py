@@ -94,10 +94,6 @@ class WorkerPool(Pool[Worker]):
         """Return the environment of *spec* if it is there."""
         return self._environments.find(spec.pack, spec.files, spec.main)
 
-    def must_install(self, spec: WorkerSpec) -> bool:
-        """Return whether packages have to be installed before a worker for *spec* can start."""
-        return b"# /// script" in spec.files[spec.main] and self.installed(spec) is None
-
     async def call(
         self, spec: WorkerSpec, tool: Tool, arguments: dict[str, Any], context: CallContext
     ) -> dict[str, Any]:

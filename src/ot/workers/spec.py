@@ -38,8 +38,6 @@ class WorkerSpec:
     """All environment variables of its process."""
     install_environ: Mapping[str, str] | None = field(default=None, repr=False, compare=False)
     """What uv may see when it installs the pack; None: what the server was started with."""
-    missing_secrets: tuple[str, ...] = field(default=(), compare=False)
-    """What the pack declares that it cannot work without, and was not given."""
 
     @cached_property
     def key(self) -> str:
@@ -57,13 +55,12 @@ def spec_of(extension: Extension, config: Config, secrets: Secrets) -> WorkerSpe
     """
     workers = config.workers
     own = workers.packs.get(extension.name, PackWorker())
-    granted = _granted(extension, own, secrets)
     return WorkerSpec(
         pack=extension.name,
         files=extension.files,
         main=extension.main,
         settings=config.tools.get(extension.name, {}),
-        secrets=granted,
+        secrets=_granted(extension, own, secrets),
         processes=own.processes,
         serial=own.serial,
         idle_seconds=own.idle_seconds or workers.idle_seconds,
@@ -73,15 +70,7 @@ def spec_of(extension: Extension, config: Config, secrets: Secrets) -> WorkerSpe
         state=extension.state,
         environ=worker_environ(secrets.environment),
         install_environ=uv_environ(secrets.environment),
-        missing_secrets=tuple(name for name in _required_secrets(extension) if name not in granted),
     )
-
-
-def _required_secrets(extension: Extension) -> tuple[str, ...]:
-    try:
-        return extension.needs("secrets")
-    except ToolUnavailable:
-        return ()
 
 
 def _granted(extension: Extension, own: PackWorker, secrets: Secrets) -> dict[str, str]:
