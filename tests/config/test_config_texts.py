@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import runpy
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -11,10 +13,11 @@ import pytest
 from config.desk import Desk
 from ot.config.models import Config
 from ot.config.new_directory import HEAD, json_schema
-from ot.config.reference import brought_up_to_date, heading, render_reference
 from ot.config.shape import all_keys
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "reference" / "configuration.md"
+SCRIPT: dict[str, Any] = runpy.run_path(str(DOCS / "make_settings_page.py"))
 KEYS = list(all_keys())
 
 
@@ -31,16 +34,16 @@ def test_every_key_has_a_description_and_its_heading_on_the_page(key: object) ->
 
     assert isinstance(key, SettingKey)
     assert key.description
-    assert heading(key) in PAGE.read_text(encoding="utf-8").splitlines()
+    assert SCRIPT["heading"](key) in PAGE.read_text(encoding="utf-8").splitlines()
 
 
 def test_the_reference_page_is_up_to_date() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert page == brought_up_to_date(page), "run: python -m ot.config.reference docs/reference/configuration.md"
+    assert page == SCRIPT["brought_up_to_date"](page), "run: python docs/make_settings_page.py"
 
 
 def test_the_reference_says_what_a_project_may_do() -> None:
-    text = render_reference()
+    text: str = SCRIPT["render_reference"]()
     part = text.partition("### `limits.calls`")[2].partition("###")[0]
     assert "- project: a project may only lower it" in part
     assert "- default: `1000`" in part

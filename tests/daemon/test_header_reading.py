@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ot.daemon.header_reading import MAX_BYTES, PREFIX_BYTES, MalformedHeader, body_bytes, read_body
+from ot.daemon.handshake import MAX_BYTES, PREFIX_BYTES, MalformedHeader, body_bytes, read_body
 from ot.relay.header import MAGIC, Header
 
 HEADER = Header(b"a key\nof lines", b"/w/\xff", (b"serve", b"--packs=a b", b""), {b"A": b"1=2", b"EMPTY": b""})

@@ -29,7 +29,6 @@ from ot.errors import (
 )
 from ot.execution import tool_executor
 from ot.execution.backends.backend import CallContext
-from ot.execution.backends.stub import StubBackend
 from ot.execution.border import Border
 from ot.execution.ledger import Effect, NoLedger
 from ot.execution.policy import ToolPolicy
@@ -40,6 +39,7 @@ from ot.registry.tool_registry import Pack, ToolRegistry
 from ot.values.plain import plain_data
 from pace import PATIENCE
 from run_app import Calls
+from stubs import StubBackend
 
 pytestmark = pytest.mark.anyio
 

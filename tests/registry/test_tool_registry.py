@@ -13,13 +13,13 @@ import pytest
 from callers import ME
 from ot.errors import ToolUnavailable, UnknownPack, UnknownTool
 from ot.execution.backends.backend import CallContext
-from ot.execution.backends.stub import StubBackend
 from ot.execution.tool_executor import ToolExecutor
 from ot.registry import tool_loader
 from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_loader import ToolLoader
 from ot.registry.tool_registry import Pack, ToolRegistry
 from run_app import write_packs
+from stubs import StubBackend
 
 
 def pack(name: str, *tools: str, origin: str = "here") -> Pack:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ot.runtime.engines.engine import Outcome, Reach
-from ot.runtime.engines.stub import StubEngine
 from ot.runtime.program import Program
 from ot.runtime.runner import NO_VALUE_TEXT
 from run_app import BRAVE, Calls, error_of, run_in, running_app, value_of
+from stubs import StubEngine
 
 pytestmark = pytest.mark.anyio
 

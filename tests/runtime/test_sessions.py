@@ -22,12 +22,12 @@ from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import Engine, Outcome, Reach
 from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.engines.portable.portable_engine import PortableEngine
-from ot.runtime.engines.stub import StubEngine
 from ot.runtime.program import Program, parse_program
 from ot.runtime.sessions import Nothing, Sessions
 from ot.workspace import Workspace
 from pace import PATIENCE
 from run_app import error_of, running_app, value_of
+from stubs import StubEngine
 
 pytestmark = pytest.mark.anyio
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from callers import ME
-from ot.execution.backends.stub import StubBackend
 from ot.execution.call_context import CallContext
 from ot.execution.policy import ToolPolicy
 from ot.execution.tool_executor import ToolExecutor
@@ -19,6 +18,7 @@ from ot.servers.learned_shapes import LearnedShapes
 from ot.servers.proxied_pack import proxied_pack
 from ot.workspace import Workspace
 from run_app import paths_in
+from stubs import StubBackend
 
 SEARCH: dict[str, Any] = {
     "name": "search",

@@ -6,13 +6,48 @@ import asyncio
 import os
 from pathlib import Path
 
-from ot.daemon.header_reading import PREFIX_BYTES, MalformedHeader, body_bytes, read_body
 from ot.daemon.peer import ClientRefused, ServerRetires
-from ot.relay.header import CONTROL, NOT_NOW, REFUSAL, WELCOME, Header
+from ot.relay.header import CONTROL, LENGTH_BYTES, MAGIC, NOT_NOW, REFUSAL, WELCOME, Header
 from ot.server.connection import ClientProcess
 
 HEADER_SECONDS = 2.0
 MAX_REASON = 300
+PREFIX_BYTES = len(MAGIC) + LENGTH_BYTES
+MAX_BYTES = 8 << 20
+"""More than a process can be given as arguments and environment."""
+
+
+class MalformedHeader(ValueError):
+    """The bytes are not a header of this protocol."""
+
+
+def body_bytes(prefix: bytes) -> int:
+    """Return how many bytes follow the first ``PREFIX_BYTES``.
+
+    Raises:
+        MalformedHeader: It is another protocol, or longer than any client's.
+    """
+    length = int.from_bytes(prefix[len(MAGIC) :], "big")
+    if not prefix.startswith(MAGIC) or length > MAX_BYTES:
+        raise MalformedHeader("not a header of this version")
+    return length
+
+
+def read_body(body: bytes) -> Header:
+    """Return the header whose bytes after the prefix are *body*.
+
+    Raises:
+        MalformedHeader: A field is missing.
+    """
+    try:
+        key, cwd, count, *rest = body.split(b"\0")
+        number = int(count)
+    except ValueError:
+        raise MalformedHeader("fields are missing") from None
+    if not 0 <= number <= len(rest):
+        raise MalformedHeader("arguments are missing")
+    pairs = (entry.partition(b"=") for entry in rest[number:])
+    return Header(key, cwd, tuple(rest[:number]), {name: value for name, _, value in pairs})
 
 
 async def read_header(reader: asyncio.StreamReader) -> Header:

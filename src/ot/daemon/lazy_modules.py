@@ -18,7 +18,6 @@ LAZY = (
     "ot.servers.auth.client_credentials",
     "ot.servers.auth.login",
     "ot.servers.auth.loopback",
-    "ot.servers.auth.vendors",
     "ot.servers.connection",
     "ot.servers.openapi.tools",
     "ot.servers.questions",

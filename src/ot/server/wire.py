@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import re
+import secrets
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -15,11 +16,11 @@ import anyio
 import anyio.to_thread
 import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
 
 from ot.relay.tracking import KEPT
 from ot.server.incoming_line import INVALID_REQUEST, NoMessage, read_line
-from ot.server.question_ids import QuestionIds
 
 logger = logging.getLogger(__name__)
 
@@ -30,9 +31,42 @@ CHUNK = 1 << 16
 MAX_NAME = 100
 BLANK_LINES = re.compile(rb"\n{2,}+")
 
+SPREAD = 1 << 30
+"""A sum with a small number still fits 32 bits, which is all that some clients read."""
+CANCELLED = "notifications/cancelled"
 INTERNAL_ERROR = -32603
 
 Incoming = SessionMessage | Exception
+
+
+class QuestionIds:
+    """Shifts the ids of questions to the client by a number of this connection's own.
+
+    A client may outlive the server that asked it. Its late answer must not be taken for that to a question of the
+    next server, whose count begins again at one.
+    """
+
+    def __init__(self) -> None:
+        """Draw the number."""
+        self._shift = secrets.randbelow(SPREAD)
+
+    def asked(self, message: types.JSONRPCMessage) -> types.JSONRPCMessage:
+        """Return *message* as the client is to see it: a question, or that one is no longer asked."""
+        if isinstance(message, types.JSONRPCRequest):
+            return message.model_copy(update={"id": self._shifted(message.id, self._shift)})
+        if isinstance(message, types.JSONRPCNotification) and message.method == CANCELLED and message.params:
+            shifted = self._shifted(message.params.get("requestId"), self._shift)
+            return message.model_copy(update={"params": {**message.params, "requestId": shifted}})
+        return message
+
+    def answered[T: types.JSONRPCResponse | types.JSONRPCError](self, message: T) -> T:
+        """Return the client's *message* with the id that the server knows; no question has that of a late one."""
+        return message.model_copy(update={"id": self._shifted(message.id, -self._shift)})
+
+    @staticmethod
+    def _shifted(id: Any, by: int) -> Any:
+        number = coerce_request_id(id)
+        return number + by if isinstance(number, int) else id
 
 
 @asynccontextmanager

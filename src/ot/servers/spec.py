@@ -28,8 +28,13 @@ from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.record import OpenTokenStore
 from ot.servers.catalogue_files import FOLDER
 from ot.servers.place import ServerPlace, find_program, place_of_server, runs_modules, script_of, server_here
-from ot.servers.server_scope import ADVICE as SCOPE_ADVICE
-from ot.servers.server_scope import Scope, scope_of
+
+type Scope = Literal["workspace", "shared", "private"]
+"""Which clients share one server: those that work in one directory, all of them, or each its own."""
+
+STATEFUL = re.compile(r"playwright|puppeteer|selenium|browser|chrome-devtools|sequential-?thinking", re.IGNORECASE)
+"""Names of servers that go on where the last call left off: a browser has one page open."""
+SCOPE_ADVICE = "leave scope out, and clients that work in one directory share it"
 
 HOST_SECONDS = 10.0
 """How long connecting one of several hosts may take: the next one waits for it."""
@@ -300,6 +305,14 @@ def _account(
     )
     account.issued.add(f"{account.key}/client", f"client of {name}", secrets.values())
     return account
+
+
+def scope_of(server: Server) -> Scope:
+    """Return which clients share *server*: what the settings say, else private if it is known to keep state."""
+    if server.scope:
+        return server.scope
+    named = any(STATEFUL.search(text) for text in (server.command, server.url, *server.args))
+    return "private" if named else "workspace"
 
 
 def why_not_startable(spec: ServerSpec) -> str:

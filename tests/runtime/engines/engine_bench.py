@@ -12,7 +12,6 @@ import pytest
 from callers import ME
 from ot.config.models import Limits, Project
 from ot.errors import RunError
-from ot.execution.backends.stub import StubBackend
 from ot.execution.tool_executor import ToolExecutor
 from ot.logs import current_run
 from ot.registry.tool_loader import tools_of_functions
@@ -24,6 +23,7 @@ from ot.runtime.pack_proxy import PackProxy
 from ot.runtime.program import parse_program
 from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.run_budget import RunBudget
+from stubs import StubBackend
 
 ENGINES: dict[str, Callable[[], Engine]] = {
     "portable": lambda: PortableEngine(processes=4),

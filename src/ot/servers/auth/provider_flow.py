@@ -5,8 +5,10 @@ from __future__ import annotations
 import ipaddress
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
+from urllib.parse import urlsplit
 
 import httpx2
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
@@ -24,6 +26,12 @@ from ot.servers.reply_faults import Refused
 SECONDS = 15.0
 MAX_STEPS = 30
 MAX_WORDS = 300
+PAGES = {
+    "githubcopilot.com": "at https://github.com/settings/developers (or use a personal access token in a header)",
+    "github.com": "at https://github.com/settings/developers (or use a personal access token in a header)",
+    "slack.com": "at https://api.slack.com/apps",
+}
+"""Where some vendors let their users register an OAuth app, since their servers register none by themselves."""
 
 
 @dataclass
@@ -127,10 +135,15 @@ def require_registration(account: ServerAccount, provider: OAuthClientProvider, 
         raise client_id_needed(account, provider)
 
 
+def where_to_register(url: str, documents: Sequence[str]) -> str:
+    """Return where to go for a client id of the server at *url*; it may have named *documents* itself."""
+    host = urlsplit(url).hostname or ""
+    known = [page for domain, page in PAGES.items() if host == domain or host.endswith(f".{domain}")]
+    return known[0] if known else f"with the vendor (see {documents[0]})" if documents else "with the vendor"
+
+
 def client_id_needed(account: ServerAccount, provider: OAuthClientProvider) -> LoginFailed:
     """Return the error that tells how to get a client id."""
-    from ot.servers.auth.vendors import where_to_register  # noqa: PLC0415 - for those who need this text
-
     context = provider.context
     documents = [getattr(context.oauth_metadata, "service_documentation", None)]
     documents += [getattr(context.protected_resource_metadata, "resource_documentation", None)]

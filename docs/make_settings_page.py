@@ -1,9 +1,8 @@
-"""The reference page of all settings; `python -m ot.config.reference PAGE` makes its part anew from the models."""
+"""Writes the settings in docs/reference/configuration.md from the models; a test fails when the page is behind."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -13,7 +12,8 @@ from annotated_types import Ge, Gt, Le
 from ot.config.project_rules import project_rule
 from ot.config.shape import SettingKey, all_keys
 
-BEGIN = "<!-- keys: made by python -m ot.config.reference -->\n"
+PAGE = Path(__file__).parent / "reference" / "configuration.md"
+BEGIN = "<!-- keys: made by python docs/make_settings_page.py -->\n"
 END = "<!-- end of keys -->\n"
 KINDS = {int: "whole number", float: "number", str: "text", bool: "true or false", Path: "path", Any: "any value"}
 
@@ -73,5 +73,4 @@ def _code(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    page = Path(sys.argv[1])
-    page.write_text(brought_up_to_date(page.read_text()))
+    PAGE.write_text(brought_up_to_date(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
