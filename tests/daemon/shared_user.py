@@ -27,6 +27,13 @@ limits: {cpu_seconds: 60}
 output: {max_inline_size: 0}
 logs: {level: INFO}
 """
+HASTY = (
+    "import ot.relay.tries as tries, ot.relay.relay as relay; "
+    "import ot.relay.reach as reach; "
+    "tries.SHARED_SECONDS = {shared}; reach.LOCK_SECONDS = 1.0; tries.ALONE_SECONDS = relay.LOOK_SECONDS = {alone}; "
+    "from ot.entry import main; main()"
+)
+"""A relay that does not wait as long as others before it serves its client alone, or looks for the shared server."""
 BUSY = "n = 0\nwhile True:\n    n = n + 1"
 """A program that never ends by itself."""
 
@@ -66,6 +73,12 @@ class SharedUser:
         return WireServer.start(
             command, cwd=cwd or self.cwd, env=self.environment(**more), handshake=handshake, warm=not shared
         )
+
+    def hasty_client(self) -> WireServer:
+        """Start a relay that serves its client alone as soon as it cannot reach the shared server."""
+        script = HASTY.format(shared=0.0, alone=15.0)
+        command = [sys.executable, "-P", "-c", script, "serve", "--shared"]
+        return WireServer.start(command, cwd=self.cwd, env=self.environment(), warm=False)
 
     @property
     def directory(self) -> Path:

@@ -63,7 +63,7 @@ def test_a_client_does_not_wait_for_another_that_hangs_while_it_starts_the_serve
         user.kill_daemon()
     with start.open("rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        with user.client() as client:
+        with user.hasty_client() as client:
             assert _served(client) == 42
             assert is_alone(client)
 
@@ -114,7 +114,7 @@ def test_a_server_that_can_open_nothing_more_leaves_new_clients_to_themselves(us
         limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, limits[1]))
         try:
-            with user.client() as other:
+            with user.hasty_client() as other:
                 assert _served(other) == 42
                 assert is_alone(other)
         finally:

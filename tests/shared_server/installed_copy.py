@@ -13,17 +13,10 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
-from daemon.shared_user import SharedUser
+from daemon.shared_user import HASTY, SharedUser
 from mcp_wire import WireServer
 
 SOURCE = Path(__file__).parents[2] / "src"
-HASTY = (
-    "import ot.relay.tries as tries, ot.relay.relay as relay; "
-    "import ot.relay.reach as reach; "
-    "tries.SHARED_SECONDS = {shared}; reach.LOCK_SECONDS = 1.0; tries.ALONE_SECONDS = relay.LOOK_SECONDS = 0.2; "
-    "from ot.entry import main; main()"
-)
-"""A relay that does not wait as long as others before it serves its client alone, or looks for the shared server."""
 
 
 class InstalledCopy:
@@ -66,7 +59,7 @@ class InstalledCopy:
 
     def client(self, user: SharedUser, *, shared_seconds: float = 5.0) -> WireServer:
         """Start a relay from here."""
-        script = HASTY.format(shared=shared_seconds)
+        script = HASTY.format(shared=shared_seconds, alone=0.2)
         command = [str(self.python), "-P", "-c", script, "serve", "--shared"]
         return WireServer.start(command, cwd=user.cwd, env=_without_paths(user), warm=False)
 

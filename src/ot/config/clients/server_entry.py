@@ -184,6 +184,8 @@ class _Taking:
             return "it speaks WebSocket, which OneTool does not: use its streamable HTTP address if it has one"
         if not isinstance(command, str) and not isinstance(url, str):
             return "it has neither a command nor an address"
+        if not isinstance(given.get("args") or [], list):
+            return "its args are not a list"
         return ""
 
     def _entry(self, given: Mapping[str, Any]) -> dict[str, Any]:
