@@ -40,6 +40,7 @@ SCRIPTS = ("SERVER", "SERVER_NEEDS_ENV", "EXITS", "HANGS", "EMPTY")
 WHY = {
     "input": "needs", "secret": "needs", "unreachable": "reach|connect", "command": "no program|not found|command",
     "exits": "ended|exit", "hangs": "within", "login": "login|401", "disabled": "disabled",
+    "args": "args are not a list",
 }  # fmt: skip
 
 
