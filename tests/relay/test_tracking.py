@@ -163,3 +163,13 @@ def test_a_malformed_line_is_for_the_server_to_refuse(traffic: Traffic, line: by
 
 def test_an_unusable_id_in_a_cancellation_is_passed_on(traffic: Traffic) -> None:
     assert traffic.sent(_line(method="notifications/cancelled", params={"requestId": []}))
+
+
+def test_a_call_that_is_cut_off_by_the_end_of_its_server_is_said_to_be_unknown(traffic: Traffic) -> None:
+    call = {"id": 7, "method": "tools/call", "params": {"name": "run"}}
+    traffic.sent(_line(**call))
+    closed = {"code": -32000, "message": "Connection closed"}
+    assert b"its effect is not known" in traffic.received(_line(id=7, error=closed))
+    traffic.sent(_line(**call))
+    said = _line(id=7, result={"content": [{"type": "text", "message": "Connection closed"}]})
+    assert traffic.received(said) == said

@@ -25,6 +25,8 @@ REPEATED = (
 GREETINGS = ("initialize", "server/discover")
 TOLD_AGAIN = ("notifications/initialized", "logging/setLevel")
 LOST = "the server ended before this call was answered, and its effect is not known; the next call starts it anew"
+CLOSED = b'"message":"Connection closed"'
+"""What the protocol's library answers to the open requests of a server that ends; it says nothing of their effect."""
 NOT_SENT = "no server could be started, so nothing was done: %s; the next call tries again"
 KEPT = "onetool/kept"
 """What a relay asks of a server that is its client's alone: what would be lost with it."""
@@ -101,7 +103,7 @@ class Traffic:
             return self._changes(line) if self._told.get("initialize", (None,))[0] == identity else b""
         if method == "initialize":
             self._greeting = line
-        return line
+        return _failed(identity, LOST) if CLOSED in line[:HEAD_BYTES] and "error" in _read(line) else line
 
     def _changes(self, greeting: bytes) -> bytes:
         """Return what the client is told of a new server: that its tools are others, if it is another version."""
