@@ -119,7 +119,6 @@ __ot_requires__ = {"secrets": ["WEATHER_TOKEN"]}
 def forecast(*, city: str) -> int:
     return len(ot_sdk.secret("WEATHER_TOKEN").reveal())
 """
-UNINSTALLABLE = '# /// script\n# dependencies = ["there-is-no-such-package==9"]\n# ///\n' + TOKEN_PACK
 
 
 async def test_a_missing_secret_in_a_file_that_others_can_read_is_told_with_the_file_and_the_cure(
@@ -142,17 +141,6 @@ async def test_a_missing_secret_in_a_file_that_others_can_read_is_told_with_the_
         assert "13" == value_of(await app.run("weather.forecast(city='Oslo')"))
     finally:
         await app.aclose()
-
-
-async def test_a_missing_secret_is_told_before_packages_are_installed(tmp_path: Path) -> None:
-    paths = paths_in(tmp_path, {})
-    write_pack(paths.global_dir, "weather", UNINSTALLABLE)
-    app = Workspace.alone(paths, engine=PortableEngine())
-    try:
-        said = error_of(await app.run("weather.forecast(city='Oslo')"))
-    finally:
-        await app.aclose()
-    assert said.startswith("PermissionError: weather needs the secret WEATHER_TOKEN, which is not set: put it into ")
 
 
 def project(directory: Path, config: dict[str, Any] | None = None, **packs: str) -> Paths:
