@@ -2,13 +2,18 @@
 
 The pack ``demo`` does what ``demo.echo`` of the floor does, so that both sides of a comparison do the same work.
 """
+# ruff: noqa: E402 - the rest is imported with the garbage collector off, as the command does
 
 from __future__ import annotations
+
+import gc
+
+gc.disable()
 
 import sys
 from pathlib import Path
 
-from ot.cli.terminal.event_loop import run_async
+from ot.cli.terminal.event_loop import new_runner
 from ot.cli.terminal.own_workspace import serve, start_log
 from ot.config.paths import Paths
 from ot.registry.tool_loader import ToolLoader
@@ -21,7 +26,8 @@ def main() -> None:
     sys.path.insert(0, str(directory.parent))
     app = Workspace.alone(Paths.find(), packs=ToolLoader(directory, directory.name).packs())
     start_log(app)
-    run_async(serve(app))
+    with new_runner() as runner:
+        runner.run(serve(app))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -21,6 +22,7 @@ def main() -> None:
 
         sys.stdout.write(overview())
     elif not _relayed(arguments) and not _answered(arguments):
+        gc.disable()  # imports make many objects and hardly any garbage; whoever goes on to work turns it on
         from ot.cli.main import run_command
 
         run_command([argument for argument in arguments if argument != SHARED or arguments[0] != "serve"])

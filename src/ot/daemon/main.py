@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import resource
 import sys
@@ -84,6 +85,7 @@ def _reset_limits() -> None:
 
 
 def _serve(life: Life) -> None:
+    gc.disable()  # until it serves
     try:
         from ot.daemon.serving import serve  # noqa: PLC0415 - takes seconds, in which clients can already connect
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -36,6 +37,8 @@ async def serve(life: Life) -> None:
 
     watchdog = Watchdog()
     server = SharedServer(life, host, redactors)
+    gc.freeze()  # what is there now stays, and need not be looked through for garbage
+    gc.enable()
     for number, now in ((signal.SIGTERM, False), (signal.SIGINT, True)):
         asyncio.get_running_loop().add_signal_handler(number, lambda now=now: server.stop(now=now))
     starting = asyncio.ensure_future(_started(resident))

@@ -75,6 +75,24 @@ Work = Callable[..., Awaitable[Reply]]
 """A run, or one call of a tool, that still needs its workspace, its caller and a place for its progress."""
 
 
+class _NoSessionState:
+    """The state of every session: none."""
+
+    async def get(self, *, key: str) -> None:
+        """Find nothing."""
+
+
+class _Server(FastMCP):
+    """Without FastMCP's store of session state, which no tool here uses.
+
+    It would be asked at every request for components that the session has hidden, and it imports 440 modules.
+    """
+
+    @property
+    def _state_store(self) -> Any:
+        return _NoSessionState()
+
+
 class OneUser:
     """Answers everything from one workspace, for the user of this process."""
 
@@ -113,7 +131,7 @@ def build_server(
     parked = ParkedRuns(MOST_OF_TEAM if shared else MOST) if parked is None else parked
     drain = drain or Drain()
     others = _other_replicas(shared, front, parked, drain) if shared and shared.state.replicas else None
-    server = FastMCP(
+    server = _Server(
         "onetool",
         INSTRUCTIONS,
         version=version,

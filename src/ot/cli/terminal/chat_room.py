@@ -12,7 +12,7 @@ from ot.chat.chat_tools import RUN
 from ot.chat.conversation import Conversation
 from ot.chat.open_chat import chosen_chat, open_client, open_tools
 from ot.cli.terminal.chat_screen import CallLog, ChatScreen
-from ot.cli.terminal.event_loop import new_runner
+from ot.cli.terminal.event_loop import collect_garbage, new_runner
 from ot.cli.terminal.own_workspace import start_log
 from ot.cli.terminal.prompts import TerminalQuestion
 from ot.config.model_providers import MODEL_PROVIDERS, ProviderName
@@ -43,6 +43,7 @@ def open_room(
             await app.aclose()
             raise
 
+    collect_garbage()
     with new_runner() as runner:
         room = runner.run(opened())
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import threading
@@ -12,6 +13,7 @@ from typing import Any
 
 def run_async[T](main: Coroutine[Any, Any, T]) -> T:
     """Return what *main* returns."""
+    collect_garbage()
     with new_runner() as runner:
         return runner.run(main)
 
@@ -23,6 +25,13 @@ def new_runner() -> asyncio.Runner:
     except ImportError:  # Windows
         return asyncio.Runner()
     return asyncio.Runner(loop_factory=uvloop.new_event_loop)
+
+
+def collect_garbage() -> None:
+    """Look for garbage from now on, if that was off, but never in what is there: it is large, and it stays."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 def end_without_waiting() -> None:

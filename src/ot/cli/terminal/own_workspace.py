@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-from ot.cli.terminal.event_loop import end_without_waiting, run_async
+from ot.cli.terminal.event_loop import collect_garbage, end_without_waiting, new_runner, run_async
 from ot.config.paths import Paths
 from ot.log_span import LogSpan
 from ot.logs import LogFile, configure_logs, end_logs, log_path
@@ -60,7 +60,8 @@ def serve_stdio(*, trust_project: bool, packs: Sequence[str] = (), log_format: s
     """Serve MCP on standard input and output until the client goes away; *packs* also tool by tool."""
     workspace = Workspace.alone(Paths.find(), trust_project=trust_project)
     start_log(workspace, format=log_format)
-    run_async(serve(workspace, packs))
+    with new_runner() as runner:
+        runner.run(serve(workspace, packs))
     end_logs()
     end_without_waiting()
 
@@ -80,5 +81,6 @@ async def serve(workspace: Workspace, packs: Sequence[str] = ()) -> None:
     connection = Connection(workspace, packs)
     with LogSpan(logger, "mcp.server.start", version=installed_version(), cwd=str(workspace.paths.cwd)):
         await connection.prepare()
+    collect_garbage()
     with LogSpan(logger, "mcp.server.stop"):
         await serve_wire(connection)
