@@ -19,16 +19,16 @@ def listeners() -> Iterator[Listeners]:
 
 ROOMS = {
     "portable": [],
-    "exact": ["--exact"],
     # The weakest jail that there is: nothing but what needs no package, for a user whose files are the server's.
     "exact-as-user-no-namespaces": ["--exact", "--no-namespaces", "--as-user"],
 }
 SOAKED = {
+    "exact": ["--exact"],
     "exact-no-namespaces": ["--exact", "--no-namespaces"],
     "exact-as-user": ["--exact", "--as-user"],
     "no-refusal": ["--no-refusal"],
 }
-"""The ways between the strongest and the weakest, and the portable engine without its look at a program's text."""
+"""The stronger jails, which hold whatever the weakest holds, and the portable engine without its look at a program's text."""
 
 
 @pytest.fixture(scope="module", params=[*ROOMS, *(pytest.param(name, marks=pytest.mark.soak) for name in SOAKED)])
