@@ -22,6 +22,8 @@ import ot_sdk
 SQLITE = (".db", ".sqlite", ".sqlite3")
 COMPANIONS = ("-wal", "-journal")
 """Files beside a SQLite file that hold what is not in it yet, or no longer."""
+JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
+"""A journal that ends with it names another file, which SQLite removes once it has rolled back."""
 TRIES = 3
 STEPS = 10_000
 """Steps of SQLite's machine between two looks at the clock."""
@@ -146,6 +148,12 @@ class SqliteDatabase:
         target.unlink(missing_ok=True)
         with suppress(FileNotFoundError), ot_sdk.open_file(self._path + ending) as file, target.open("wb") as copy:
             _copy_some(file, copy, self._engine.limits.file_bytes)
+        if ending == "-journal" and target.exists() and target.read_bytes().endswith(JOURNAL_MAGIC):
+            target.unlink()
+            raise ValueError(
+                f"{self._path}{ending} is left of a transaction over several databases, and is not followed: "
+                f"open {self._path} once with the program that wrote it, or with sqlite3, and try again"
+            )
 
     def select(self, *, table: str = "", sql: str = "") -> Selected:
         """Return the rows of a table or of a query."""
