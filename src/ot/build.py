@@ -447,6 +447,7 @@ def _context(
         paths.global_dir,
         call.deadline,
         call.told,
+        call.call,
     )
 
 

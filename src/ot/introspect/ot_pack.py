@@ -356,7 +356,7 @@ class OtPack:
         Args:
             period: "day", "week", "month" or "all".
             tool: Only this tool, or this pack.
-            output: A file to write an HTML report to.
+            output: A file to write an HTML report to, by a call of file.write.
 
         Returns:
             total_calls, success_rate, context_saved (estimated tokens), time_saved_ms, tools; html_report if written.
