@@ -118,7 +118,7 @@ async def test_the_question_shows_the_line_of_the_program_and_how_many_calls_wai
         await app.run(
             "import asyncio\nids = bin.gone() + 3\n" + GATHER.replace("range(50)", "range(ids)"), asking(user)
         )
-    assert "Line 4: await asyncio.gather(*[bin.delete(item=i) for i in range(ids)])" in user.questions[0].message
+    assert "Line 4: 'await asyncio.gather(*[bin.delete(item=i) for i in range(ids)])'" in user.questions[0].message
     assert "3 calls of it are waiting for the answer" in user.questions[0].message
 
 
@@ -244,7 +244,7 @@ async def test_a_question_shows_no_secret_and_nothing_that_breaks_its_lines(tmp_
     assert len(message) < 1500
     assert "\x1b" not in message
     assert "\u202e" not in message
-    assert [line for line in message.splitlines() if line.startswith("Line ")] == ["Line 2: bin.delete(note=note)"]
+    assert [line for line in message.splitlines() if line.startswith("Line ")] == ["Line 2: 'bin.delete(note=note)'"]
 
 
 async def test_the_runs_clock_stands_still_while_a_question_waits(tmp_path: Path) -> None:

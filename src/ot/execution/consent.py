@@ -10,14 +10,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ot.brief_repr import brief_repr, brief_text
+from ot.brief_repr import brief_repr, brief_text, quoted_text
 from ot.errors import CannotAsk, ConfigError, NotApproved
 from ot.execution.call_context import CallContext, CallForecast
 from ot.execution.caller import Answer, AskUser, Question
 from ot.execution.deadline import Deadline
 from ot.registry.proxy_target import PROXY
 from ot.registry.tool import Tool
-from ot.visible_text import printable, quoted
+from ot.visible_text import printable
 
 logger = logging.getLogger(__name__)
 
@@ -212,7 +212,7 @@ def consent_question(
     if why:
         lines.append(f"Mind that {why}.")
     if foreseen.line:
-        lines.append(f"Line {foreseen.line}: {printable(brief_text(foreseen.text, MAX_LINE, redact))}")
+        lines.append(f"Line {foreseen.line}: {quoted_text(foreseen.text, MAX_LINE, redact)}")
     offer = _offer(foreseen, calls, made)
     lines += _how_many(foreseen, offer, made)
     # Arguments and the line were redacted as they were put in: the tool's own name is nobody's secret.
@@ -242,11 +242,11 @@ def arguments_text(tool: Tool, arguments: Mapping[str, Any], redact: Callable[[s
 def _argument_name(name: str, declared: bool, redact: Callable[[str], str]) -> str:
     """Return a name as a call has it; one that only the program knows is quoted."""
     plain = declared and name.isascii() and name.isidentifier() and len(name) <= MAX_NAME
-    return name if plain else quoted(brief_text(name, MAX_NAME, redact))
+    return name if plain else quoted_text(name, MAX_NAME, redact)
 
 
 def _kind(tool: Tool) -> str:
-    server = quoted(brief_text(tool.source.removeprefix(PROXY), MAX_NAME))
+    server = quoted_text(tool.source.removeprefix(PROXY), MAX_NAME)
     of = f" of the server {server}" if tool.source.startswith(PROXY) else ""
     return of + (", marked as destructive" if tool.destructive else "")
 

@@ -93,12 +93,13 @@ class ToolExecutor:
         refuse_unrecorded: bool = False,
         audit: EffectWatcher | None = None,
         open_span: OpenCallSpan | None = None,
+        directory: str = "",
     ) -> None:
         """Call the tools of *registry* through the backend that each names; values come back over *border*.
 
         *require_approved* raises for a tool that is not as its user approved it; *as_approved* returns it with no
-        hint that is laxer than those approved. A call that may change something is written into *ledger* first;
-        *refuse_unrecorded* refuses one that cannot be.
+        hint that is laxer than those approved. A call that may change something is written into *ledger* first, as one
+        of *directory*; *refuse_unrecorded* refuses one that cannot be.
         """
         self.registry = registry
         self._backends = backends
@@ -112,6 +113,7 @@ class ToolExecutor:
         self._entries = EffectEntries(ledger or NoLedger(), refuse=refuse_unrecorded)
         self._audit = audit
         self._open_span = open_span
+        self._directory = directory
 
     async def call(
         self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], context: CallContext
@@ -271,7 +273,7 @@ class ToolExecutor:
         allowed = (agreed or why(self.verdict(tool, context.caller.groups), held)) if self._audit else ""
         return Effect(
             context.caller, context.run_id, context.call_id, context.line, held, arguments, allowed, context.start,
-            context.key,
+            context.key, self._directory,
         )  # fmt: skip
 
     def changes_nothing(self, tool: Tool) -> bool:
