@@ -138,7 +138,7 @@ class LedgerFile:
         is_alive = cache(self._locks.is_alive)
         found = self._opened().execute(f"SELECT {columns} FROM effects WHERE {chosen}", values)
         for *row, value, key, directory, writer in found:
-            entry = LedgerEntry(*row, read_value(value), key, directory)
+            entry = LedgerEntry(*row, value=read_value(value), given_key=key, directory=directory)
             if entry.state == "sent" and not is_alive(writer):
                 entry = replace(entry, state="unknown")
             yield entry
