@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 import keyword
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,6 @@ MARKS = ("__ot_destructive__", "__ot_read_only__", "__ot_pure__")
 """The lists in which a file may name functions of its own."""
 NEEDS = "__ot_needs__"
 """By function, the tools of any pack whose permission it needs."""
-TOOL_NAME = re.compile(r"[^\W\d]\w*\.[^\W\d]\w*")
 
 
 class ToolLoader:
@@ -146,7 +144,7 @@ class PackSource:
         listed = cast("dict[object, object]", found) if isinstance(found, dict) else {None: None}
         needs = {str(name): tools for name, value in listed.items() if (tools := _names(value)) is not None}
         is_sound = len(needs) == len(listed) and self._functions.keys() >= needs.keys()
-        if not is_sound or not all(TOOL_NAME.fullmatch(tool) for tools in needs.values() for tool in tools):
+        if not is_sound or not all(_is_full_name(tool) for tools in needs.values() for tool in tools):
             like = '{"function": ["pack.tool"]}, with functions of the file, written out'
             raise ToolUnavailable(self._pack, f"{NEEDS} must be like {like}")
         return needs
@@ -169,6 +167,11 @@ def _names(value: object) -> tuple[str, ...] | None:
     found = tuple(cast("Sequence[object]", value)) if isinstance(value, list | tuple) else (None,)
     names = tuple(name for name in found if isinstance(name, str))
     return names if len(names) == len(found) else None
+
+
+def _is_full_name(tool: str) -> bool:
+    pack, _, name = tool.partition(".")
+    return pack.isidentifier() and name.isidentifier()
 
 
 def _parse(pack: str, file: str, source: bytes) -> ast.Module:
