@@ -434,15 +434,9 @@ async def test_a_call_that_needs_a_permission_asks_once_and_its_own_calls_do_not
         assert "the user runs 'onetool allow file.write'" in error_of(await app.run("tidy.up()"))
 
 
-async def test_a_denied_tool_stays_denied_to_a_tool_whose_call_was_agreed_to(tmp_path: Path) -> None:
-    policy = {"ask": ["tidy.up"], "deny": ["file.wri*"], "allow": ["file.write"]}
-    async with running_app(tmp_path, {"tidy": TIDY}, {"policy": policy}) as app:
-        assert value_of(await app.run("tidy.up()", asking(User(YES)))) == "2"
-    (tmp_path / "other").mkdir()
-    pack = TIDY.replace('"file", "write", (), {"path": f"', '"file", "delete", (), {"path": f"').replace(
-        ', "content": "tidy"', ""
-    )
-    async with running_app(tmp_path / "other", {"tidy": pack}, {"policy": {"ask": ["tidy.up"]}}) as app:
-        user = User(YES, NO)
+async def test_what_a_tool_calls_beside_what_it_needs_is_asked_about_all_the_same(tmp_path: Path) -> None:
+    pack = TIDY.replace('"write", (), {"path": f"{number}.txt", "content": "tidy"}', '"delete", (), {"path": "a.txt"}')
+    user = User(YES, NO)
+    async with running_app(tmp_path, {"tidy": pack}, {"policy": {"ask": ["tidy.up"]}}) as app:
         assert (await app.run("tidy.up()", asking(user))).is_error
-        assert [one.tool for one in user.questions] == ["tidy.up", "file.delete"]
+    assert [one.tool for one in user.questions] == ["tidy.up", "file.delete"]
