@@ -42,6 +42,18 @@ def brief_text(text: str, most: int, redact: Redact = str) -> str:
     return f"{found[: most - 1]}…"
 
 
+def quoted_text(text: str, most: int, redact: Redact = str) -> str:
+    """Return *text*, which a program or somebody else supplied, for a person to read after words of our own.
+
+    It is on one line, in quotes that it cannot break out of, with everything written out that is not plainly seen, cut
+    to about *most* characters and without secrets.
+    """
+    shown = brief_text(text, most, redact)
+    written = quoted(shown)
+    # One character may take ten to write out.
+    return written if len(written) <= 2 * most + 2 else quoted(f"{shown[: most // 5]}…")
+
+
 def brief_int(value: int) -> str:
     """Return a whole number, or how long it is: one of thousands of digits has no text that Python would write."""
     bits = value.bit_length()
@@ -74,11 +86,13 @@ class _Writer:
             self._put(repr(value))
         else:
             small = sys.getsizeof(value) <= MAX_OBJECT_BYTES
-            self._put(f"{kind.__name__}({quoted(str(value))})" if small else f"<{kind.__name__}>")
+            self._put(
+                f"{kind.__name__}({quoted_text(str(value), MAX_OBJECT_BYTES)})" if small else f"<{kind.__name__}>"
+            )
 
     def _text(self, text: str, prefix: str) -> None:
         room = max(self._left, 10)
-        self._put(prefix + quoted(brief_text(text, room, self._redact)))
+        self._put(prefix + quoted_text(text, room, self._redact))
         if len(text) > room:
             self._put(f" ({len(text):,} characters)")
 

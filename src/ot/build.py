@@ -6,6 +6,7 @@ The only file that knows every room.
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -133,6 +134,15 @@ class Parts:
     connection: str = ""
     """The one that is served, where others are served on the same host."""
 
+    @property
+    def directory(self) -> str:
+        """What names the directory that runs and effects belong to, among all in which its owner works.
+
+        On a team's server everyone works in one, which has another path on each replica.
+        """
+        alone = self.owner.is_user and self.host.submit_run is None
+        return os.path.realpath(self.paths.cwd) if alone else ""
+
 
 def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Recorder, ledger: KeptLedger) -> Picture:
     """Return what *loaded* and the packs that were *found* come to."""
@@ -177,7 +187,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     used = {pack.name: pack.origin for pack in wanted}
     workers = {name: spec for name, spec in workers.items() if used.get(name) == str(extensions[name].directory)}
     view = _view(parts, loaded, store, workers, servers, snippets, recorder)
-    view = replace(view, effects=partial(_effects, ledger), ledger=ledger.health)
+    view = replace(view, effects=partial(_effects, ledger, parts.directory), ledger=ledger.health)
     ot_pack = OtPack(view)
     own = {"ot": ot_pack.functions(), project_proxy.PACK: projects.functions}
     live = {**parts.functions, **own}
@@ -208,6 +218,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         open_span=host.watchers.open_call_span,
         ledger=ledger,
         refuse_unrecorded=config.ledger.unavailable == "refuse",
+        directory=parts.directory,
     )
     runner = Runner(
         executor=executor,
@@ -371,9 +382,9 @@ async def _session(sessions: Sessions, loaded: Loaded, store: ResultStore, name:
     return {"handle": handle, "saved": list(found.plain), "left_out": list(found.left_out)}
 
 
-async def _effects(ledger: KeptLedger, run: str) -> list[dict[str, Any]]:
+async def _effects(ledger: KeptLedger, directory: str, run: str) -> list[dict[str, Any]]:
     principal = current_tool_context().caller.principal
-    found = await (ledger.of_run(principal, run) if run else ledger.unknown(principal))
+    found = await (ledger.of_run(principal, run, directory) if run else ledger.unknown(principal, directory=directory))
     return [entry.as_row() for entry in found]
 
 
@@ -447,6 +458,7 @@ def _context(
         paths.global_dir,
         call.deadline,
         call.told,
+        call.call,
     )
 
 

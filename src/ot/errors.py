@@ -198,13 +198,14 @@ class DataTooLarge(NotPlainData):
     """A value is plain data, but too large."""
 
 
-@error("{tool} is denied by the policy ({rule}: {pattern!r})")
+@error("{tool} is denied by the policy ({rule}: {pattern!r})", need="; it needs the permission of {need}")
 class ToolDenied(ToolError):
     """The operator's policy forbids the call."""
 
     tool: str
     pattern: str
     rule: str = "policy.deny"
+    need: str = ""
 
 
 @error()
@@ -226,6 +227,7 @@ class NotApproved(ToolDenied):
 
     pattern: str = field(default="", init=False)
     rule: str = field(default="", init=False)
+    need: str = field(default="", init=False)
     why: str
 
 

@@ -297,15 +297,20 @@ class Workspace:
         from ot.background.run_tools import RunTools  # noqa: PLC0415 - as above
 
         book, submit = self.host.ledger(self, self.picture.loaded.config.ledger), self.host.submit_run
+        here = self.directory
         if submit:
-            return RunTools(book, self, submit, None, "")
+            return RunTools(book, self, submit, None, here)
         carrier = RunCarrier(book, self._entered)
         if self.goes_on:
             self._queue = self._queue or LocalQueue(carrier, self.background.at_once)
-        here = str(self.paths.cwd)
         if self._queue is None:
             return RunTools(book, self, None, carrier, here)
         return RunTools(book, self, self._queue.submit, carrier, here, self._queue.ids)
+
+    @property
+    def directory(self) -> str:
+        """What names the directory that runs and effects of programs here belong to."""
+        return self._parts.directory
 
     @asynccontextmanager
     async def _entered(self, principal: str) -> AsyncGenerator[Self]:

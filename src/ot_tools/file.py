@@ -22,6 +22,14 @@ __all__ = [
 ]
 __ot_destructive__ = ["delete", "move"]
 __ot_read_only__ = ["glob", "info", "list", "read", "search", "tree"]
+__ot_needs__ = {
+    "copy": ["file.write"],
+    "edit": ["file.write"],
+    "make_directory": ["file.write"],
+    "move": ["file.write"],
+    "patch": ["file.write"],
+    "search": ["file.read"],
+}
 
 from builtins import list as List  # this module's own list() takes the name
 from contextlib import suppress

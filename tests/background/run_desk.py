@@ -78,6 +78,7 @@ class Desk:
 
     async def add(self, command: str, **more: Any) -> str:
         """Put a run into the book and return its id."""
+        more.setdefault("directory", self.workspace.directory)
         run = BackgroundRun(secrets.token_hex(8), ME, command, time.time(), admin=True, **more)
         await self.book.add(run, 100)
         return run.id

@@ -51,8 +51,34 @@ async def test_another_client_of_the_same_principal_is_asked_when_it_looks(tmp_p
         assert not reply.is_error, reply.texts
         assert (await ended(one, id)).state == "done"
         (question,) = questions
-        assert question.message.startswith(f"The background run 'prices' ({id}) asks:\nA program wants to call")
+        assert question.message.startswith(f"The background run {id} asks:\nA program wants to call counter.add.\n")
+        where = str((tmp_path / "work").resolve())
+        assert question.message.endswith(f"\nThe run is in {where!r}, named 'prices'.")
         assert [3] == one.counter.added
+
+
+async def test_the_name_of_a_run_cannot_be_taken_for_the_question(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def ask(question: Question) -> Answer:
+        asked.append(question.message)
+        return Answer("decline")
+
+    name = (
+        "nightly' (0000) asks:\nA program wants to call git.status, which only reads.\nArguments: none\n"
+        "A yes allows 1 call.\n\n\n\n\n\x1b[2J\u202egnp\u200b\u2066"
+    )
+    async with desk(tmp_path, config=ASKS) as one:
+        state = (await one.workspace.run(f"ot.background(command='counter.add(n=3)', name={name!r})")).value
+        await one.until(state["id"], "asks")
+        await one.workspace.run(f"ot.run_state(id={state['id']!r})", asking(ask))
+    (message,) = asked
+    first, second, *rest = message.split("\n")
+    assert (f"The background run {state['id']} asks:", "A program wants to call counter.add.") == (first, second)
+    assert all(line.isprintable() for line in message.split("\n"))
+    assert "git.status" not in "\n".join(rest[:-1])
+    assert rest[-1].startswith("The run is in ")
+    assert rest[-1].endswith(r"\n\n\n\n\n\x1b[2J\u202egnp\u200b\u2066" + '".')
 
 
 async def test_a_program_learns_of_a_question_but_cannot_answer_it(tmp_path: Path) -> None:

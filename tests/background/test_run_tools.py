@@ -116,6 +116,56 @@ async def test_the_run_of_another_principal_is_unknown(tmp_path: Path) -> None:
         assert [] == (await one.workspace.run("ot.run_state()", Caller("somebody else"))).value
 
 
+async def test_a_run_of_another_directory_is_unknown_to_programs(tmp_path: Path) -> None:
+    places = [tmp_path / name for name in ("a", "b")]
+    for place in places:
+        place.mkdir()
+        (place / "user").symlink_to(tmp_path / "user")
+    (tmp_path / "user").mkdir()
+    async with desk(places[0]) as here, desk(places[1]) as there, desk(places[1]) as beside:
+        (places[1] / "work" / "victim.txt").write_text("only for b")
+        done = await begun(there, "return open('victim.txt').read()", "b-job")
+        assert ["only for b"] == (await asked(beside, f"ot.run_state(id={done!r}, wait=20)"))["texts"]
+        waits = await begun(there, "counter.look()\nreturn 1")
+        await came(there)
+        mine = await begun(here, "return 1")
+        assert [mine] == [state["id"] for state in await asked(here, "ot.run_state()")]
+        for id in (done, waits):
+            for call in (f"ot.run_state(id={id!r})", f"ot.cancel(id={id!r})"):
+                assert f"no run '{id}' of yours is known" in error_of(await here.workspace.run(call))
+        there.counter.gate.set()
+        await there.until(waits, "done")
+        assert {done, waits, mine} == {status.run.id for status in await here.book.runs(ME)}
+
+
+async def test_what_a_run_of_another_directory_did_is_unknown_to_programs(tmp_path: Path) -> None:
+    places = [tmp_path / name for name in ("a", "b")]
+    for place in places:
+        place.mkdir()
+        (place / "user").symlink_to(tmp_path / "user")
+    (tmp_path / "user").mkdir()
+    async with desk(places[0]) as here, desk(places[1]) as there:
+        run = (await there.workspace.run("counter.add(n=1)")).meta["run"]
+        stopped = asyncio.ensure_future(there.workspace.run("counter.add_slowly(n=2)"))
+        await came(there)
+        stopped.cancel()
+        await asyncio.wait((stopped,))
+        for call in ("ot.effects()", f"ot.effects(run={run!r})"):
+            assert [] == await asked(here, call)
+            assert 1 == len(await asked(there, call))
+        assert 1 == len(await here.book.of_run(ME, run))
+        assert 1 == len(await here.book.unknown(ME))
+
+
+async def test_a_directory_that_is_reached_by_a_link_is_the_same(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    async with desk(tmp_path / "real") as one, desk(tmp_path / "link") as other:
+        assert one.workspace.paths.cwd != other.workspace.paths.cwd
+        id = await begun(one, "return 1")
+        assert "done" == (await asked(other, f"ot.run_state(id={id!r}, wait=20)"))["state"]
+
+
 async def test_as_many_run_at_once_as_the_settings_say_and_the_others_wait(tmp_path: Path) -> None:
     async with desk(tmp_path, config={"background": {"at_once": 1}}) as one:
         first, second = await begun(one, "counter.look(n=1)"), await begun(one, "counter.look(n=2)")
@@ -187,8 +237,8 @@ async def test_what_a_dead_server_left_behind_is_stopped_by_one_of_the_same_dire
         await one.die()
     async with desk(tmp_path, one.counter) as next_one:
         states = await asked(next_one, "ot.run_state()")
-        assert ["waiting", "stopped"] == [state["state"] for state in states]
-        assert "the next server in /elsewhere reports on it" in states[0]["note"]
+        assert [(ids[0], "stopped")] == [(state["id"], state["state"]) for state in states]
+        assert "waiting" == (await next_one.status(ids[1])).state
         state = await asked(next_one, f"ot.run_state(id={ids[0]!r})")
         assert "The run was not brought to its end: the server that carried it out has ended." == state["texts"][0]
     assert [] == one.counter.added

@@ -48,7 +48,7 @@ def in_ledger[T](onetool: OneTool, work: Callable[[SqliteLedger], Awaitable[T]])
 
 
 async def begun(ledger: SqliteLedger) -> int:
-    run = BackgroundRun(RUN, os_user(), "file.delete(path='a')", time.time(), "nightly")
+    run = BackgroundRun(RUN, os_user(), "file.delete(path='a')", time.time(), "nightly", directory="/srv/shop")
     await ledger.add(run, 10)
     start = await ledger.begin(RUN)
     assert start is not None
@@ -74,7 +74,7 @@ def test_what_a_run_in_the_foreground_did_is_shown(onetool: OneTool) -> None:
     run = json.loads(onetool("run", f"{WRITE}\n1 / 0", "--json").out)["meta"]["run"]
     shown = onetool("runs", "show", run)
     assert 0 == shown.code
-    assert shown.out.splitlines()[0] == f"Run {run}, in the foreground"
+    assert shown.out.splitlines()[0] == f"Run {run}, in the foreground, in {str(onetool.cwd.resolve())!r}"
     assert shown.out.splitlines()[1].split()[:4] == ["done", "file.write", "line", "1"]
     found = json.loads(onetool("runs", "show", run, "--json").out)
     assert (run, f"{run}-1") == (found["id"], found["effects"][0]["key"])
@@ -101,7 +101,8 @@ def test_a_run_that_was_left_behind_is_shown_as_that_and_can_be_cancelled(onetoo
     )
     assert f"{RUN}  running" in onetool("runs", "list").out
     shown = onetool("runs", "show", RUN).out
-    assert f"Run {RUN} (nightly): running, started 1 time, asked for at 20" in shown
+    assert f"Run {RUN}: running, started 1 time, asked for at 20" in shown
+    assert shown.splitlines()[0].endswith(", in '/srv/shop', named 'nightly'")
     assert "nobody carries it out: its server has ended" in shown
     followed = onetool("runs", "follow", RUN)
     assert (5, True) == (followed.code, "nobody carries it out" in followed.err)
@@ -139,7 +140,7 @@ def test_a_run_is_followed_to_its_end_while_a_server_carries_it_out(onetool: One
     ledger.close()
     assert code == ended.code
     first, *_, last = ended.out.splitlines()
-    assert (True, "all that was to be done") == (": running" in first, last)
+    assert (True, "  | all that was to be done") == (": running" in first, last)
 
 
 @pytest.mark.parametrize(
@@ -177,10 +178,37 @@ def test_somebody_at_a_terminal_is_shown_the_question_and_answers_it(onetool: On
         out, _ = process.communicate(timeout=PATIENCE)
     os.close(mine)
     os.close(its)
-    assert f"Run {RUN} (nightly) asks:" in said
-    assert "A program wants to call file.delete, marked as destructive." in said
+    said = said.replace("\r\n", "\n")
+    assert f"The background run {RUN} asks:\nA program wants to call file.delete, marked as destructive." in said
+    assert "\nThe run is in '/srv/shop', named 'nightly'.\n[y]es" in said
     assert f"Run {RUN} has its answer: onetool runs follow {RUN}\n" == out
     assert {"decision": "allow", "up_to": 5} == answer_in(onetool)["content"]
+
+
+FORGED = "x\n1f0c2b7a9d3e4f57  done\x1b[2J\u202egnp\u200b\u2028y\r" + "z" * 500
+"""A name as a program may choose it: rows, orders to a terminal, and letters that turn or hide others."""
+
+
+def test_what_a_program_says_is_on_one_line_in_quotes_or_marked(onetool: OneTool) -> None:
+    async def ended(ledger: SqliteLedger) -> None:
+        run = BackgroundRun(RUN, os_user(), "1", time.time(), FORGED, directory="/srv/a\nb")
+        await ledger.add(run, 10)
+        await ledger.begin(RUN)
+        await ledger.end(RUN, 1, RunEnd("done", time.time(), ("fine\nIt called nothing that may change something.",)))
+
+    in_ledger(onetool, ended)
+    listed = onetool("runs", "list").out.splitlines()
+    assert (2, True) == (len(listed), listed[1].startswith(f"{RUN}  done "))
+    shown = onetool("runs", "show", RUN).out
+    (reply,) = [place for place, line in enumerate(shown.splitlines()) if line == "Its reply:"]
+    first, *ours, _ = shown.splitlines()[: reply + 1]
+    assert first.startswith(f"Run {RUN}: done, started 1 time")
+    assert ["It called nothing that may change something."] == ours
+    assert ["  | fine", "  | It called nothing that may change something."] == shown.splitlines()[reply + 1 :]
+    for line in (*listed, first):
+        assert line.isprintable()
+        assert len(line) < 700
+    assert r"in '/srv/a\nb', named 'x\n1f0c2b7a9d3e4f57  done\x1b[2J\u202egnp\u200b\u2028y\rzzz" in first
 
 
 def test_a_question_is_not_asked_where_nobody_sits(onetool: OneTool) -> None:

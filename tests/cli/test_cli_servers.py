@@ -245,6 +245,16 @@ def test_patterns_go_into_the_users_configuration(onetool: OneTool) -> None:
     assert "  ask: *.delete_*\n  deny: github.*\n" in checked
 
 
+def test_who_denies_a_tool_is_told_what_else_that_covers(onetool: OneTool) -> None:
+    said = onetool("deny", "file.write").out
+    covered = "code.rewrite, file.copy, file.edit, file.make_directory, file.move, file.patch, ot.stats(output=...)"
+    assert said.splitlines()[1].endswith(f"need the permission of what it names: {covered}")
+    also = json.loads(onetool("ask", "file.read", "--json").out)["also"]
+    assert {"file.search", "rg.search", "code.rewrite", "data.query", "documents.info"} <= set(also)
+    assert "code.rewrite" not in onetool("allow", "file.write").out
+    assert "file.edit" not in onetool("deny", "file.*").out
+
+
 @pytest.mark.parametrize(
     ("rule", "pattern", "words"),
     [

@@ -118,7 +118,7 @@ async def test_the_question_shows_the_line_of_the_program_and_how_many_calls_wai
         await app.run(
             "import asyncio\nids = bin.gone() + 3\n" + GATHER.replace("range(50)", "range(ids)"), asking(user)
         )
-    assert "Line 4: await asyncio.gather(*[bin.delete(item=i) for i in range(ids)])" in user.questions[0].message
+    assert "Line 4: 'await asyncio.gather(*[bin.delete(item=i) for i in range(ids)])'" in user.questions[0].message
     assert "3 calls of it are waiting for the answer" in user.questions[0].message
 
 
@@ -244,7 +244,7 @@ async def test_a_question_shows_no_secret_and_nothing_that_breaks_its_lines(tmp_
     assert len(message) < 1500
     assert "\x1b" not in message
     assert "\u202e" not in message
-    assert [line for line in message.splitlines() if line.startswith("Line ")] == ["Line 2: bin.delete(note=note)"]
+    assert [line for line in message.splitlines() if line.startswith("Line ")] == ["Line 2: 'bin.delete(note=note)'"]
 
 
 async def test_the_runs_clock_stands_still_while_a_question_waits(tmp_path: Path) -> None:
@@ -395,3 +395,48 @@ async def test_the_time_of_a_call_is_without_the_time_that_its_user_thinks(
     assert [record.error for record in observed.records] == ["NotApproved"]
     assert observed.records[0].seconds < 0.5
     assert "slow call" not in caplog.text
+
+
+# ---------------------------------------------------------------- permissions that tools share
+
+TIDY = """
+    from ot.execution.tool_context import current_tool_context, wait_in_thread
+
+    __ot_needs__ = {"up": ["file.write"]}
+
+
+    def up(*, files: int = 2) -> int:
+        call = current_tool_context().call
+        for number in range(files):
+            wait_in_thread(call, "file", "write", (), {"path": f"{number}.txt", "content": "tidy"})
+        return files
+
+
+    def around() -> str:
+        return wait_in_thread(current_tool_context().call, "file", "write", (), {"path": "a.txt", "content": "a"})
+"""
+
+
+async def test_a_call_that_needs_a_permission_asks_once_and_its_own_calls_do_not_ask_again(tmp_path: Path) -> None:
+    user = User(YES)
+    async with running_app(tmp_path, {"tidy": TIDY}, {"policy": {"ask": ["file.write"]}}) as app:
+        assert value_of(await app.run("tidy.up()", asking(user))) == "2"
+        (question,) = user.questions
+        assert question.message.startswith("A program wants to call tidy.up, which needs the permission of file.write.")
+        # To allow tidy.up for good would not be enough, and file.write is more than was asked for.
+        assert question.schema["properties"]["decision"]["enum"] == ["allow", "deny"]
+        assert not (await app.run("tidy.up()\nfile.write(path='b', content='')", asking(user))).is_error
+        assert [one.tool for one in user.questions] == ["tidy.up", "tidy.up", "file.write"]
+        assert not (await app.run("tidy.around()", asking(user))).is_error
+        assert [one.tool for one in user.questions[3:]] == ["file.write"]
+        said = error_of(await app.run("tidy.up()", asking(User(NO))))
+        assert "PermissionError: tidy.up was not called: the user said no" in said
+        assert "the user runs 'onetool allow file.write'" in error_of(await app.run("tidy.up()"))
+
+
+async def test_what_a_tool_calls_beside_what_it_needs_is_asked_about_all_the_same(tmp_path: Path) -> None:
+    pack = TIDY.replace('"write", (), {"path": f"{number}.txt", "content": "tidy"}', '"delete", (), {"path": "a.txt"}')
+    user = User(YES, NO)
+    async with running_app(tmp_path, {"tidy": pack}, {"policy": {"ask": ["tidy.up"]}}) as app:
+        assert (await app.run("tidy.up()", asking(user))).is_error
+    assert [one.tool for one in user.questions] == ["tidy.up", "file.delete"]

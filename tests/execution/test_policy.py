@@ -142,6 +142,104 @@ async def test_health_tells_the_policy(tmp_path: Path) -> None:
         assert "read-only tools run" not in policy
 
 
+# ---------------------------------------------------------------- permissions that tools share
+
+SEARCH = Tool("file", "search", read_only=True, needs=("file.read",))
+EDIT = Tool("file", "edit", needs=("file.write",))
+MOVE = Tool("file", "move", destructive=True, needs=("file.write",))
+REWRITE = Tool("code", "rewrite", needs=("file.read", "file.write"))
+
+
+@pytest.mark.parametrize(
+    ("patterns", "tool", "action", "pattern", "need"),
+    [
+        ({"deny": ["file.write"]}, EDIT, "deny", "file.write", "file.write"),
+        ({"ask": ["file.write"]}, EDIT, "ask", "file.write", "file.write"),
+        ({"deny": ["*.read"]}, REWRITE, "deny", "*.read", "file.read"),
+        ({"ask": ["file.read"], "deny": ["file.write"]}, REWRITE, "deny", "file.write", "file.write"),
+        # One list: the narrower first.
+        ({"deny": ["file.*"], "allow": ["file.search"]}, SEARCH, "allow", "file.search", ""),
+        ({"allow": ["file.*"], "deny": ["file.write"]}, EDIT, "deny", "file.write", "file.write"),
+        ({"allow": ["*"], "ask": ["file.read"]}, SEARCH, "ask", "file.read", "file.read"),
+        ({"deny": ["file.*"]}, REWRITE, "deny", "file.*", "file.read"),
+        # Then the stricter.
+        ({"deny": ["file.read"], "allow": ["file.search"]}, SEARCH, "deny", "file.read", "file.read"),
+        ({"ask": ["file.write"], "allow": ["file.edit"]}, EDIT, "ask", "file.write", "file.write"),
+        ({"ask": ["file.write", "file.edit"]}, EDIT, "ask", "file.write", "file.write"),
+        # What is allowed to another tool does not allow this one: a list of what is allowed stays as short as it is.
+        ({"deny": ["*"], "allow": ["file.read"]}, SEARCH, "deny", "*", ""),
+        ({"deny": ["file.*"], "allow": ["file.write"]}, EDIT, "deny", "file.*", ""),
+        ({"allow": ["file.write"]}, MOVE, "ask", "", ""),
+        ({"allow": ["file.write"]}, EDIT, "allow", "file.write", "file.write"),
+    ],
+)
+def test_patterns_for_what_a_tool_needs_are_compared_with_its_own_and_only_make_it_stricter(
+    patterns: dict[str, Any], tool: Tool, action: Action, pattern: str, need: str
+) -> None:
+    assert ToolPolicy(**patterns).verdict(tool) == PolicyVerdict(action, pattern, need=need)
+
+
+def test_the_marks_of_what_a_tool_needs_do_not_count() -> None:
+    assert ToolPolicy().verdict(Tool("mine", "tidy", needs=("file.delete",))) == PolicyVerdict("allow")
+
+
+PATTERNS_OF_FILES = st.lists(st.sampled_from(["*", "file.*", "*.write", "file.write", "file.edit"]), max_size=2)
+
+
+@settings(max_examples=50, deadline=None)
+@given(PATTERNS_OF_FILES, PATTERNS_OF_FILES, PATTERNS_OF_FILES)
+def test_a_need_never_makes_a_verdict_laxer(allow: list[str], ask: list[str], deny: list[str]) -> None:
+    policy = ToolPolicy(allow=allow, ask=ask, deny=deny)
+    order: tuple[Action, ...] = ("deny", "ask", "allow")
+    alone, needing = policy.verdict(Tool("file", "edit")), policy.verdict(EDIT)
+    assert order.index(needing.action) <= order.index(alone.action)
+
+
+WRITES = {
+    "file.edit(path='a.txt', old='a', new='b')": "file.edit",
+    "file.patch(diff='--- /dev/null\\n+++ b/b.txt\\n@@ -0,0 +1 @@\\n+x\\n')": "file.patch",
+    "file.copy(source='a.txt', target='b.txt', overwrite=True)": "file.copy",
+    "file.move(source='a.txt', target='b.txt')": "file.move",
+    "file.make_directory(path='b')": "file.make_directory",
+    "open('b.txt', 'w')": "file.write",
+    "import os\nos.mkdir('b')": "file.make_directory",
+    "import os\nos.rename('a.txt', 'b.txt')": "file.move",
+    "code.rewrite(pattern='a', replacement='b', language='python')": "code.rewrite",
+    "ot.stats(output='b.txt')": "file.write",
+}
+READS = {
+    "file.search(pattern='a')": "file.search",
+    "rg.search(pattern='a')": "rg.search",
+    "code.search(pattern='a', language='python')": "code.search",
+    "data.query(sql='select 1')": "data.query",
+    "documents.info(path='a.txt')": "documents.info",
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("denied", "commands"), [("file.write", WRITES), ("file.read", READS)])
+async def test_who_denies_writing_or_reading_denies_every_bundled_tool_that_does_it(
+    tmp_path: Path, denied: str, commands: dict[str, str]
+) -> None:
+    async with running_app(tmp_path, {}, {"policy": {"deny": [denied]}}) as app:
+        (tmp_path / "work" / "a.txt").write_text("a")
+        for command, tool in commands.items():
+            said = error_of(await app.run(command))
+            assert "PermissionError" in said, command
+            assert f"{tool} is denied by the policy (policy.deny: '{denied}')" in said, command
+    assert [file.name for file in (tmp_path / "work").iterdir()] == ["a.txt"]
+    assert (tmp_path / "work" / "a.txt").read_text() == "a"
+
+
+@pytest.mark.anyio
+async def test_all_tools_of_the_packs_that_read_files_need_the_permission_to_read(tmp_path: Path) -> None:
+    async with running_app(tmp_path, {}) as app:
+        packs = app.picture.registry.packs
+        tools = [tool for pack in ("rg", "code", "data", "documents") for tool in packs[pack].tools.values()]
+    assert len(tools) > 15
+    assert [tool.full_name for tool in tools if "file.read" not in tool.needs] == []
+
+
 # ---------------------------------------------------------------- which pattern holds which
 
 LETTERS = "ab.-![]"

@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from answers import NO, YES, User
+from callers import asking
 from ot.config.principal import os_user
 from ot.execution.caller import Caller
 from ot.log_span import SpanMessage
 from ot.stats.query import read_figures
 from ot.workspace import Workspace
-from run_app import BRAVE, run_in, running_app, value_of
+from run_app import BRAVE, error_of, run_in, running_app, value_of
 from stats.desk import call_row, sink
 
 pytestmark = pytest.mark.anyio
@@ -132,6 +136,21 @@ async def test_a_report_goes_nowhere_that_a_program_may_not_write(tmp_path: Path
     assert said.startswith(f"Error: Cannot write to '{path}': ")
     assert why in said
     assert reports(tmp_path) == []
+
+
+async def test_a_report_is_a_write_that_policy_user_and_ledger_know_of(tmp_path: Path) -> None:
+    user = User(YES, NO)
+    async with running_app(tmp_path, PACKS, {"policy": {"ask": ["file.write"]}}) as app:
+        reply = await app.run("ot.stats(output='a.html')", asking(user))
+        assert not reply.is_error, reply.texts
+        refused = await app.run("ot.stats(output='a.html')", asking(user))
+        assert "PermissionError: file.write was not called: the user said no" in error_of(refused)
+        assert not (await app.run("ot.stats()", asking(user))).is_error
+    with closing(sqlite3.connect(tmp_path / "user" / "ledger" / "ledger.db")) as ledger:
+        effects = ledger.execute("SELECT tool, state FROM effects").fetchall()
+    assert [question.tool for question in user.questions] == ["file.write", "file.write"]
+    assert "path='a.html'" in user.questions[0].message
+    assert effects == [("file.write", "done")]
 
 
 @pytest.mark.scenario("001-21")

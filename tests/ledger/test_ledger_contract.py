@@ -409,6 +409,20 @@ async def test_nobody_sees_or_ends_the_runs_of_another(bed: LedgerBed) -> None:
     assert await bed.ledger.beat("b1", 1) == Beat()
 
 
+async def test_calls_and_runs_are_told_for_all_directories_or_for_one(bed: LedgerBed) -> None:
+    for n, place in enumerate(("/a", "/b", "/b")):
+        bed.now += 1
+        call = replace(effect("r1", n, amount=n), directory=place)
+        await bed.ledger.send(call)
+        bed.ledger.ended(call, "unknown")
+        await bed.ledger.add(replace(background(f"b{n}", created=bed.now), directory=place), 10)
+    for place, calls, runs in ((None, [0, 1, 2], ["b2", "b1", "b0"]), ("/b", [1, 2], ["b2", "b1"]), ("/c", [], [])):
+        assert calls == [entry.call for entry in await bed.ledger.of_run("ada", "r1", place)]
+        assert calls[::-1] == [entry.call for entry in await bed.ledger.unknown("ada", directory=place)]
+        assert runs == [status.run.id for status in await bed.ledger.runs("ada", directory=place)]
+    assert ["/a", "/b", "/b"] == [entry.directory for entry in await bed.ledger.of_run("ada", "r1")]
+
+
 async def test_runs_are_told_the_latest_first(bed: LedgerBed) -> None:
     for n in range(4):
         await bed.ledger.add(background(f"b{n}", created=bed.now + n), 10)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,6 +50,27 @@ async def test_arguments_are_not_in_the_file(path: Path, ledger: SqliteLedger) -
     ledger.close()
     assert b"canary" not in b"".join(file.read_bytes() for file in path.parent.glob("ledger.db*"))
     assert 0o600 == path.stat().st_mode & 0o777  # noqa: ASYNC240 - a look at a file
+
+
+async def test_a_file_of_the_first_version_is_taken_over_and_its_calls_belong_to_no_directory(path: Path) -> None:
+    before = SqliteLedger(LedgerFile(path))
+    await before.send(effect())
+    before.close()
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("ALTER TABLE effects DROP COLUMN directory")
+        file.execute("PRAGMA user_version = 1")
+    ledger = SqliteLedger(LedgerFile(path))
+    await ledger.send(replace(effect(call=2, amount=6), directory="/a"))
+    assert ["", "/a"] == [entry.directory for entry in await ledger.of_run("ada", "r1")]
+    assert [2] == [entry.call for entry in await ledger.of_run("ada", "r1", "/a")]
+    ledger.close()
+
+
+async def test_of_many_runs_of_other_directories_none_takes_the_place_of_one_here(ledger: SqliteLedger) -> None:
+    await ledger.add(replace(background("mine", created=1.0), directory="/a"), 100)
+    for n in range(5):
+        await ledger.add(replace(background(f"b{n}", created=2.0 + n), directory="/b"), 100)
+    assert ["mine"] == [status.run.id for status in await ledger.runs("ada", 3, "/a")]
 
 
 async def test_what_is_too_old_is_removed(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Generator
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 
 import ot_tools
+from answers import YES, User
+from callers import asking
 from code_app import CodeApp, code_app, example_calls
 from code_samples import SAMPLES
 
@@ -214,6 +217,21 @@ def test_a_rewrite_that_is_not_a_dry_run_changes_only_what_matches(app: CodeApp)
     assert (app.directory / "mixed/a.py").read_bytes().decode() == "é = new(1)\r\nother(old)\r\nnew(2, new(3))"
     assert (app.directory / "mixed/b.js").read_text() == "old(1);\n"
     assert app.value(call) == []
+
+
+def test_a_rewrite_asks_once_where_writing_asks_and_not_for_each_file(app: CodeApp) -> None:
+    config = app.directory.parent / "user" / "onetool.yaml"
+    before, user = config.read_text(), User(YES)
+    app.write({"asked/a.py": "old(1)\n", "asked/b.py": "old(2)\n"})
+    try:
+        config.write_text(json.dumps(json.loads(before) | {"policy": {"ask": ["file.write"]}}))
+        call = 'code.rewrite(pattern="old($A)", replacement="new($A)", language="py", path="asked", dry_run=False)'
+        reply = app.reply(call, asking(user))
+    finally:
+        config.write_text(before)
+    assert not reply.is_error, reply.texts
+    assert [question.tool for question in user.questions] == ["code.rewrite"]
+    assert [(app.directory / "asked" / name).read_text() for name in ("a.py", "b.py")] == ["new(1)\n", "new(2)\n"]
 
 
 def test_a_comment_at_the_end_of_what_was_found_does_not_swallow_what_follows(app: CodeApp) -> None:

@@ -180,6 +180,33 @@ def test_a_mark_that_cannot_be_read_makes_the_pack_unusable(mark: str, tmp_path:
         read_pack_file(tmp_path / "vault.py", pack="vault", target="vault")
 
 
+def test_a_file_names_the_tools_whose_permission_its_functions_need(tmp_path: Path) -> None:
+    (tmp_path / "vault.py").write_text(
+        "__ot_needs__ = {'put': ['file.write', 'web.fetch']}\ndef put(): ...\ndef look(): ...\n"
+    )
+    tools = {tool.name: tool.needs for tool in read_pack_file(tmp_path / "vault.py", pack="vault", target="v")}
+    assert tools == {"put": ("file.write", "web.fetch"), "look": ()}
+
+
+@pytest.mark.parametrize(
+    "needs",
+    [
+        "{'nope': ['file.write']}",
+        "{'put': 'file.write'}",
+        "{'put': ['write']}",
+        "['put']",
+        "{'put': ['file.*']}",
+        "{'put': [1]}",
+        "dict(put=[])",
+        "{1: ['file.write']}",
+    ],
+)
+def test_needs_that_cannot_be_read_make_the_pack_unusable(needs: str, tmp_path: Path) -> None:
+    (tmp_path / "vault.py").write_text(f"__ot_needs__ = {needs}\ndef put(): ...\n")
+    with pytest.raises(ToolUnavailable, match="__ot_needs__ must be like"):
+        read_pack_file(tmp_path / "vault.py", pack="vault", target="v")
+
+
 def test_live_functions_are_tools_too() -> None:
     def shout(text: str, *, times: int = 1) -> str:
         """Shout.

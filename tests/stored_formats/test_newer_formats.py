@@ -60,7 +60,7 @@ def test_newer_statistics_are_left_as_they_are(tmp_path: Path) -> None:
 
 def test_a_newer_ledger_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(LedgerUnavailable, match="newer release"):
-        read("ledger", newer("ledger", tmp_path, "user_version = 1", "user_version = 2"))
+        read("ledger", newer("ledger", tmp_path, "user_version = 2", "user_version = 3"))
 
 
 def test_newer_notes_are_left_as_they_are(tmp_path: Path) -> None:

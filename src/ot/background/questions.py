@@ -9,7 +9,7 @@ from typing import Any
 
 from ot.errors import CannotAsk, LedgerUnavailable
 from ot.execution.caller import Answer, AskUser, Question
-from ot.ledger.background_run import RunStatus
+from ot.ledger.background_run import BackgroundRun, RunStatus
 from ot.ledger.run_book import RunBook
 
 NUMBERS = 1000
@@ -73,9 +73,13 @@ def question_fields(question: Question, number: int) -> dict[str, Any]:
     return fields | {"tool": question.tool, "url": question.url}
 
 
-def question_of(fields: Mapping[str, Any], run: str) -> Question:
-    """Return what ``question_fields`` was made of, for the user of another client."""
-    message = f"{run} asks:\n{fields['message']}"
+def question_of(fields: Mapping[str, Any], run: BackgroundRun) -> Question:
+    """Return what ``question_fields`` was made of, for the user of another client.
+
+    What the run's program supplied comes last: nothing that it says can be taken for the question.
+    """
+    origin = f"\nThe run is {run.origin}." if run.origin else ""
+    message = f"The background run {run.id} asks:\n{fields['message']}{origin}"
     kind, url = fields.get("kind", "form"), fields.get("url", "")
     return Question(message, fields["schema"], kind, fields.get("tool", ""), url=url)
 
@@ -92,9 +96,8 @@ async def put_to_user(book: RunBook, status: RunStatus, ask: AskUser) -> bool:
     """Put the question of a run to the user who can be asked by *ask*; return whether it is answered now."""
     if status.state != "asks" or status.question is None:
         return False
-    name = f" '{status.run.name}'" if status.run.name else ""
     try:
-        answer = await ask(question_of(status.question, f"The background run{name} ({status.run.id})"))
+        answer = await ask(question_of(status.question, status.run))
     except CannotAsk:
         return False
     if answer.action == "cancel":  # put away, not answered: somebody else may

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Collection, Container
+from collections.abc import Awaitable, Callable, Container
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,12 +27,14 @@ NOBODY = (
     "nothing here carries out runs in the background: this process ends with what it was started for. Run the program "
     "itself, or call ot.background through a server that goes on (onetool serve)"
 )
-ELSEWHERE = "its server has ended, and it does not go on: the next server in {directory} reports on it"
-UNKNOWN = "no run '{id}' of yours is known: ot.run_state() lists those that are"
+UNKNOWN = "no run '{id}' of yours is known: ot.run_state() lists those begun in this directory"
 
 
 class RunTools:
-    """Answers for the runs of one workspace."""
+    """Answers for the runs of one workspace.
+
+    A program in another directory must not learn what they returned, which it may not read there, nor end them.
+    """
 
     def __init__(
         self,
@@ -45,7 +47,8 @@ class RunTools:
     ) -> None:
         """Keep runs in *book* and hand them to *submit*; None: nobody carries them out here.
 
-        *left_behind* reports on those whose server has ended, in *directory*; *own* are carried out in this process.
+        They belong to *directory*. *left_behind* reports on those whose server has ended; *own* are carried out in this
+        process.
         """
         self._book = self.book = book
         self._place = place
@@ -81,14 +84,14 @@ class RunTools:
         Raises:
             ValueError: The caller has no such run.
         """
-        elsewhere = await self._stop_left_behind(caller.principal)
+        await self._stop_left_behind(caller.principal)
         if not id:
-            found = await self._book.runs(caller.principal, MOST_LISTED)
-            return [_told(status, elsewhere) for status in found]
-        status = await self._awaited(caller.principal, id, 0 if id in elsewhere else wait)
+            found = await self._book.runs(caller.principal, MOST_LISTED, self._directory)
+            return [_told(status) for status in found]
+        status = await self._awaited(caller.principal, id, wait)
         if caller.ask and await put_to_user(self._book, status, caller.ask):
             status = await self._known(caller.principal, id)
-        return _told(status, elsewhere) | _details(status)
+        return _told(status) | _details(status)
 
     async def status(self, principal: str, id: str) -> RunStatus | None:
         """Return what is known of a run of *principal*; one whose server has ended is stopped with that."""
@@ -104,15 +107,13 @@ class RunTools:
         Raises:
             ValueError: The caller has no such run.
         """
-        elsewhere = await self._stop_left_behind(caller.principal)
-        status = await self._book.cancel(caller.principal, id)
-        if status is None:
-            raise ValueError(UNKNOWN.format(id=id))
-        return _told(status, elsewhere)
+        await self._stop_left_behind(caller.principal)
+        known = await self._known(caller.principal, id)
+        return _told(await self._book.cancel(caller.principal, id) or known)
 
     async def _known(self, principal: str, id: str) -> RunStatus:
         status = await self._book.status(principal, id)
-        if status is None:
+        if status is None or status.run.directory != self._directory:
             raise ValueError(UNKNOWN.format(id=id))
         return status
 
@@ -125,27 +126,21 @@ class RunTools:
                 return status
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def _stop_left_behind(self, principal: str) -> Collection[str]:
-        """Stop the runs of this directory whose server has ended, report on them, and return those of others."""
-        elsewhere: set[str] = set()
+    async def _stop_left_behind(self, principal: str) -> None:
+        """Stop the runs of this directory whose server has ended, and report on them."""
         for id in await self._book.left_behind() if self._left_behind else ():
             # After a sleep of the machine, what goes on here looks as if it were left behind, until it beats again.
             status = None if id in self._own else await self._book.status(principal, id)
             if status and self._left_behind and status.run.directory == self._directory:
                 await self._left_behind.stop(id, SERVER_ENDED)
-            elif status:
-                elsewhere.add(id)
-        return elsewhere
 
 
-def _told(status: RunStatus, elsewhere: Collection[str]) -> dict[str, Any]:
+def _told(status: RunStatus) -> dict[str, Any]:
     run = status.run
     created = datetime.fromtimestamp(run.created, UTC).isoformat(timespec="seconds")
     row: dict[str, Any] = {"id": run.id, "name": run.name, "state": status.state, "created": created}
     if status.cancelled and status.state not in ENDED:
         row["cancelled"] = True
-    if run.id in elsewhere and status.state not in ENDED:
-        row["note"] = ELSEWHERE.format(directory=run.directory)
     return row
 
 

@@ -173,8 +173,8 @@ class _OfAuthor:
     pack: str
     rest: RunConsent
 
-    async def require(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> str:
-        return "consent" if tool.pack == self.pack else await self.rest.require(tool, arguments, context)
+    async def require(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext, need: str = "") -> str:
+        return "consent" if tool.pack == self.pack else await self.rest.require(tool, arguments, context, need)
 
     async def require_again(self, tool: Tool, arguments: Mapping[str, Any], why: str) -> None:
         await self.rest.require_again(tool, arguments, why)

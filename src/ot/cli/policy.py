@@ -12,6 +12,7 @@ from ot.cli.terminal.completion import complete_tools
 from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
+    from ot.build import Picture
     from ot.config.models import PolicyRule
 
 Pattern = Annotated[
@@ -20,6 +21,10 @@ Pattern = Annotated[
         help="Tools as pack.tool; * stands for any text, as in github.* or *.delete_*.", autocompletion=complete_tools
     ),
 ]
+
+
+NEEDS_OF_ARGUMENTS = {"ot.stats(output=...)": ("file.write",)}
+"""What calls another tool when it is given an argument, and needs nothing without it."""
 
 
 def allow(pattern: Pattern, as_json: AsJson = False) -> None:
@@ -43,28 +48,44 @@ def _put(rule: PolicyRule, pattern: str, as_json: bool) -> None:
 
     paths = Paths.find()
     edited = edit_config(paths, lambda text: with_pattern(text, rule, pattern), use_global=True)
-    unknown = _unknown(pattern)
+    unknown, covered = _consequences(pattern)
     told = {"rule": rule, "pattern": pattern, "file": str(edited.file), "changed": edited.changed}
     where = f", in {edited.file}" if edited.changed else f" is in {edited.file} already"
-    echo_either(as_json, told | ({"warning": unknown} if unknown else {}), [f"{rule}: {pattern}{where}"])
+    lines = [f"{rule}: {pattern}{where}"]
+    if covered and rule != "allow":
+        told |= {"also": covered}
+        lines.append(f"It also covers these, which need the permission of what it names: {', '.join(covered)}")
+    echo_either(as_json, told | ({"warning": unknown} if unknown else {}), lines)
     if unknown and not as_json:
         echo(f"warning: {unknown}", err=True)
 
 
-def _unknown(pattern: str) -> str:
-    """Return that there is no such tool, or nothing when there is one, or may be one that is not known here."""
+def _consequences(pattern: str) -> tuple[str, list[str]]:
+    """Return what is wrong with *pattern*, if anything, and the tools that it covers by what they need."""
     from fnmatch import fnmatchcase
 
     from ot.cli.terminal.own_workspace import workspace_at_rest
-    from ot.config.setting_types import pack_name
     from ot.errors import OneToolError
-    from ot.nearest_names import did_you_mean, listing
 
     try:
         with workspace_at_rest() as app:
-            packs, servers = app.picture.registry.packs, app.picture.loaded.config.servers
+            picture = app.picture
+            needs = {tool.full_name: tool.needs for tool in picture.registry.tools()} | NEEDS_OF_ARGUMENTS
+            others = {name: tools for name, tools in needs.items() if not fnmatchcase(name, pattern)}
+            covered = [name for name, tools in others.items() if any(fnmatchcase(tool, pattern) for tool in tools)]
+            return _unknown(pattern, picture), covered
     except OneToolError:
-        return ""  # the project's configuration cannot be read, which is not what was asked for
+        return "", []  # the project's configuration cannot be read, which is not what was asked for
+
+
+def _unknown(pattern: str, picture: Picture) -> str:
+    """Return that there is no such tool, or nothing when there is one, or may be one that is not known here."""
+    from fnmatch import fnmatchcase
+
+    from ot.config.setting_types import pack_name
+    from ot.nearest_names import did_you_mean, listing
+
+    packs, servers = picture.registry.packs, picture.loaded.config.servers
     pack, _, tool = pattern.partition(".")
     disabled = {server.pack or pack_name(name) for name, server in servers.items()} - set(packs)
     if re.search(r"[*?\[]", pack) or pack in disabled:

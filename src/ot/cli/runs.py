@@ -57,7 +57,7 @@ def list_(as_json: AsJson = False) -> None:
 def show(id: RunArgument, as_json: AsJson = False) -> None:
     """Show what a run did, what it did not do, and what nobody knows; of one in the background also its state."""
     known = _found(_done(_read(id)), id)
-    echo_either(as_json, known.as_json(), [*known.state_lines(), *known.effect_lines()])
+    echo_either(as_json, known.as_json(), [*known.state_lines(), *known.effect_lines(), *known.reply_lines()])
 
 
 def follow(id: RunArgument, as_json: AsJson = False) -> None:
@@ -178,8 +178,8 @@ async def _answered(status: RunStatus, said: str) -> bool:
     from ot.background.questions import question_of
     from ot.cli.terminal.prompts import TerminalQuestion, somebody_is_there
 
-    fields, name = status.question or {}, f" ({status.run.name})" if status.run.name else ""
-    question = question_of(fields, f"Run {status.run.id}{name}")
+    fields = status.question or {}
+    question = question_of(fields, status.run)
     if not said and not somebody_is_there():
         fail(f"{question.message}\nonetool: not asking without a terminal: add --yes, --no or --always", DENIED)
     given = _answer_of(question, said) if said else await TerminalQuestion(ANSWER_SECONDS)(question)

@@ -27,8 +27,11 @@ type Foresee = Callable[[str, int | None], CallForecast]
 class Approval(Protocol):
     """Holds a run to what its user says about the tools that ask first."""
 
-    async def require(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> str:
-        """Return, when the user allows the call, how: "consent" or "always"; raise NotApproved."""
+    async def require(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext, need: str = "") -> str:
+        """Return, when the user allows the call, how: "consent" or "always"; raise NotApproved.
+
+        *need* is the tool whose permission is asked for, where it is not that of *tool* itself.
+        """
         ...
 
     async def require_again(self, tool: Tool, arguments: Mapping[str, Any], why: str) -> None:

@@ -10,14 +10,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ot.brief_repr import brief_repr, brief_text
+from ot.brief_repr import brief_repr, brief_text, quoted_text
 from ot.errors import CannotAsk, ConfigError, NotApproved
 from ot.execution.call_context import CallContext, CallForecast
 from ot.execution.caller import Answer, AskUser, Question
 from ot.execution.deadline import Deadline
 from ot.registry.proxy_target import PROXY
 from ot.registry.tool import Tool
-from ot.visible_text import printable, quoted
+from ot.visible_text import printable
 
 logger = logging.getLogger(__name__)
 
@@ -98,8 +98,10 @@ class RunConsent:
         self._said: dict[str, _Said] = {}
         self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def require(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> str:
+    async def require(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext, need: str = "") -> str:
         """Return, when the user allows this call, whether by "consent" for this run or for "always".
+
+        *need* is the tool whose permission is asked for, where it is not that of *tool* itself.
 
         Raises:
             NotApproved: The user does not, did so for fewer calls, or cannot be asked.
@@ -109,8 +111,8 @@ class RunConsent:
         async with self._asking[name]:
             said = self._said.get(name)
             if said is None or said.asks_again:
-                foreseen = await _foreseen(tool, context)
-                said = self._said[name] = await self._answered(tool, arguments, foreseen, said.made if said else 0)
+                foreseen, made = await _foreseen(tool, context), said.made if said else 0
+                said = self._said[name] = await self._answered(tool, arguments, foreseen, made, need)
             said.spend(tool)
         return "always" if said.always else "consent"
 
@@ -128,24 +130,28 @@ class RunConsent:
             raise NotApproved(tool.full_name, f"{why}; {error}. Find out whether it did before you call it") from None
         (await self._understood(tool, answer, _Offer())).spend(tool)
 
-    async def _answered(self, tool: Tool, arguments: Mapping[str, Any], foreseen: CallForecast, made: int) -> _Said:
-        if self._allowed and await self._allowed(tool.full_name):
+    async def _answered(
+        self, tool: Tool, arguments: Mapping[str, Any], foreseen: CallForecast, made: int, need: str
+    ) -> _Said:
+        asked_for = need or tool.full_name
+        if self._allowed and await self._allowed(asked_for):
             return _Said(most=MAX_CALLS, always=True)
-        always = self._always is not None
+        # Who allows the tool for good has not allowed what it needs, and would be asked again.
+        always = self._always is not None and not need
         question = consent_question(
-            tool, arguments, foreseen, calls=self._calls, made=made, always=always, redact=self._redact
+            tool, arguments, foreseen, calls=self._calls, made=made, always=always, redact=self._redact, need=need
         )
         try:
             answer = await self.ask(question)
         except CannotAsk as error:
-            return _Said(no=f"it asks first, and {error}. {self._advise(tool.full_name)}")
-        return await self._understood(tool, answer, _offer(foreseen, self._calls, made), made)
+            return _Said(no=f"it asks first, and {error}. {self._advise(asked_for)}")
+        return await self._understood(tool, answer, _offer(foreseen, self._calls, made), made, need)
 
-    async def _understood(self, tool: Tool, answer: Answer, offer: _Offer, made: int = 0) -> _Said:
+    async def _understood(self, tool: Tool, answer: Answer, offer: _Offer, made: int = 0, need: str = "") -> _Said:
         """Return what the answer means; whatever is not clearly a yes is a no."""
         decision = answer.content.get("decision") if answer.action == "accept" else None
         up_to: Any = answer.content.get("up_to", offer.calls)
-        if decision == "always" and self._always:
+        if decision == "always" and self._always and not need:
             return await self._allowed_always(tool, self._always)
         # JSON knows no difference between 10 and 10.0; true is not a number.
         if decision == "allow" and isinstance(up_to, int | float) and not isinstance(up_to, bool) and up_to >= 1:
@@ -193,18 +199,20 @@ def consent_question(
     always: bool,
     redact: Callable[[str], str],
     why: str = "",
+    need: str = "",
 ) -> Question:
     """Return what is asked: which tool, with what, from which line, how often, *why*, and what can be answered.
 
     *made* calls of it have been allowed and made; a yes allows *calls* where the number to come is not known.
     """
     who = "A model" if foreseen.alone else "A program"
-    called = f"{who} wants to call {printable(brief_text(tool.full_name, 2 * MAX_NAME))}{_kind(tool)}."
+    needs = f", which needs the permission of {need}" if need else ""
+    called = f"{who} wants to call {printable(brief_text(tool.full_name, 2 * MAX_NAME))}{_kind(tool)}{needs}."
     lines = [called, f"Arguments: {arguments_text(tool, arguments, redact)}"]
     if why:
         lines.append(f"Mind that {why}.")
     if foreseen.line:
-        lines.append(f"Line {foreseen.line}: {printable(brief_text(foreseen.text, MAX_LINE, redact))}")
+        lines.append(f"Line {foreseen.line}: {quoted_text(foreseen.text, MAX_LINE, redact)}")
     offer = _offer(foreseen, calls, made)
     lines += _how_many(foreseen, offer, made)
     # Arguments and the line were redacted as they were put in: the tool's own name is nobody's secret.
@@ -234,11 +242,11 @@ def arguments_text(tool: Tool, arguments: Mapping[str, Any], redact: Callable[[s
 def _argument_name(name: str, declared: bool, redact: Callable[[str], str]) -> str:
     """Return a name as a call has it; one that only the program knows is quoted."""
     plain = declared and name.isascii() and name.isidentifier() and len(name) <= MAX_NAME
-    return name if plain else quoted(brief_text(name, MAX_NAME, redact))
+    return name if plain else quoted_text(name, MAX_NAME, redact)
 
 
 def _kind(tool: Tool) -> str:
-    server = quoted(brief_text(tool.source.removeprefix(PROXY), MAX_NAME))
+    server = quoted_text(tool.source.removeprefix(PROXY), MAX_NAME)
     of = f" of the server {server}" if tool.source.startswith(PROXY) else ""
     return of + (", marked as destructive" if tool.destructive else "")
 

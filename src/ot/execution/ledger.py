@@ -33,6 +33,8 @@ class Effect:
     """The number of the run's start, of a run in the background."""
     given_key: str = ""
     """What whoever asked for the call from another host knows it by."""
+    directory: str = ""
+    """Where the program works that makes it; empty where a principal has one place only."""
 
     @property
     def key(self) -> str:

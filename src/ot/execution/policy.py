@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from types import MappingProxyType
@@ -41,6 +41,8 @@ class PolicyVerdict:
     pattern: str = ""
     group: str = ""
     """Whose pattern it is; everyone's without one."""
+    need: str = ""
+    """The tool that the pattern matches, where it is not the one that is called but one whose permission that needs."""
 
     @property
     def rule(self) -> str:
@@ -74,15 +76,34 @@ class ToolPolicy:
         self._by_name = lru_cache(maxsize=MAX_NAMES)(self._of_patterns)
 
     def verdict(self, tool: Tool, groups: frozenset[str] = NOBODYS) -> PolicyVerdict:
-        """Return what is to happen for a member of *groups*: what patterns say of the name, or else its own word."""
-        return self._by_name(tool.full_name, groups & self._known if groups else groups) or _own_word(tool)
+        """Return what is to happen for a member of *groups*: what patterns say of the name, or else its own word.
 
-    def _of_patterns(self, name: str, groups: frozenset[str]) -> PolicyVerdict | None:
-        """Return the narrowest pattern's verdict, and of several the strictest; what is not proved wider stays."""
+        What patterns say of the tools whose permission it needs can be stricter than that, and never laxer.
+        """
+        mine = groups & self._known if groups else groups
+        own, needed = self._by_name(tool.full_name, tool.needs, mine)
+        verdict = own or _own_word(tool)
+        return needed if needed and _strictness(needed) <= _strictness(verdict) else verdict
+
+    def _of_patterns(
+        self, name: str, needs: tuple[str, ...], groups: frozenset[str]
+    ) -> tuple[PolicyVerdict | None, PolicyVerdict | None]:
+        """Return what the patterns of the name say, and what is said in one list with those of what it needs.
+
+        The latter only where a pattern decides that does not match the name itself.
+        """
         counting = [*self._everyones, *(verdict for group in sorted(groups) for verdict in self._of_groups[group])]
-        found = [verdict for verdict in counting if fnmatchcase(name, verdict.pattern)]
-        narrowest = [one for one in found if not any(is_narrower(other.pattern, one.pattern) for other in found)]
-        return min(narrowest, key=lambda verdict: STRICTEST.index(verdict.action), default=None)
+        own = [verdict for verdict in counting if fnmatchcase(name, verdict.pattern)]
+        through = [
+            replace(verdict, need=need)
+            for verdict in counting
+            if verdict not in own
+            for need in needs
+            if fnmatchcase(need, verdict.pattern)
+        ]
+        # Of those that are equally strict the need's goes first: to allow the tool by its name would not be enough.
+        both = _narrowest([*through, *own]) if through else None
+        return _narrowest(own), both if both and both.need else None
 
     def wants_exact_names(self, tool: Tool) -> bool:
         """Return whether a call of *tool* must write its parameters' names out."""
@@ -97,6 +118,16 @@ def _verdicts(lists: PatternLists, group: str = "") -> Iterable[PolicyVerdict]:
     return (PolicyVerdict(action, pattern, group) for action, patterns in lists.items() for pattern in patterns)
 
 
+def _narrowest(found: Sequence[PolicyVerdict]) -> PolicyVerdict | None:
+    """Return the narrowest pattern's verdict, and of several the strictest; what is not proved wider stays."""
+    narrowest = [one for one in found if not any(is_narrower(other.pattern, one.pattern) for other in found)]
+    return min(narrowest, key=_strictness, default=None)
+
+
+def _strictness(verdict: PolicyVerdict) -> int:
+    return STRICTEST.index(verdict.action)
+
+
 def _own_word(tool: Tool) -> PolicyVerdict:
     if tool.read_only:
         return PolicyVerdict("allow")
@@ -107,7 +138,9 @@ def _own_word(tool: Tool) -> PolicyVerdict:
 def why(verdict: PolicyVerdict, tool: Tool) -> str:
     """Return where *verdict* on *tool* comes from, in words."""
     if verdict.pattern:
-        return f"{verdict.rule}: {verdict.pattern!r}"
+        return f"{verdict.rule}: {verdict.pattern!r}" + (
+            f"; it needs the permission of {verdict.need}" if verdict.need else ""
+        )
     if tool.read_only:
         return "it says that it is read-only"
     if tool.destructive:

@@ -17,7 +17,7 @@ import anyio.from_thread
 
 from ot.config.models import Config
 from ot.config.principal import os_user, place_of
-from ot.execution.call_context import Told
+from ot.execution.call_context import CallTool, Told
 from ot.execution.caller import Caller
 from ot.execution.language_model import LanguageModel, OpenModel, no_model
 from ot.files.path_guard import PathGuard
@@ -45,6 +45,8 @@ class ToolContext:
     """When the call must be over, on the monotonic clock."""
     told: Told | None = field(default=None, repr=False)
     """Takes what the call tells beside its value."""
+    call: CallTool | None = field(default=None, repr=False)
+    """Calls another tool through the door of the same run."""
 
     def data_dir(self, pack: str) -> Path:
         """Return where the bundled pack *pack* may keep what is to last, for this caller alone; it need not be there.

@@ -7,7 +7,9 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import anyio
@@ -16,6 +18,7 @@ from ot.errors import NotApproved, ToolDenied, ToolError, ToolFailed, ToolTimeou
 from ot.execution.arguments import bind_arguments
 from ot.execution.backends.backend import Backend, CallContext
 from ot.execution.border import Border
+from ot.execution.call_context import CallTool
 from ot.execution.caller import Caller
 from ot.execution.consent import how_to_allow
 from ot.execution.deadline import Deadline
@@ -64,6 +67,10 @@ class CallObserver(Protocol):
         ...
 
 
+NOTHING_AGREED: Mapping[str, str] = MappingProxyType({})
+_agreed_for: ContextVar[Mapping[str, str]] = ContextVar("ot_agreed_for", default=NOTHING_AGREED)
+"""The tools that a tool may call without a further question: its user agreed to a call that needs their permission."""
+
 type OpenCallSpan = Callable[[str, CallContext], Callable[[CallRecord], None]]
 """Begins the span of a call of the tool that is named, and returns what ends it; neither may raise."""
 
@@ -86,12 +93,13 @@ class ToolExecutor:
         refuse_unrecorded: bool = False,
         audit: EffectWatcher | None = None,
         open_span: OpenCallSpan | None = None,
+        directory: str = "",
     ) -> None:
         """Call the tools of *registry* through the backend that each names; values come back over *border*.
 
         *require_approved* raises for a tool that is not as its user approved it; *as_approved* returns it with no
-        hint that is laxer than those approved. A call that may change something is written into *ledger* first;
-        *refuse_unrecorded* refuses one that cannot be.
+        hint that is laxer than those approved. A call that may change something is written into *ledger* first, as one
+        of *directory*; *refuse_unrecorded* refuses one that cannot be.
         """
         self.registry = registry
         self._backends = backends
@@ -105,6 +113,7 @@ class ToolExecutor:
         self._entries = EffectEntries(ledger or NoLedger(), refuse=refuse_unrecorded)
         self._audit = audit
         self._open_span = open_span
+        self._directory = directory
 
     async def call(
         self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], context: CallContext
@@ -165,6 +174,8 @@ class ToolExecutor:
                 self._require_approved(tool)
             # As above: what needed no consent may need it now.
             agreed = agreed or await self._agreed(tool, arguments, context)
+            if agreed and tool.needs and context.call:
+                context = replace(context, call=_with_agreement(context.call, dict.fromkeys(tool.needs, agreed)))
             started, asked = time.monotonic(), _asked_seconds(context)
             value = await self._noted(tool, arguments, context, agreed, entries or self._entries)
             value, chars = await self._border.take(tool.full_name, value, context.caller.principal)
@@ -209,7 +220,7 @@ class ToolExecutor:
         held = self._as_approved(tool)
         verdict = self.verdict(tool, context.caller.groups)
         if verdict.action == "deny":
-            raise ToolDenied(tool.full_name, verdict.pattern, verdict.rule)
+            raise ToolDenied(tool.full_name, verdict.pattern, verdict.rule, verdict.need)
         if self._require_approved:
             self._require_approved(tool)
         bound = bind_arguments(tool, args, kwargs, exact_names=self._policy.wants_exact_names(held))
@@ -218,11 +229,14 @@ class ToolExecutor:
 
     async def _agreed(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> str:
         """Return how the user has agreed, and who that is; nothing for a call that needs no question."""
-        if self.verdict(tool, context.caller.groups).action == "allow":
+        verdict = self.verdict(tool, context.caller.groups)
+        if verdict.action == "allow":
             return ""
+        if agreed := _agreed_for.get().get(tool.full_name):
+            return agreed
         if context.consent is None:
-            raise NotApproved(tool.full_name, f"it asks first. {how_to_allow(tool.full_name)}")
-        how = await context.consent.require(self._as_approved(tool), arguments, context)
+            raise NotApproved(tool.full_name, f"it asks first. {how_to_allow(verdict.need or tool.full_name)}")
+        how = await context.consent.require(self._as_approved(tool), arguments, context, verdict.need)
         return f"{how} of {context.caller.principal}"
 
     async def _noted(
@@ -259,7 +273,7 @@ class ToolExecutor:
         allowed = (agreed or why(self.verdict(tool, context.caller.groups), held)) if self._audit else ""
         return Effect(
             context.caller, context.run_id, context.call_id, context.line, held, arguments, allowed, context.start,
-            context.key,
+            context.key, self._directory,
         )  # fmt: skip
 
     def changes_nothing(self, tool: Tool) -> bool:
@@ -305,6 +319,20 @@ class ToolExecutor:
             _log_call(record, message, arguments, value)
         for observer in self._observers:
             observer.finished(record)
+
+
+def _with_agreement(call: CallTool, agreed: Mapping[str, str]) -> CallTool:
+    """Return what calls tools as *call* does, with no question for those that are *agreed* to."""
+
+    async def call_agreed(pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        # Set for that one call: what another tool begins meanwhile may outlive it.
+        token = _agreed_for.set(agreed if f"{pack}.{name}" in agreed else NOTHING_AGREED)
+        try:
+            return await call(pack, name, args, kwargs)
+        finally:
+            _agreed_for.reset(token)
+
+    return call_agreed
 
 
 def _asked_seconds(context: CallContext) -> float:

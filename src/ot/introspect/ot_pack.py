@@ -356,7 +356,7 @@ class OtPack:
         Args:
             period: "day", "week", "month" or "all".
             tool: Only this tool, or this pack.
-            output: A file to write an HTML report to.
+            output: A file to write an HTML report to, by a call of file.write.
 
         Returns:
             total_calls, success_rate, context_saved (estimated tokens), time_saved_ms, tools; html_report if written.
@@ -386,7 +386,8 @@ class OtPack:
         """Tell what the calls of a run changed: each is done, failed, unknown, or sent while it is under way.
 
         Args:
-            run: The run's id, as its reply names it; empty for the latest calls whose effect is unknown.
+            run: The id of a run in this directory, as its reply names it; empty for the latest calls there whose
+                effect is unknown.
 
         Returns:
             One entry a call that may have changed something, with the key that its tool was given; calls that only
@@ -416,7 +417,7 @@ class OtPack:
         """Tell how runs in the background are: waiting, running, asks, done, failed, stopped or cancelled.
 
         Args:
-            id: The run; empty for a list of the latest.
+            id: The run; empty for a list of the latest that were begun in this directory.
             wait: How many seconds to wait for its end, at most 20.
 
         Returns:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ot.execution.tool_context import current_tool_context
+from ot.errors import ToolDenied, ToolError, ToolFailed
+from ot.execution.tool_context import current_tool_context, wait_in_thread
 from ot.stats.figures import PERIODS, Figures, summary
 
 DISABLED = "Error: Statistics are disabled. Set 'stats: {enabled: true}' in onetool.yaml to collect them."
@@ -26,7 +27,11 @@ class Statistics:
 def show_stats(
     view: Statistics, period: str, tool: str, output: str, tool_names: Callable[[], Sequence[str]]
 ) -> dict[str, Any] | str:
-    """Return the figures, after writing the report if one is wanted; what hinders it is said in a text."""
+    """Return the figures, after writing the report if one is wanted; what hinders it is said in a text.
+
+    Raises:
+        PermissionError: ``file.write`` may not be called.
+    """
     if not view.enabled:
         return DISABLED
     if period not in PERIODS:
@@ -49,9 +54,15 @@ def _write(output: str, figures: Figures, round_trip_ms: int, tool: str, tool_na
     from ot.stats.html_report import html_report  # noqa: PLC0415 - the template engine is for reports alone
 
     report = html_report(figures, round_trip_ms, tool=tool, tool_names=tool_names)
+    call = current_tool_context().call
+    if call is None:
+        return "there is no run here that could write it"
     try:
-        with current_tool_context().guard.open_for_writing(output) as file:
-            file.write(report.encode())
-    except (OSError, ValueError) as error:
-        return str(error).removeprefix(f"{output!r}: ")
+        # Through the door: it is allowed, asked for and recorded as any other write.
+        wait_in_thread(call, "file", "write", (), {"path": output, "content": report})
+    except ToolDenied as error:
+        raise PermissionError(str(error)) from None
+    except ToolError as error:
+        said = error.message if isinstance(error, ToolFailed) else str(error)
+        return said.removeprefix(f"{output!r}: ")
     return ""

@@ -6,6 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
+from ot.brief_repr import quoted_text
+
+MAX_SHOWN = 200
+
 type RunState = Literal["waiting", "running", "asks", "done", "failed", "stopped", "cancelled"]
 """``failed``: the program's own failure; ``stopped``: it was not brought to its end, and its report says how far."""
 type EndState = Literal["done", "failed", "stopped", "cancelled"]
@@ -25,7 +29,14 @@ class BackgroundRun:
     groups: Sequence[str] = ()
     admin: bool = False
     directory: str = ""
-    """Where one user's server works that carries it out; what others left behind is for their own directory."""
+    """Where it was begun, among all directories that a user works in: for programs elsewhere it does not exist."""
+
+    @property
+    def origin(self) -> str:
+        """Where it was begun and what its program calls it, for a person to read after words of our own."""
+        place = f"in {quoted_text(self.directory, MAX_SHOWN)}" if self.directory else ""
+        name = f"named {quoted_text(self.name, MAX_SHOWN)}" if self.name else ""
+        return ", ".join(filter(None, (place, name)))
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain data."""

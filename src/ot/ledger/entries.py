@@ -36,6 +36,8 @@ class LedgerEntry:
     """Of a background run, what the call returned, if it is small enough to be kept."""
     given_key: str = ""
     """What whoever asked for the call from another host knows it by."""
+    directory: str = ""
+    """Where the program worked that made it."""
 
     @property
     def key(self) -> str:

@@ -13,12 +13,12 @@ from ot.ledger.run_book import RunBook
 class KeptLedger(Ledger, RunBook, Protocol):
     """Keeps calls and background runs over crashes; every read raises LedgerUnavailable when it cannot be reached."""
 
-    async def of_run(self, principal: str, run: str) -> list[LedgerEntry]:
-        """Return the calls of a run of *principal*, as they were made."""
+    async def of_run(self, principal: str, run: str, directory: str | None = None) -> list[LedgerEntry]:
+        """Return the calls of a run of *principal*, as they were made; with *directory* only those made there."""
         ...
 
-    async def unknown(self, principal: str, most: int = 100) -> list[LedgerEntry]:
-        """Return the latest calls of *principal* whose effect is unknown, the latest first."""
+    async def unknown(self, principal: str, most: int = 100, directory: str | None = None) -> list[LedgerEntry]:
+        """Return the latest calls of *principal*, all or of *directory*, whose effect is unknown, latest first."""
         ...
 
     async def health(self) -> Mapping[str, str]:

@@ -26,16 +26,18 @@ from ot.ledger.writer_locks import WriterLocks
 
 LEDGER = Path("ledger") / "ledger.db"
 """Where it is in the user's own directory."""
-VERSION = 1
+VERSION = 2
 DAY = 86_400.0
 CLEAN_SECONDS = 3600.0
+HERE = "ifnull(?, directory) = directory"
+"""Anywhere, where no directory is given."""
 
 TABLES = """
 CREATE TABLE ledger_key (key BLOB NOT NULL);
 CREATE TABLE effects (principal TEXT NOT NULL, run TEXT NOT NULL, call INTEGER NOT NULL, tool TEXT NOT NULL,
     line INTEGER, fingerprint TEXT NOT NULL, state TEXT NOT NULL, at REAL NOT NULL, ended REAL, writer TEXT NOT NULL,
     start INTEGER NOT NULL DEFAULT 0, value TEXT, given_key TEXT NOT NULL DEFAULT '',
-    PRIMARY KEY (run, start, call)) WITHOUT ROWID;
+    directory TEXT NOT NULL DEFAULT '', PRIMARY KEY (run, start, call)) WITHOUT ROWID;
 CREATE INDEX effects_open ON effects (principal, fingerprint) WHERE state IN ('sent', 'unknown');
 CREATE INDEX effects_by_time ON effects (at);
 CREATE TABLE runs (id TEXT PRIMARY KEY, principal TEXT NOT NULL, run TEXT NOT NULL, state TEXT NOT NULL,
@@ -44,6 +46,7 @@ CREATE TABLE runs (id TEXT PRIMARY KEY, principal TEXT NOT NULL, run TEXT NOT NU
     packs TEXT) WITHOUT ROWID;
 CREATE INDEX runs_by_time ON runs (principal, created);
 """
+SECOND_VERSION = "ALTER TABLE effects ADD COLUMN directory TEXT NOT NULL DEFAULT ''"
 """An index of what is open alone: of what has ended, which is nearly all, nobody asks by fingerprint."""
 
 
@@ -88,9 +91,9 @@ class LedgerFile:
             return earlier
         row = (principal, effect.run_id, effect.call_id, effect.tool.full_name, effect.line, found, now)
         connection.execute(
-            "INSERT INTO effects (principal, run, call, tool, line, fingerprint, at, given_key, state, writer, start)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'sent', ?, ?)",
-            (*row, effect.given_key, self._locks.own, effect.start),
+            "INSERT INTO effects (principal, run, call, tool, line, fingerprint, at, given_key, state, writer, start,"
+            " directory) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'sent', ?, ?, ?)",
+            (*row, effect.given_key, self._locks.own, effect.start, effect.directory),
         )
         return None
 
@@ -117,23 +120,25 @@ class LedgerFile:
                 return UnknownEffect(run, line, at)
         return None
 
-    def of_run(self, principal: str, run: str) -> list[LedgerEntry]:
-        """Return the calls of one run, as they were made."""
-        return list(self._entries("principal = ? AND run = ? ORDER BY at, start, call", (principal, run)))
+    def of_run(self, principal: str, run: str, directory: str | None = None) -> list[LedgerEntry]:
+        """Return the calls of one run, as they were made; with *directory* only those made there."""
+        chosen = f"principal = ? AND run = ? AND {HERE} ORDER BY at, start, call"
+        return list(self._entries(chosen, (principal, run, directory)))
 
-    def unknown(self, principal: str, most: int) -> list[LedgerEntry]:
-        """Return the latest calls whose effect is unknown."""
-        chosen = "principal = ? AND state IN ('sent', 'unknown') ORDER BY at DESC"
-        found = (entry for entry in self._entries(chosen, (principal,)) if entry.state == "unknown")
+    def unknown(self, principal: str, most: int, directory: str | None = None) -> list[LedgerEntry]:
+        """Return the latest calls, all or of *directory*, whose effect is unknown."""
+        chosen = f"principal = ? AND {HERE} AND state IN ('sent', 'unknown') ORDER BY at DESC"
+        found = (entry for entry in self._entries(chosen, (principal, directory)) if entry.state == "unknown")
         return list(islice(found, most))  # what is under way does not count
 
     def _entries(self, chosen: str, values: tuple[Any, ...]) -> Iterator[LedgerEntry]:
         if self._connection is None and not self._path.exists():
             return
-        columns = "run, call, tool, line, state, at, ended, start, value, given_key, writer"
+        columns = "run, call, tool, line, state, at, ended, start, value, given_key, directory, writer"
         is_alive = cache(self._locks.is_alive)
-        for *row, value, key, writer in self._opened().execute(f"SELECT {columns} FROM effects WHERE {chosen}", values):
-            entry = LedgerEntry(*row, value=read_value(value), given_key=key)
+        found = self._opened().execute(f"SELECT {columns} FROM effects WHERE {chosen}", values)
+        for *row, value, key, directory, writer in found:
+            entry = LedgerEntry(*row, value=read_value(value), given_key=key, directory=directory)
             if entry.state == "sent" and not is_alive(writer):
                 entry = replace(entry, state="unknown")
             yield entry
@@ -229,9 +234,11 @@ class LedgerFile:
         """Return what is known of a run."""
         return next(self._statuses("id = ? AND principal = ?", (id, principal)), None)
 
-    def runs(self, principal: str, most: int) -> list[RunStatus]:
-        """Return the latest runs."""
-        return list(self._statuses("principal = ? ORDER BY created DESC LIMIT ?", (principal, most)))
+    def runs(self, principal: str, most: int, directory: str | None = None) -> list[RunStatus]:
+        """Return the latest runs, all or those begun in *directory*."""
+        begun = "json_extract(run, '$.directory')"
+        chosen = f"principal = ? AND ifnull(?, {begun}) IS {begun} ORDER BY created DESC LIMIT ?"
+        return list(self._statuses(chosen, (principal, directory, most)))
 
     def left_behind(self) -> list[str]:
         """Return the open runs that nobody alive carries out."""
@@ -302,6 +309,9 @@ def _make_tables(connection: sqlite3.Connection) -> None:
         for statement in TABLES.split(";"):
             connection.execute(statement)
         connection.execute("INSERT INTO ledger_key VALUES (?)", (secrets.token_bytes(32),))
+    if found == 1:
+        connection.execute(SECOND_VERSION)
+    if found < VERSION:
         connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
 

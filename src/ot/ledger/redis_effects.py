@@ -86,6 +86,7 @@ class RedisEffects:
         entry = {"who": name, "run": effect.run_id, "call": effect.call_id, "tool": tool, "line": effect.line}
         entry |= {"at": float(now), "start": effect.start}
         entry |= {"given_key": effect.given_key} if effect.given_key else {}
+        entry |= {"directory": effect.directory} if effect.directory else {}
         effects = self._effects(effect.run_id)
         keys = [effects, self._open(name), self.writer.key, self.place.key("run", effect.run_id)]
         note = f"s|{self.writer.name}|{now}|{effect.line or ''}|{effect.run_id}"
@@ -137,20 +138,21 @@ class RedisEffects:
                 for _ in together:
                     self._ends.popleft()
 
-    async def of_run(self, principal: str, run: str) -> list[LedgerEntry]:
+    async def of_run(self, principal: str, run: str, directory: str | None = None) -> list[LedgerEntry]:
         """Return the calls of a run of *principal*, as they were made."""
         await self._write_ends()
         effects = self._effects(run)
         found, living = await self.place.step(scripts.READ, [effects, self.writer.key])
-        return self.entries(who(principal), effects, found, living)
+        return _of_directory(directory, self.entries(who(principal), effects, found, living))
 
-    async def unknown(self, principal: str, most: int = 100) -> list[LedgerEntry]:
-        """Return the latest calls of *principal* whose effect is unknown."""
+    async def unknown(self, principal: str, most: int = 100, directory: str | None = None) -> list[LedgerEntry]:
+        """Return the latest calls of *principal* whose effect is unknown; *directory* is looked for among them."""
         await self._write_ends()
         name = who(principal)
         keys, arguments = [self._open(name), self.writer.key], [self.place.key("effects") + ":", most]
         rows = await self.place.step(scripts.OPEN, keys, arguments)
-        return [entry for effects, row in rows for entry in self.entries(name, effects.decode(), row, ())]
+        found = [entry for effects, row in rows for entry in self.entries(name, effects.decode(), row, ())]
+        return _of_directory(directory, found)
 
     def entries(self, name: str, effects: str, found: Sequence[bytes], living: Iterable[bytes]) -> list[LedgerEntry]:
         """Return the calls in the fields and values *found* at the key *effects*."""
@@ -207,6 +209,11 @@ class RedisEffects:
 
     def _ref(self, effect: Effect) -> str:
         return f"{_field(effect)}:{self.place.name(effect.run_id)}"
+
+
+def _of_directory(directory: str | None, entries: Sequence[LedgerEntry]) -> list[LedgerEntry]:
+    """Return the calls made in *directory*: all, on a team's server, where nobody has more than one."""
+    return [entry for entry in entries if directory in (None, entry.directory)]
 
 
 def _field(effect: Effect) -> str:

@@ -114,12 +114,12 @@ class RedisLedger(RedisEffects):
         """Return what is known of a run."""
         return self._status(who(principal), id, await self.place.step(scripts.RUN, [self._run(id)]))
 
-    async def runs(self, principal: str, most: int = 100) -> list[RunStatus]:
-        """Return the latest runs of *principal*."""
+    async def runs(self, principal: str, most: int = 100, directory: str | None = None) -> list[RunStatus]:
+        """Return the latest runs of *principal*; *directory* is looked for among them."""
         name = who(principal)
         rows = await self.place.step(scripts.RUNS, [self.place.key("runs", name)], [self.place.prefix, most])
         found = [self._status(name, id.decode(), row) for id, row in rows]
-        return [status for status in found if status]
+        return [status for status in found if status and directory in (None, status.run.directory)]
 
     async def left_behind(self) -> list[str]:
         """Return the open runs that nobody alive carries out."""

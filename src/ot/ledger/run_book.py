@@ -91,8 +91,8 @@ class RunBook(Protocol):
         """Return what is known of a run of *principal*."""
         ...
 
-    async def runs(self, principal: str, most: int = 100) -> list[RunStatus]:
-        """Return the runs of *principal*, the latest first."""
+    async def runs(self, principal: str, most: int = 100, directory: str | None = None) -> list[RunStatus]:
+        """Return the runs of *principal*, all or those begun in *directory*, the latest first."""
         ...
 
     async def left_behind(self) -> list[str]:

@@ -62,13 +62,13 @@ class SqliteLedger:
                 async with asyncio.timeout(SETTLE_SECONDS):
                     await self._done(lambda _: None)
 
-    async def of_run(self, principal: str, run: str) -> list[LedgerEntry]:
+    async def of_run(self, principal: str, run: str, directory: str | None = None) -> list[LedgerEntry]:
         """Return the calls of a run of *principal*."""
-        return await self._done(lambda file: file.of_run(principal, run))
+        return await self._done(lambda file: file.of_run(principal, run, directory))
 
-    async def unknown(self, principal: str, most: int = 100) -> list[LedgerEntry]:
+    async def unknown(self, principal: str, most: int = 100, directory: str | None = None) -> list[LedgerEntry]:
         """Return the latest calls of *principal* whose effect is unknown."""
-        return await self._done(lambda file: file.unknown(principal, most))
+        return await self._done(lambda file: file.unknown(principal, most, directory))
 
     async def add(self, run: BackgroundRun, most_open: int) -> None:
         """Keep a new run."""
@@ -106,9 +106,9 @@ class SqliteLedger:
         """Return what is known of a run."""
         return await self._done(lambda file: file.status(principal, id))
 
-    async def runs(self, principal: str, most: int = 100) -> list[RunStatus]:
+    async def runs(self, principal: str, most: int = 100, directory: str | None = None) -> list[RunStatus]:
         """Return the latest runs of *principal*."""
-        return await self._done(lambda file: file.runs(principal, most))
+        return await self._done(lambda file: file.runs(principal, most, directory))
 
     async def left_behind(self) -> list[str]:
         """Return the open runs that nobody alive carries out."""

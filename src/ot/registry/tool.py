@@ -48,7 +48,7 @@ class Tool:
     arguments are to be checked against more than names. ``observed`` tells of a return type that was learned,
     ``definition`` is the hash of the definition that a proxied server gave. A ``decorated`` function may convert its
     arguments, so its annotations do not bind who calls it. A ``pure`` one waits for nothing, no file and no network,
-    and is done in a moment.
+    and is done in a moment. ``needs`` names other tools whose permission a call of it needs as well.
     """
 
     pack: str
@@ -69,6 +69,7 @@ class Tool:
     definition: str = ""
     decorated: bool = False
     pure: bool = False
+    needs: tuple[str, ...] = ()
 
     @property
     def full_name(self) -> str:

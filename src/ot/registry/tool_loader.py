@@ -19,6 +19,8 @@ from ot.registry.tool_registry import Pack, ToolRegistry
 MAX_FILE_BYTES = 4 << 20
 MARKS = ("__ot_destructive__", "__ot_read_only__", "__ot_pure__")
 """The lists in which a file may name functions of its own."""
+NEEDS = "__ot_needs__"
+"""By function, the tools of any pack whose permission it needs."""
 
 
 class ToolLoader:
@@ -107,9 +109,10 @@ class PackSource:
         """Return the pack's public functions as tools, to be called as ``target:name``; one defined twice comes twice.
 
         Raises:
-            ToolUnavailable: ``__all__``, or what marks functions, is not a list of functions.
+            ToolUnavailable: ``__all__``, what marks functions, or what they need is malformed.
         """
         destructive, read_only, pure = map(self._marked, MARKS)
+        needs = self._needed()
         return [
             Tool(
                 pack=self._pack,
@@ -122,6 +125,7 @@ class PackSource:
                 read_only=name in read_only or None,
                 decorated=bool(node.decorator_list),
                 pure=name in pure and isinstance(node, ast.FunctionDef),
+                needs=needs.get(name, ()),
             )
             for name in dict.fromkeys(_public_names(self._constants, self._functions, self._pack))
             for node in self._functions[name]
@@ -133,6 +137,17 @@ class PackSource:
         if names is None or not self._functions.keys() >= set(names):
             raise ToolUnavailable(self._pack, f"{mark} must be a list of names of the file's functions, written out")
         return frozenset(names)
+
+    def _needed(self) -> dict[str, tuple[str, ...]]:
+        """Return the tools whose permission each function needs; what cannot be read must not pass silently."""
+        found: object = self._constants.get(NEEDS, {})
+        listed = cast("dict[object, object]", found) if isinstance(found, dict) else {None: None}
+        needs = {str(name): tools for name, value in listed.items() if (tools := _names(value)) is not None}
+        is_sound = len(needs) == len(listed) and self._functions.keys() >= needs.keys()
+        if not is_sound or not all(_is_full_name(tool) for tools in needs.values() for tool in tools):
+            like = '{"function": ["pack.tool"]}, with functions of the file, written out'
+            raise ToolUnavailable(self._pack, f"{NEEDS} must be like {like}")
+        return needs
 
     def required(self, kind: str) -> tuple[str, ...]:
         """Return what ``__ot_requires__`` lists under *kind*.
@@ -152,6 +167,11 @@ def _names(value: object) -> tuple[str, ...] | None:
     found = tuple(cast("Sequence[object]", value)) if isinstance(value, list | tuple) else (None,)
     names = tuple(name for name in found if isinstance(name, str))
     return names if len(names) == len(found) else None
+
+
+def _is_full_name(tool: str) -> bool:
+    pack, _, name = tool.partition(".")
+    return pack.isidentifier() and name.isidentifier()
 
 
 def _parse(pack: str, file: str, source: bytes) -> ast.Module:
@@ -180,7 +200,7 @@ def _constants(tree: ast.Module) -> dict[str, Any]:
         name: _literal(value)
         for node in tree.body
         for name, value in _assigned(node)
-        if name in ("pack", "__all__", "__ot_requires__", *MARKS)
+        if name in ("pack", "__all__", "__ot_requires__", NEEDS, *MARKS)
     }
 
 

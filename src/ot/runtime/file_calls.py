@@ -15,7 +15,9 @@ MODULE = "ot_tools._program_files"
 ANSWERS = frozenset({"FileExistsError", "FileNotFoundError", "IsADirectoryError", "NotADirectoryError"})
 
 
-def _tool(name: str, step: str, parameters: str = "", *, destructive: bool = False) -> Tool:
+def _tool(
+    name: str, step: str, parameters: str = "", *, destructive: bool = False, needs: tuple[str, ...] = ()
+) -> Tool:
     """Return the step as the tool *name* of the pack ``file``, whatever pack has that name here.
 
     A parameter with a ``?`` may be left out.
@@ -32,6 +34,7 @@ def _tool(name: str, step: str, parameters: str = "", *, destructive: bool = Fal
         destructive=destructive,
         read_only=reads,
         decorated=True,
+        needs=needs,
     )
 
 
@@ -45,9 +48,9 @@ STEPS: Mapping[str, Tool] = {
     "write": _tool("write", "write", "path data at?"),
     "truncate": _tool("write", "truncate", "path size"),
     "touch": _tool("write", "touch", "path times? mode?"),
-    "make": _tool("make_directory", "make", "path"),
+    "make": _tool("make_directory", "make", "path", needs=("file.write",)),
     "remove": _tool("delete", "remove", "path directory?", destructive=True),
-    "rename": _tool("move", "rename", "source target", destructive=True),
+    "rename": _tool("move", "rename", "source target", destructive=True, needs=("file.write",)),
 }
 """Each step, as the tool that does the same: one policy, one question and one line of the statistics speak of both."""
 

@@ -105,7 +105,7 @@ def test_a_loop_of_fifty_deletions_asks_once_for_all_of_them(onetool: OneTool, l
         assert deleted(log) == []  # what was typed before the question is no answer to it
         assert "A program wants to call bin.delete, marked as destructive." in terminal.shown
         assert "Arguments: item=0" in terminal.shown
-        assert "Line 2: bin.delete(item=i)" in terminal.shown
+        assert "Line 2: 'bin.delete(item=i)'" in terminal.shown
         assert "up to 50 times" in terminal.shown
         assert "[a]lways" in terminal.shown
         terminal.type("what?")

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from ot.brief_repr import quoted_text
 from ot.cli.terminal import columns, counted
 
 if TYPE_CHECKING:
     from ot.ledger.background_run import RunStatus
     from ot.ledger.entries import LedgerEntry
 
+MAX_PLACE = 200
 LEFT = "nobody carries it out: its server has ended, and the next one started in its directory reports on it"
 
 
@@ -54,17 +56,26 @@ class KnownRun:
         }
 
     def state_lines(self) -> list[str]:
-        """Return how it is: its state, what it asks, and what it came to."""
+        """Return how it is: its state, and what it asks."""
         if self.status is None:
-            return [f"Run {self.id}, in the foreground"]
-        run, starts, end = self.status.run, self.status.starts, self.status.end
-        name = f" ({run.name})" if run.name else ""
+            place = next((entry.directory for entry in self.effects if entry.directory), "")
+            return [f"Run {self.id}, in the foreground" + (f", in {quoted_text(place, MAX_PLACE)}" if place else "")]
+        run, starts = self.status.run, self.status.starts
         began = f", started {counted(starts, 'time')}" if starts else ""
-        lines = [f"Run {self.id}{name}: {self.state}{began}, asked for at {_time(run.created)}"]
+        origin = f", {run.origin}" if run.origin else ""
+        lines = [f"Run {self.id}: {self.state}{began}, asked for at {_time(run.created)}{origin}"]
         lines += [f"note: {LEFT}"] if self.left else []
         if question := self.status.question:
             lines += [str(question["message"]), f"Answer it with: onetool runs answer {self.id}"]
-        return lines + ([*end.texts, *([f"error: {end.error}"] if end.error else [])] if end else [])
+        return lines
+
+    def reply_lines(self) -> list[str]:
+        """Return what the program itself said, marked line by line: it must not be taken for what we say of it."""
+        end = self.status.end if self.status else None
+        if end is None:
+            return []
+        said = "\n".join([*end.texts, *([f"error: {end.error}"] if end.error else [])])
+        return ["\n  | ".join(["Its reply:", *said.splitlines()])] if said else []
 
     def effect_lines(self) -> list[str]:
         """Return a line for each call, below each other."""
@@ -74,20 +85,22 @@ class KnownRun:
 
     def news(self) -> list[str]:
         """Return what may be new of a run that is followed."""
-        return [*self.state_lines(), *("  ".join(filter(None, _cells(entry))) for entry in self.effects)]
+        calls = ("  ".join(filter(None, _cells(entry))) for entry in self.effects)
+        return [*self.state_lines(), *calls, *self.reply_lines()]
 
 
 def run_row(status: RunStatus, left: bool) -> dict[str, Any]:
     """Return a run in the background as a line of a list."""
-    created = datetime.fromtimestamp(status.run.created, UTC).isoformat(timespec="seconds")
-    row = {"id": status.run.id, "name": status.run.name, "state": status.state, "starts": status.starts}
+    run = status.run
+    created = datetime.fromtimestamp(run.created, UTC).isoformat(timespec="seconds")
+    row = {"id": run.id, "name": run.name, "directory": run.directory, "state": status.state, "starts": status.starts}
     return row | {"created": created, "cancelled": status.cancelled, "left_behind": left}
 
 
 def list_lines(statuses: Sequence[RunStatus]) -> list[str]:
     """Return runs in the background as a table."""
-    cells = [[one.run.id, one.state, _time(one.run.created), one.run.name] for one in statuses]
-    return columns([["id", "state", "created", "name"], *cells]) if cells else []
+    cells = [[one.run.id, one.state, _time(one.run.created), one.run.origin] for one in statuses]
+    return columns([["id", "state", "created", "where, name"], *cells]) if cells else []
 
 
 def _cells(entry: LedgerEntry) -> list[str]:

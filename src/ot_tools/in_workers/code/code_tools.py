@@ -11,6 +11,13 @@ pack = "code"
 
 __all__ = ["definitions", "references", "rewrite", "search", "symbols"]
 __ot_read_only__ = ["definitions", "references", "search", "symbols"]
+__ot_needs__ = {
+    "definitions": ["file.read"],
+    "references": ["file.read"],
+    "rewrite": ["file.read", "file.write"],
+    "search": ["file.read"],
+    "symbols": ["file.read"],
+}
 
 import re
 import time

@@ -17,6 +17,14 @@ pack = "data"
 
 __all__ = ["chart", "describe", "join", "pivot", "query", "tables"]
 __ot_read_only__ = ["chart", "describe", "join", "pivot", "query", "tables"]
+__ot_needs__ = {
+    "chart": ["file.read"],
+    "describe": ["file.read"],
+    "join": ["file.read"],
+    "pivot": ["file.read"],
+    "query": ["file.read"],
+    "tables": ["file.read"],
+}
 
 from collections.abc import Generator, Mapping
 from contextlib import closing, contextmanager

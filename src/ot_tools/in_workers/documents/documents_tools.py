@@ -18,6 +18,13 @@ pack = "documents"
 
 __all__ = ["info", "pages", "search", "tables", "to_markdown"]
 __ot_read_only__ = ["info", "pages", "search", "tables", "to_markdown"]
+__ot_needs__ = {
+    "info": ["file.read"],
+    "pages": ["file.read"],
+    "search": ["file.read"],
+    "tables": ["file.read"],
+    "to_markdown": ["file.read"],
+}
 
 import time
 from collections.abc import Mapping

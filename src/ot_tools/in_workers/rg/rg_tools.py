@@ -11,6 +11,7 @@ pack = "rg"
 
 __all__ = ["count", "files", "search", "types"]
 __ot_read_only__ = ["count", "files", "search", "types"]
+__ot_needs__ = {"count": ["file.read"], "files": ["file.read"], "search": ["file.read"], "types": ["file.read"]}
 
 from collections.abc import Generator
 from contextlib import contextmanager
