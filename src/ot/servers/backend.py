@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import anyio.to_thread
 
-from ot.errors import ResultError, ResultTooLarge, ServerUnavailable, ToolError, ToolFailed
+from ot.errors import OneToolError, ResultError, ResultTooLarge, ServerUnavailable, ToolError, ToolFailed
 from ot.execution.call_context import CallContext
 from ot.registry.proxy_target import ProxyTarget
 from ot.registry.tool import Tool
@@ -91,10 +91,14 @@ class McpProxyBackend:
 
     async def _logged_in[T](self, target: ProxyTarget, context: CallContext, work: Callable[[], Awaitable[T]]) -> T:
         """Return what *work* returns, for which the user of the run may have to log in first."""
-        account = self._spec(target, context).account
-        if account is None:
-            return await work()
-        return await self._pool.logins.tried(account, context.caller, work, context.run_id, context.clock)
+        spec = self._spec(target, context)
+        try:
+            if spec.account is None:
+                return await work()
+            return await self._pool.logins.tried(spec.account, context.caller, work, context.run_id, context.clock)
+        except OneToolError as error:
+            error.redact(spec.redactor().text)
+            raise
 
     def _hosts(self, target: ProxyTarget, context: CallContext) -> list[ServerConnection]:
         return self._pool.connections(self._spec(target, context))
