@@ -170,9 +170,9 @@ def redact_value(value: Any, redact: Redact) -> Any:
         return redact(value)
     if isinstance(value, Mapping):
         return _entries(cast("Mapping[Any, Any]", value), redact)
-    for kind in (list, tuple, set, frozenset):
+    for kind in cast("tuple[type[list[Any]], ...]", (list, tuple, set, frozenset)):
         if isinstance(value, kind):
-            return kind(redact_value(part, redact) for part in cast("Iterable[Any]", value))
+            return kind(redact_value(part, redact) for part in cast("list[Any]", value))
     if isinstance(value, bytes):
         return redact(value.decode(errors="surrogateescape")).encode(errors="surrogateescape")
     if isinstance(value, int | float) and not isinstance(value, bool):

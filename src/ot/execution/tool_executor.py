@@ -39,8 +39,8 @@ OT_DEFAULTS: Mapping[str, Mapping[str, Any]] = {"ot.result": {"offset": 1, "limi
 """What a call of the ``ot`` pack is logged with even where the program left it out."""
 
 REDACTED = (
-    "{tool} was not called: an argument holds '[secret:', which stands where a secret was taken out of a value. The call "
-    "may change something, and would write that in the secret's place: leave this part out, or name what to change alone"
+    "{tool} was not called: an argument holds '[secret:', which stands where a secret was taken out of a value, and "
+    "the call may change something: it would write that text in the secret's place. Send only what is to be changed"
 )
 
 OT_EFFECTS = frozenset(("ot.background",))

@@ -63,7 +63,8 @@ class McpProxyBackend:
     async def call(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         """Return the tool's value; non-text blocks are told to the caller."""
         target = ProxyTarget.of(tool.target)
-        hosts, call = self._hosts(target, context), ServerCall(tool, target, arguments, context)
+        redactor = self._spec(target, context).redactor
+        hosts, call = self._hosts(target, context), ServerCall(tool, target, arguments, context, redactor)
 
         async def use(connection: ServerConnection, elsewhere: bool) -> tuple[ServerConnection, Any]:
             trace = CallTrace(context, elsewhere)

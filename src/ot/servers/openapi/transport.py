@@ -47,7 +47,8 @@ class OpenApiTransport(ClientTransport):
         """Yield a session."""
         spec = self._spec
         kwargs: Any = {**session_kwargs, **self._callbacks}
-        document = await ApiDocuments(Path(spec.kept_in)).read(spec.name, spec.openapi, spec.internal_hosts)
+        documents = ApiDocuments(Path(spec.kept_in))
+        document = await documents.read(spec.name, spec.openapi, spec.internal_hosts, spec.redactor())
         options = TransportOptions(session_class=cast("Any", partial(PassingSession, spec)))
         async with api_client(spec) as client:
             server, self.definitions = await anyio.to_thread.run_sync(_built, spec, document, client)
