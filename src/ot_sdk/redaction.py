@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, cast
 
 MARK = "[secret:"
@@ -18,12 +18,14 @@ MARK = "[secret:"
 SHORTEST = 6
 """Shorter values are not redacted: they would be found in half of all words."""
 SHORTEST_LINE = 16
+LONGEST_TRACE = 16
+"""A short text is quicker to look for in a short text."""
 LONGEST_ESCAPED = 512
 """Longer values are not looked for with every single letter escaped, which nobody does to a key of many lines."""
 
 type Redact = Callable[[str], str]
 
-_RUN = re.compile("[A-Za-z0-9]{2,}")
+_RUN = "[A-Za-z0-9]{2,}"
 _NAMED = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
 _CONTROL = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 _ALSO = {" ": "+"}
@@ -35,10 +37,14 @@ _ESCAPES = ("%", "\\u", "\\x", "&#", "&amp;#")
 """One of these stands in every text that has letters or digits escaped."""
 _CODE = "(?:3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])"
 _NUMBER = "(?:4[89]|5[0-7]|6[5-9]|[78][0-9]|9[0789]|1[01][0-9]|12[0-2])"
-_ESCAPED = re.compile(  # each way begins with its own letter, which is what makes the search quick
-    rf"%({_CODE})|\\\\{{0,7}}(?:u00|x)({_CODE})|&(?:amp;){{0,3}}#(?:[xX]0{{0,6}}({_CODE})|0{{0,6}}({_NUMBER}));"
-)
-"""A letter or digit that is escaped although it need not be."""
+
+
+@cache
+def _escaped_letters() -> re.Pattern[str]:
+    """Return the pattern of a letter or digit that is escaped although it need not be; compiling it takes a while."""
+    # Each way begins with its own letter, which is what makes the search quick.
+    entity = f"&(?:amp;){{0,3}}#(?:[xX]0{{0,6}}({_CODE})|0{{0,6}}({_NUMBER}));"
+    return re.compile(rf"%({_CODE})|\\\\{{0,7}}(?:u00|x)({_CODE})|{entity}")
 
 
 class Redactor:
@@ -61,8 +67,8 @@ class Redactor:
     def _know(self, secrets: Iterable[_Secret]) -> None:
         # The longest first: one secret may be the beginning of another.
         self._secrets = sorted(secrets, key=lambda secret: len(secret.value), reverse=True)
-        self._ways = [(way.trace, way) for secret in self._secrets for way in secret.ways]
-        self._shortest = min((len(trace) for trace, _ in self._ways), default=0)
+        self._ways = [(way.size, way.trace, way) for secret in self._secrets for way in secret.ways]
+        self._shortest = min((size for size, _, _ in self._ways), default=0)
 
     def __len__(self) -> int:
         return len(self._secrets)
@@ -100,11 +106,13 @@ class Redactor:
 
     def _suspects(self, text: str) -> list[tuple[str, str]]:
         """Return the names of the secrets that *text* may hold, each with the pattern of the way it may be written."""
-        if len(text) < self._shortest or not self._ways:
+        length = len(text)
+        if length < self._shortest or not self._ways:
             return []
-        found = [(way.name, way.pattern) for trace, way in self._ways if trace in text and way.may_be_in(text)]
-        if any(mark in text for mark in _ESCAPES) and _ESCAPED.search(text):
-            bare = _ESCAPED.sub(_unescaped, text)
+        ways = [way for size, trace, way in self._ways if size <= length and trace in text]
+        found = [(way.name, way.pattern) for way in ways if way.may_be_in(text)]
+        if any(mark in text for mark in _ESCAPES) and _escaped_letters().search(text):
+            bare = _escaped_letters().sub(_unescaped, text)
             found += [(secret.name, secret.escaped) for secret in self._secrets if secret.ways[0].may_be_in(bare)]
         return found
 
@@ -137,10 +145,12 @@ class _Way:
 
     def __init__(self, name: str, text: str, pattern: Callable[[], str]) -> None:
         self.name = name
+        self.size = len(text)
         # Letters and digits side by side are what no encoding changes. Words are in many texts; what mixes letters and
         # digits hardly is.
-        runs = sorted(_RUN.findall(text), key=lambda run: (len(run) > 4 and _is_mixed(run), len(run)), reverse=True)
-        self.trace = runs[0] if runs else ""  # which is in every text
+        runs = sorted(re.findall(_RUN, text), key=lambda run: (len(run) > 4 and _is_mixed(run), len(run)), reverse=True)
+        # A part of it will do, from its end: many secrets begin alike. Nothing at all is in every text.
+        self.trace = runs[0][-LONGEST_TRACE:] if runs else ""
         self._others = runs[1:]
         self._pattern = pattern
 
