@@ -15,7 +15,6 @@ import anyio.to_thread
 from onetool_run.observers import fenced
 from onetool_run.options import EngineName, Format, engine_settings, functions_of, paths_of
 from onetool_run.questions import Ask, CallbackQuestion
-from onetool_run.redaction import without_secrets
 from onetool_run.tool_summary import ToolSummary, summary_of
 from ot.config.principal import os_user
 from ot.execution.caller import Caller
@@ -24,6 +23,7 @@ from ot.runtime.reply import Reply
 from ot.runtime.run_events import RunEvent, TellEvent
 from ot.server.run_description import run_description
 from ot.workspace import Workspace
+from ot_sdk.redaction import redact_value
 
 NOT_OPEN = "this OneTool is not open: use it as 'async with OneTool() as ot'"
 CLOSED = "this OneTool was closed while the program ran"
@@ -230,6 +230,6 @@ class OneTool:
             raise
         finally:
             self._open.discard(task)
-        if not reply.has_value or not secrets.names():
+        if not reply.has_value or not (secrets.names() or secrets.issued.redactor):
             return reply
-        return replace(reply, value=await anyio.to_thread.run_sync(without_secrets, reply.value, secrets.redact))
+        return replace(reply, value=await anyio.to_thread.run_sync(redact_value, reply.value, secrets.redact))

@@ -1,11 +1,10 @@
 """PackHost: what an author's calls reach, in a worker the worker, in a test whatever the test put there.
 
-Beside it the secrets that it hands out, and what takes their values out of texts that leave.
+Beside it the secrets that it hands out.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any, BinaryIO, Literal, NoReturn, get_args
@@ -15,8 +14,6 @@ from ot_sdk.files import OpenDirectory
 
 Level = Literal["debug", "info", "warning", "error"]
 LEVELS: tuple[str, ...] = get_args(Level)
-SHORTEST = 6
-"""Shorter values are not redacted: they would be found in half of all words."""
 
 
 class PackHost:
@@ -133,27 +130,3 @@ class Secret:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError("a Secret cannot be pickled")
-
-
-class Redactor:
-    """Replaces the values of secrets by ``[secret:NAME]``."""
-
-    def __init__(self, secrets: Mapping[str, str]) -> None:
-        self._names = {value: name for name, value in secrets.items() if len(value) >= SHORTEST}
-        self._raw = {value.encode(errors="surrogatepass"): name.encode() for value, name in self._names.items()}
-        # The longest first: one secret may be the beginning of another.
-        self._pattern = re.compile("|".join(map(re.escape, sorted(self._names, key=len, reverse=True))) or "(?!)")
-        self._raw_pattern = re.compile(b"|".join(map(re.escape, sorted(self._raw, key=len, reverse=True))) or b"(?!)")
-
-    @property
-    def idle(self) -> bool:
-        """True when there is nothing to redact."""
-        return not self._names
-
-    def text(self, text: str) -> str:
-        """Return *text* without the values."""
-        return text if self.idle else self._pattern.sub(lambda found: f"[secret:{self._names[found[0]]}]", text)
-
-    def data(self, data: bytes) -> bytes:
-        """Return *data* without the values."""
-        return data if self.idle else self._raw_pattern.sub(lambda found: b"[secret:%b]" % self._raw[found[0]], data)

@@ -18,7 +18,7 @@ from typing import Any
 from ot_sdk import errors, tagged, wire
 from ot_sdk.converter import kind_of
 from ot_sdk.errors import NotPlain, ResultTooLarge
-from ot_sdk.host import Redactor
+from ot_sdk.redaction import Redactor
 from ot_sdk.tagged import Encoder
 from ot_sdk.wire import MAX_FRAME, to_frame, to_json, to_json_lines
 
@@ -72,7 +72,9 @@ class Replies:
             ResultTooLarge: It is too large, and could not be put into a file either.
         """
         if is_little(value):
-            encoded = to_json(self._new_encoder().convert(value))
+            encoded = to_json(Encoder().convert(value))
+            if self._redactor.finds(encoded):
+                encoded = to_json(self._new_encoder().convert(value))
             if len(encoded) <= self._above:
                 return _reply(id, b'{"value":' + encoded + b"}")
         return self._large(id, value)

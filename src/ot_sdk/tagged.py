@@ -26,6 +26,7 @@ from typing import Any, ClassVar, cast
 
 from ot_sdk.converter import MAX_DEPTH, MAX_NODES, Converter, Rule, kind_of
 from ot_sdk.errors import NotPlain
+from ot_sdk.redaction import free_name
 
 __all__ = ["MAX_DEPTH", "MAX_NODES", "TAG", "Decoder", "Encoder", "decode", "encode", "has_plain_keys", "is_listable"]
 
@@ -122,9 +123,7 @@ class Encoder(Converter):
         encoded: Tagged = {}
         try:
             for key, item in value.items():
-                name = self.redacted(key)
-                # Two keys must not become one silently: without this, redacting could do it.
-                encoded[name if name not in encoded else key] = self.convert(item, depth + 1)
+                encoded[free_name(self.redacted(key), encoded)] = self.convert(item, depth + 1)
         except NotPlain as error:
             error.within(key)
             raise

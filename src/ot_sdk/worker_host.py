@@ -13,7 +13,8 @@ from ot_sdk import tagged, wire
 from ot_sdk.call import Call, current_call, send_for_pack
 from ot_sdk.errors import ChatError, NoConfig, OutsideWorker, SecretNotGranted, ToolCallFailed
 from ot_sdk.files import OpenDirectory, open_found_directory, open_found_file
-from ot_sdk.host import PackHost, Redactor, Secret, check_level
+from ot_sdk.host import PackHost, Secret, check_level
+from ot_sdk.redaction import Redactor
 from ot_sdk.replies import cut
 
 MAX_TEXT = 65_536

@@ -13,8 +13,8 @@ from typing import Any, NoReturn, cast
 from ot_sdk import host, wire
 from ot_sdk.call import Call, CallOutput, PrintBuffer, current_call, send_for_pack
 from ot_sdk.errors import InvalidArguments, UnknownTool
-from ot_sdk.host import Redactor
 from ot_sdk.pack import PackStart, build_config, import_pack, is_async, read_start, tools_of
+from ot_sdk.redaction import Redactor
 from ot_sdk.replies import Replies, Spool, failure
 from ot_sdk.runners import CallRunner, LoopRunner, ThreadRunner, Turns
 from ot_sdk.wire import EXIT_OK, EXIT_START_FAILED, EXIT_WIRE_LOST, leave

@@ -450,3 +450,28 @@ async def test_what_is_refused_before_the_call_is_not_written_down() -> None:
     with pytest.raises(ToolDenied):
         await call(executor, "free")
     assert ledger.lines == []
+
+
+@pytest.mark.parametrize(
+    ("value", "refused"),
+    [
+        ("key=[secret:OPENAI_KEY]", True),
+        ({"a": [{"x [secret:OPENAI_KEY]": 1}]}, True),
+        ((b"raw [secret:OPENAI_KEY]",), True),
+        ("see [secrets] and secret: x and [Secret:", False),
+    ],
+)
+async def test_a_call_that_may_change_something_is_not_sent_what_stands_for_a_secret(value: Any, refused: bool) -> None:
+    sent = list[Any]()
+    executor = door({"t.f": lambda **given: sent.append(given) or "done"})
+    if refused:
+        with pytest.raises(InvalidArguments, match=r"t\.f was not called: an argument holds '\[secret:'"):
+            await executor.call("t", "f", (), {"query": value}, context())
+    else:
+        await executor.call("t", "f", (), {"query": value}, context())
+    assert len(sent) == (not refused)
+
+
+async def test_a_call_that_only_reads_may_speak_of_a_secret() -> None:
+    executor = door({"t.f": "found"}, policy=ToolPolicy(read_only=("t.f",)))
+    assert (await executor.call("t", "f", (), {"query": "[secret:OPENAI_KEY]"}, context()))[0] == "found"

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ot_sdk.host import SHORTEST, Redactor, Secret
+from ot_sdk.host import Secret
+from ot_sdk.redaction import SHORTEST, Redactor
 
 VALUES = st.text(min_size=SHORTEST, max_size=12).filter(lambda value: value not in "[secret:NAME]")
 

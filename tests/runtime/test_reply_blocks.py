@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ot.runtime.reply_blocks import MOST_BLOCKS, MOST_BYTES, MOST_WAITING_BYTES, ReplyBlocks, redacted
+from ot.runtime.reply_blocks import MOST_BLOCKS, MOST_BYTES, MOST_WAITING_BYTES, ReplyBlocks
+from ot_sdk.redaction import redact_block
 
 
 def image(size: int) -> dict[str, Any]:
@@ -51,6 +52,8 @@ def test_meta_is_bounded() -> None:
 
 
 def test_texts_are_redacted_and_encoded_data_is_left_alone() -> None:
-    block = {"resource": {"uri": "mem://key", "text": "my key", "list": ["key"], "blob": "key"}, "data": "key", "n": 1}
-    expected = {"resource": {"uri": "mem://*", "text": "my *", "list": ["*"], "blob": "key"}, "data": "key", "n": 1}
-    assert redacted(block, lambda text: text.replace("key", "*")) == expected
+    resource = {"uri": "mem://key", "text": "my key", "list": ["key"], "blob": "key"}
+    block = {"type": "resource", "resource": resource, "data": "key", "n": 1}
+    expected = {"uri": "mem://*", "text": "my *", "list": ["*"], "blob": "key"}
+    found = redact_block(block, lambda text: text.replace("key", "*"))
+    assert found == {"type": "resource", "resource": expected, "data": "*", "n": 1}

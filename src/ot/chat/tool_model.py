@@ -110,8 +110,7 @@ class ToolModel:
             raise ChatTimeout(self._chat.seconds) from None
         except ChatError as error:
             # A service may repeat the key in what it says, and a pack's worker must not learn it.
-            said = {key: value for key, value in vars(error).items() if isinstance(value, str)}
-            vars(error).update({key: self._secrets.redact(value) for key, value in said.items()})
+            error.redact(self._secrets.redact)
             raise
 
     async def _turn(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from collections.abc import Collection, Iterable, Mapping
@@ -10,16 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from urllib.parse import quote
 
 from ot.config.document import MAX_BYTES, Node, parse
 from ot.config.problems import Problem, refuse
 from ot.files.private_file import read_regular
+from ot_sdk.redaction import SHORTEST, Redactor
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-SHORTEST = 6
-"""Shorter values are not redacted: they would be found in half of all words."""
-
 PUBLIC = frozenset({"HOME", "HOSTNAME", "LANG", "LOGNAME", "PATH", "PWD", "SHELL", "TMPDIR", "USER"})
 """Variables that stand in half of all paths and are nobody's secret."""
 
@@ -38,9 +34,13 @@ class IssuedSecrets:
         """Know of none yet."""
         self._lock = threading.Lock()
         self._issues: dict[str, list[frozenset[str]]] = {}
-        self._names: dict[str, str] = {}
-        self.longest_first: tuple[tuple[str, str], ...] = ()
-        """Each form that a value may have in a text, with the name to put there."""
+        self._redactors: dict[str, Redactor] = {}
+        self.redactor = Redactor()
+        """Takes out all of them."""
+
+    def of(self, *keys: str) -> list[Redactor]:
+        """Return what takes out the values under *keys*."""
+        return [self._redactors[key] for key in keys if key in self._redactors]
 
     def add(self, key: str, name: str, values: Iterable[str]) -> None:
         """Redact *values* as *name* from now on; older ones under *key* are forgotten after a few issues."""
@@ -49,16 +49,11 @@ class IssuedSecrets:
             issues = self._issues.setdefault(key, [])
             if not new or new in issues:
                 return
-            self._names[key] = name
             self._issues[key] = [*issues, new][-GENERATIONS:]
-            shapes = {
-                shape: self._names[owner]
-                for owner, kept in self._issues.items()
-                for value in frozenset[str]().union(*kept)
-                for shape in _shapes_of(value)
-            }
-            # Replaced as a whole: others read it meanwhile, in other threads.
-            self.longest_first = tuple(sorted(shapes.items(), key=lambda known: len(known[0]), reverse=True))
+            kept = frozenset[str]().union(*self._issues[key])
+            # Replaced as a whole: others read them meanwhile, in other threads.
+            self._redactors = {**self._redactors, key: Redactor((name, value) for value in kept)}
+            self.redactor = Redactor.joined(self._redactors.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,21 +81,15 @@ class Secrets:
 
     def redact(self, text: str) -> str:
         """Return *text* with every known value replaced by ``[secret:NAME]``."""
-        # Value by value, each in one quick pass: a pattern of all would hold up the server over a large text.
-        for shape, name in (*self.issued.longest_first, *self._longest_first):
-            text = text.replace(shape, f"[secret:{name}]")
-        return text
+        return self._redactor.text(self.issued.redactor.text(text))
 
     def __repr__(self) -> str:
         return f"Secrets({', '.join(self.names())})"
 
     @cached_property
-    def _longest_first(self) -> list[tuple[str, str]]:
-        known = [*self.user.items(), *self.project.items()]
-        known += [(name, self.environment[name]) for name in sorted(self.in_use) if name in self.environment]
-        shapes = {shape: name for name, value in known if len(value) >= SHORTEST for shape in _shapes_of(value)}
-        # One secret may be the beginning of another.
-        return sorted(shapes.items(), key=lambda known: len(known[0]), reverse=True)
+    def _redactor(self) -> Redactor:
+        used = [(name, self.environment[name]) for name in sorted(self.in_use) if name in self.environment]
+        return Redactor([*self.user.items(), *self.project.items(), *used])
 
 
 def read_secrets(path: Path, *, below: Path | None = None) -> tuple[Mapping[str, str], tuple[str, ...]]:
@@ -144,7 +133,3 @@ def _wrong(name: str, entry: Node) -> str:
     if not NAME.fullmatch(name):
         return f"{name[:40]!r} cannot be a secret's name: use letters, digits and _"
     return f"the secret {name} must be one value, in quotes if need be" if entry.entries or entry.items else ""
-
-
-def _shapes_of(value: str) -> set[str]:
-    return {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], quote(value, safe="")}

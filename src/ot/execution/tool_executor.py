@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import anyio
 
-from ot.errors import NotApproved, ToolDenied, ToolError, ToolFailed, ToolTimeout
+from ot.errors import InvalidArguments, NotApproved, ToolDenied, ToolError, ToolFailed, ToolTimeout
 from ot.execution.arguments import bind_arguments
 from ot.execution.backends.backend import Backend, CallContext
 from ot.execution.border import Border
@@ -30,6 +30,7 @@ from ot.execution.schema_check import SchemaCheck
 from ot.log_span import LOG_FILE_ONLY, cut_arguments, cut_result, log_span
 from ot.registry.tool import Tool
 from ot.registry.tool_registry import ToolRegistry
+from ot_sdk.redaction import holds_mark
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +40,11 @@ CANCEL_GRACE_SECONDS = 0.25
 MAX_MESSAGE = 2000
 OT_DEFAULTS: Mapping[str, Mapping[str, Any]] = {"ot.result": {"offset": 1, "limit": 100}}
 """What a call of the ``ot`` pack is logged with even where the program left it out."""
+
+REDACTED = (
+    "{tool} was not called: an argument holds '[secret:', which stands where a secret was taken out of a value, and "
+    "the call may change something: it would write that text in the secret's place. Send only what is to be changed"
+)
 
 OT_EFFECTS = frozenset(("ot.background",))
 """Of the ``ot`` pack, what must not be done twice without anybody knowing."""
@@ -225,6 +231,8 @@ class ToolExecutor:
             self._require_approved(tool)
         bound = bind_arguments(tool, args, kwargs, exact_names=self._policy.wants_exact_names(held))
         arguments = await self._schemas.checked(tool, bound)
+        if any(holds_mark(value) for value in arguments.values()) and not self.changes_nothing(tool):
+            raise InvalidArguments(tool.full_name, REDACTED.format(tool=tool.full_name))
         return arguments, await self._agreed(tool, arguments, context)
 
     async def _agreed(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> str:

@@ -11,7 +11,7 @@ from ot.config.paths import expand_home
 from ot.errors import UnknownTool
 from ot.nearest_names import listing
 from ot.runtime.engines.engine import Constant, Function, Missing
-from ot.runtime.reply_blocks import redacted
+from ot_sdk.redaction import redact_value
 
 PACK = "proj"
 
@@ -53,7 +53,7 @@ class ProjectProxy:
             proj.list()
         """
         return [
-            {"name": name, "path": str(self.resolve(name)), "attrs": redacted(project.attrs, self._redact, ())}
+            {"name": name, "path": str(self.resolve(name)), "attrs": redact_value(project.attrs, self._redact)}
             for name, project in self._projects.items()
         ]
 

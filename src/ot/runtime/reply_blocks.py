@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from ot.registry.proxy_target import BLOCK
@@ -15,8 +15,6 @@ MOST_WAITING_BYTES = 32 << 20
 MOST_META_BYTES = 32 << 10
 MOST_NOTES = 20
 MOST_NOTE = 1000
-DATA = frozenset({"data", "blob"})
-"""Keys whose values are base64: nothing is looked for in them."""
 
 Block = Mapping[str, Any]
 
@@ -87,18 +85,6 @@ class ReplyBlocks:
             return ""
         parts = "1 part" if self.left_out == 1 else f"{self.left_out} parts"
         return f"note: {parts} of the tools' content did not fit into this reply and were left out"
-
-
-def redacted(value: Any, redact: Callable[[str], str], encoded: Collection[str] = DATA) -> Any:
-    """Return plain data with *redact* done to every text in it, but for the values of the keys *encoded*."""
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, Mapping):
-        entries = cast("Mapping[str, Any]", value).items()
-        return {key: entry if key in encoded else redacted(entry, redact, encoded) for key, entry in entries}
-    if isinstance(value, list | tuple):
-        return [redacted(item, redact, encoded) for item in cast("list[Any]", value)]
-    return value
 
 
 def block_ids(value: Any) -> Iterator[str]:

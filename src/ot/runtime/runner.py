@@ -36,7 +36,7 @@ from ot.runtime.pack_proxy import PackProxy
 from ot.runtime.program import Program, Reading, parse_program
 from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.reply import BareReply, Reply
-from ot.runtime.reply_blocks import ReplyBlocks, redacted
+from ot.runtime.reply_blocks import ReplyBlocks
 from ot.runtime.run_budget import MAX_DEPTH, RunBudget, RunStart, current_budget
 from ot.runtime.run_events import TellEvent, telling
 from ot.runtime.sessions import Sessions
@@ -44,6 +44,7 @@ from ot.runtime.snippets import Snippets
 from ot.runtime.tolerances import program_in, tolerate, unwrapped
 from ot.stats.rows import OpenRunSpan, RunBegun, RunObserver, RunRow
 from ot.values.parts import NotSerializable, Unread
+from ot_sdk.redaction import redact_block, redact_value
 
 logger = logging.getLogger(__name__)
 
@@ -360,7 +361,7 @@ class Runner:
         """Put together texts, and the non-text content of tools, without secrets."""
         told = trail.packs.blocks if trail.packs else ReplyBlocks()
         blocks = [await self._block(block, asked) for block in told.blocks]
-        meta = self._meta(trail, error) | ({"tools": redacted(told.meta, self._redact)} if told.meta else {})
+        meta = self._meta(trail, error) | ({"tools": redact_value(told.meta, self._redact)} if told.meta else {})
         unrecorded = trail.packs.effects.note_unrecorded if trail.packs else ""
         said = f"note: {await self._finish.text(told.notes, asked)}" if told.notes else ""
         texts = [*texts, *filter(None, (said, told.note, unrecorded))]
@@ -369,7 +370,7 @@ class Runner:
         return Reply(tuple(texts), bool(error), meta, tuple(blocks), calls=calls, handles=tuple(asked.handles))
 
     async def _block(self, block: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
-        shown = redacted(block, self._redact)
+        shown = redact_block(block, self._redact)
         if asked.sanitize and "text" in shown.get("resource", {}):
             shown["resource"]["text"] = await self._finish.text(shown["resource"]["text"], asked)
         return shown

@@ -21,7 +21,7 @@ from ot.registry.announced_tool import FORM, IDEMPOTENCY_KEY, META, form_of, map
 from ot.registry.proxy_target import BLOCK
 from ot.registry.tool import Tool
 from ot.runtime.reply import BareReply, Reply
-from ot.runtime.reply_blocks import block_ids, redacted
+from ot.runtime.reply_blocks import block_ids
 from ot.runtime.run_events import Progress, RunEvent, TellEvent
 from ot.server.pack_tools import PackTools
 from ot.servers.call import block_id
@@ -30,6 +30,7 @@ from ot.values.plain import where_quick
 from ot.workspace import Workspace
 from ot_sdk import tagged
 from ot_sdk.errors import NotPlain
+from ot_sdk.redaction import redact_value
 
 QUICK_NODES = 2_000
 QUICK_TEXT = 64 << 10
@@ -101,7 +102,7 @@ async def _form(reply: BareReply, tool: Tool, workspace: Workspace, owner: str) 
     except ResultTooLarge as error:
         return await anyio.to_thread.run_sync(_too_large_form, error, workspace, owner)
     except OneToolError as error:
-        return {"failure": redacted(failure_form(error), workspace.picture.loaded.secrets.redact)}
+        return {"failure": redact_value(failure_form(error), workspace.picture.loaded.secrets.redact)}
 
 
 async def _value_form(value: Any, tool: Tool, workspace: Workspace, owner: str) -> dict[str, Any]:
@@ -121,12 +122,9 @@ def _is_small(value: Any) -> bool:
 def _written(value: Any, tool: Tool, workspace: Workspace, owner: str) -> dict[str, Any]:
     """Return a value as the text of its tagged JSON, or where that is stored."""
     redact = workspace.picture.loaded.secrets.redact
-
-    def redact_bytes(data: bytes) -> bytes:
-        return redact(data.decode(errors="surrogateescape")).encode(errors="surrogateescape")
-
     try:
-        encoded = orjson.dumps(tagged.Encoder(redact=redact, redact_bytes=redact_bytes).convert(value))
+        encoder = tagged.Encoder(redact=redact, redact_bytes=partial(redact_value, redact=redact))
+        encoded = orjson.dumps(encoder.convert(value))
         if len(encoded) <= INLINE_BYTES:
             return {"value": encoded.decode()}
         stored = workspace.picture.store.put([encoded], tool=tool.full_name, owner=owner, form="tagged")

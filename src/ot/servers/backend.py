@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import anyio.to_thread
 
-from ot.errors import ResultError, ResultTooLarge, ServerUnavailable, ToolError, ToolFailed
+from ot.errors import OneToolError, ResultError, ResultTooLarge, ServerUnavailable, ToolError, ToolFailed
 from ot.execution.call_context import CallContext
 from ot.registry.proxy_target import ProxyTarget
 from ot.registry.tool import Tool
@@ -63,7 +63,8 @@ class McpProxyBackend:
     async def call(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         """Return the tool's value; non-text blocks are told to the caller."""
         target = ProxyTarget.of(tool.target)
-        hosts, call = self._hosts(target, context), ServerCall(tool, target, arguments, context)
+        redactor = self._spec(target, context).redactor
+        hosts, call = self._hosts(target, context), ServerCall(tool, target, arguments, context, redactor)
 
         async def use(connection: ServerConnection, elsewhere: bool) -> tuple[ServerConnection, Any]:
             trace = CallTrace(context, elsewhere)
@@ -91,10 +92,14 @@ class McpProxyBackend:
 
     async def _logged_in[T](self, target: ProxyTarget, context: CallContext, work: Callable[[], Awaitable[T]]) -> T:
         """Return what *work* returns, for which the user of the run may have to log in first."""
-        account = self._spec(target, context).account
-        if account is None:
-            return await work()
-        return await self._pool.logins.tried(account, context.caller, work, context.run_id, context.clock)
+        spec = self._spec(target, context)
+        try:
+            if spec.account is None:
+                return await work()
+            return await self._pool.logins.tried(spec.account, context.caller, work, context.run_id, context.clock)
+        except OneToolError as error:
+            error.redact(spec.redactor().text)
+            raise
 
     def _hosts(self, target: ProxyTarget, context: CallContext) -> list[ServerConnection]:
         return self._pool.connections(self._spec(target, context))

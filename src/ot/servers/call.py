@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from ot.values.parts import Unread
 from ot.values.plain import where_quick
 from ot_sdk import tagged
 from ot_sdk.errors import NotPlain
+from ot_sdk.redaction import Redactor
 
 if TYPE_CHECKING:
     from fastmcp import Client
@@ -35,8 +36,16 @@ Block = Mapping[str, Any]
 class ServerCall:
     """Asks for what a target names: a tool, or one of the methods that every server may have."""
 
-    def __init__(self, tool: Tool, target: ProxyTarget, arguments: Mapping[str, Any], context: CallContext) -> None:
-        """Call *target* with *arguments* for *tool*."""
+    def __init__(
+        self,
+        tool: Tool,
+        target: ProxyTarget,
+        arguments: Mapping[str, Any],
+        context: CallContext,
+        redactor: Callable[[], Redactor] = Redactor,
+    ) -> None:
+        """Call *target* with *arguments* for *tool*; *redactor* takes out what the server was given."""
+        self._redactor = redactor
         self._of = tool
         self._full_name = tool.full_name
         self._target = target
@@ -95,7 +104,7 @@ class ServerCall:
         if form_of(answer) is None:
             return answer
         reply = PackReply(self._of, answer)
-        await reply.fetch(client)
+        await reply.fetch(client, self._redactor())
         return reply
 
     async def value(self, result: Any, output_schema: Mapping[str, Any] | None) -> Any:

@@ -64,7 +64,7 @@ class ServerConnection(Leased):
         self.definitions: ServerDefinitions | None = None
         self._tools: Mapping[str, Mapping[str, Any]] = {}
         self._revision = self._wanted_revision = ""
-        self._stray = StrayOutput(spec.name)
+        self._stray = StrayOutput(spec.name, self._redact)
         self._changed = changed
         self._backoff = backoff
         self._roots = roots
@@ -177,6 +177,7 @@ class ServerConnection(Leased):
             self._set("idle")
             raise
         except ServerUnavailable as error:
+            error.redact(self._redact)
             # Its login is the trouble: a person can end that at any moment, so the next call tries at once.
             if isinstance(error, LoginNeeded):
                 self.need_login(str(error))
@@ -274,7 +275,7 @@ class ServerConnection(Leased):
             with suppress(TimeoutError):  # how it ended is known a moment after that it did
                 await asyncio.wait_for(live.process.ended.wait(), ENDING_SECONDS)
             why = live.process.ending_words
-        live.lost = self._with_stray(why)
+        live.lost = self._redact(self._with_stray(why))
         logger.warning("the server %s was lost: %s", self.spec.name, live.lost)
         if self.state == "failed":  # it may have been started again meanwhile
             self._set("failed", live.lost)
@@ -370,7 +371,11 @@ class ServerConnection(Leased):
         tools = len(self.definitions.tools) if self.definitions else None
         return {"state": self.state, "why": self.why, "since": self.since, "tools": tools, "noise": self._stray.text}
 
+    def _redact(self, text: str) -> str:
+        return self.spec.redactor().text(text)
+
     def _set(self, state: State, why: str = "") -> None:
+        why = self._redact(why)
         if (state, why) != (self.state, self.why):
             self.state, self.why, self.since = state, why, time.time()
 

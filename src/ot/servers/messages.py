@@ -7,7 +7,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import anyio
 import anyio.lowlevel
@@ -22,6 +22,7 @@ from ot.processes.guarded_process import GuardedProcess
 from ot.servers.call_trace import current_trace
 from ot.servers.tool_lists import ToolLists
 from ot.values.parts import Unread, has_many_parts
+from ot_sdk.redaction import Redact, Redactor, redact_block, redact_value
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +38,8 @@ MAX_REQUEST_BYTES = 128 << 10
 MAX_ITEMS = 1000
 """Blocks of one reply: the protocol's library looks at each for long."""
 MAX_META_BYTES = 32 << 10
+BLOCKS = ("content", "contents", "messages")
+"""Where results hold blocks, whose encoded bytes are left alone."""
 QUICK_BYTES = 32 << 10
 TOO_LARGE = -32000
 _ID = rb'"id" {0,9}: {0,9}(\d{1,15}+|"[^"\\]{1,100}+")'
@@ -48,6 +51,7 @@ CHUNK_BYTES = 32 << 10
 MAX_LINE_BYTES = 64 << 20
 KEPT_LINES = 5
 SHOWN_CHARACTERS = 200
+MOST_SEARCHED = 64 << 10
 WARNED_LINES = 3
 """Later ones are logged at debug only: a server that prints on every call would fill the log."""
 
@@ -55,9 +59,10 @@ WARNED_LINES = 3
 class StrayOutput:
     """The last few lines that were skipped, cut and escaped, and how many there were."""
 
-    def __init__(self, server: str) -> None:
-        """Keep those of *server*."""
+    def __init__(self, server: str, redact: Redact = str) -> None:
+        """Keep those of *server*; *redact* takes its secrets out before anything is cut."""
         self._server = server
+        self._redact = redact
         self._last: deque[str] = deque(maxlen=KEPT_LINES)
         self._said: deque[str] = deque(maxlen=KEPT_LINES)
         self.count = 0
@@ -66,7 +71,8 @@ class StrayOutput:
         """Take note of a line of standard output that was skipped."""
         self.count += 1
         # repr() escapes what a terminal or a reader could be misled by.
-        shown = repr(line[:SHOWN_CHARACTERS].decode(errors="backslashreplace")) + (f" ({why})" if why else "")
+        text = self._redact(line[:MOST_SEARCHED].decode(errors="backslashreplace"))
+        shown = repr(text[:SHOWN_CHARACTERS]) + (f" ({why})" if why else "")
         self._last.append(shown)
         level = logging.WARNING if self.count <= WARNED_LINES else logging.DEBUG
         logger.log(level, "the server %s wrote a line that is not JSON-RPC: %s", self._server, shown)
@@ -74,7 +80,7 @@ class StrayOutput:
     def say(self, line: str) -> None:
         """Keep a line of standard error, where it may say what it likes."""
         if line.strip():
-            self._said.append(line.strip()[:SHOWN_CHARACTERS])
+            self._said.append(self._redact(line.strip())[:SHOWN_CHARACTERS])
 
     @property
     def said(self) -> str:
@@ -134,7 +140,7 @@ class OutputLines:
         if self._size <= self._most:
             self._parts.append(part)
         elif self._parts:  # too long: only its beginning is kept, for the log
-            self._parts = [b"".join(self._parts)[:SHOWN_CHARACTERS]]
+            self._parts = [b"".join(self._parts)[:MOST_SEARCHED]]
 
     def _finish(self) -> None:
         line, size = b"".join(self._parts), self._size
@@ -197,7 +203,7 @@ def read_message(line: bytes) -> JSONRPCMessage:
 
 def _bounded(message: JSONRPCResponse, line: bytes) -> JSONRPCMessage:
     result: dict[str, Any] = message.result
-    if any(len(result.get(key) or ()) > MAX_ITEMS for key in ("content", "contents", "messages")):
+    if any(len(result.get(key) or ()) > MAX_ITEMS for key in BLOCKS):
         return _unread(line)
     if "_meta" in result and len(orjson.dumps(result["_meta"])) > MAX_META_BYTES:
         del result["_meta"]
@@ -235,17 +241,12 @@ class MessageReader(MessageStream):
         stray: StrayOutput,
         changed: Callable[[], None],
         ended: Callable[[], Awaitable[None]],
-        lists: ToolLists | None = None,
     ) -> None:
-        """Read *lines*; *changed* hears of new lists of tools, *ended* of the end, before anyone who waits does.
-
-        *lists* mends the lists of tools.
-        """
+        """Read *lines*; *changed* hears of new lists of tools, *ended* of the end, before anyone who waits does."""
         self._lines = lines
         self._stray = stray
         self._changed = changed
         self._ended = ended
-        self._lists = lists
         self._allowance = Allowance()
         self._read = 0
 
@@ -282,9 +283,81 @@ class MessageReader(MessageStream):
             return None
         if isinstance(message, JSONRPCNotification | JSONRPCRequest) and not self._allowance.takes():
             return None
-        if self._lists:
-            self._lists.repair(message)
         return SessionMessage(message)
+
+
+class TakenMessages(MessageStream):
+    """The messages of any connection as the rest of OneTool sees them: repaired, and without the server's secrets."""
+
+    def __init__(self, messages: Any, lists: ToolLists, redactor: Callable[[], Redactor]) -> None:
+        """Give those of *messages*; *redactor* is asked for each: a login may have got a new token."""
+        self._messages = messages
+        self._lists = lists
+        self._redactor = redactor
+
+    def __aiter__(self) -> TakenMessages:
+        return self
+
+    async def __anext__(self) -> Any:
+        return await self._taken(await anext(self._messages))
+
+    async def receive(self) -> Any:
+        return await self._taken(await self._messages.receive())
+
+    async def _taken(self, item: Any) -> Any:
+        if isinstance(item, SessionMessage):
+            redactor = self._redactor()
+            if not redactor.idle:
+                await redact_message(item.message, redactor)
+            self._lists.repair(item.message)
+        return item
+
+    async def aclose(self) -> None:
+        await self._messages.aclose()
+
+
+async def redact_message(message: JSONRPCMessage, redactor: Redactor) -> None:
+    """Take the secrets out of what *message* says; all of it is searched, and walked through only where one is."""
+    if isinstance(message, JSONRPCResponse):
+        message.result = await _redact(message.result, redactor)
+    elif not isinstance(message, JSONRPCError):
+        message.params = await _redact(message.params, redactor) if message.params else message.params
+    elif isinstance(message.error.data, Unread):
+        message.error.data = Unread(await anyio.to_thread.run_sync(redactor.data, message.error.data.data))
+    else:
+        said = await _redact({"message": message.error.message, "data": message.error.data}, redactor)
+        message.error.message, message.error.data = said["message"], said["data"]
+
+
+async def _redact(said: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
+    try:
+        written = orjson.dumps(said)
+    except TypeError:  # a number or a text that JSON has room for and orjson has not
+        written = b""
+    if 0 < len(written) <= QUICK_BYTES and not redactor.finds(written):
+        return said
+    return await anyio.to_thread.run_sync(_redact_found, said, written, redactor)
+
+
+def _redact_found(said: dict[str, Any], written: bytes, redactor: Redactor) -> dict[str, Any]:
+    if written and not redactor.finds(written):
+        return said
+    lists = {key: cast("list[Any]", said[key]) for key in BLOCKS if isinstance(said.get(key), list)}
+    blocks = {key: [_redact_block(part, key, redactor.text) for part in parts] for key, parts in lists.items()}
+    return redact_value({key: value for key, value in said.items() if key not in blocks}, redactor.text) | blocks
+
+
+def _redact_block(block: Any, key: str, redact: Redact) -> Any:
+    """Return a content block, the contents of a resource or a prompt's message; encoded bytes are left alone."""
+    if not isinstance(block, dict):
+        return redact_value(block, redact)
+    found = cast("dict[str, Any]", block)
+    if key == "contents":
+        return redact_block({"type": "resource", "resource": found}, redact)["resource"]
+    if key == "messages":
+        rest = redact_value({name: value for name, value in found.items() if name != "content"}, redact)
+        return rest | {"content": _redact_block(found.get("content"), "content", redact)}
+    return redact_block(found, redact)
 
 
 class MessageWriter(MessageStream):

@@ -18,6 +18,7 @@ from ot.registry.proxy_target import BLOCK
 from ot.registry.tool import Tool
 from ot.values.parts import Unread, has_many_parts
 from ot_sdk import tagged
+from ot_sdk.redaction import Redactor
 
 if TYPE_CHECKING:
     from fastmcp import Client
@@ -31,6 +32,7 @@ MAX_VALUE_BYTES = 64 << 20
 MAX_VALUE_PARTS = 1_000_000
 """As many as a value within the default of limits.value_parts has when each is tagged."""
 MAX_STORED_BYTES = 1 << 30
+OVERLAP_BYTES = 64 << 10
 HELD_BYTES = 8 << 20
 """Of a stored value that is held in memory; more of it waits in a file."""
 StoredForm = Literal["text", "json", "tagged"]
@@ -66,8 +68,8 @@ class PackReply:
         printed = self._held.get("printed")
         return printed if isinstance(printed, str) else ""
 
-    async def fetch(self, client: Client[Any]) -> None:
-        """Copy what is stored over there, page by page.
+    async def fetch(self, client: Client[Any], redactor: Redactor) -> None:
+        """Copy what is stored over there, page by page; *redactor* takes this server's secrets out of it.
 
         Raises:
             ServerUnavailable: It is not all there.
@@ -79,18 +81,24 @@ class PackReply:
             raise self._unreadable("its size is malformed")
         file = cast("BinaryIO", tempfile.SpooledTemporaryFile(HELD_BYTES))  # noqa: SIM115 - closed by whoever reads it
         try:
-            await self._copy(client, file, size)
+            await self._copy(client, file, size, redactor)
         except BaseException:
             file.close()
             raise
         self._copied = file
 
-    async def _copy(self, client: Client[Any], file: BinaryIO, size: int) -> None:
-        while (start := file.tell()) < size:
+    async def _copy(self, client: Client[Any], file: BinaryIO, size: int, redactor: Redactor) -> None:
+        start, held = 0, b""
+        while start < size:
             page = await _page(client, f"ot://result/{self._stored.get('handle')}/{start}")
             if not page or start + len(page) > size:
                 raise self._unreadable("it is not as large as it was said to be")
-            file.write(page)
+            start += len(page)
+            # The end of a page may be the beginning of a secret.
+            held = redactor.data(held + page)
+            file.write(held[:-OVERLAP_BYTES])
+            held = held[-OVERLAP_BYTES:]
+        file.write(held)
         file.seek(0)
 
     async def value(self) -> Any:

@@ -6,11 +6,13 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Mapping
+from base64 import b64decode
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ot.config.expand import REFERENCE, WORKSPACE, names_in
 from ot.config.load import Loaded
@@ -28,6 +30,7 @@ from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.record import OpenTokenStore
 from ot.servers.catalogue_files import FOLDER
 from ot.servers.place import ServerPlace, find_program, place_of_server, runs_modules, script_of, server_here
+from ot_sdk.redaction import Redactor
 
 type Scope = Literal["workspace", "shared", "private"]
 """Which clients share one server: those that work in one directory, all of them, or each its own."""
@@ -35,6 +38,14 @@ type Scope = Literal["workspace", "shared", "private"]
 STATEFUL = re.compile(r"playwright|puppeteer|selenium|browser|chrome-devtools|sequential-?thinking", re.IGNORECASE)
 """Names of servers that go on where the last call left off: a browser has one page open."""
 SCOPE_ADVICE = "leave scope out, and clients that work in one directory share it"
+
+CREDENTIAL = re.compile(
+    r"auth(?!or(?!iz))|token|secret|passw|pwd|credential|cookie|api[_-]?key|(?:^|[_-])(?:key|pat|sig|signature)$",
+    re.IGNORECASE,
+)
+"""What headers, variables and parameters are called that hold a secret."""
+SCHEMES = frozenset({"basic", "bearer", "token"})
+USER_INFO = re.compile(r"://([^/?#@:\s]++)(?::([^/?#@\s]*+))?@")
 
 HOST_SECONDS = 10.0
 """How long connecting one of several hosts may take: the next one waits for it."""
@@ -91,6 +102,8 @@ class ServerSpec:
     """Whether ``cwd`` is its own private directory, made when it is started."""
     seal: Seal | None = field(default=None, repr=False)
     """What must be unchanged in ``cwd`` when it is started."""
+    secrets: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """What it was given that nobody else should see, each with the name that it is called by."""
     held_as: str = ""
     """The key of the server that a workspace holds, of which this is one as another principal uses it."""
 
@@ -104,6 +117,18 @@ class ServerSpec:
         parts += [self.told_workspace, self.connection, dict(self.seal.files) if self.seal else None, self.openapi]
         parts += self.account.parts if self.account else []
         return _hash(*parts, *([self.others] if self.others else []))
+
+    def redactor(self) -> Redactor:
+        """Return what takes out of its words the secrets that it was given, and the tokens of its login so far."""
+        if self.account is None:
+            return self._redactor
+        return Redactor.joined([self._redactor, *self.account.redactors()])
+
+    @cached_property
+    def _redactor(self) -> Redactor:
+        host = urlsplit(self.url).hostname or ""
+        # Where it is reached is no secret, and stands in every link.
+        return Redactor((name, value) for name, value in (*_credentials(self), *self.secrets) if value not in host)
 
     @property
     def told_workspace(self) -> str:
@@ -262,6 +287,7 @@ def resolve_spec(
     )
     if server.scope == "shared" and (spec.in_workspace or WORKSPACE in filling.used):
         spec = replace(spec, problem=f"servers.{name}.scope is shared, so it knows no ${{{WORKSPACE}}}: {SCOPE_ADVICE}")
+    spec = replace(spec, secrets=tuple(filling.given.items()))
     former_cwd = str(paths.cwd / expand_home(cwd)) if command else ""
     # As older versions made it: with secrets, and with the directory.
     former = _hash(spec.command, list(spec.args), former_cwd, spec.url)
@@ -305,6 +331,28 @@ def _account(
     )
     account.issued.add(f"{account.key}/client", f"client of {name}", secrets.values())
     return account
+
+
+def _credentials(spec: ServerSpec) -> Iterator[tuple[str, str]]:
+    """Yield what the settings hold by itself that is known for a secret by where it stands, each with a name."""
+    for name, value in spec.headers.items():
+        if CREDENTIAL.search(name):
+            scheme, _, rest = value.partition(" ")
+            yield name, rest.strip() if scheme.lower() in SCHEMES else value
+            yield name, _password(rest) if scheme.lower() == "basic" else ""
+    yield from ((name, value) for name, value in spec.env.items() if CREDENTIAL.search(name))
+    for address in (spec.url, *spec.others, spec.openapi):
+        yield from ((name, value) for name, value in parse_qsl(urlsplit(address).query) if CREDENTIAL.search(name))
+    named = [("address", address) for address in (spec.url, *spec.others, spec.openapi)]
+    for name, text in (*named, *spec.env.items(), *spec.secrets):
+        yield from ((name, unquote(found[2] or found[1])) for found in USER_INFO.finditer(text))
+
+
+def _password(basic: str) -> str:
+    try:
+        return b64decode(basic).decode().partition(":")[2]
+    except ValueError:
+        return ""
 
 
 def scope_of(server: Server) -> Scope:
@@ -409,6 +457,8 @@ class _Filling:
     missing: list[str] = field(default_factory=list[str])
     used: set[str] = field(default_factory=set[str])
     """The names that were referred to, the workspace too."""
+    given: dict[str, str] = field(default_factory=dict[str, str])
+    """The secrets among them, with their values."""
 
     def texts(self, key: str, given: Mapping[str, str]) -> dict[str, str]:
         return {name: self.text(f"{key}.{name}", text) for name, text in given.items()}
@@ -422,7 +472,12 @@ class _Filling:
         self.used.add(name)
         if name == WORKSPACE:
             return self.workspace
-        value = self._lookup(name, of_environment=key.startswith("env.")) or default
+        found = self._lookup(name, of_environment=key.startswith("env."))
+        in_files = name in self.secrets.user or name in self.secrets.project
+        # A directory that the environment names stands in half of what a server of files says.
+        if found and name not in PUBLIC and (in_files or not found.startswith(("/", "~", "."))):
+            self.given[name] = found
+        value = found or default
         if value is None:
             self.missing.append(name)
             self.problems.append(

@@ -6,8 +6,6 @@ import logging
 from collections.abc import Mapping
 from typing import Any, cast
 
-from anyio.abc import AsyncResource
-from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCMessage, JSONRPCResponse
 from mcp_types.methods import validate_server_result
 from mcp_types.version import LATEST_MODERN_VERSION
@@ -63,34 +61,6 @@ class ToolLists:
             logger.warning("%s: the tool %s is left out: %s", self._server, clean_line(str(tool.get("name")), 100), why)
             return None
         return tool
-
-
-class RepairedMessages(AsyncResource):
-    """The messages of a connection, with their lists of tools repaired."""
-
-    def __init__(self, messages: Any, lists: ToolLists) -> None:
-        """Give those of *messages*."""
-        self._messages = messages
-        self._lists = lists
-
-    def __aiter__(self) -> RepairedMessages:
-        return self
-
-    async def __anext__(self) -> Any:
-        return self._repaired(await anext(self._messages))
-
-    async def receive(self) -> Any:
-        """Return the next message."""
-        return self._repaired(await self._messages.receive())
-
-    def _repaired(self, item: Any) -> Any:
-        if isinstance(item, SessionMessage):
-            self._lists.repair(item.message)
-        return item
-
-    async def aclose(self) -> None:
-        """Close the stream."""
-        await self._messages.aclose()
 
 
 def repaired(tool: Mapping[str, Any]) -> dict[str, Any]:

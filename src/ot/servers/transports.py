@@ -23,12 +23,12 @@ from ot.servers.call_trace import note_refusal
 from ot.servers.failure_words import status_words
 from ot.servers.http_client import ServerClient
 from ot.servers.http_replies import EVENTS, MAX_REPLY_BYTES
-from ot.servers.messages import MessageReader, MessageWriter, OutputLines, StrayOutput
+from ot.servers.messages import MessageReader, MessageWriter, OutputLines, StrayOutput, TakenMessages
 from ot.servers.place import ADVICE, changed_files, find_program, make_home
 from ot.servers.reply_faults import Refused
 from ot.servers.spec import ServerSpec
 from ot.servers.sse_streams import EventReader, MessagePoster
-from ot.servers.tool_lists import RepairedMessages, ToolLists
+from ot.servers.tool_lists import ToolLists
 
 PROCESSES = 512
 """A browser that a server drives has dozens."""
@@ -37,7 +37,15 @@ LAST_WORDS = 500
 
 
 class PassingSession(ClientSession):
-    """A client session for a proxy: it is the caller who judges a result, and lists are not fetched for it."""
+    """A client session for a proxy: it is the caller who judges a result, and lists are not fetched for it.
+
+    Whatever a server says comes through here, and leaves the server's secrets behind.
+    """
+
+    def __init__(self, spec: ServerSpec, read_stream: Any, write_stream: Any, **options: Any) -> None:
+        """Speak over the two streams of a connection to the server of *spec*."""
+        messages = TakenMessages(read_stream, ToolLists(spec.name), spec.redactor)
+        super().__init__(messages, write_stream, **options)
 
     async def validate_tool_result(self, name: str, result: CallToolResult) -> None:
         """Take the result as it is: a server's own mistake about its schema loses nobody a value."""
@@ -70,7 +78,7 @@ class StdioTransport(ClientTransport):
         """How the process ended, and the last that it wrote on standard error."""
         if self.ending is None:
             return "the connection was lost"
-        words = self.ending.stderr.strip()[-LAST_WORDS:]
+        words = self._spec.redactor().text(self.ending.stderr).strip()[-LAST_WORDS:]
         return f"its process ended: {self.ending.text}" + (f". Its last words: {words}" if words else "")
 
     @asynccontextmanager
@@ -81,10 +89,10 @@ class StdioTransport(ClientTransport):
         process = self._process = await self._started()
         try:
             lines = OutputLines(process.stdout, self._stray)
-            reader = MessageReader(lines, self._stray, self._changed, self._on_end, ToolLists(self._spec.name))
+            reader = MessageReader(lines, self._stray, self._changed, self._on_end)
             kwargs: Any = {**session_kwargs, **self._callbacks}
             self._writer = MessageWriter(process)
-            async with PassingSession(reader, self._writer, **kwargs) as session:
+            async with PassingSession(self._spec, reader, self._writer, **kwargs) as session:
                 yield session
         except BaseException:
             process.kill()
@@ -108,7 +116,7 @@ class StdioTransport(ClientTransport):
 
     def _on_line(self, line: str) -> None:
         self._stray.say(line)
-        self._log.debug("%s", line)
+        self._log.debug("%s", self._spec.redactor().text(line))
 
     async def _on_end(self) -> None:
         """Learn how the process ended; one that only closed its output answers nobody any more, and is killed."""
@@ -151,7 +159,7 @@ class HttpTransport(ClientTransport):
         streams = self._event_streams() if self._spec.transport == "sse" else self._streams()
         async with (
             streams as (messages, writer),
-            PassingSession(RepairedMessages(messages, ToolLists(self._spec.name)), writer, **kwargs) as session,
+            PassingSession(self._spec, messages, writer, **kwargs) as session,
         ):
             yield session
 

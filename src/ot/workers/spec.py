@@ -15,6 +15,7 @@ from ot.errors import ToolUnavailable
 from ot.processes.child_environ import uv_environ, worker_environ
 from ot.registry.extension_source import Extension
 from ot.workers.pack_directory import content_hash
+from ot_sdk.redaction import Redactor
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,11 @@ class WorkerSpec:
     """All environment variables of its process."""
     install_environ: Mapping[str, str] | None = field(default=None, repr=False, compare=False)
     """What uv may see when it installs the pack; None: what the server was started with."""
+
+    @cached_property
+    def redactor(self) -> Redactor:
+        """What takes its secrets out of what its process says on the way past its own redaction."""
+        return Redactor(self.secrets)
 
     @cached_property
     def key(self) -> str:

@@ -282,10 +282,10 @@ class Worker(Leased):
             pending.context.told(what, pending.tool.full_name, said)
 
     def _death(self, kind: type[WorkerDied], ending: Ending) -> WorkerDied:
-        return kind(self.spec.pack, ending.text, ending.stderr)
+        return kind(self.spec.pack, ending.text, self.spec.redactor.text(ending.stderr))
 
     def _words(self) -> str:
-        tail = self._process.stderr_tail().strip()
+        tail = self.spec.redactor.text(self._process.stderr_tail()).strip()
         return f". Its last words: {tail[-1000:]}" if tail else ""
 
 

@@ -181,7 +181,7 @@ def test_every_token_is_redacted_from_the_moment_that_it_is_known_in_each_form_t
     assert secrets.redact("short") == "short"
     for number in range(10):
         secrets.issued.add(account.key, "login of notion", [f"token-number-{number}"])
-    assert "token-number-9" not in secrets.redact("token-number-9") and len(secrets.issued.longest_first) < 10
+    assert "token-number-9" not in secrets.redact("token-number-9") and len(secrets.issued.redactor) < 10
 
 
 def test_a_record_shows_no_token_when_it_is_printed_or_logged(caplog: pytest.LogCaptureFixture):

@@ -10,6 +10,7 @@ from typing import Literal
 
 from ot.config.secrets import IssuedSecrets
 from ot.servers.auth.record import OpenTokenStore, TokenRecord
+from ot_sdk.redaction import Redactor
 
 FOLDER = "logins"
 """Where the records are, below the user's directory."""
@@ -48,6 +49,10 @@ class ServerAccount:
     def key(self) -> str:
         """What the record is kept under: it names nobody."""
         return hashlib.sha256(json.dumps([self.principal, self.url, self.owner]).encode()).hexdigest()[:32]
+
+    def redactors(self) -> list[Redactor]:
+        """Return what takes out the tokens of the login, and what the settings hold of its client."""
+        return self.issued.of(self.key, f"{self.key}/client")
 
     @property
     def redirect_uri(self) -> str:

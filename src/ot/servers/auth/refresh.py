@@ -15,6 +15,7 @@ from ot.servers.auth.record import TokenRecord
 from ot.servers.reply_faults import Refused
 from ot.servers.trusted_certificates import trusted_certificates
 from ot_sdk.http_headers import retry_seconds
+from ot_sdk.redaction import Redactor
 
 SECONDS = 15.0
 TRY_AGAIN = frozenset({408, 425, 429})
@@ -38,7 +39,7 @@ def refreshed(server: str, record: TokenRecord) -> TokenRecord:
     tokens = _tokens_in(answer)
     if answer.status_code == 200 and tokens.get("access_token"):
         return with_tokens(record, tokens)
-    if refusal := _refusal(answer):
+    if refusal := _refusal(answer, record):
         raise LoginNeeded(server, refusal)
     pause = retry_seconds(answer.headers) or 0.0
     raise AuthServerDown(server, f"it answered HTTP {answer.status_code} without a token", retry_seconds=pause)
@@ -106,12 +107,12 @@ def _tokens_in(answer: httpx2.Response) -> dict[str, Any]:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
-def _refusal(answer: httpx2.Response) -> str:
+def _refusal(answer: httpx2.Response, record: TokenRecord) -> str:
     """Return why the login will not be renewed, or nothing where the answer says nothing about it."""
     status = answer.status_code
     if status in TRY_AGAIN or not 300 <= status < 500:
         return ""
-    said = str(_tokens_in(answer).get("error", ""))[:60]
+    said = Redactor(("login", secret) for secret in record.secrets).text(str(_tokens_in(answer).get("error", "")))[:60]
     if said in ("temporarily_unavailable", "server_error", "slow_down"):
         return ""
     return REASONS.get(said) or f"the authorization server answered HTTP {status}{f': {said}' if said else ''}"

@@ -19,6 +19,7 @@ from ot.servers.http_replies import BoundedBody
 from ot.servers.reply_faults import Refused
 from ot.servers.spec import ServerSpec
 from ot_sdk.http_headers import retry_seconds
+from ot_sdk.redaction import Redact
 
 READ_SECONDS = 300.0
 GRACE_SECONDS = 5.0
@@ -51,6 +52,7 @@ def api_client(spec: ServerSpec) -> ApiClient:
     return ApiClient(
         spec.name,
         spec.internal_hosts,
+        lambda text: spec.redactor().text(text),
         auth=TokenAuth(spec.account, note_refusal) if spec.account else None,
         base_url=address._replace(query="", fragment="").geturl(),
         params=dict(parse_qsl(address.query)),
@@ -63,10 +65,14 @@ def api_client(spec: ServerSpec) -> ApiClient:
 class ApiClient(GuardedClient):
     """A client whose failures are sentences for a program; credentials go to its own origin and nowhere else."""
 
-    def __init__(self, name: str, internal_hosts: Collection[str] | None, **options: Any) -> None:
-        """Reach the API of the server *name*; of internal addresses, *internal_hosts* alone unless it is None."""
+    def __init__(self, name: str, internal_hosts: Collection[str] | None, redact: Redact = str, **options: Any) -> None:
+        """Reach the API of the server *name*; of internal addresses, *internal_hosts* alone unless it is None.
+
+        *redact* takes secrets out of a refusal before it is cut.
+        """
         super().__init__(internal_hosts, **options)
         self._name = name
+        self._redact = redact
 
     def build_request(self, *args: Any, **kwargs: Any) -> httpx2.Request:
         """Return a request that remembers its own headers: FastMCP adds those of whoever called the server."""
@@ -110,7 +116,7 @@ class ApiClient(GuardedClient):
 
     def _refusal_words(self, response: httpx2.Response) -> str:
         status, request = response.status_code, response.request
-        said = message_of(response)
+        said = message_of(response, self._redact)
         text = f"{_asked(request)}: HTTP {status} {response.reason_phrase}".rstrip() + (f": {said}" if said else "")
         if status == 429:
             pause = retry_seconds(response.headers)
@@ -122,14 +128,14 @@ class ApiClient(GuardedClient):
         return f"{text} ({advice})" if advice else text
 
 
-def message_of(response: httpx2.Response) -> str:
-    """Return what the body of a refusal says, on one line."""
+def message_of(response: httpx2.Response, redact: Redact = str) -> str:
+    """Return what the body of a refusal says, on one line, with *redact* done to it."""
     try:
         said = "; ".join(dict.fromkeys(_sentences(json.loads(response.content))))
     except (ValueError, RecursionError):
         kind = response.headers.get("content-type", "")
         said = response.text if kind.startswith("text/plain") else ""
-    return clean_line(said, MAX_WORDS)
+    return clean_line(redact(said), MAX_WORDS)
 
 
 def _sentences(body: Any, depth: int = 0) -> Iterator[str]:

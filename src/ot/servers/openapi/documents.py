@@ -21,6 +21,7 @@ from ot.servers.guarded_client import GuardedClient
 from ot.servers.openapi.document_text import is_address, parsed_document
 from ot.servers.reply_faults import Refused
 from ot.version import installed_version
+from ot_sdk.redaction import Redactor
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ FETCH_SECONDS = 20.0
 FRESH_SECONDS = 86_400.0
 MAX_REDIRECTS = 5
 MAX_WORDS = 400
+NOTHING_SECRET = Redactor()
 
 
 @dataclass(frozen=True)
@@ -51,10 +53,17 @@ class ApiDocuments:
         """Keep one file a server in *directory*."""
         self._directory = directory
 
-    async def read(self, server: str, source: str, internal_hosts: Collection[str] | None = None) -> ApiDocument:
+    async def read(
+        self,
+        server: str,
+        source: str,
+        internal_hosts: Collection[str] | None = None,
+        redactor: Redactor = NOTHING_SECRET,
+    ) -> ApiDocument:
         """Return the document of *server*; one from an address is fetched once a day, or used as it was kept.
 
-        It is fetched from no internal address but *internal_hosts*, unless that is None.
+        It is fetched from no internal address but *internal_hosts*, unless that is None. What *redactor* knows is taken
+        out of it before it is kept.
 
         Raises:
             ValueError: It is unavailable or malformed; the text says how.
@@ -63,7 +72,7 @@ class ApiDocuments:
         if kept and is_address(source) and 0 <= time.time() - read_at < FRESH_SECONDS:
             return kept
         try:
-            document = await fetch_document(source, kept, internal_hosts)
+            document = await fetch_document(source, kept, internal_hosts, redactor)
         except ValueError as error:
             if kept is None or not is_address(source):
                 raise
@@ -93,7 +102,10 @@ class ApiDocuments:
 
 
 async def fetch_document(
-    source: str, known: ApiDocument | None = None, internal_hosts: Collection[str] | None = None
+    source: str,
+    known: ApiDocument | None = None,
+    internal_hosts: Collection[str] | None = None,
+    redactor: Redactor = NOTHING_SECRET,
 ) -> ApiDocument:
     """Return the document as it is now at its *source*: the *known* one when it is the same.
 
@@ -101,7 +113,7 @@ async def fetch_document(
         ValueError: It is unavailable or malformed; the text says how.
     """
     if is_address(source):
-        data = await _download(source, internal_hosts)
+        data = redactor.data(await _download(source, internal_hosts))
     else:
         data = await anyio.to_thread.run_sync(_read_file, Path(source))
     digest = hashlib.sha256(data).hexdigest()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio.to_thread
 from fastmcp.client.transports.base import ClientTransport, SessionKwargs, TransportOptions
@@ -46,8 +47,9 @@ class OpenApiTransport(ClientTransport):
         """Yield a session."""
         spec = self._spec
         kwargs: Any = {**session_kwargs, **self._callbacks}
-        document = await ApiDocuments(Path(spec.kept_in)).read(spec.name, spec.openapi, spec.internal_hosts)
-        options = TransportOptions(session_class=PassingSession)
+        documents = ApiDocuments(Path(spec.kept_in))
+        document = await documents.read(spec.name, spec.openapi, spec.internal_hosts, spec.redactor())
+        options = TransportOptions(session_class=cast("Any", partial(PassingSession, spec)))
         async with api_client(spec) as client:
             server, self.definitions = await anyio.to_thread.run_sync(_built, spec, document, client)
             async with FastMCPTransport(server).connect_session(transport_options=options, **kwargs) as session:
