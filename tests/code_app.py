@@ -12,6 +12,7 @@ from typing import Any
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from ot.config.paths import Paths
+from ot.execution.caller import Caller
 from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.runtime.reply import Reply
 from ot.workspace import Workspace
@@ -25,9 +26,9 @@ class CodeApp:
         self._app = app
         self.directory = directory
 
-    def reply(self, program: str) -> Reply:
+    def reply(self, program: str, caller: Caller | None = None) -> Reply:
         """Return what the server answers."""
-        return self._portal.call(self._app.run, program)
+        return self._portal.call(self._app.run, program, caller)
 
     def value(self, program: str) -> Any:
         """Return the value of *program*."""

@@ -106,7 +106,7 @@ def _begin(guard: PathGuard, source: str, target: str, found: list[Found], *, ov
             raise PermissionError(f"{way!r} below it is a {kind}: only files and directories are copied and moved")
     if guard.real(target).is_relative_to(guard.real(source)):
         raise ValueError(f"{target!r} lies inside {source!r}")
-    guard.require_agreed((target, *(f"{target}/{way}" for way, _ in found)))
+    guard.require_agreed((target,), below=("", *(way for way, _ in found)))
     if not make_directory(guard, target) and not overwrite:
         raise FileExistsError(f"{target!r} exists: give overwrite=True to replace files in it")
 

@@ -343,6 +343,21 @@ async def test_the_question_names_every_place_and_its_answer_holds_for_the_run_a
         assert len(user.questions) == 3
 
 
+async def test_what_is_refused_anyway_is_not_asked_about_and_no_part_of_it_is_written(tmp_path: Path) -> None:
+    user, work = User(YES), tmp_path / "work"
+    diff = "--- /dev/null\n+++ b/plain\n@@ -0,0 +1 @@\n+x\n--- /dev/null\n+++ b/.hg/hgrc\n@@ -0,0 +1 @@\n+x\n"
+    async with running_app(tmp_path) as app:
+        fill(work)
+        (work / "tree" / ".hg").mkdir()
+        (work / "tree" / ".hg" / "hgrc").write_text("[hooks]")
+        before = held(work)
+        programs = [f"file.patch(diff={diff!r})", *(f"file.copy(source='tree', target={at!r})" for at in ("t", ".t"))]
+        for program in [*programs, "file.copy(source='notes.txt', target='../.x')", "open('/etc/.x', 'w')"]:
+            assert "PermissionError" in error_of(await app.run(program, asking(user))), program
+        assert held(work) == before
+    assert user.questions == []
+
+
 async def test_a_no_holds_for_the_whole_run(tmp_path: Path) -> None:
     user = User(NO, YES)
     program = "\n".join(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections import deque
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import BinaryIO, Self
 
 from ot.files.guarded_directory import GuardedDirectory, Status
 from ot.files.no_links import path_of_descriptor
-from ot.files.protected_paths import FindLocked, LockedPath, ProtectedPaths, fold
+from ot.files.protected_paths import FindLocked, LockedPath, ProtectedPaths, UnknownPlace, fold
 from ot.files.run_writes import AsksFirst, current_writes
 
 MAX_PATH_BYTES = 4095
@@ -138,15 +138,22 @@ class PathGuard:
         folded, protected = tuple(map(fold, names)), self._bounds.protected
         return protected.why_not_write(folded) if write else protected.why_not_read(folded)
 
-    def require_agreed(self, paths: Iterable[str]) -> None:
-        """Return when the user has agreed to all unknown names on the way to *paths*, which are about to be written.
+    def require_agreed(self, paths: Iterable[str], below: Sequence[str] = ("",)) -> None:
+        """Return when *paths*, or what is to come *below* each, may be written: for calls that write several files.
 
         Raises:
-            AsksFirst: To some of them not yet; whoever writes several files finds all of them out before the first.
+            PermissionError: One of them may not be.
+            AsksFirst: The user has not agreed to all unknown names on the way.
         """
-        folded = (tuple(map(fold, self.real(path).parts[1:])) for path in paths)
-        unknown = self._bounds.protected.unknown_places
-        current_writes().require_agreed(place for names in folded for place in unknown(names))
+        protected, places = self._bounds.protected, list[UnknownPlace]()
+        for path in paths:
+            start = self.real(path).parts[1:]
+            for way in below:
+                names = (*start, *_parts(way))
+                if why := self.why_not("/".join(names), write=True):
+                    raise _explained(PermissionError(why), f"{path}/{way}" if way else path, self.roots)
+                places += protected.unknown_places(tuple(map(fold, names)))
+        current_writes().require_agreed(places)
 
     @contextmanager
     def place_to_look(self, path: str, *, follow: bool = True) -> Generator[tuple[GuardedDirectory, str]]:
