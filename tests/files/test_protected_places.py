@@ -119,7 +119,7 @@ def test_a_yes_holds_for_a_place_and_what_lies_below_it_and_for_no_other(root: P
         with pytest.raises(AsksFirst) as asked:
             guard.require_agreed(["plain", "a/.one/x", ".two", ".two/y"])
         assert [place.shown for place in asked.value.places] == ["a/.one", ".two"]
-        writes.answers.update((place.path, True) for place in asked.value.places)
+        writes.answers.update((place.path, "") for place in asked.value.places)
         for path in ("a/.one/x", "a/.one/deep/y", ".two/y"):
             write(guard, path)
         for path in (".one", "a/.three", "a/.one/.four"):

@@ -122,7 +122,7 @@ class RunConsent:
             NotApproved: The user does not, or cannot be asked; then *advice* says what to do.
         """
         alone = CallForecast(alone=True)
-        question = consent_question(tool, arguments, alone, always=False, redact=self._redact, why=why)
+        question = consent_question(tool, arguments, alone, always=False, redact=self._redact, why=self._redact(why))
         try:
             answer = await self.ask(question)
         except CannotAsk as error:
@@ -184,15 +184,18 @@ async def agree_to_write(asked: AsksFirst, tool: Tool, arguments: Mapping[str, A
         raise NotApproved(tool.full_name, f"{asked.why}. {advice}")
     # Calls that come while a question waits may mean the same places.
     async with context.writes.asking:
-        said = [answers.get(place.path) for place in asked.places]
-        if False in said:
-            raise NotApproved(tool.full_name, f"{asked.why}; the user said no, which holds for the whole run")
-        if all(said):
+        if no := next(filter(None, (answers.get(place.path) for place in asked.places)), ""):
+            raise NotApproved(tool.full_name, no)
+        unsaid = AsksFirst(place for place in asked.places if place.path not in answers)
+        if not unsaid.places:
             return
-        why = f"{asked.why}; a yes also holds for what else this run writes there"
-        answers.update((place.path, False) for place in asked.places)
-        await context.consent.require_again(tool, arguments, why, advice)
-        answers.update((place.path, True) for place in asked.places)
+        why = f"{unsaid.why}; a yes also holds for what else this run writes there"
+        try:
+            await context.consent.require_again(tool, arguments, why, advice)
+        except NotApproved as error:
+            answers.update((place.path, error.why) for place in unsaid.places)
+            raise
+        answers.update((place.path, "") for place in unsaid.places)
 
 
 def how_to_allow_names(names: Sequence[str]) -> str:

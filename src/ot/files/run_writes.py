@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from ot.files.protected_paths import Names, UnknownPlace
 
 MAX_BYTES = 256 << 20
+MAX_SHOWN = 300
 
 
 class AsksFirst(PermissionError):
@@ -27,9 +28,14 @@ class AsksFirst(PermissionError):
     @property
     def why(self) -> str:
         """Why they are asked about."""
-        shown, more = ", ".join(repr(place.shown) for place in self.places[:10]), len(self.places) - 10
+        shown, more = ", ".join(repr(_end_of(place.shown)) for place in self.places[:10]), len(self.places) - 10
         listed = f"{shown} and {more} more" if more > 0 else shown
         return f"it writes {listed}: other programs execute some files whose names begin with a dot without asking"
+
+
+def _end_of(path: str) -> str:
+    """Return so much of a path as a person reads, with its last name."""
+    return path if len(path) <= MAX_SHOWN else f"...{path[-MAX_SHOWN:]}"
 
 
 class RunWrites:
@@ -38,8 +44,8 @@ class RunWrites:
     def __init__(self, most: int = MAX_BYTES) -> None:
         """Allow *most* bytes."""
         self._most = self._left = most
-        self.answers: dict[Names, bool] = {}
-        """What the user has said of unknown places, by their real paths."""
+        self.answers: dict[Names, str] = {}
+        """Why the user does not agree to unknown places, by their real paths; empty for those agreed to."""
         self.asking = asyncio.Lock()
 
     def spend(self, size: int) -> None:
@@ -59,7 +65,7 @@ class RunWrites:
         Raises:
             AsksFirst: To some of them not yet.
         """
-        if unknown := {place.path: place for place in places if not self.answers.get(place.path)}:
+        if unknown := {place.path: place for place in places if self.answers.get(place.path) != ""}:
             raise AsksFirst(unknown.values())
 
 
