@@ -438,7 +438,7 @@ def _guard(
         own = ((extension.name, extension.directory) for extension in extensions)
         return [*places, *executed, *pack_places(own, ((pack.name, pack.origin) for pack in installed))]
 
-    return PathGuard(roots, hidden=hidden, locked=locked, shown=homes)
+    return PathGuard(roots, hidden=hidden, locked=locked, shown=homes, harmless=config.security.dot_names)
 
 
 def _context(
@@ -459,6 +459,7 @@ def _context(
         call.deadline,
         call.told,
         call.call,
+        call.writes,
     )
 
 

@@ -5,7 +5,7 @@ Beside it the secrets that it hands out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, BinaryIO, Literal, NoReturn, get_args
 
@@ -64,6 +64,10 @@ class PackHost:
     def open_directory(self, path: str) -> OpenDirectory:
         """Return a directory that a program named, open."""
         raise OutsideWorker("open_directory()")
+
+    def require_writable(self, paths: Sequence[str]) -> None:
+        """Return when other tools may write these files for the pack, of which the user is asked at most once."""
+        raise OutsideWorker("require_writable()")
 
 
 current_key: ContextVar[str] = ContextVar("ot_sdk_key", default="")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Coroutine, Generator, Mapping
+from collections.abc import Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -118,6 +118,9 @@ class StandIn(host.PackHost):
         """Return the directory at *path* below the one that the test gave."""
         at, found = self._found(path)
         return open_found_directory(path, at, (found.st_dev, found.st_ino), ())
+
+    def require_writable(self, paths: Sequence[str]) -> None:
+        """Return at once: the test's own tools say what may be written."""
 
     def _found(self, path: str) -> tuple[str, os.stat_result]:
         if self._files is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -117,6 +117,11 @@ class WorkerHost(PackHost):
         """Return the directory that the server finds for *path*, open; blocks this thread."""
         found = self._blocking(_path_request(path, directory=True))
         return open_found_directory(path, found["at"], found["identity"], found["hidden"])
+
+    def require_writable(self, paths: Sequence[str]) -> None:
+        """Return when the server lets these files be written; blocks this thread."""
+        asked = _Request("require_writable", "the server", {"paths": [*paths]}, "asyncio.to_thread", _path_error)
+        self._blocking(asked)
 
     def _blocking(self, asked: _Request) -> Any:
         asyncio = sys.modules.get("asyncio")

@@ -16,11 +16,13 @@ from typing import Any
 from ot.execution.tool_context import current_tool_context
 from ot.files.guarded_directory import GuardedDirectory
 from ot.files.path_guard import PathGuard
+from ot.files.run_writes import current_writes
 from ot_tools._tree_changes import move_tree
 from ot_tools._tree_walk import WalkDeadline
 
 PAGE = 10_000
 MOVE_SECONDS = 10.0
+MAX_TIME = 1 << 63
 OPENED = {
     "w": os.O_WRONLY | os.O_CREAT | os.O_TRUNC,
     "x": os.O_WRONLY | os.O_CREAT | os.O_EXCL,
@@ -84,6 +86,9 @@ def write(*, path: str, data: bytes, at: int | None = None) -> int:
     with _guard().place_to_change(path, file=True) as (directory, name):
         fd = directory.open_in_place(name, os.O_WRONLY | (os.O_APPEND if at is None else 0))
         with os.fdopen(fd, "wb") as stream:
+            end = os.fstat(fd).st_size
+            # What lies between its end and the place becomes part of it, too.
+            current_writes().spend(len(data) + max((end if at is None else at) - end, 0))
             if at is not None:
                 stream.seek(at)
             stream.write(data)
@@ -96,6 +101,7 @@ def truncate(*, path: str, size: int) -> int:
     with _guard().place_to_change(path, file=True) as (directory, name):
         fd = directory.open_in_place(name, os.O_WRONLY)
         try:
+            current_writes().spend(max(size - os.fstat(fd).st_size, 0))
             os.ftruncate(fd, size)
         finally:
             os.close(fd)
@@ -104,6 +110,9 @@ def truncate(*, path: str, size: int) -> int:
 
 def touch(*, path: str, times: list[int] | None = None, mode: int | None = None) -> None:
     """Change the times of a file, in nanoseconds, or take permissions from it; none are ever given."""
+    # A larger number reaches this process as a float.
+    if times and not all(-MAX_TIME <= moment < MAX_TIME for moment in times):
+        raise OverflowError("timestamp out of range: times have at most 64 bits, in nanoseconds")
     with _guard().place_to_change(path) as (directory, name):
         directory.change(name, mode, (times[0], times[1]) if times else None)
 

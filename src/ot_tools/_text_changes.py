@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from ot.files.path_guard import PathGuard
+from ot.files.run_writes import current_writes
 from ot_tools._text_pages import text_to_search
 
 CONTEXT = 3
@@ -74,6 +75,8 @@ def require_new(guard: PathGuard, path: str) -> None:
 
 def change_files(guard: PathGuard, changes: Sequence[tuple[str, bytes | None, bytes]]) -> None:
     """Give each path its new content, if it still holds the old one (None: nothing); undo all when one fails."""
+    guard.require_agreed(path for path, _, _ in changes)
+    current_writes().spend(sum(len(after) for _, _, after in changes))
     done: list[tuple[str, bytes | None]] = []
     try:
         for path, before, after in changes:

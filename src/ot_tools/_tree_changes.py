@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from ot.files.guarded_directory import GuardedDirectory
 from ot.files.path_guard import PathGuard
+from ot.files.run_writes import current_writes
 from ot_tools._tree_walk import MAX_DEPTH, WalkDeadline
 
 BLOCK = 1 << 20
@@ -94,7 +95,7 @@ def make_directory(guard: PathGuard, path: str) -> bool:
 
 
 def _begin(guard: PathGuard, source: str, target: str, found: list[Found], *, overwrite: bool) -> None:
-    """Make the target's directory, if *found* holds nothing but files and directories.
+    """Make the target's directory, if *found* holds nothing but files and directories whose names may be written.
 
     Raises:
         FileExistsError: The target exists, and is not to be filled up.
@@ -105,6 +106,7 @@ def _begin(guard: PathGuard, source: str, target: str, found: list[Found], *, ov
             raise PermissionError(f"{way!r} below it is a {kind}: only files and directories are copied and moved")
     if guard.real(target).is_relative_to(guard.real(source)):
         raise ValueError(f"{target!r} lies inside {source!r}")
+    guard.require_agreed((target,), below=("", *(way for way, _ in found)))
     if not make_directory(guard, target) and not overwrite:
         raise FileExistsError(f"{target!r} exists: give overwrite=True to replace files in it")
 
@@ -149,4 +151,5 @@ def _copy_file(guard: PathGuard, stream: BinaryIO, target: str, deadline: WalkDe
         with there.replace_file(new) as file:
             while block := stream.read(BLOCK):
                 deadline.check()
+                current_writes().spend(len(block))
                 file.write(block)

@@ -41,6 +41,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ot.execution.tool_context import current_tool_context
 from ot.files.path_guard import PathGuard
+from ot.files.run_writes import current_writes
 from ot_tools import _tree_changes
 from ot_tools._file_contents import about, encoded, exists, is_file, read_bytes, texts
 from ot_tools._glob_pattern import GlobPattern
@@ -198,6 +199,7 @@ def write(*, path: str, content: str | bytes, append: bool = False) -> Written:
     data = encoded(path, content, _config().max_bytes)
     guard = _guard()
     created = not exists(guard, path)
+    current_writes().spend(len(data))
     with guard.open_for_appending(path) if append else guard.open_for_writing(path) as stream:
         stream.write(data)
     return {"path": path, "bytes": len(data), "created": created}

@@ -28,7 +28,7 @@ SOAKED = {
     "exact-as-user": ["--exact", "--as-user"],
     "no-refusal": ["--no-refusal"],
 }
-"""The stronger jails, which hold whatever the weakest holds, and the portable engine without its look at a program's text."""
+"""Stronger jails, which hold what the weakest holds, and the portable engine without its look at a program's text."""
 
 
 @pytest.fixture(scope="module", params=[*ROOMS, *(pytest.param(name, marks=pytest.mark.soak) for name in SOAKED)])

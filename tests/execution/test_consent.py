@@ -13,9 +13,13 @@ from pydantic import BaseModel
 from answers import BIN, NO, YES, User
 from callers import asking
 from ot.errors import CannotAsk, ConfigError
+from ot.execution.call_context import CallContext
 from ot.execution.caller import Answer, Question
-from ot.execution.consent import OneQuestion
+from ot.execution.consent import OneQuestion, agree_to_write
 from ot.execution.deadline import Deadline
+from ot.files.protected_paths import UnknownPlace
+from ot.files.run_writes import AsksFirst
+from ot.registry.tool import Tool
 from ot.server.elicitation import ClientQuestion
 from ot.workspace import Workspace
 from pace import PATIENCE
@@ -440,3 +444,45 @@ async def test_what_a_tool_calls_beside_what_it_needs_is_asked_about_all_the_sam
     async with running_app(tmp_path, {"tidy": pack}, {"policy": {"ask": ["tidy.up"]}}) as app:
         assert (await app.run("tidy.up()", asking(user))).is_error
     assert [one.tool for one in user.questions] == ["tidy.up", "file.delete"]
+
+
+class _Slow:
+    """Consent that waits until it may be given."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.is_asked, self.may_answer = asyncio.Event(), asyncio.Event()
+
+    async def require(self, tool: Tool, arguments: Any, context: CallContext, need: str = "") -> str:
+        raise NotImplementedError
+
+    async def require_again(self, tool: Tool, arguments: Any, why: str, advice: str) -> None:
+        self.asked.append(why)
+        self.is_asked.set()
+        await self.may_answer.wait()
+
+
+async def test_calls_that_wait_for_the_answer_about_a_name_ask_no_second_time() -> None:
+    consent, tool = _Slow(), Tool("file", "write", ())
+    context = CallContext(asking(None), "run", 1, float("inf"), consent=consent)
+    one, two = (UnknownPlace(("work", name), name) for name in (".one", ".two"))
+    async with asyncio.TaskGroup() as tasks, asyncio.timeout(PATIENCE):
+        for places in ((one,), (one,), (one, two)):
+            tasks.create_task(agree_to_write(AsksFirst(places), tool, {}, context))
+        await consent.is_asked.wait()
+        consent.may_answer.set()
+    assert [why.split(":")[0] for why in consent.asked] == ["it writes '.one'", "it writes '.two'"]
+    assert context.writes.answers == {one.path: "", two.path: ""}
+
+
+async def test_a_question_about_a_name_that_is_given_up_is_not_taken_for_a_yes() -> None:
+    consent = _Slow()
+    context = CallContext(asking(None), "run", 1, float("inf"), consent=consent)
+    place = UnknownPlace(("work", ".one"), ".one")
+    call = asyncio.create_task(agree_to_write(AsksFirst([place]), Tool("file", "write", ()), {}, context))
+    async with asyncio.timeout(PATIENCE):
+        await consent.is_asked.wait()
+        call.cancel()
+        await asyncio.wait([call])
+    with pytest.raises(AsksFirst):
+        context.writes.require_agreed([place])

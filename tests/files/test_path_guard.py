@@ -450,7 +450,6 @@ ORDINARY = [
     ".env",
     "git/x",
     "AGENTS.md",
-    ".config/app/x",
     "x~1",
     "a:b",
     "ü",

@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from ot.config.paths import Paths
 from ot.execution.locked_places import locked_places, pack_places
 from ot.files.path_guard import PathGuard
-from ot.files.protected_paths import TABLE, NameRule
+from ot.files.protected_paths import HARMLESS, TABLE, NameRule
+from ot.files.run_writes import AsksFirst, RunWrites, writes_of_run
 from ot.servers.executed_files import executed_by
 from ot.servers.spec import ServerSpec
 
+EVERYDAY = Path(__file__).parent / "everyday_writes.yaml"
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "protected-files.md"
 
 
@@ -59,9 +62,103 @@ def test_every_name_of_the_table_is_refused_wherever_it_lies_with_the_reason_of_
     assert list(root.iterdir()) == []
 
 
-def test_the_page_shows_the_table() -> None:
+def test_the_page_shows_the_table_and_the_harmless_names() -> None:
+    page = PAGE.read_text(encoding="utf-8")
     rows = [f"| {row.title} | {row.why} |" for row in TABLE]
-    assert "\n".join(rows) in PAGE.read_text(encoding="utf-8")
+    assert "\n".join(rows) in page
+    harmless = [f"| {what} | {', '.join(f'`{name}`' for name in names.split())} |" for what, names in HARMLESS.items()]
+    assert "\n".join(harmless) in page
+
+
+BY_TABLE = "is written below|is not written|a client's configuration"
+EXECUTED_ON_SIGHT = """
+    .hg/hgrc .hg/requires .jj/repo/config.toml .sl/config .svn/x .bzr/branch/branch.conf _darcs/prefs/defaults
+    .fslckout mise.local.toml .mise.local.toml .mise/config.toml .config/mise/config.toml .config/mise.toml .rtx.toml
+    mise.production.toml mise/config.toml .direnv/bin/ls .flox/env/manifest.toml .Rprofile .RData .irbrc .pryrc .ghci
+    .iex.exs .lazy.lua .lvimrc .dir-locals.el .qwen/settings.json .factory/hooks.json .augment/x .pi/x crush.json
+    .crush.json .clinerules/hooks/x .github/hooks/x.json .aider.conf.yml .goose/x .amp/settings.json .agents/skills/x
+    .openhands/setup.sh .bsp/x.json .lsp/config.edn .vs/tasks.vs.json launch.vs.json x.sublime-project _vimrc
+    ipython_config.py jupyter_server_config.py
+"""
+
+
+def test_what_version_control_shells_interpreters_editors_and_agents_execute_on_sight_is_refused(root: Path) -> None:
+    guard = PathGuard((root,))
+    for path in EXECUTED_ON_SIGHT.split():
+        refused(guard, path, BY_TABLE)
+        refused(guard, f"deep/{path}", BY_TABLE)
+    assert not [*root.iterdir()]
+
+
+def test_a_name_in_the_table_does_not_reach_names_that_only_look_alike(root: Path) -> None:
+    for path in ("mise.d/x.toml", "hooks/x", "github/hooks/x", ".github/hooks.md", "promise.toml", "x/config.toml"):
+        write(PathGuard((root,)), path)
+
+
+# ---------------------------------------------------------------- names on no list
+
+UNKNOWN = [".mytool", ".mytool/x", "a/b/.mytool", ".eslintrc.js", ".config/app", ".formatter.exs", ".tool-versions"]
+SPELLINGS = [".MyTool", "\uff0emytool/x", ".my\u200ctool", ".git\\hooks", "..x", ".github/.x"]
+
+
+def test_a_name_that_begins_with_a_dot_and_is_on_no_list_is_not_written_before_its_user_agrees(root: Path) -> None:
+    guard = PathGuard((root,))
+    for path in (*UNKNOWN, *SPELLINGS):
+        for use in (write, append):
+            with pytest.raises(AsksFirst, match="must agree first"):
+                use(guard, path)
+        with pytest.raises(AsksFirst), guard.place_to_change(path, make=True) as (directory, name):
+            directory.make_child(name)
+    assert not [*root.iterdir()]
+
+
+def test_a_yes_holds_for_a_place_and_what_lies_below_it_and_for_no_other(root: Path) -> None:
+    guard, writes = PathGuard((root,)), RunWrites()
+    token = writes_of_run.set(writes)
+    try:
+        with pytest.raises(AsksFirst) as asked:
+            guard.require_agreed(["plain", "a/.one/x", ".two", ".two/y"])
+        assert [place.shown for place in asked.value.places] == ["a/.one", ".two"]
+        writes.answers.update((place.path, "") for place in asked.value.places)
+        for path in ("a/.one/x", "a/.one/deep/y", ".two/y"):
+            write(guard, path)
+        for path in (".one", "a/.three", "a/.one/.four"):
+            with pytest.raises(AsksFirst):
+                write(guard, path)
+        refused(guard, ".two/.git/config", "hooks")
+    finally:
+        writes_of_run.reset(token)
+
+
+def test_harmless_names_and_those_of_the_user_are_written_unasked(root: Path) -> None:
+    guard = PathGuard((root,), harmless=(".mytool", ".Own*"))
+    listed = [name for names in HARMLESS.values() for name in names.split()]
+    for name in [*listed, ".mytool/x", ".ownrc", ".github/workflows/ci.yml", ".env.local", ".dockerignore"]:
+        path = f"{name}x" if name.endswith("/") else name.replace("*", "x")
+        write(guard, f"sub/{path}")
+    for name in (".envrc", ".envrc.local", ".github/hooks/x", ".mytool/.git/x"):
+        refused(guard, name, BY_TABLE)
+
+
+def test_names_above_the_working_directory_are_not_the_programs_choice(root: Path) -> None:
+    inner = root / ".local" / "work"
+    inner.mkdir(parents=True)
+    write(PathGuard((inner,)), "x")
+    with pytest.raises(AsksFirst):
+        write(PathGuard((root,)), ".local/work/x")
+
+
+def test_of_the_everyday_writes_of_real_repositories_few_ask(tmp_path: Path) -> None:
+    rows = [row for row in yaml.safe_load(EVERYDAY.read_text(encoding="utf-8")) if row["change"] != "delete"]
+    asked: list[str] = []
+    for row in rows:
+        workspace = tmp_path / row["id"]
+        workspace.mkdir()
+        try:
+            write(PathGuard((workspace,)), row["path"])
+        except PermissionError:
+            asked.append(row["path"])
+    assert len(asked) <= len(rows) * 2 // 100, asked
 
 
 ORDINARY = ["package.json", "pyproject.toml", "Makefile", ".env", ".pre-commit-config.yaml", ".github/workflows/x.yml"]

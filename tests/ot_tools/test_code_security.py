@@ -15,6 +15,8 @@ from types import ModuleType
 import pytest
 
 import ot_tools
+from answers import NO, YES, User
+from callers import asking
 from code_app import CodeApp, code_app
 from ot_sdk.files import OpenDirectory
 
@@ -278,3 +280,21 @@ def test_an_open_tree_does_not_open(modules: tuple[ModuleType, ModuleType], tmp_
             assert allowed is not None
         with tree.opened(relative) as refused:
             assert refused is None
+
+
+def test_a_rewrite_of_unknown_dot_names_asks_once_before_it_writes_anything(app: CodeApp) -> None:
+    files = {"dots/a.py": "old(1)\n", "dots/b/.two/b.py": "old(2)\n", "dots/.one/c.py": "old(3)\n"}
+    what = 'pattern="old($A)", replacement="new($A)", language="py", path="dots", dry_run=False'
+    program = f"code.rewrite({what}, glob=['.one', '.two', '*.py'])"
+    app.write(files)
+    refusing, agreeing = User(NO), User(YES)
+    reply = app.reply(program, asking(refusing))
+    assert "the user said no" in reply.texts[-1], reply.texts
+    assert {name: (app.directory / name).read_text() for name in files} == files
+    reply = app.reply(program, asking(agreeing))
+    assert not reply.is_error, reply.texts
+    assert [(app.directory / name).read_text()[:3] for name in files] == ["new"] * 3
+    (question,) = agreeing.questions
+    assert len(refusing.questions) == 1
+    assert "A model wants to call code.rewrite" in question.message
+    assert "'dots/.one', 'dots/b/.two'" in question.message

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from answers import NO, YES, User
+from callers import asking
 from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.workspace import Workspace
@@ -265,3 +268,162 @@ async def test_temporary_files_need_no_leave(tmp_path: Path) -> None:
         reply = await app.run("import os\nos.path.exists('a.txt')")
         assert reply.texts[0] == "false"
         assert "file.info" in reply.texts[1]
+
+
+# ---------------------------------------------------------------- names on no list
+
+ASKING = {
+    "file.write": "file.write(path='.mytool/x', content='x')",
+    "file.write appending": "file.write(path='.mytool/x', content='x', append=True)",
+    "file.make_directory": "file.make_directory(path='a/.mytool/x')",
+    "file.patch": "file.patch(diff='--- a/notes.txt\\n+++ b/notes.txt\\n@@ -1 +1 @@\\n-buy milk\\n+changed\\n"
+    "--- /dev/null\\n+++ b/.mytool\\n@@ -0,0 +1 @@\\n+x\\n--- /dev/null\\n+++ b/.other\\n@@ -0,0 +1 @@\\n+x\\n')",
+    "file.edit": "file.edit(path='.old/x', old='old', new='new')",
+    "file.copy of a file": "file.copy(source='notes.txt', target='.mytool')",
+    "file.copy of a tree": "file.copy(source='tree', target='copy')",
+    "file.move of a tree": "file.move(source='tree', target='moved')",
+    "a loop": "for i in range(5):\n    file.write(path=f'.mytool/{i}', content='x')",
+    "a gather": "import asyncio\n"
+    "await asyncio.gather(*[file.write(path=f'.mytool/{i}', content='x') for i in range(5)])",
+    **{name: program.format(path=".mytool") for name, program in CHANGES.items()},
+    "open and makedirs": "import os\nos.makedirs('.mytool/a/b')\nfor i in range(3):\n    "
+    "with open(f'.mytool/a/b/{i}', 'w') as f:\n        f.write('x')\n        f.write('y')",
+}
+ASKING_EXACT = {name: program.format(path=".mytool") for name, program in BY_EXACT_ONLY.items()}
+
+
+def fill(work: Path) -> dict[str, str]:
+    """Put the same files into an empty workspace, and return what it holds."""
+    shutil.rmtree(work)
+    files = {"notes.txt": "buy milk\n", ".old/x": "old\n", "tree/a": "a", "tree/sub/.one/x": "1", "tree/z/.two": "2"}
+    for name, text in files.items():
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_text(text)
+    return held(work)
+
+
+def held(work: Path) -> dict[str, str]:
+    paths = sorted(work.rglob("*"))
+    return {str(path.relative_to(work)): path.read_text() if path.is_file() else "" for path in paths}
+
+
+@pytest.mark.parametrize("engine", ["exact", "portable"])
+async def test_every_way_to_write_an_unknown_dot_name_asks_once_and_before_its_first_write(
+    tmp_path: Path, engine: str
+) -> None:
+    work = tmp_path / "work"
+    programs = ASKING | (ASKING_EXACT if engine == "exact" else {})
+    async with running_app(tmp_path, config={"policy": {"allow": ["file.*"]}}, engine=engine_of(engine)) as app:
+        for name, program in programs.items():
+            before = fill(work)
+            refusing, agreeing = User(NO), User(YES)
+            said = error_of(await app.run(program, asking(refusing)))
+            assert "PermissionError" in said, (name, said)
+            assert "the user said no" in said, (name, said)
+            assert held(work) == before, name
+            reply = await app.run(program, asking(agreeing))
+            assert not reply.is_error, (name, reply.texts)
+            assert held(work) != before, name
+            assert (len(refusing.questions), len(agreeing.questions)) == (1, 1), name
+            assert "Mind that it writes '" in agreeing.questions[0].message, name
+
+
+async def test_the_question_names_every_place_and_its_answer_holds_for_the_run_alone(tmp_path: Path) -> None:
+    user = User(YES)
+    async with running_app(tmp_path) as app:
+        fill(tmp_path / "work")
+        program = (
+            "file.copy(source='tree', target='copy', overwrite=True)\nfile.write(path='copy/z/.two', content='again')"
+        )
+        await app.run(program, asking(user))
+        (question,) = user.questions
+        assert "it writes 'copy/sub/.one', 'copy/z/.two': other programs execute" in question.message
+        assert "a yes also holds for what else this run writes there" in question.message
+        await app.run(f"{program}\nfile.write(path='.three', content='')", asking(user))
+        assert len(user.questions) == 3
+
+
+async def test_what_is_refused_anyway_is_not_asked_about_and_no_part_of_it_is_written(tmp_path: Path) -> None:
+    user, work = User(YES), tmp_path / "work"
+    diff = "--- /dev/null\n+++ b/plain\n@@ -0,0 +1 @@\n+x\n--- /dev/null\n+++ b/.hg/hgrc\n@@ -0,0 +1 @@\n+x\n"
+    async with running_app(tmp_path) as app:
+        fill(work)
+        (work / "tree" / ".hg").mkdir()
+        (work / "tree" / ".hg" / "hgrc").write_text("[hooks]")
+        before = held(work)
+        programs = [f"file.patch(diff={diff!r})", *(f"file.copy(source='tree', target={at!r})" for at in ("t", ".t"))]
+        for program in [*programs, "file.copy(source='notes.txt', target='../.x')", "open('/etc/.x', 'w')"]:
+            assert "PermissionError" in error_of(await app.run(program, asking(user))), program
+        assert held(work) == before
+    assert user.questions == []
+
+
+async def test_a_no_holds_for_the_whole_run(tmp_path: Path) -> None:
+    user = User(NO, YES)
+    program = "\n".join(
+        ["told = []", *["try: open('.mytool', 'w')\nexcept PermissionError as e: told.append(str(e))"] * 3]
+    )
+    async with running_app(tmp_path) as app:
+        assert value_of(await app.run(f"{program}\nlen(told)", asking(user))) == "3"
+        assert len(user.questions) == 1
+        assert not (tmp_path / "work" / ".mytool").exists()
+
+
+async def test_where_nobody_can_be_asked_the_refusal_names_the_setting_which_then_allows_it(tmp_path: Path) -> None:
+    for at, program in enumerate(["open('.mytool', 'w').write('x')", "file.write(path='.mytool', content='x')"]):
+        refusing, allowing = tmp_path / f"{at}", tmp_path / f"{at} allowed"
+        refusing.mkdir()
+        allowing.mkdir()
+        async with running_app(refusing) as app:
+            said = error_of(await app.run(program))
+            assert 'whoever configures OneTool writes security: {dot_names: [".mytool"]}' in said, said
+        config = {"security": {"dot_names": [".mytool"]}}
+        async with running_app(allowing, config=config) as app:
+            assert not (await app.run(program)).is_error
+
+
+async def test_what_a_call_did_that_its_user_refused_is_known(tmp_path: Path) -> None:
+    async with running_app(tmp_path) as app:
+        reply = await app.run("file.write(path='.mytool', content='x')", asking(User(NO)))
+        assert reply.is_error
+        assert value_of(await app.run("ot.effects()")) == "[]"
+
+
+# ---------------------------------------------------------------- how much is written
+
+LARGE = {
+    "os.truncate": "import os\nopen('x', 'w').close()\nos.truncate('x', 2**43)",
+    "a place beyond the end": "f = open('x', 'wb')\nf.seek(2**42)\nf.write(b'x')\nf.close()",
+    "a size beyond 64 bits": "import os\nopen('x', 'w').close()\nos.truncate('x', 2**70)",
+    "many writes": "f = open('x', 'wb')\nfor _ in range(20):\n    f.write(b'x' * 100_000)\nf.close()",
+    "many files": "for i in range(20):\n    file.write(path=f'x{i}', content='x' * 100_000)",
+    "many edits": "file.write(path='x', content='a' * 400_000)\n"
+    "for i in range(4):\n    file.edit(path='x', old='a' * 400_000, new='a' * 400_000 + 'b')",
+    "copies": "file.write(path='x', content='a' * 400_000)\n"
+    "for i in range(4):\n    file.copy(source='x', target=f'y{i}')",
+    "both ways": "open('x', 'w').write('x' * 600_000)\nfile.write(path='y', content='x' * 600_000)",
+}
+ONLY_EXACT = ("os.truncate", "a place beyond the end", "a size beyond 64 bits")
+
+
+@pytest.mark.parametrize("engine", ["exact", "portable"])
+async def test_the_bytes_that_a_run_writes_are_bounded_by_whatever_function(tmp_path: Path, engine: str) -> None:
+    config = {"limits": {"file_bytes": 1_000_000}}
+    async with running_app(tmp_path, config=config, engine=engine_of(engine)) as app:
+        for name, program in LARGE.items():
+            if engine == "portable" and name in ONLY_EXACT:
+                continue
+            fill(tmp_path / "work")
+            said = error_of(await app.run(program))
+            assert "a run may write 1,000,000 bytes in all (limits.file_bytes)" in said, (name, said)
+            sizes = [path.stat().st_size for path in (tmp_path / "work").rglob("*") if path.is_file()]
+            assert sum(sizes) < 1_100_000, name
+        assert not (await app.run("file.write(path='z', content='x' * 900_000)")).is_error
+
+
+async def test_a_time_beyond_64_bits_is_out_of_range_as_everywhere(tmp_path: Path) -> None:
+    async with running_app(tmp_path, engine=ExactEngine()) as app:
+        fill(tmp_path / "work")
+        for when in ("ns=(2**70, 0)", "times=(1e30, 0)", "ns=(0, -2**64)"):
+            said = error_of(await app.run(f"import os\nos.utime('notes.txt', {when})"))
+            assert "OverflowError: timestamp out of range" in said, said

@@ -176,8 +176,8 @@ class _OfAuthor:
     async def require(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext, need: str = "") -> str:
         return "consent" if tool.pack == self.pack else await self.rest.require(tool, arguments, context, need)
 
-    async def require_again(self, tool: Tool, arguments: Mapping[str, Any], why: str) -> None:
-        await self.rest.require_again(tool, arguments, why)
+    async def require_again(self, tool: Tool, arguments: Mapping[str, Any], why: str, advice: str) -> None:
+        await self.rest.require_again(tool, arguments, why, advice)
 
 
 async def _carry_out(app: Workspace, call: DevCall, as_json: bool) -> bool:

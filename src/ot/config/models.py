@@ -119,6 +119,11 @@ class Limits(Settings):
         le=10_000_000,
         description="File operations of one run by Python's own functions, such as open(); separate from calls",
     )
+    file_bytes: int = Field(
+        default=256 << 20,
+        ge=1,
+        description="Bytes that one run may write to files, with the tools of the pack file and Python's own functions",
+    )
     calls_in_flight: int = Field(default=32, ge=1, le=1000, description="Concurrent tool calls of one run")
     memory_mb: int = Field(default=128, ge=16, le=65_536, description="Memory of the program")
     print_bytes: int = Field(default=1 << 20, ge=0, description="Bytes of print() output to keep")
@@ -145,6 +150,12 @@ class Security(Settings):
         default=(),
         description="Directories that tools may use in addition to the working directory",
         examples=[["~/notes"]],
+    )
+    dot_names: Texts = Field(
+        default=(),
+        description="Names beginning with a dot that programs may write without a question, in addition to the usual "
+        "ones; * stands for any characters",
+        examples=[[".mytool"]],
     )
     internal_hosts: Texts = Field(
         default=(),

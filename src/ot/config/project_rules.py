@@ -43,6 +43,7 @@ USERS_ALONE = (
     ("telemetry",),
     ("workers",),
     ("output", "store"),
+    ("security", "dot_names"),
     ("security", "internal_hosts"),
     ("security", "roots"),
     ("tools", "web", "internal_hosts"),

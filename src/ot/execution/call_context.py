@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ot.execution.caller import Caller
@@ -11,6 +11,7 @@ from ot.execution.deadline import Deadline
 from ot.execution.language_model import OpenModel, no_model
 from ot.execution.ledger import Effect, HowEnded
 from ot.files.path_guard import PathGuard
+from ot.files.run_writes import RunWrites
 from ot.registry.tool import Tool
 
 type Told = Callable[[str, str, Mapping[str, Any]], None]
@@ -34,8 +35,11 @@ class Approval(Protocol):
         """
         ...
 
-    async def require_again(self, tool: Tool, arguments: Mapping[str, Any], why: str) -> None:
-        """Return when the user allows this one call, told *why* it is doubtful; raise NotApproved."""
+    async def require_again(self, tool: Tool, arguments: Mapping[str, Any], why: str, advice: str) -> None:
+        """Return when the user allows this one call, told *why* it is doubtful; raise NotApproved.
+
+        Where nobody can be asked, *advice* says what to do.
+        """
         ...
 
 
@@ -97,3 +101,5 @@ class CallContext:
 
     Until the call is carried out it is what whoever asked for it from another host knows it by.
     """
+    writes: RunWrites = field(default_factory=RunWrites)
+    """What the run may still write, and what its user has said of it."""

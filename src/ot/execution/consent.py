@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from ot.errors import CannotAsk, ConfigError, NotApproved
 from ot.execution.call_context import CallContext, CallForecast
 from ot.execution.caller import Answer, AskUser, Question
 from ot.execution.deadline import Deadline
+from ot.files.run_writes import AsksFirst
 from ot.registry.proxy_target import PROXY
 from ot.registry.tool import Tool
 from ot.visible_text import printable
@@ -116,18 +117,18 @@ class RunConsent:
             said.spend(tool)
         return "always" if said.always else "consent"
 
-    async def require_again(self, tool: Tool, arguments: Mapping[str, Any], why: str) -> None:
+    async def require_again(self, tool: Tool, arguments: Mapping[str, Any], why: str, advice: str) -> None:
         """Return when the user allows this one call, told *why* it is doubtful; a yes holds for no other.
 
         Raises:
-            NotApproved: The user does not, or cannot be asked.
+            NotApproved: The user does not, or cannot be asked; then *advice* says what to do.
         """
         alone = CallForecast(alone=True)
-        question = consent_question(tool, arguments, alone, always=False, redact=self._redact, why=why)
+        question = consent_question(tool, arguments, alone, always=False, redact=self._redact, why=self._redact(why))
         try:
             answer = await self.ask(question)
         except CannotAsk as error:
-            raise NotApproved(tool.full_name, f"{why}; {error}. Find out whether it did before you call it") from None
+            raise NotApproved(tool.full_name, f"{why}; {error}. {advice}") from None
         (await self._understood(tool, answer, _Offer())).spend(tool)
 
     async def _answered(
@@ -176,6 +177,38 @@ async def _foreseen(tool: Tool, context: CallContext) -> CallForecast:
         await asyncio.sleep(ARRIVAL_SECONDS)
         before, now = now, context.foresee(tool.full_name, context.line)
     return now
+
+
+async def agree_to_write(asked: AsksFirst, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> None:
+    """Return when the user agrees to the names that a call would write; an answer holds for the whole run.
+
+    Raises:
+        NotApproved: The user does not, or cannot be asked.
+    """
+    answers, advice = context.writes.answers, how_to_allow_names(asked.names)
+    if context.consent is None:
+        raise NotApproved(tool.full_name, f"{asked.why}. {advice}")
+    # Calls that come while a question waits may mean the same places.
+    async with context.writes.asking:
+        if no := next(filter(None, (answers.get(place.path) for place in asked.places)), ""):
+            raise NotApproved(tool.full_name, no)
+        unsaid = AsksFirst(place for place in asked.places if place.path not in answers)
+        if not unsaid.places:
+            return
+        why = f"{unsaid.why}; a yes also holds for what else this run writes there"
+        try:
+            await context.consent.require_again(tool, arguments, why, advice)
+        except NotApproved as error:
+            answers.update((place.path, error.why) for place in unsaid.places)
+            raise
+        answers.update((place.path, "") for place in unsaid.places)
+
+
+def how_to_allow_names(names: Sequence[str]) -> str:
+    """Return the words that tell how names that begin with a dot can be allowed beforehand."""
+    listed = ", ".join(json.dumps(name, ensure_ascii=False) for name in names[:10])
+    line = f"security: {{dot_names: [{listed}]}}"
+    return f"To allow it, whoever configures OneTool writes {line} into its onetool.yaml"
 
 
 def how_to_allow(tool: str) -> str:

@@ -26,6 +26,7 @@ from ot.execution.ledger import Effect, HowEnded, Ledger, UnknownEffect
 logger = logging.getLogger(__name__)
 
 FIND_OUT = "Nobody is there to be asked: find out whether it did before you call it again"
+LOOK_FIRST = "Find out whether it did before you call it"
 PAUSE_SECONDS = 5.0
 """How long an unavailable ledger is left alone: a file that is locked is waited for at each attempt."""
 NOT_SENT = (ToolFailed, ToolBusy, ToolUnavailable, ToolDenied, InvalidArguments, NotPlainData)
@@ -136,7 +137,7 @@ async def _agreed_again(earlier: UnknownEffect, effect: Effect, context: CallCon
     if held.destructive or held.read_only is False:
         if context.consent is None:
             raise NotApproved(held.full_name, f"{sent_before(earlier)}. {FIND_OUT}")
-        await context.consent.require_again(held, effect.arguments, sent_before(earlier))
+        await context.consent.require_again(held, effect.arguments, sent_before(earlier), LOOK_FIRST)
     elif context.told:
         text = f"note: {held.full_name} is called again: {sent_before(earlier)}\n"
         context.told("print", held.full_name, {"text": text})

@@ -21,6 +21,7 @@ from ot.execution.call_context import CallTool, Told
 from ot.execution.caller import Caller
 from ot.execution.language_model import LanguageModel, OpenModel, no_model
 from ot.files.path_guard import PathGuard
+from ot.files.run_writes import RunWrites, writes_of_run
 from ot.registry.tool_registry import ToolRegistry
 from ot_sdk.host import current_key
 
@@ -47,6 +48,8 @@ class ToolContext:
     """Takes what the call tells beside its value."""
     call: CallTool | None = field(default=None, repr=False)
     """Calls another tool through the door of the same run."""
+    writes: RunWrites = field(default_factory=RunWrites, repr=False)
+    """What the run may still write."""
 
     def data_dir(self, pack: str) -> Path:
         """Return where the bundled pack *pack* may keep what is to last, for this caller alone; it need not be there.
@@ -92,12 +95,14 @@ def current_tool_context() -> ToolContext:
 def use(context: ToolContext, call: asyncio.Task[Any] | None = None) -> Generator[None]:
     """Make *context* the current one; the in-process backend does it around every call, in the task *call*."""
     token, calling, key = _current.set(context), _call.set(call), current_key.set(context.key)
+    writes = writes_of_run.set(context.writes)
     try:
         yield
     finally:
         _current.reset(token)
         _call.reset(calling)
         current_key.reset(key)
+        writes_of_run.reset(writes)
 
 
 def wait_in_thread[T](work: Callable[..., Awaitable[T]], *args: Any) -> T:

@@ -20,13 +20,14 @@ from ot.execution.backends.backend import Backend, CallContext
 from ot.execution.border import Border
 from ot.execution.call_context import CallTool
 from ot.execution.caller import Caller
-from ot.execution.consent import how_to_allow
+from ot.execution.consent import agree_to_write, how_to_allow
 from ot.execution.deadline import Deadline
 from ot.execution.eager_task import eager_task
 from ot.execution.effect_entries import EffectEntries, Entries, SummedEntries, how_failed
 from ot.execution.ledger import Effect, EffectWatcher, HowEnded, Ledger, NoLedger
 from ot.execution.policy import NOBODYS, PolicyVerdict, ToolPolicy, why
 from ot.execution.schema_check import SchemaCheck
+from ot.files.run_writes import AsksFirst
 from ot.log_span import LOG_FILE_ONLY, cut_arguments, cut_result, log_span
 from ot.registry.tool import Tool
 from ot.registry.tool_registry import ToolRegistry
@@ -309,6 +310,10 @@ class ToolExecutor:
             raise
         except (ToolError, asyncio.CancelledError):
             raise
+        except AsksFirst as asked:
+            # The call has found all its paths and written nothing, so it can be made again.
+            await agree_to_write(asked, self._as_approved(tool), arguments, context)
+            return await self._carry_out(tool, arguments, context)
         except Exception as unexpected:
             logger.exception("the backend of %s failed", tool.full_name)
             raise ToolFailed(tool.full_name, type(unexpected).__name__, str(unexpected)[:MAX_MESSAGE]) from None

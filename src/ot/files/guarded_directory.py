@@ -13,6 +13,7 @@ from typing import BinaryIO, Literal, Self
 from ot.files.no_links import DIRECTORY, NO_LINK, NO_WAIT, READ, closed_if_refused
 from ot.files.private_file import replacing
 from ot.files.protected_paths import ENVIRONMENT, ProtectedPaths, fold
+from ot.files.run_writes import current_writes
 
 FileType = Literal["file", "directory", "link", "other"]
 
@@ -91,8 +92,9 @@ class GuardedDirectory:
 
         Raises:
             FileExistsError: Something has that name.
+            AsksFirst: The user has not agreed to a name on the way.
         """
-        _refuse(self._protected.why_not_write((*self._path_of(name), *map(fold, below))))
+        self._require_writable((*self._path_of(name), *map(fold, below)))
         _refuse(self._makes_repository(name))
         os.mkdir(name, dir_fd=self._fd)
         if why := self._makes_repository(name):
@@ -290,9 +292,13 @@ class GuardedDirectory:
             self._path_of(name)
         )
 
+    def _require_writable(self, folded: tuple[str, ...]) -> None:
+        _refuse(self._protected.why_not_write(folded))
+        current_writes().require_agreed(self._protected.unknown_places(folded))
+
     def _writable(self, name: str) -> os.stat_result | None:
         """Return the status of the file that is to be written, nothing if it is new."""
-        _refuse(self._protected.why_not_write(self._path_of(name)))
+        self._require_writable(self._path_of(name))
         try:
             found = self._stat(name)
         except FileNotFoundError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections import deque
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +13,8 @@ from typing import BinaryIO, Self
 
 from ot.files.guarded_directory import GuardedDirectory, Status
 from ot.files.no_links import path_of_descriptor
-from ot.files.protected_paths import FindLocked, LockedPath, ProtectedPaths, fold
+from ot.files.protected_paths import FindLocked, LockedPath, ProtectedPaths, UnknownPlace, fold
+from ot.files.run_writes import AsksFirst, current_writes
 
 MAX_PATH_BYTES = 4095
 MAX_NAME_BYTES = 255
@@ -46,23 +47,26 @@ class PathGuard:
     A path is walked name by name in open directories, and no step follows a link by itself, so that what was checked
     is what is opened. A link is read, and its target walked under the same rule. Relative paths start at the first
     root. What is ``hidden`` can be neither read nor written, and what is ``locked`` not written, whatever root it
-    lies in; what is ``shown`` can be read, wherever it lies, and not written.
+    lies in; what is ``shown`` can be read, wherever it lies, and not written. Names that begin with a dot are written
+    when they are ``harmless``, by the list or the user's own, or when the user agrees.
 
     Every method raises ValueError for text that cannot be a path, and PermissionError, FileNotFoundError,
-    IsADirectoryError, NotADirectoryError or another OSError with the path as it was given and the reason.
+    IsADirectoryError, NotADirectoryError or another OSError with the path as it was given and the reason; one that
+    writes raises AsksFirst when the user has to agree, and has then written nothing.
     """
 
     roots: tuple[Path, ...]
     hidden: tuple[Path, ...] = ()
     locked: FindLocked = tuple
     shown: tuple[Path, ...] = ()
+    harmless: tuple[str, ...] = ()
     _bounds: _Bounds = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Resolve the roots now: a link put in a root's place later is not followed."""
         if not self.roots:
             raise ValueError("a path guard needs at least one root")
-        protected = ProtectedPaths(self.roots, self.hidden, self.shown, self._all_locked)
+        protected = ProtectedPaths(self.roots, self.hidden, self.shown, self._all_locked, self.harmless)
         object.__setattr__(self, "_bounds", _Bounds(_real(self.roots), _real(self.shown), protected))
 
     def _all_locked(self) -> Iterable[LockedPath]:
@@ -134,6 +138,23 @@ class PathGuard:
         folded, protected = tuple(map(fold, names)), self._bounds.protected
         return protected.why_not_write(folded) if write else protected.why_not_read(folded)
 
+    def require_agreed(self, paths: Iterable[str], below: Sequence[str] = ("",)) -> None:
+        """Return when *paths*, or what is to come *below* each, may be written: for calls that write several files.
+
+        Raises:
+            PermissionError: One of them may not be.
+            AsksFirst: The user has not agreed to all unknown names on the way.
+        """
+        protected, places = self._bounds.protected, list[UnknownPlace]()
+        for path in paths:
+            start = self.real(path).parts[1:]
+            for way in below:
+                names = (*start, *_parts(way))
+                if why := self.why_not("/".join(names), write=True):
+                    raise _explained(PermissionError(why), f"{path}/{way}" if way else path, self.roots)
+                places += protected.unknown_places(tuple(map(fold, names)))
+        current_writes().require_agreed(places)
+
     @contextmanager
     def place_to_look(self, path: str, *, follow: bool = True) -> Generator[tuple[GuardedDirectory, str]]:
         """Give the open directory that holds *path*, and the last name in it; *follow* a last link, or stop at it."""
@@ -165,7 +186,7 @@ class PathGuard:
             with _Walk(self._bounds) as walk:
                 yield walk.to(text, write=write, make=write and make, follow=follow and not write)
         except OSError as error:
-            if hasattr(error, "explained"):  # as another path's, inside this block
+            if isinstance(error, AsksFirst) or hasattr(error, "explained"):  # as another path's, inside this block
                 raise
             explained = _explained(error, text, self.roots)
             setattr(explained, "explained", True)  # noqa: B010 - no exception declares it

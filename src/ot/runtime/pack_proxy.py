@@ -222,6 +222,7 @@ class PackProxy:
             effects=self.effects,
             start=self._start,
             key=key,
+            writes=self._budget.writes,
         )
 
     def _foresee(self, tool: str, line: int | None) -> CallForecast:

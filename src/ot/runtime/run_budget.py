@@ -10,6 +10,7 @@ from ot.errors import LimitExceeded
 from ot.execution.consent import RunConsent
 from ot.execution.deadline import Deadline
 from ot.execution.language_model import OpenModel
+from ot.files.run_writes import RunWrites
 
 MAX_DEPTH = 4
 
@@ -34,6 +35,7 @@ class RunBudget:
         self.deadline = outer.deadline if outer else Deadline.after(seconds or limits.run_seconds)
         self.consent: RunConsent | None = outer.consent if outer else None
         """What the user of the outermost run has said: a run inside it has nobody else to ask."""
+        self.writes: RunWrites = outer.writes if outer else RunWrites(limits.file_bytes)
         self.open_llm: OpenModel | None = outer.open_llm if outer else None
         self.calls = self.file_calls = 0
         self._most_calls, self._most_file_calls = limits.calls, limits.file_calls

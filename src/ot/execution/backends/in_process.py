@@ -22,6 +22,7 @@ from ot.execution import tool_context
 from ot.execution.arguments import invalid
 from ot.execution.call_context import CallContext
 from ot.execution.tool_context import ToolContext
+from ot.files.run_writes import AsksFirst
 from ot.registry.tool import Tool
 
 logger = logging.getLogger(__name__)
@@ -88,7 +89,7 @@ class InProcessBackend:
         except BaseException:
             call.abandon()
             raise
-        if isinstance(outcome, ToolError):
+        if isinstance(outcome, ToolError | AsksFirst):
             raise outcome
         return outcome
 
@@ -162,8 +163,13 @@ async def _guarded(tool: Tool, work: Callable[[], Awaitable[Any]]) -> Any:
         raise failure(tool, error) from None
 
 
-def failure(tool: Tool, error: BaseException) -> ToolFailed | InvalidArguments:
-    """Return the error as name and text, without its object, cause, context or frames."""
+def failure(tool: Tool, error: BaseException) -> ToolFailed | InvalidArguments | AsksFirst:
+    """Return the error as name and text, without its object, cause, context or frames.
+
+    What the user has to agree to is for the door to ask.
+    """
+    if isinstance(error, AsksFirst):
+        return AsksFirst(error.places)
     if tool.input_schema is not None and getattr(error, "refuses_arguments", False) is True:
         return invalid(tool, str(error))
     try:

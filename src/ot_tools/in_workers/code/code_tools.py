@@ -32,6 +32,7 @@ from code_process import CodeParser, ParserEnded
 from ripgrep_run import SearchLimits
 
 import ot_sdk
+from ot_sdk import host
 
 MAX_LIMIT = 100_000
 MAX_PATTERN = 2_000
@@ -249,6 +250,7 @@ def rewrite(
 
 
 def _write(changes: list[tuple[SourceFile, Any]]) -> None:
+    host.current().require_writable([file.path for file, _ in changes])
     for done, (file, change) in enumerate(changes):
         before = f"{done} of {len(changes)} files were written before it"
         with ot_sdk.open_file(file.path) as now:

@@ -215,7 +215,7 @@ class ServerFiles:
             return PermissionError(errno.ENOENT if name == "stat" else errno.EACCES, message, shown)
         if kind == "OSError":
             return OSError(NUMBERS.get(message.rpartition(": ")[2], errno.EIO), message.rpartition(": ")[2], shown)
-        kinds: dict[str, type[Exception]] = {"ValueError": ValueError, "TypeError": TypeError}
+        kinds = {known.__name__: known for known in (OverflowError, TypeError, ValueError)}
         return kinds.get(kind, RuntimeError)(message)  # no OSError, which exists() would swallow
 
     # ---------------------------------------------------------------- steps
