@@ -25,6 +25,27 @@ from ot.registry.tool_registry import ToolRegistry
 from ot_sdk.host import current_key
 
 
+class TooMuchHere(Exception):
+    """A call that changes nothing would hold the server's interpreter for long: it begins again in a helper."""
+
+
+@dataclass
+class Allowance:
+    """What is left of the work that a call may do in the server's process; a unit is about a microsecond."""
+
+    left: float
+
+    def spend(self, cost: float) -> None:
+        """Take off what the next step costs.
+
+        Raises:
+            TooMuchHere: There is not so much left.
+        """
+        self.left -= cost
+        if self.left < 0:
+            raise TooMuchHere
+
+
 @dataclass(frozen=True)
 class ToolContext:
     """The surroundings of one call."""
@@ -45,6 +66,8 @@ class ToolContext:
     """When the call must be over, on the monotonic clock."""
     told: Told | None = field(default=None, repr=False)
     """Takes what the call tells beside its value."""
+    allowance: Allowance | None = None
+    """What the call may do in this process before another carries it out; None: all of it."""
 
     def data_dir(self, pack: str) -> Path:
         """Return where the bundled pack *pack* may keep what is to last, for this caller alone; it need not be there.

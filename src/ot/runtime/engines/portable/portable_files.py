@@ -121,18 +121,16 @@ class PortableFiles:
         numbers = await self._step("stat", path)
         return StatResult._make([*numbers[:7], *(moment / 10**9 for moment in numbers[7:])])
 
-    async def _rows(self, path: str) -> list[list[Any]]:
-        rows: list[list[Any]] = []
-        more, after = True, ""
-        while more:
-            found = await self._step("scan", path, after=after)
-            page = json.loads(found["data"])
-            rows += page
-            more, after = found["more"], page[-1][0] if page else ""
+    async def _rows(self, path: str, **how: bool) -> list[Any]:
+        rows: list[Any] = []
+        found: dict[str, Any] = {"more": True, "after": ""}
+        while found["more"]:
+            found = await self._step("scan", path, after=found["after"], **how)
+            rows += json.loads(found["data"])
         return rows
 
     async def iterdir(self, path: str) -> list[PurePosixPath]:
-        return [PurePosixPath(path, row[0]) for row in await self._rows(path)]
+        return [PurePosixPath(path, name) for name in await self._rows(path, names=True)]
 
     async def scan(self, path: str, *, max_depth: int | None, follow_symlinks: bool, **_: Any) -> list[ScanEntry]:
         mode = await self._mode(path)
