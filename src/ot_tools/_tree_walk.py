@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ot.execution.tool_context import Allowance
+from ot.execution.tool_context import WorkAllowance
 from ot.files.guarded_directory import DirectoryEntry, GuardedDirectory
 from ot_tools._glob_pattern import GlobPattern, State
 from ot_tools._ignore_rules import IgnoreRules
@@ -25,7 +25,7 @@ class WalkDeadline:
     until: float
     setting: str
     advice: str
-    allowance: Allowance | None = None
+    allowance: WorkAllowance | None = None
 
     @classmethod
     def after(
@@ -33,7 +33,7 @@ class WalkDeadline:
         seconds: float,
         setting: str = "tools.file.search_seconds",
         advice: str = "start deeper with path=, or write a closer pattern",
-        allowance: Allowance | None = None,
+        allowance: WorkAllowance | None = None,
     ) -> WalkDeadline:
         """Return the deadline that lies *seconds* ahead, by a *setting*, with *advice* for who meets it."""
         return cls(seconds, time.monotonic() + seconds, setting, advice, allowance)

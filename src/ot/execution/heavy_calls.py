@@ -15,7 +15,7 @@ from ot.config.principal import os_user
 from ot.execution.call_context import CallContext
 from ot.execution.caller import Caller
 from ot.execution.fair_turns import FairTurns
-from ot.execution.tool_context import Allowance, TooMuchHere
+from ot.execution.tool_context import TooMuchHere, WorkAllowance
 from ot.registry.tool import Tool
 
 HERE = 20_000
@@ -44,7 +44,7 @@ class HeavyCalls:
         self._helpers_until = 0.0
 
     async def call(
-        self, caller: Caller, here: Callable[[Allowance], Awaitable[Any]], away: Callable[[], Awaitable[Any]]
+        self, caller: Caller, here: Callable[[WorkAllowance], Awaitable[Any]], away: Callable[[], Awaitable[Any]]
     ) -> Any:
         """Return what *here* comes to within its allowance, or else *away*; neither may change anything."""
         who = _name_of(caller)
@@ -52,7 +52,7 @@ class HeavyCalls:
             # Whose calls are with helpers already has shown that these take long.
             if not self._away.has(who):
                 try:
-                    return await here(Allowance(self._allowed()))
+                    return await here(WorkAllowance(self._allowed()))
                 except TooMuchHere:
                     pass
         async with self._away.turn(who):

@@ -30,7 +30,7 @@ class TooMuchHere(Exception):
 
 
 @dataclass
-class Allowance:
+class WorkAllowance:
     """What is left of the work that a call may do in the server's process; a unit is about a microsecond."""
 
     left: float
@@ -66,7 +66,7 @@ class ToolContext:
     """When the call must be over, on the monotonic clock."""
     told: Told | None = field(default=None, repr=False)
     """Takes what the call tells beside its value."""
-    allowance: Allowance | None = None
+    allowance: WorkAllowance | None = None
     """What the call may do in this process before another carries it out; None: all of it."""
 
     def data_dir(self, pack: str) -> Path:

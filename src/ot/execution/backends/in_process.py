@@ -23,7 +23,7 @@ from ot.execution import tool_context
 from ot.execution.arguments import invalid
 from ot.execution.call_context import CallContext
 from ot.execution.heavy_calls import HandOver, HeavyCalls
-from ot.execution.tool_context import Allowance, ToolContext, TooMuchHere
+from ot.execution.tool_context import ToolContext, TooMuchHere, WorkAllowance
 from ot.registry.tool import Tool
 
 logger = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class InProcessBackend:
         assert self._heavy and self._hand_over
         around, hand_over = tool_context.current_tool_context(), self._hand_over
 
-        async def here(allowance: Allowance) -> Any:
+        async def here(allowance: WorkAllowance) -> Any:
             with tool_context.use(replace(around, allowance=allowance), asyncio.current_task()):
                 return await self._in_thread(tool, work)
 
