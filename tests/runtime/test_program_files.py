@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ot.runtime.engines.forked.exact import ExactEngine
+from ot.runtime.engines.portable import portable_files
 from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.workspace import Workspace
 from run_app import Calls, error_of, running_app, value_of
@@ -265,3 +266,16 @@ async def test_temporary_files_need_no_leave(tmp_path: Path) -> None:
         reply = await app.run("import os\nos.path.exists('a.txt')")
         assert reply.texts[0] == "false"
         assert "file.info" in reply.texts[1]
+
+
+async def test_the_portable_engine_lists_no_directory_that_would_hold_up_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(portable_files, "MOST_ENTRIES", 2)
+    async with running_app(tmp_path, engine=PortableEngine()) as app:
+        for name in ("a", "b"):
+            (tmp_path / "work" / name).touch()
+        assert value_of(await app.run("import os\nlen(os.listdir('.'))")) == "2"
+        (tmp_path / "work" / "c").touch()
+        said = error_of(await app.run("import os\nos.listdir('.')"))
+    assert "holds more than 2 entries, and the portable engine lists no more: use file.glob" in said
