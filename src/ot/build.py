@@ -53,6 +53,7 @@ from ot.registry.extension_source import TOOLS, Extension, extensions_of_user
 from ot.registry.freshness import Freshness
 from ot.registry.installed_source import installed_packs
 from ot.registry.pack_needs import missing_needs
+from ot.registry.tool import Tool
 from ot.registry.tool_loader import ToolLoader, tools_of_functions
 from ot.registry.tool_registry import Pack, ToolRegistry, hidden_pack
 from ot.runtime import project_proxy
@@ -79,6 +80,7 @@ BUNDLED = ToolLoader(Path(ot_tools.__file__).parent, "ot_tools")
 if not any(BUNDLED.packs()):
     raise ImportError("ot_tools has no packs: OneTool is being installed, or its installation is incomplete")
 IN_WORKERS = Path(ot_tools.__file__).parent / "in_workers"
+HELPER = Path(ot_tools.__file__).parent / "_helper.py"
 
 
 @dataclass(frozen=True)
@@ -196,11 +198,16 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     contexts = partial(_context, loaded, parts, registry, guard)
     finish = Finish(config.output, store, redact, config.limits.value_parts)
     bound = {f"{pack}:{name}": function for pack, known in live.items() for name, function in known.items()}
+    in_workers = WorkerBackend(host.workers, workers, partial(_store_file, store), guard)
+
+    async def hand_over(tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
+        return await in_workers.carry_out(host.helper(HELPER), tool, arguments, context)
+
     executor = ToolExecutor(
         registry,
         {
-            "in_process": InProcessBackend(contexts, bound),
-            "worker": WorkerBackend(host.workers, workers, partial(_store_file, store), guard),
+            "in_process": InProcessBackend(contexts, bound, host.heavy, hand_over),
+            "worker": in_workers,
             "mcp_proxy": McpProxyBackend(host.servers, servers, host.shapes.learn_from, partial(_store_copy, store)),
         },
         policy=ToolPolicy(

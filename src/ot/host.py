@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
@@ -15,6 +16,7 @@ from ot.config.paths import Paths
 from ot.config.secrets import IssuedSecrets
 from ot.config.shared_redaction import SharedRedaction
 from ot.errors import ConfigError
+from ot.execution.heavy_calls import HeavyCalls
 from ot.execution.ledger import EffectWatcher
 from ot.execution.tool_executor import CallObserver, OpenCallSpan
 from ot.ledger.kept_ledger import KeptLedger
@@ -38,6 +40,7 @@ from ot.stats.recorder import Recorder, StatsPlace
 from ot.stats.rows import OpenRunSpan, RunObserver
 from ot.workers.pack_environment import PackEnvironments
 from ot.workers.pool import WorkerPool
+from ot.workers.spec import WorkerSpec, helper_spec
 
 if TYPE_CHECKING:
     from ot.output.result_objects import ResultObjects
@@ -77,6 +80,8 @@ class Host:
         self._issued: dict[str, IssuedSecrets] = {}
         self.redaction = SharedRedaction()
         self.workers = WorkerPool(paths.global_dir, paths.environ)
+        self.heavy = HeavyCalls()
+        self._helper: WorkerSpec | None = None
         self.model_places = asyncio.Semaphore(MODEL_QUESTIONS)
         self.roots = ClientRoots()
         self.learners: dict[object, Callable[[ServerSpec, ServerDefinitions], bool]] = {}
@@ -154,6 +159,13 @@ class Host:
         """Note which workers and servers *holder* needs, by key; those that nobody needs any more are let go."""
         self.workers.hold(holder, workers)
         self.servers.hold(holder, servers)
+
+    def helper(self, main: Path) -> WorkerSpec:
+        """Return what the helpers are made of that carry out heavy calls, by the file *main*."""
+        if self._helper is None:
+            self._helper = helper_spec(main, self._paths.environ, self.heavy.helpers)
+            self.workers.hold(self, [self._helper.key])
+        return self._helper
 
     def _learned(self, spec: ServerSpec, definitions: ServerDefinitions) -> None:
         are_new = [learn(spec, definitions) for learn in tuple(self.learners.values())]

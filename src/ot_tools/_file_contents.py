@@ -11,6 +11,11 @@ from ot_tools._ignore_rules import IgnoreRules
 from ot_tools._text_pages import text_to_search
 from ot_tools._tree_walk import FoundEntry, WalkDeadline, matching
 
+OPEN_COST = 50
+"""What it costs to open and read a small file."""
+BYTES_AT_ONCE = 100
+"""Bytes that are searched for a cost of one."""
+
 
 def read_bytes(guard: PathGuard, path: str, offset: int, limit: int | None, most: int) -> bytes:
     """Return bytes of a file from *offset* on, *limit* or all of them, but never more than *most*."""
@@ -63,11 +68,13 @@ def texts(
     if guard.status(path).type == "file":
         with guard.open_for_reading(path) as stream, about(path):
             data = text_to_search(stream, max_bytes)
+        deadline.spend(len(data) / BYTES_AT_ONCE)
         yield path, data
         return
     with guard.open_directory(path) as top:
         for found in matching(top, path, pattern, deadline, rules):
             if found.entry.type == "file" and (data := _text_of(found, max_bytes)):
+                deadline.spend(OPEN_COST + len(data) / BYTES_AT_ONCE)
                 yield found.path, data
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib import import_module
+from math import inf
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ot.files.guarded_directory import DirectoryEntry, GuardedDirectory
@@ -19,9 +21,21 @@ NAME = ".gitignore"
 MAX_BYTES = 256 << 10
 MAX_LINES = 1000
 MAX_LINE = 500
-"""What is longer is not read."""
+MAX_PATTERNS = 20_000
+"""Characters of patterns in one file, without comments; what is longer is not read."""
+MAX_TOGETHER = 40_000
+"""Characters of all patterns that count in one directory; files further inside are not read."""
 AT_ONCE = 4_000
 """Characters of lines that are compiled together: RE2 bounds the size of a set of expressions."""
+KEPT = 40_000
+"""Characters of rules that stay compiled; a set of RE2 may take 8 MiB."""
+LINE_COST, CHARACTER_COST, SET_COST = 50, 2, 7
+"""What a line and a character cost when they are compiled, once, and a set each time when it is applied."""
+CHECKED_AT_ONCE = 4_000
+"""Characters of patterns times characters of a path that RE2 compares for a cost of one."""
+
+Spend = Callable[[float], None]
+"""Takes what the next step costs, and raises where it may not be done here."""
 
 _UNKNOWN_SET = re.compile(r"\[[^\]]*(?:\[|--|&&|~~|\|\|)")
 """Character classes and what Python's own expressions warn of inside a set."""
@@ -34,9 +48,11 @@ class IgnoreRules:
     specs: tuple[tuple[int, GitIgnoreSpec], ...] = ()
     """From the outside in, each with how many names lead to its directory."""
     names: tuple[str, ...] = ()
+    characters: int = 0
+    """How many all patterns have."""
 
     @classmethod
-    def around(cls, guard: PathGuard, path: str) -> IgnoreRules:
+    def around(cls, guard: PathGuard, path: str, spend: Spend) -> IgnoreRules:
         """Return what counts on the way from the repository's top to the directory *path*.
 
         Whoever starts in a directory that is left out wants to see it, so that nothing around it counts.
@@ -45,20 +61,25 @@ class IgnoreRules:
         top = repository_top(guard, start)
         if top is None:
             return cls()
-        rules, here = cls()._with(guard, f"{top}/.git/info/exclude"), top
+        rules, here = cls()._with(guard, f"{top}/.git/info/exclude", spend), top
         for name in start.relative_to(top).parts:
-            rules = rules._with(guard, f"{here}/{NAME}")
+            rules = rules._with(guard, f"{here}/{NAME}", spend)
             if rules.leave_out(DirectoryEntry(name, "directory")):
                 return cls()
-            rules, here = cls(rules.specs, (*rules.names, name)), here / name
+            rules, here = replace(rules, names=(*rules.names, name)), here / name
         return rules
 
-    def inside(self, directory: GuardedDirectory, name: str = "") -> IgnoreRules:
+    def inside(self, directory: GuardedDirectory, name: str = "", *, spend: Spend) -> IgnoreRules:
         """Return what counts in *directory*, which is the entry *name* of the one before; or is the first, unnamed."""
-        rules = IgnoreRules(self.specs, (*self.names, name) if name else self.names)
+        rules = replace(self, names=(*self.names, name)) if name else self
         with suppress(OSError), directory.open_file(NAME) as stream:
-            return rules._and(stream)
+            return rules._and(stream, spend)
         return rules
+
+    def cost(self, entry: DirectoryEntry) -> float:
+        """Return what it costs to ask whether the entry is left out."""
+        length = sum(map(len, self.names)) + len(entry.name)
+        return SET_COST * len(self.specs) + self.characters * length / CHECKED_AT_ONCE
 
     def leave_out(self, entry: DirectoryEntry) -> bool:
         """Return whether the rules name this entry of the directory; the innermost rule that speaks of it decides."""
@@ -69,37 +90,68 @@ class IgnoreRules:
                 return found
         return False
 
-    def _with(self, guard: PathGuard, path: str) -> IgnoreRules:
+    def _with(self, guard: PathGuard, path: str, spend: Spend) -> IgnoreRules:
         with suppress(OSError), guard.open_for_reading(path) as stream:
-            return self._and(stream)
+            return self._and(stream, spend)
         return self
 
-    def _and(self, stream: BinaryIO) -> IgnoreRules:
-        lines = stream.read(MAX_BYTES).decode("utf-8-sig", errors="replace").split("\n")[:MAX_LINES]
-        specs = map(_spec, _parts(lines))
-        return IgnoreRules((*self.specs, *((len(self.names), spec) for spec in specs if spec)), self.names)
+    def _and(self, stream: BinaryIO, spend: Spend) -> IgnoreRules:
+        if not _has_re2():
+            return self  # Python's own expressions can take for ever on a hostile pattern
+        lines = tuple(_patterns(stream.read(MAX_BYTES).decode("utf-8-sig", errors="replace")))
+        size = sum(map(len, lines))
+        if not lines or self.characters + size > MAX_TOGETHER:
+            return self
+        if (specs := _compiled.get(lines)) is None:
+            # More than one set is not for the server's process, whatever else the walk comes to.
+            spend(len(lines) * LINE_COST + size * CHARACTER_COST if size <= AT_ONCE else inf)
+            specs = _compile(lines)
+        placed = ((len(self.names), spec) for spec in specs)
+        return IgnoreRules((*self.specs, *placed), self.names, self.characters + size)
 
 
-def _parts(lines: list[str]) -> Iterator[list[str]]:
-    """Yield the lines that are compiled together."""
-    part, size = list[str](), 0
+def _has_re2() -> bool:
+    try:
+        import_module("re2")  # there is no wheel for every system
+    except ImportError:
+        return False
+    return True
+
+
+def _patterns(text: str) -> Iterator[str]:
+    """Yield the lines that are patterns, as many as may be read."""
+    left = MAX_PATTERNS
+    for line in text.split("\n")[:MAX_LINES]:
+        if line.strip() and not line.startswith("#") and len(line) <= MAX_LINE:
+            left -= len(line)
+            if left < 0:
+                return
+            yield line
+
+
+_compiled: dict[tuple[str, ...], tuple[GitIgnoreSpec, ...]] = {}
+"""Rules by their lines: they are the same for the same lines, whatever file these are in."""
+
+
+def _compile(lines: tuple[str, ...]) -> tuple[GitIgnoreSpec, ...]:
+    """Return the rules in sets, and keep them."""
+    parts, size = [list[str]()], 0
     for line in lines:
-        if len(line) > MAX_LINE:
-            continue
         size += len(line)
         if size > AT_ONCE:
-            yield part
-            part, size = [], len(line)
-        part.append(line)
-    yield part
+            parts.append([])
+            size = len(line)
+        parts[-1].append(line)
+    specs = tuple(map(_spec, parts))
+    _compiled[lines] = specs
+    while sum(len(line) for kept in _compiled.copy() for line in kept) > KEPT:
+        _compiled.pop(next(iter(_compiled)), None)
+    return specs
 
 
-def _spec(lines: list[str]) -> GitIgnoreSpec | None:
+def _spec(lines: list[str]) -> GitIgnoreSpec:
     """Return the patterns, without malformed lines, which git skips too."""
-    try:
-        import re2  # noqa: PLC0415 - there is no wheel for every system
-    except ImportError:
-        return None  # Python's own expressions can take for ever on a hostile pattern
+    import re2  # noqa: PLC0415 - there is no wheel for every system
     from pathspec import GitIgnoreSpec  # noqa: PLC0415 - only a tree with rules needs it
 
     library: Any = re2

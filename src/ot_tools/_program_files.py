@@ -9,8 +9,11 @@ import errno
 import json
 import os
 import stat as modes
+import time
+from bisect import bisect_right
 from contextlib import suppress
-from itertools import islice
+from itertools import count
+from operator import itemgetter
 from typing import Any
 
 from ot.execution.tool_context import current_tool_context
@@ -20,7 +23,14 @@ from ot.files.run_writes import current_writes
 from ot_tools._tree_changes import move_tree
 from ot_tools._tree_walk import WalkDeadline
 
-PAGE = 10_000
+__ot_heavy__ = ["scan"]
+
+PAGE, MOST_STATUS = 10_000, 2_500
+MAX_NAMES = 1_000_000
+NAME_COST, ROW_COST = 5, 15
+"""What it costs to read a name of a directory, and to tell its status."""
+UNSETTLED_NS = 50_000_000
+"""A directory that has just changed may change again and have the same times."""
 MOVE_SECONDS = 10.0
 MAX_TIME = 1 << 63
 OPENED = {
@@ -54,13 +64,25 @@ def link(*, path: str) -> str:
     return target
 
 
-def scan(*, path: str, after: str = "") -> dict[str, Any]:
-    """Return a page of what a directory holds, each with its status, and of a link with the mode of its target."""
+def scan(*, path: str, after: str = "", names: bool = False) -> dict[str, Any]:
+    """Return a page of what a directory holds, each with its status, and of a link with the mode of its target.
+
+    With *names* it returns names alone, and of a large directory the types instead of the whole status.
+    """
     guard = _guard()
     with guard.open_directory(path) as directory:
-        rows = (entry for entry in directory.scan() if entry[0] > after)
-        page = [[name, *_numbers(found), _target(guard, path, name, found)] for name, found in islice(rows, PAGE)]
-    return {"more": len(page) == PAGE, "data": json.dumps(page, separators=(",", ":")).encode()}
+        found = _names(directory, path)
+        start = bisect_right(found, after, key=itemgetter(0))
+        more = start + PAGE < len(found)
+        shown = [entry for entry in found[start : start + PAGE] if directory.may_show(entry[0])]
+        if names:
+            page: list[Any] = [name for name, _ in shown]
+        elif len(found) > MOST_STATUS:
+            page = [[name, mode, _target(guard, path, name, mode)] for name, mode in shown]
+        else:
+            page = [row for name, _ in shown if (row := _row(guard, directory, path, name))]
+    data = json.dumps(page, separators=(",", ":")).encode()
+    return {"more": more, "after": found[start + PAGE - 1][0] if more else "", "data": data}
 
 
 def read(*, path: str, offset: int = 0, size: int = 1 << 20) -> dict[str, Any]:
@@ -163,9 +185,47 @@ def _numbers(found: os.stat_result) -> list[int]:
     return [*found[:7], found.st_atime_ns, found.st_mtime_ns, found.st_ctime_ns]
 
 
-def _target(guard: PathGuard, path: str, name: str, found: os.stat_result) -> int | None:
+_last: tuple[tuple[int, ...], list[tuple[str, int]]] = (), []
+"""The directory that was read last, and its names: the next page is of the same one."""
+
+
+def _names(directory: GuardedDirectory, path: str) -> list[tuple[str, int]]:
+    """Return all names in the directory, with their types, read once as long as nothing comes or goes.
+
+    Raises:
+        ValueError: There are too many.
+    """
+    global _last
+    allowance, counted = current_tool_context().allowance, count(1)
+
+    def read_name() -> None:
+        if allowance:
+            allowance.spend(NAME_COST)
+        if next(counted) > MAX_NAMES:
+            raise ValueError(f"{path!r} holds more than {MAX_NAMES:,} entries: use file.glob or file.search")
+
+    found = directory.stat(".")
+    state = (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
+    before, names = _last
+    if before != state or time.time_ns() - found.st_mtime_ns < UNSETTLED_NS:
+        names = directory.names(read_name)
+        if allowance:
+            allowance.spend(ROW_COST * len(names))
+        _last = (state, names) if len(names) > PAGE else ((), [])
+    return names
+
+
+def _row(guard: PathGuard, directory: GuardedDirectory, path: str, name: str) -> list[Any] | None:
+    try:
+        found = directory.stat(name)
+    except FileNotFoundError:
+        return None  # it is gone meanwhile
+    return [name, *_numbers(found), _target(guard, path, name, found.st_mode)]
+
+
+def _target(guard: PathGuard, path: str, name: str, mode: int) -> int | None:
     """Return the mode of what a link leads to; 0 when a program may not look there."""
-    if not modes.S_ISLNK(found.st_mode):
+    if not modes.S_ISLNK(mode):
         return None
     with suppress(OSError, ValueError), guard.place_to_look(f"{path}/{name}") as (directory, last):
         return directory.stat(last).st_mode

@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ot.execution.tool_context import TooMuchHere
+
 MAX_PATTERN = 1000
 MAX_LINE = 500
 """Characters of a line that are shown."""
 BEFORE_MATCH = 100
 """Bytes shown before the match where a line is too long."""
+SMALL_MEMORY = 1 << 20
+"""Bytes that RE2 may use for an expression in the server's process: it holds the interpreter while it compiles."""
 
 
 class Expression(Protocol):
@@ -32,11 +36,12 @@ class Hit:
     after: tuple[str, ...]
 
 
-def compile_pattern(pattern: str, *, ignore_case: bool) -> Expression:
-    """Return an expression that matches inside single lines.
+def compile_pattern(pattern: str, *, ignore_case: bool, small: bool = False) -> Expression:
+    """Return an expression that matches inside single lines; a *small* one is compiled in a few milliseconds.
 
     Raises:
         ValueError: RE2 does not accept the pattern, or is not there and the pattern is more than plain text.
+        TooMuchHere: It is not a small one.
     """
     if not pattern or len(pattern) > MAX_PATTERN:
         raise ValueError(f"a pattern has 1 to {MAX_PATTERN:,} characters, this one has {len(pattern):,}")
@@ -44,17 +49,21 @@ def compile_pattern(pattern: str, *, ignore_case: bool) -> Expression:
         import re2  # noqa: PLC0415 - there is no wheel for every system
     except ImportError:
         return _plain_text(pattern, ignore_case=ignore_case)
-    return _linear(re2, pattern, ignore_case=ignore_case)
+    return _linear(re2, pattern, ignore_case=ignore_case, small=small)
 
 
-def _linear(re2: Any, pattern: str, *, ignore_case: bool) -> Expression:
+def _linear(re2: Any, pattern: str, *, ignore_case: bool, small: bool) -> Expression:
     options = re2.Options()
     options.case_sensitive = not ignore_case
     options.never_nl = True
     options.log_errors = False
+    if small:
+        options.max_mem = SMALL_MEMORY
     try:
         return re2.compile(f"(?m){pattern}", options)
     except (re2.error, UnicodeEncodeError) as error:
+        if small and "too large" in str(error):
+            raise TooMuchHere from None
         why = error.args[0].decode(errors="replace") if isinstance(error, re2.error) else "it holds half a character"
         raise ValueError(
             f"{pattern!r} cannot be searched: {why} (RE2 syntax: as Python's, but no look-around or backreferences)"

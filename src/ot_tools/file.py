@@ -30,6 +30,7 @@ __ot_needs__ = {
     "patch": ["file.write"],
     "search": ["file.read"],
 }
+__ot_heavy__ = ["glob", "list", "search", "tree"]
 
 from builtins import list as List  # this module's own list() takes the name
 from contextlib import suppress
@@ -57,6 +58,7 @@ from ot_tools._tree_walk import MAX_DEPTH, FoundEntry, Walk, WalkDeadline, match
 MAX_ENTRIES = 10_000
 MAX_LIMIT = 100_000
 MAX_CONTEXT = 20
+MATCH_COST = 10
 
 
 class Config(BaseModel):
@@ -276,8 +278,8 @@ def tree(*, path: str = ".", depth: int = 3, hidden: bool = False, ignored: bool
         file.tree(path="src", depth=2)
     """
     check_number("depth", depth, 1, MAX_DEPTH)
-    guard = _guard()
-    return _branch(Overview(depth, hidden, _deadline()).of(guard, path, _rules(path, ignored=ignored)))
+    deadline = _deadline()
+    return _branch(Overview(depth, hidden, deadline).of(_guard(), path, _rules(path, deadline, ignored=ignored)))
 
 
 def list(*, path: str = ".", depth: int = 1, hidden: bool = False, ignored: bool = True) -> List[Listed]:
@@ -300,7 +302,8 @@ def list(*, path: str = ".", depth: int = 1, hidden: bool = False, ignored: bool
     def below(levels: int, name: str) -> int | None:
         return levels - 1 if hidden or not name.startswith(".") else None
 
-    walk, rules = Walk(below, _deadline()), _rules(path, ignored=ignored)
+    deadline = _deadline()
+    walk, rules = Walk(below, deadline), _rules(path, deadline, ignored=ignored)
     with _guard().open_directory(path) as top:
         entries = (_listed(found) for found, _ in walk.below(top, path, depth, rules))
         listed = [*islice(entries, MAX_ENTRIES + 1)]
@@ -328,9 +331,10 @@ def glob(*, pattern: str, path: str = ".", limit: int = 1000, ignored: bool = Fa
         file.glob(pattern="src/**/*.{py,pyi}")
     """
     check_number("limit", limit, 1, MAX_LIMIT)
-    guard, wanted, rules = _guard(), GlobPattern(pattern), _rules(path, ignored=ignored)
+    guard, wanted, deadline = _guard(), GlobPattern(pattern), _deadline()
+    rules = _rules(path, deadline, ignored=ignored)
     with guard.open_directory(path) as top:
-        files = (found.path for found in matching(top, path, wanted, _deadline(), rules) if is_file(guard, found))
+        files = (found.path for found in matching(top, path, wanted, deadline, rules) if is_file(guard, found))
         return [*islice(files, limit)]
 
 
@@ -366,12 +370,14 @@ def search(
     """
     check_number("context", context, 0, MAX_CONTEXT)
     check_number("limit", limit, 1, MAX_LIMIT)
-    expression, files, deadline = compile_pattern(pattern, ignore_case=ignore_case), GlobPattern(glob), _deadline()
+    deadline, files = _deadline(), GlobPattern(glob)
+    expression = compile_pattern(pattern, ignore_case=ignore_case, small=deadline.allowance is not None)
     matches: List[Match] = []
-    rules, most = _rules(path, ignored=ignored), _config().max_bytes
+    rules, most = _rules(path, deadline, ignored=ignored), _config().max_bytes
     for at, data in texts(_guard(), path, files, deadline, rules, most):
         for hit in islice(find_lines(data, expression, context=context), limit - len(matches)):
             deadline.check()
+            deadline.spend(MATCH_COST)
             matches.append(_match(at, hit, with_neighbours=context > 0))
         if len(matches) == limit:
             break
@@ -476,11 +482,11 @@ def _config() -> Config:
 
 
 def _deadline() -> WalkDeadline:
-    return WalkDeadline.after(_config().search_seconds)
+    return WalkDeadline.after(_config().search_seconds, allowance=current_tool_context().allowance)
 
 
-def _rules(path: str, *, ignored: bool) -> IgnoreRules | None:
-    return None if ignored else IgnoreRules.around(_guard(), path)
+def _rules(path: str, deadline: WalkDeadline, *, ignored: bool) -> IgnoreRules | None:
+    return None if ignored else IgnoreRules.around(_guard(), path, deadline.spend)
 
 
 def _branch(node: TreeNode) -> Branch:

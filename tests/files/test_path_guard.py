@@ -756,3 +756,26 @@ def test_a_system_without_safe_lookups_refuses_everything(guard: PathGuard, monk
     monkeypatch.setattr(os, "supports_dir_fd", set[object]())
     with pytest.raises(PermissionError, match="cannot be guarded on this system"):
         read(guard, "a/x")
+
+
+# ---------------------------------------------------------------- in another process
+
+
+def test_a_guard_reads_the_same_in_another_process_and_writes_nothing(root: Path, outside: Path) -> None:
+    hidden = root / "a" / "b"
+    guard = PathGuard.for_reading(PathGuard((root,), hidden=(hidden,), shown=(outside,)).plain)
+    assert read(guard, "a/x") == "inside"
+    assert read(guard, str(outside / "x")) == SECRET
+    for path in ("a/b/x", "in/x", "../root/a/b/x"):
+        with pytest.raises(PermissionError):
+            read(guard, path)
+    with pytest.raises(PermissionError):
+        write(guard, "a/x")
+
+
+def test_a_link_in_the_place_of_a_root_is_not_followed_in_another_process_either(root: Path, outside: Path) -> None:
+    plain = PathGuard((root,)).plain
+    root.rename(root.with_name("moved"))
+    root.symlink_to(outside)
+    with pytest.raises(OSError, match="x"):
+        read(PathGuard.for_reading(plain), "x")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,10 +12,10 @@ from typing import Any
 import pytest
 from git_repositories import context
 
-from ot.execution.tool_context import ToolContext, use
+from ot.execution.tool_context import ToolContext, TooMuchHere, WorkAllowance, use
 from ot.files.guarded_directory import GuardedDirectory
 from ot.files.path_guard import PathGuard
-from ot_tools import _patched_files, _tree_overview, file
+from ot_tools import _ignore_rules, _patched_files, _program_files, _tree_overview, file
 from ot_tools._text_changes import TextFile
 
 SECRET = "the secret words"
@@ -319,3 +321,118 @@ def test_no_rule_and_no_tree_shows_a_secret(root: Path) -> None:
     assert "secrets.yaml" not in told
     assert "keys.txt" not in told
     assert file.tree(depth=9)["files"] == 3
+
+
+# ---------------------------------------------------------------- what is not for the server's process
+
+
+def little(root: Path, most: float = 2_000) -> ToolContext:
+    return ToolContext(guard=PathGuard((root,)), cwd=root, allowance=WorkAllowance(most))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(lambda: file.list(path="many"), id="list"),
+        pytest.param(lambda: file.glob(pattern="**/x*"), id="glob"),
+        pytest.param(file.tree, id="tree"),
+        pytest.param(lambda: file.search(pattern="x"), id="search"),
+        pytest.param(lambda: _program_files.scan(path="many"), id="scan"),
+    ],
+)
+def test_a_large_directory_is_too_much_for_the_servers_process(root: Path, call: Callable[[], object]) -> None:
+    (root / "many").mkdir()
+    for number in range(500):
+        (root / "many" / str(number)).touch()
+    with use(little(root)), pytest.raises(TooMuchHere):
+        call()
+    with use(context(root)):
+        call()
+
+
+def test_small_trees_and_texts_are_not_too_much(root: Path) -> None:
+    with use(little(root)):
+        assert "a.txt" in file.glob(pattern="*")
+        assert file.search(pattern="nowhere to be found") == []
+        assert file.tree()["files"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "pattern"),
+    [
+        pytest.param(("*a" * 100 + "b\n") * 18, "x", id="long rules"),
+        pytest.param("\n".join(f"*.a{n}" for n in range(900)), "x", id="many rules"),
+        pytest.param("", r"(?:\pL|\pN){300}", id="an expression that takes long to compile"),
+    ],
+)
+def test_what_takes_long_to_compile_is_too_much(root: Path, rules: str, pattern: str) -> None:
+    (root / ".gitignore").write_text(rules)
+    for number in range(30):
+        (root / ("a" * 200 + str(number))).touch()
+    with use(little(root)), pytest.raises(TooMuchHere):
+        file.search(pattern=pattern)
+
+
+def test_a_large_text_is_too_much(root: Path) -> None:
+    (root / "large.txt").write_text("x\n" * 200_000)
+    with use(little(root)), pytest.raises(TooMuchHere):
+        file.search(pattern="y", path="large.txt")
+
+
+def test_rules_have_a_budget_of_characters_and_comments_do_not_count(root: Path) -> None:
+    long = "".join(f"{n:0100}\n" for n in range(200))
+    (root / ".gitignore").write_text(f"b.txt\n{long}a.txt\n")
+    (root / "b.txt").write_text("b")
+    assert file.glob(pattern="[ab].txt") == ["a.txt"]
+    (root / ".gitignore").write_text(f"# {long.replace(chr(10), chr(10) + '# ')}\na.txt\n")
+    assert file.glob(pattern="[ab].txt") == ["b.txt"]
+
+
+def test_rules_are_compiled_once_for_all_who_have_the_same(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[list[str]] = []
+    compile_part = _ignore_rules._spec
+    monkeypatch.setattr(_ignore_rules, "_spec", lambda lines: compiled.append(lines) or compile_part(lines))
+    (root / ".gitignore").write_text("only-here-1\na.txt\n")
+    for _ in range(3):
+        assert "a.txt" not in file.glob(pattern="*")
+    assert compiled == [["only-here-1", "a.txt"]]
+    (root / ".gitignore").write_text("only-here-2\n")
+    assert "a.txt" in file.glob(pattern="*")
+
+
+def test_a_directory_is_read_once_for_all_its_pages(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "many").mkdir()
+    (root / "many" / ".onetool").mkdir()
+    for number in range(25):
+        (root / "many" / f"{number:02}").touch()
+    (root / "many" / "link").symlink_to("00")
+    os.utime(root / "many", (1, 1))
+    reads: list[int] = []
+    scandir = os.scandir
+    monkeypatch.setattr(_program_files, "PAGE", 10)
+    monkeypatch.setattr(_program_files, "MOST_STATUS", 10)
+    monkeypatch.setattr(os, "scandir", lambda fd: reads.append(fd) or scandir(fd))
+
+    def pages(*, names: bool) -> list[Any]:
+        rows: list[Any] = []
+        page: dict[str, Any] = {"more": True, "after": ""}
+        while page["more"]:
+            page = _program_files.scan(path="many", after=page["after"], names=names)
+            rows += json.loads(page["data"])
+        return rows
+
+    assert pages(names=True) == [".onetool", *(f"{number:02}" for number in range(25)), "link"]
+    assert len(reads) == 1
+    rows = pages(names=False)
+    assert len(reads) == 1
+    assert rows[:2] == [[".onetool", stat.S_IFDIR, None], ["00", stat.S_IFREG, None]]
+    assert rows[-1][:2] == ["link", stat.S_IFLNK]
+    assert stat.S_ISREG(rows[-1][2])
+    (root / "many" / "new").touch()
+    assert "new" in pages(names=True)
+
+
+def test_a_directory_of_more_names_than_are_listed_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_program_files, "MAX_NAMES", 2)
+    with pytest.raises(ValueError, match=r"holds more than 2 entries: use file\.glob"):
+        _program_files.scan(path=".")

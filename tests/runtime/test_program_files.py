@@ -13,6 +13,7 @@ import pytest
 from answers import NO, YES, User
 from callers import asking
 from ot.runtime.engines.forked.exact import ExactEngine
+from ot.runtime.engines.portable import portable_files
 from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.workspace import Workspace
 from run_app import Calls, error_of, running_app, value_of
@@ -427,3 +428,16 @@ async def test_a_time_beyond_64_bits_is_out_of_range_as_everywhere(tmp_path: Pat
         for when in ("ns=(2**70, 0)", "times=(1e30, 0)", "ns=(0, -2**64)"):
             said = error_of(await app.run(f"import os\nos.utime('notes.txt', {when})"))
             assert "OverflowError: timestamp out of range" in said, said
+
+
+async def test_the_portable_engine_lists_no_directory_that_would_hold_up_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(portable_files, "MOST_ENTRIES", 2)
+    async with running_app(tmp_path, engine=PortableEngine()) as app:
+        for name in ("a", "b"):
+            (tmp_path / "work" / name).touch()
+        assert value_of(await app.run("import os\nlen(os.listdir('.'))")) == "2"
+        (tmp_path / "work" / "c").touch()
+        said = error_of(await app.run("import os\nos.listdir('.')"))
+    assert "holds more than 2 entries, and the portable engine lists no more: use file.glob" in said

@@ -26,6 +26,27 @@ from ot.registry.tool_registry import ToolRegistry
 from ot_sdk.host import current_key
 
 
+class TooMuchHere(Exception):
+    """A call that changes nothing would hold the server's interpreter for long: it begins again in a helper."""
+
+
+@dataclass
+class WorkAllowance:
+    """What is left of the work that a call may do in the server's process; a unit is about a microsecond."""
+
+    left: float
+
+    def spend(self, cost: float) -> None:
+        """Take off what the next step costs.
+
+        Raises:
+            TooMuchHere: There is not so much left.
+        """
+        self.left -= cost
+        if self.left < 0:
+            raise TooMuchHere
+
+
 @dataclass(frozen=True)
 class ToolContext:
     """The surroundings of one call."""
@@ -50,6 +71,8 @@ class ToolContext:
     """Calls another tool through the door of the same run."""
     writes: RunWrites = field(default_factory=RunWrites, repr=False)
     """What the run may still write."""
+    allowance: WorkAllowance | None = None
+    """What the call may do in this process before another carries it out; None: all of it."""
 
     def data_dir(self, pack: str) -> Path:
         """Return where the bundled pack *pack* may keep what is to last, for this caller alone; it need not be there.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from ot.files.run_writes import current_writes
 FileType = Literal["file", "directory", "link", "other"]
 
 _TYPES: dict[int, FileType] = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}
+_MODES = {kind: mode for mode, kind in _TYPES.items()} | {"other": stat.S_IFIFO}
 _PASS_THROUGH = DIRECTORY | getattr(os, "O_PATH", 0)
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | NO_LINK | NO_WAIT
 _REPOSITORIES = ("HEAD", "objects", "refs"), ("HEAD", "commondir")
@@ -126,29 +127,28 @@ class GuardedDirectory:
         found = self.stat(name)
         return Status(_TYPES.get(stat.S_IFMT(found.st_mode), "other"), found.st_size, found.st_mtime)
 
-    def entries(self, *, hidden: bool = False) -> list[DirectoryEntry]:
-        """Return what the directory holds, by name, without the *hidden*: what none may read or could name."""
-        fd = os.open(".", DIRECTORY, dir_fd=self._fd)
-        try:
-            with os.scandir(fd) as found:
-                shown = [_entry(item) for item in found if hidden or self._may_show(item.name)]
-        finally:
-            os.close(fd)
+    def entries(self, read_name: Callable[[], None] | None = None, *, hidden: bool = False) -> list[DirectoryEntry]:
+        """Return what the directory holds, by name, without the *hidden*: what none may read or could name.
+
+        For each name *read_name* is called, which may raise.
+        """
+        shown = [_entry(item) for item in self._items(read_name) if hidden or self.may_show(item.name)]
         return sorted(shown, key=lambda entry: entry.name)
 
-    def scan(self) -> list[tuple[str, os.stat_result]]:
-        """Return the names that ``entries`` would, each with its status, by name."""
+    def names(self, read_name: Callable[[], None]) -> list[tuple[str, int]]:
+        """Return all names, in order, each with the part of its mode that is the type; also what may not be shown."""
+        return sorted((item.name, _MODES[_entry(item).type]) for item in self._items(read_name))
+
+    def _items(self, read_name: Callable[[], None] | None) -> Iterator[os.DirEntry[str]]:
         fd = os.open(".", DIRECTORY, dir_fd=self._fd)
-        shown: list[tuple[str, os.stat_result]] = []
         try:
             with os.scandir(fd) as found:
                 for item in found:
-                    with suppress(FileNotFoundError):  # it is gone meanwhile
-                        if self._may_show(item.name):
-                            shown.append((item.name, item.stat(follow_symlinks=False)))
+                    if read_name:
+                        read_name()
+                    yield item
         finally:
             os.close(fd)
-        return sorted(shown, key=lambda entry: entry[0])
 
     def has(self, name: str) -> bool:
         """Return whether anything has that name."""
@@ -286,7 +286,8 @@ class GuardedDirectory:
     def _stat(self, name: str) -> os.stat_result:
         return os.stat(name, dir_fd=self._fd, follow_symlinks=False)
 
-    def _may_show(self, name: str) -> bool:
+    def may_show(self, name: str) -> bool:
+        """Return whether a listing may hold the name: one may read what has it, and a reply can carry it."""
         # No reply can carry the lone surrogates that a name holds which is not UTF-8.
         return not any("\ud800" <= mark <= "\udfff" for mark in name) and not self._protected.why_not_read(
             self._path_of(name)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import os
 from collections import deque
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 from ot.files.guarded_directory import GuardedDirectory, Status
 from ot.files.no_links import path_of_descriptor
@@ -68,6 +69,33 @@ class PathGuard:
             raise ValueError("a path guard needs at least one root")
         protected = ProtectedPaths(self.roots, self.hidden, self.shown, self._all_locked, self.harmless)
         object.__setattr__(self, "_bounds", _Bounds(_real(self.roots), _real(self.shown), protected))
+
+    @cached_property
+    def plain(self) -> dict[str, Any]:
+        """The guard as data, for another process, in which it only reads."""
+        bounds = self._bounds
+
+        def places(roots: tuple[_Root, ...]) -> list[list[str]]:
+            return [[str(Path("/", *names)) for names in (root.given, root.real)] for root in roots]
+
+        hidden = [os.path.realpath(path) for path in self.hidden]
+        return {"roots": places(bounds.roots), "shown": places(bounds.shown), "hidden": hidden}
+
+    @classmethod
+    def for_reading(cls, plain: Mapping[str, Any]) -> Self:
+        """Return the guard that ``plain`` describes; its roots are where they were then, whatever lies there now."""
+        roots, shown = (
+            tuple(_Root(Path(given).parts[1:], Path(real).parts[1:]) for given, real in plain[kind])
+            for kind in ("roots", "shown")
+        )
+        guard = cls(
+            tuple(Path("/", *root.given) for root in roots),
+            hidden=tuple(map(Path, plain["hidden"])),
+            locked=_lock_everything,
+            shown=tuple(Path("/", *root.given) for root in shown),
+        )
+        object.__setattr__(guard, "_bounds", _Bounds(roots, shown, guard._bounds.protected))
+        return guard
 
     def _all_locked(self) -> Iterable[LockedPath]:
         return (*self.locked(), *(LockedPath(path, "it belongs to a server") for path in self.shown))
@@ -191,6 +219,10 @@ class PathGuard:
             explained = _explained(error, text, self.roots)
             setattr(explained, "explained", True)  # noqa: B010 - no exception declares it
             raise explained from None
+
+
+def _lock_everything() -> tuple[LockedPath, ...]:
+    return (LockedPath(Path("/"), "nothing is written here"),)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ STEPS: Mapping[str, Tool] = {
     "where": _tool("info", "where"),
     "stat": _tool("info", "stat", "path follow?"),
     "link": _tool("info", "link", "path"),
-    "scan": _tool("list", "scan", "path after?"),
+    "scan": _tool("list", "scan", "path after? names?"),
     "read": _tool("read", "read", "path offset? size?"),
     "begin": _tool("write", "begin", "path mode"),
     "write": _tool("write", "write", "path data at?"),

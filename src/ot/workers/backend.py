@@ -20,6 +20,8 @@ from ot.workers.pool import WorkerPool
 from ot.workers.spec import WorkerSpec
 from ot_sdk import tagged
 
+CARRY_OUT = Tool("helper", "carry_out")
+
 
 class StoreFile(Protocol):
     """Takes a file into the result store."""
@@ -53,6 +55,17 @@ class WorkerBackend:
     async def call(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         """Return the tool's value."""
         result = await self._pool.call(self._spec(tool), tool, arguments, replace(context, guard=self._guard))
+        return await self._value(tool, result, context)
+
+    async def carry_out(self, helper: WorkerSpec, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
+        """Return the value of a bundled tool, for which *helper* knows what to do with these *arguments*."""
+        try:
+            result = await self._pool.call(helper, CARRY_OUT, arguments, context)
+        except ToolFailed as error:
+            raise ToolFailed(tool.full_name, error.kind, error.message) from None
+        return await self._value(tool, result, context)
+
+    async def _value(self, tool: Tool, result: dict[str, Any], context: CallContext) -> Any:
         if "file" in result:
             raise await self._stored(tool, result["file"], context)
         try:

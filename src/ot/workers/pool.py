@@ -6,6 +6,7 @@ import asyncio
 import errno
 import logging
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -18,7 +19,7 @@ from ot.execution.call_context import CallContext
 from ot.processes.backoff import Backoff
 from ot.processes.pool import Pool
 from ot.registry.tool import Tool
-from ot.workers.pack_environment import PackEnvironment, PackEnvironments
+from ot.workers.pack_environment import ISOLATED, PackEnvironment, PackEnvironments
 from ot.workers.spec import WorkerSpec
 from ot.workers.spool_directories import SpoolDirectories
 from ot.workers.worker import NotReceived, Worker
@@ -81,6 +82,8 @@ class WorkerPool(Pool[Worker]):
         Raises:
             ToolUnavailable: It cannot be installed.
         """
+        if spec.directory:
+            return PackEnvironment(Path(sys.executable), ISOLATED, spec.directory, spec.directory / spec.main)
         return await self._environments.prepare(
             spec.pack,
             spec.files,

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from ot.config.models import Config, PackWorker
@@ -16,6 +17,10 @@ from ot.processes.child_environ import uv_environ, worker_environ
 from ot.registry.extension_source import Extension
 from ot.workers.pack_directory import content_hash
 from ot_sdk.redaction import Redactor
+
+HELPER_IDLE_SECONDS = 60.0
+HELPER_MEMORY_MB = 1024
+"""Megabytes of address space, of which the interpreter with its libraries takes about 150."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,8 @@ class WorkerSpec:
     """What tells its files from others without reading them, of a bundled pack."""
     environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """All environment variables of its process."""
+    directory: Path | None = None
+    """Where its file is found, of the server's own code, which runs on the server's interpreter and packages."""
     install_environ: Mapping[str, str] | None = field(default=None, repr=False, compare=False)
     """What uv may see when it installs the pack; None: what the server was started with."""
 
@@ -76,6 +83,22 @@ def spec_of(extension: Extension, config: Config, secrets: Secrets) -> WorkerSpe
         state=extension.state,
         environ=worker_environ(secrets.environment),
         install_environ=uv_environ(secrets.environment),
+    )
+
+
+def helper_spec(main: Path, environ: Mapping[str, str], processes: int) -> WorkerSpec:
+    """Return what the helpers are made of that carry out heavy calls of bundled packs, by the file *main*."""
+    return WorkerSpec(
+        pack="helper",
+        files={},
+        main=f"{main.parent.name}/{main.name}",
+        processes=processes,
+        serial=True,
+        idle_seconds=HELPER_IDLE_SECONDS,
+        memory_mb=HELPER_MEMORY_MB,
+        state=str(main),
+        environ=worker_environ(environ),
+        directory=main.parents[1],
     )
 
 

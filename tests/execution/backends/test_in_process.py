@@ -16,12 +16,16 @@ import anyio.to_thread
 import pytest
 
 from callers import ME
+from ot.config.principal import os_user
 from ot.errors import ToolBusy, ToolFailed, ToolUnavailable
 from ot.execution.backends import in_process
 from ot.execution.backends.backend import CallContext
 from ot.execution.backends.in_process import InProcessBackend
+from ot.execution.caller import Caller
+from ot.execution.heavy_calls import HERE, HERE_WITH_HELPERS, HeavyCalls
 from ot.execution.tool_context import ToolContext, current_tool_context
 from ot.files.path_guard import PathGuard
+from ot.registry.tool import Tool
 from ot.registry.tool_loader import tools_of_functions
 from pace import PATIENCE, within
 from run_app import importable, write_packs
@@ -324,3 +328,100 @@ async def test_calls_at_the_same_time_import_a_pack_once(tmp_path: Path) -> None
     with importable(tmp_path):
         found = await asyncio.gather(*(backend.call(pack.tools["f"], {}, CONTEXT) for _ in range(8)))
     assert found == [1] * 8
+
+
+# ---------------------------------------------------------------- what takes long
+
+
+HEAVY = '''
+    """A pack with heavy tools."""
+
+    pack = "heavy"
+    __all__ = ["walk", "light"]
+    __ot_heavy__ = ["walk"]
+
+    from ot.execution.tool_context import current_tool_context
+
+
+    def walk(*, cost: int) -> str:
+        """Do some of it here."""
+        current_tool_context().allowance.spend(cost)
+        return "here"
+
+
+    def light() -> bool:
+        """Tell whether it may do what it likes."""
+        return current_tool_context().allowance is None
+'''
+
+
+class Helpers:
+    """Hands calls over to nobody, and keeps them waiting when asked to."""
+
+    def __init__(self) -> None:
+        self.calls: list[dict[str, Any]] = []
+        self.free, self.asked = asyncio.Event(), asyncio.Event()
+        self.free.set()
+
+    async def hand_over(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> str:
+        self.calls.append(arguments)
+        self.asked.set()
+        await self.free.wait()
+        return "away"
+
+
+@pytest.fixture
+def heavy(tmp_path: Path) -> Generator[tuple[Callable[..., Any], Helpers]]:
+    packs = write_packs(tmp_path, {"heavy": HEAVY})
+    tools = {tool.name: tool for pack in packs.packs() for tool in pack.tools.values()}
+    helpers, places = Helpers(), HeavyCalls()
+    context = Desk(tmp_path).context
+    backend = InProcessBackend(context, None, places, helpers.hand_over)
+
+    async def call(name: str, who: str = "bob", **arguments: Any) -> Any:
+        caller = Caller(os_user(), connection=who)
+        return await backend.call(tools[name], arguments, replace(CONTEXT, caller=caller))
+
+    with importable(tmp_path):
+        yield call, helpers
+
+
+async def test_a_heavy_tool_is_done_here_within_its_allowance_and_else_by_a_helper(
+    heavy: tuple[Callable[..., Any], Helpers], tmp_path: Path
+) -> None:
+    call, helpers = heavy
+    assert await call("walk", cost=HERE) == "here"
+    assert helpers.calls == []
+    assert await call("walk", cost=HERE + 1) == "away"
+    (handed,) = helpers.calls
+    assert handed["arguments"] == {"cost": HERE + 1}
+    assert handed["settings"] == {"pack": "heavy"}
+    assert handed["guard"]["roots"] == [[str(tmp_path), str(tmp_path)]]
+    assert handed["target"].endswith("heavy:walk")
+
+
+async def test_while_helpers_run_less_is_done_here(heavy: tuple[Callable[..., Any], Helpers]) -> None:
+    call, _ = heavy
+    await call("walk", cost=HERE + 1)
+    assert await call("walk", cost=HERE_WITH_HELPERS) == "here"
+    assert await call("walk", cost=HERE) == "away"
+
+
+async def test_whose_calls_are_with_helpers_gets_nothing_done_here_and_others_do(
+    heavy: tuple[Callable[..., Any], Helpers],
+) -> None:
+    call, helpers = heavy
+    helpers.free.clear()
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(call("walk", cost=HERE + 1))]
+        await helpers.asked.wait()
+        tasks.append(group.create_task(call("walk", cost=0)))
+        assert await call("walk", who="ann", cost=0) == "here"
+        helpers.free.set()
+    assert [task.result() for task in tasks] == ["away", "away"]
+
+
+async def test_a_tool_that_is_not_heavy_has_no_allowance(heavy: tuple[Callable[..., Any], Helpers]) -> None:
+    call, helpers = heavy
+    assert await call("light") is True
+    assert helpers.calls == []

@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from inspect import iscoroutinefunction
 from itertools import takewhile
@@ -21,7 +22,8 @@ from ot.errors import InvalidArguments, ToolBusy, ToolError, ToolFailed, ToolUna
 from ot.execution import tool_context
 from ot.execution.arguments import invalid
 from ot.execution.call_context import CallContext
-from ot.execution.tool_context import ToolContext
+from ot.execution.heavy_calls import HandOver, HeavyCalls
+from ot.execution.tool_context import ToolContext, TooMuchHere, WorkAllowance
 from ot.files.run_writes import AsksFirst
 from ot.registry.tool import Tool
 
@@ -37,11 +39,22 @@ class InProcessBackend:
     """Calls Python functions; a synchronous one that is not marked as pure in a thread, so it cannot block the loop."""
 
     def __init__(
-        self, contexts: Callable[[str, CallContext], ToolContext], bound: Mapping[str, Callable[..., Any]] | None = None
+        self,
+        contexts: Callable[[str, CallContext], ToolContext],
+        bound: Mapping[str, Callable[..., Any]] | None = None,
+        heavy: HeavyCalls | None = None,
+        hand_over: HandOver | None = None,
     ) -> None:
-        """Run tools under ``contexts(pack, call)``; *bound* holds live functions by target, others are imported."""
+        """Run tools under ``contexts(pack, call)``; *bound* holds live functions by target, others are imported.
+
+        Those that their module lists in ``__ot_heavy__`` change nothing, and have places of *heavy*: what takes long
+        is left to *hand_over*.
+        """
         self._contexts = contexts
         self._functions: dict[str, Callable[..., Any]] = dict(bound or {})
+        self._heavy = heavy
+        self._hand_over = hand_over
+        self._heavy_targets: set[str] = set()
         self._threads: anyio.CapacityLimiter | None = None
         self._abandoned: set[_ThreadedCall] = set()
 
@@ -52,7 +65,9 @@ class InProcessBackend:
             ToolUnavailable: It cannot be imported.
         """
         if tool.target not in self._functions:
-            function = await anyio.to_thread.run_sync(_import_function, tool, abandon_on_cancel=True)
+            function, is_heavy = await anyio.to_thread.run_sync(_import_function, tool, abandon_on_cancel=True)
+            if is_heavy and self._hand_over:
+                self._heavy_targets.add(tool.target)
             self._functions[tool.target] = function
 
     async def call(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
@@ -67,7 +82,9 @@ class InProcessBackend:
         work = _prepared(tool, self._functions[tool.target], arguments)
         noting = NOTHING if tool.input_schema is None else _collect_notes()
         with tool_context.use(self._contexts(tool.pack, context), asyncio.current_task()), noting as notes:
-            if tool.pure:
+            if tool.target in self._heavy_targets:
+                value = await self._where_it_fits(tool, work, arguments, context)
+            elif tool.pure:
                 value = _done_here(tool, work)
             elif iscoroutinefunction(work.func):
                 value = await _guarded(tool, work)
@@ -77,6 +94,22 @@ class InProcessBackend:
             if context.told:
                 context.told("note", tool.full_name, {"text": text})
         return value
+
+    async def _where_it_fits(
+        self, tool: Tool, work: Callable[[], Any], arguments: dict[str, Any], context: CallContext
+    ) -> Any:
+        assert self._heavy and self._hand_over
+        around, hand_over = tool_context.current_tool_context(), self._hand_over
+
+        async def here(allowance: WorkAllowance) -> Any:
+            with tool_context.use(replace(around, allowance=allowance), asyncio.current_task()):
+                return await self._in_thread(tool, work)
+
+        async def away() -> Any:
+            needed = {"settings": dict(around.settings), "guard": around.guard.plain}
+            return await hand_over(tool, {"target": tool.target, "arguments": arguments, **needed}, context)
+
+        return await self._heavy.call(context.caller, here, away)
 
     async def _in_thread(self, tool: Tool, work: Callable[[], Any]) -> Any:
         if len(self._abandoned) >= MAX_ABANDONED:
@@ -89,7 +122,7 @@ class InProcessBackend:
         except BaseException:
             call.abandon()
             raise
-        if isinstance(outcome, ToolError | AsksFirst):
+        if isinstance(outcome, ToolError | AsksFirst | TooMuchHere):
             raise outcome
         return outcome
 
@@ -115,6 +148,8 @@ class _ThreadedCall:
             self._started = True
         try:
             return self._work()
+        except TooMuchHere as error:
+            return error
         except BaseException as error:  # noqa: BLE001 - other people's code runs here
             return failure(self._tool, error)
         finally:
@@ -180,10 +215,12 @@ def failure(tool: Tool, error: BaseException) -> ToolFailed | InvalidArguments |
     return ToolFailed(tool.full_name, type(error).__name__, message)
 
 
-def _import_function(tool: Tool) -> Callable[..., Any]:
-    module, _, name = tool.target.partition(":")
+def _import_function(tool: Tool) -> tuple[Callable[..., Any], bool]:
+    """Return the function, and whether it may take long."""
+    path, _, name = tool.target.partition(":")
     try:
-        return attrgetter(name)(importlib.import_module(module))
+        module = importlib.import_module(path)
+        return attrgetter(name)(module), name in getattr(module, "__ot_heavy__", ())
     except BaseException as error:
         logger.exception("pack %s cannot be imported", tool.pack)
         raise ToolUnavailable(tool.pack, f"{type(error).__name__}: {error}") from None

@@ -8,10 +8,11 @@ import json
 import os
 import posixpath
 import stat as modes
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
+import anyio.to_thread
 from pydantic_monty import MontyFileHandle
 from pydantic_monty.os_access import ScanEntry, StatResult, path_from_arg
 
@@ -22,6 +23,7 @@ from ot.runtime.program import Program
 
 MORE_BYTES = 4 << 20
 MOST_DEPTH = 64
+MOST_ENTRIES = 20_000
 NUMBERS: dict[type[Exception], int] = {
     FileNotFoundError: errno.ENOENT,
     FileExistsError: errno.EEXIST,
@@ -121,18 +123,29 @@ class PortableFiles:
         numbers = await self._step("stat", path)
         return StatResult._make([*numbers[:7], *(moment / 10**9 for moment in numbers[7:])])
 
-    async def _rows(self, path: str) -> list[list[Any]]:
-        rows: list[list[Any]] = []
-        more, after = True, ""
-        while more:
-            found = await self._step("scan", path, after=after)
-            page = json.loads(found["data"])
-            rows += page
-            more, after = found["more"], page[-1][0] if page else ""
-        return rows
+    async def _pages(self, path: str, **how: bool) -> AsyncIterator[list[Any]]:
+        """Yield what the directory holds, a page at a time: this is the event loop, which others wait for.
+
+        Raises:
+            ValueError: It holds more than Monty is given at once without keeping them waiting.
+        """
+        found: dict[str, Any] = {"more": True, "after": ""}
+        count = 0
+        while found["more"]:
+            found = await self._step("scan", path, after=found["after"], **how)
+            page: list[Any] = json.loads(found["data"])
+            count += len(page)
+            if count > MOST_ENTRIES:
+                why = f"more than {MOST_ENTRIES:,} entries, and the portable engine lists no more: use file.glob"
+                raise ValueError(f"{self._shown(path)!r} holds {why}")
+            yield page
 
     async def iterdir(self, path: str) -> list[PurePosixPath]:
-        return [PurePosixPath(path, row[0]) for row in await self._rows(path)]
+        return [
+            child
+            async for page in self._pages(path, names=True)
+            for child in await anyio.to_thread.run_sync(_children, path, page)
+        ]
 
     async def scan(self, path: str, *, max_depth: int | None, follow_symlinks: bool, **_: Any) -> list[ScanEntry]:
         mode = await self._mode(path)
@@ -145,7 +158,8 @@ class PortableFiles:
             way, depth = waiting.pop()
             if depth >= most:
                 continue
-            for name, own, *_rest, target in await self._rows(f"{path}/{way}" if way else path):
+            rows = (row async for page in self._pages(f"{path}/{way}" if way else path) for row in page)
+            async for name, own, *_rest, target in rows:
                 found = own if target is None else target
                 entry = ScanEntry(
                     f"{way}/{name}" if way else name, modes.S_ISDIR(found), modes.S_ISREG(found), target is not None
@@ -243,6 +257,14 @@ STEPS: Mapping[str, _Step] = {
     **{f"Path.{name}": getattr(PortableFiles, name) for name in _PATHS.split()},
 }
 """What Monty knows of files, by its names."""
+
+
+def _children(path: str, names: list[str]) -> list[PurePosixPath]:
+    """Return the paths, each of which knows its text already: Monty asks for it in the event loop."""
+    children = [PurePosixPath(path, name) for name in names]
+    for child in children:
+        str(child)
+    return children
 
 
 def without_default_encoding(program: Program) -> Program:

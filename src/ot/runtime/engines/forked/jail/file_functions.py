@@ -143,7 +143,7 @@ class Updater(_Sends, io.BufferedRandom):
 
 
 class Entry:
-    """A name in a directory that was listed, with its status."""
+    """A name in a directory that was listed, with its status, or in a large one its type."""
 
     __slots__ = ("_found", "_target", "name", "path")
 
@@ -153,7 +153,14 @@ class Entry:
         self.path: Any = os.path.join(directory, self.name)  # noqa: PTH118 - what pathlib itself is made of
 
     def _mode(self, follow: bool) -> int:
-        return self._found.st_mode if self._target is None or not follow else self._target
+        if self._target is not None and follow:
+            return self._target
+        return self._found if isinstance(self._found, int) else self._found.st_mode
+
+    def _status(self) -> os.stat_result:
+        if isinstance(self._found, int):
+            self._found = os.lstat(self.path)
+        return self._found
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
         """Return whether it is a directory."""
@@ -173,11 +180,11 @@ class Entry:
 
     def inode(self) -> int:
         """Return its number."""
-        return self._found.st_ino
+        return self._status().st_ino
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         """Return its status."""
-        return os.stat(self.path) if self.is_symlink() and follow_symlinks else self._found  # noqa: PTH116 - as above
+        return os.stat(self.path) if self.is_symlink() and follow_symlinks else self._status()  # noqa: PTH116 - as above
 
     def __fspath__(self) -> Any:
         return self.path
@@ -235,7 +242,7 @@ class Functions:
 
     def listdir(self, path: Any = ".") -> list[Any]:
         where, at = self._place(path)
-        names = [name for name, _, _ in where.scan(at, path)]
+        names = where.names(at, path)
         return [os.fsencode(name) for name in names] if isinstance(path, bytes) else names
 
     def scandir(self, path: Any = ".") -> Scan:

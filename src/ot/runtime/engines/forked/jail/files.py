@@ -14,7 +14,7 @@ import stat as modes
 import sys
 import time
 from _weakrefset import WeakSet
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from ot.runtime.engines.forked.jail.channel import Channel, loads
@@ -52,8 +52,8 @@ class Handle(Protocol):
     def sync(self) -> None: ...
 
 
-Row = tuple[str, os.stat_result, int | None]
-"""A name in a directory, its status, and of a link the mode of its target."""
+Row = tuple[str, os.stat_result | int, int | None]
+"""A name in a directory, its status, or in a large one its type, and of a link the mode of its target."""
 Place = tuple[Any, str]
 """Where a path leads: the workspace or the memory, and the path as that one takes it."""
 
@@ -234,22 +234,30 @@ class ServerFiles:
 
     def scan(self, path: str, shown: Any) -> list[Row]:
         """Return what the directory holds, in as many pages as it takes."""
-        rows: list[Row] = []
-        more, after = True, ""
-        while more:
-            found, data = self.step("scan", shown, path=path, after=after)
-            page = loads(data.decode())
-            rows += [(name, status(numbers), target) for name, *numbers, target in page]
-            more, after = found["more"], page[-1][0] if page else ""
+        pages = self._pages(path, shown)
+        rows: list[Row] = [
+            (name, status(numbers) if len(numbers) > 1 else numbers[0], target) for name, *numbers, target in pages
+        ]
         self._see(posixpath.normpath(path), rows)
         return rows
+
+    def names(self, path: str, shown: Any) -> list[str]:
+        """Return the names in the directory."""
+        return [*self._pages(path, shown, names=True)]
+
+    def _pages(self, path: str, shown: Any, *, names: bool = False) -> Iterator[Any]:
+        found: dict[str, Any] = {"more": True, "after": ""}
+        while found["more"]:
+            found, data = self.step("scan", shown, path=path, after=found["after"], names=names)
+            yield from loads(data.decode())
 
     def _see(self, directory: str, rows: list[Row]) -> None:
         if time.monotonic() - self._seen_at >= FRESH_SECONDS or len(self._seen) > MOST_SEEN:
             self._seen.clear()
             self._seen_at = time.monotonic()
         start = "" if directory == "." else directory.rstrip("/") + "/"
-        self._seen.update((start + name, found) for name, found, target in rows if target is None)
+        known = ((name, found) for name, found, target in rows if target is None and not isinstance(found, int))
+        self._seen.update((start + name, found) for name, found in known)
 
     def link(self, path: str, shown: Any) -> str:
         """Return what a link says."""

@@ -111,6 +111,10 @@ class MemoryFiles:
             raise oserror(errno.ENOTDIR, shown)
         return [(name, self._nodes[f"{path}/{name}"].stat(), None) for name in self._names(path)]
 
+    def names(self, path: str, shown: Any) -> list[str]:
+        """Return the names in the directory."""
+        return [name for name, _, _ in self.scan(path, shown)]
+
     def _names(self, path: str) -> list[str]:
         return [posixpath.basename(one) for one in self._nodes if one != path and posixpath.dirname(one) == path]
 
