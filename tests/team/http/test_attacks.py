@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+from collections import Counter
 from collections.abc import Generator
 from dataclasses import dataclass
 
@@ -186,7 +187,10 @@ ATTACKS = {
 def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[HttpServer]:
     with HttpServer.start(tmp_path_factory.mktemp("attacked"), CONFIG + HTTP) as started:
         yield started
-        assert "Traceback" not in started.stderr_text()
+        lines = started.stderr_text().splitlines()
+        assert "Traceback" not in "".join(lines)
+        loggers = Counter(json.loads(line)["logger"] for line in lines)  # a line of any other form fails here
+        assert loggers["uvicorn.error"]
 
 
 def heard(server: HttpServer, attack: Attack) -> bytes:
