@@ -17,7 +17,18 @@ import pytest
 
 from ot.cli.logs import _text as shown_entry  # pyright: ignore[reportPrivateUsage] - the command's own lines
 from ot.log_span import LOG_FILE_ONLY, LogSpan, SpanMessage, cut_arguments
-from ot.logs import LOGGERS, BatchedHandler, LogFile, configure_logs, current_run, json_line, text_line
+from ot.logs import (
+    LIBRARY_LINES,
+    LIBRARY_SECONDS,
+    LOGGERS,
+    BatchedHandler,
+    LibraryHandler,
+    LogFile,
+    configure_logs,
+    current_run,
+    json_line,
+    text_line,
+)
 from pace import PATIENCE
 
 logger = logging.getLogger("ot.test_logs")
@@ -26,6 +37,7 @@ logger = logging.getLogger("ot.test_logs")
 @pytest.fixture(autouse=True)
 def loggers() -> Iterator[None]:
     """Leave the loggers as they were."""
+    root = logging.root.handlers[:]
     kept = [(logging.getLogger(name), logging.getLogger(name).__dict__.copy()) for name in LOGGERS]
     yield
     for one, state in kept:
@@ -33,6 +45,7 @@ def loggers() -> Iterator[None]:
             handler.close()
         one.__dict__.update(state)
         one.manager._clear_cache()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] - setLevel does it too
+    logging.root.handlers[:] = root
 
 
 def entries(path: Path) -> list[dict[str, Any]]:
@@ -249,3 +262,39 @@ def test_a_message_that_cannot_be_filled_in_fails_nobody(tmp_path: Path) -> None
     logger.warning("%d calls", "many")
     (entry,) = entries(path)
     assert entry["message"] == "%d calls (TypeError: it cannot be filled in)"
+
+
+# ---------------------------------------------------------------- what libraries log
+
+
+def test_warnings_of_libraries_are_lines_of_this_log_and_of_no_other(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = start(tmp_path / "onetool.log", format="json", redact=lambda text: text.replace("hunter22", "[secret]"))
+    for library in ("uvicorn.error", "fastmcp.server", "asyncio"):
+        logging.getLogger(library).warning("said hunter22")
+        logging.getLogger(library).info("unheard")
+    told = [(entry["logger"], entry["message"]) for entry in entries(path)]
+    assert told == [(library, "said [secret]") for library in ("uvicorn.error", "fastmcp.server", "asyncio")]
+    assert [json.loads(line)["message"] for line in capfd.readouterr().err.splitlines()] == ["said [secret]"] * 3
+
+
+def test_a_library_that_logs_too_much_is_left_out_for_a_minute_and_counted() -> None:
+    clock, seen = [0.0], list[str]()
+    keep = logging.Handler()
+    keep.emit = lambda record: seen.append(f"{record.name}: {record.getMessage()}")
+    handler = LibraryHandler([keep], lambda: clock[0])
+
+    def say(library: str, times: int) -> None:
+        for _ in range(times):
+            handler.handle(logging.LogRecord(library, logging.WARNING, "", 0, "odd", None, None))
+
+    say("uvicorn.error", 1000)
+    say("httpx", 1)
+    assert len(seen) == LIBRARY_LINES + 2
+    assert "left out" in seen[-2]
+    assert seen[-1] == "httpx: odd"
+    seen.clear()
+    clock[0] = LIBRARY_SECONDS
+    say("uvicorn.error", 1)
+    assert seen == [f"uvicorn: {1000 - LIBRARY_LINES} lines were left out of this log", "uvicorn.error: odd"]

@@ -8,7 +8,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from itertools import pairwise
@@ -25,6 +25,10 @@ from ot.log_span import SpanMessage, in_a_log
 from ot.visible_text import visible_json
 
 LOGGERS = ("ot", "ot_tools", "docket")
+WRITING_LIBRARIES = ("fastmcp",)
+"""Those that give their loggers handlers of their own."""
+LIBRARY_LINES, LIBRARY_SECONDS = 20, 60.0
+"""So many lines of one library within so many seconds: what strangers send must not fill the log."""
 FILE_SECONDS, STDERR_SECONDS = 0.25, 0.05
 END_SECONDS = 1.0
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_LINK
@@ -45,6 +49,7 @@ def configure_logs(
 ) -> None:
     """Send the log of ``ot`` and of packs to standard error and to *file*, at *level* and above.
 
+    Warnings and errors of libraries go there too, a bounded number of each.
     Successful spans come on standard error only where the level is DEBUG: few clients read it, and runs are many.
     *terminal_level* leaves out all spans there, and what is below it: who runs a command sees how it ends.
     """
@@ -62,6 +67,10 @@ def configure_logs(
         logger.handlers[:] = handlers
         logger.setLevel(level)
         logger.propagate = False
+    libraries = LibraryHandler(handlers)
+    libraries.setLevel(max(logging.WARNING, logging.getLogger(LOGGERS[0]).level))
+    logging.root.addHandler(libraries)
+    take_over_loggers()
 
 
 def end_logs() -> None:
@@ -69,6 +78,22 @@ def end_logs() -> None:
     for name in LOGGERS:
         for handler in logging.getLogger(name).handlers:
             handler.close()
+    for handler in _library_handlers():
+        logging.root.removeHandler(handler)
+
+
+def take_over_loggers() -> None:
+    """Let libraries that write lines of their own, once they are imported, write them into our log if there is one."""
+    if not _library_handlers():
+        return
+    for name in WRITING_LIBRARIES:
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+
+
+def _library_handlers() -> list[LibraryHandler]:
+    return [handler for handler in logging.root.handlers if isinstance(handler, LibraryHandler)]
 
 
 def log_path(state_dir: Path) -> Path:
@@ -120,6 +145,41 @@ class BatchedHandler(logging.Handler):
         except (OSError, ValueError):  # a full disk, or a standard error that is closed
             self._batches.dropped += len(records)
         return True
+
+
+class LibraryHandler(logging.Handler):
+    """Passes on what libraries log, until one of them has logged too much within a minute."""
+
+    def __init__(self, handlers: Sequence[logging.Handler], now: Callable[[], float] = time.monotonic) -> None:
+        """Pass records on to *handlers*."""
+        super().__init__()
+        self._handlers, self._now = handlers, now
+        self._counted: dict[str, tuple[float, int]] = {}
+        """Since when, and how many, by library."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Pass the record on, or count it."""
+        library = record.name.partition(".")[0]
+        since, count = self._counted.get(library, (-math.inf, 0))
+        now = self._now()
+        if now - since >= LIBRARY_SECONDS:
+            if count > LIBRARY_LINES:
+                self._pass_on(_note(library, f"{count - LIBRARY_LINES:,} lines were left out of this log"))
+            since, count = now, 0
+        self._counted[library] = since, count + 1
+        if count < LIBRARY_LINES:
+            self._pass_on(record)
+        elif count == LIBRARY_LINES:
+            self._pass_on(_note(library, f"more than {LIBRARY_LINES} lines in a minute: the rest of it is left out"))
+
+    def _pass_on(self, record: logging.LogRecord) -> None:
+        for handler in self._handlers:
+            if record.levelno >= handler.level:
+                handler.handle(record)
+
+
+def _note(library: str, text: str) -> logging.LogRecord:
+    return logging.LogRecord(library, logging.WARNING, "", 0, text, None, None)
 
 
 def _filled_in(record: logging.LogRecord) -> str:

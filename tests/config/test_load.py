@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from config.desk import Desk
+from ot.config.load import load_config
 from ot.config.models import Config, Limits
 from ot.errors import ConfigError
 from pace import PATIENCE, effort
@@ -469,3 +471,31 @@ def test_a_failed_reload_leaves_the_old_picture_as_it_was(desk: Desk) -> None:
     desk.write_user("aliases: {a: x.y\n")
     refusal(desk)
     assert old.config.aliases == {"a": "x.y"}
+
+
+# ---------------------------------------------------------------- what a repository may not steer
+
+
+def test_variables_of_uv_that_name_a_place_in_the_working_directory_are_not_used(desk: Desk) -> None:
+    work, elsewhere = desk.paths.cwd, desk.paths.cwd.parent / "elsewhere"
+    link = desk.paths.cwd.parent / "link"
+    link.symlink_to(work)
+    steering = {
+        "UV_CACHE_DIR": f"{work}/cache",
+        "UV_PYTHON": f"{link}/python",
+        "UV_CONFIG_FILE": f"{elsewhere}/../{work.name}/uv.toml",
+        "UV_FIND_LINKS": f"{elsewhere} {work}/wheels",
+        "UV_INDEX": f"mine=file://{work}/index",
+        "XDG_CACHE_HOME": str(work),
+    }
+    kept = {"UV_INDEX_URL": "https://index.example/x", "UV_LINK_MODE": "copy", "A": str(work)}
+    kept["UV_TOOL_DIR"] = f"{elsewhere}/t"
+    loaded = replace(desk, environment=steering | kept).load()
+    assert loaded.secrets.environment == kept
+    assert [warning.split()[0] for warning in loaded.warnings] == sorted(steering)
+
+
+def test_where_the_home_directory_is_below_the_working_directory_uv_keeps_its_places(desk: Desk) -> None:
+    given = {"UV_CACHE_DIR": "/data/uv"}
+    paths = replace(desk.paths, cwd=Path("/"), environ=given)
+    assert load_config(paths, desk.trust).secrets.environment == given

@@ -22,7 +22,7 @@ from ot.daemon import handshake, life
 from ot.daemon.life import Life
 from ot.daemon.shared_server import SharedServer
 from ot.host import Host
-from ot.relay.header import CONTROL, MAGIC, Header
+from ot.relay.header import COMMAND, CONTROL, MAGIC, Header
 from ot.relay.place import Place
 from ot.runtime.engines.portable.portable_engine import PortableEngine
 from pace import PATIENCE
@@ -53,10 +53,11 @@ class House:
         writer.write(data)
         return reader, writer
 
-    def header(self, *argv: bytes, key: bytes = KEY, cwd: bytes | None = None) -> bytes:
+    def header(self, *argv: bytes, key: bytes = KEY, cwd: bytes | None = None, **environ: str) -> bytes:
         """Return the header of a client in the usual directory."""
-        environ = {os.fsencode(name): os.fsencode(value) for name, value in os.environ.items()}
-        return Header(key, cwd or os.fsencode(self.cwd), argv or (b"serve", b"--shared"), environ).packed()
+        given = {**os.environ, **environ}
+        encoded = {os.fsencode(name): os.fsencode(value) for name, value in given.items()}
+        return Header(key, cwd or os.fsencode(self.cwd), argv or (b"serve", b"--shared"), encoded).packed()
 
     async def answer(self, data: bytes) -> bytes:
         """Return the first line that comes for *data*, empty if the connection is closed."""
@@ -124,6 +125,72 @@ async def test_who_is_not_of_this_build_is_refused(house: House) -> None:
 async def test_who_has_no_directory_or_an_unknown_option_is_refused(house: House) -> None:
     assert b"directory" in await house.answer(house.header(cwd=b"/no/such/place"))
     assert b"--nonsense" in await house.answer(house.header(b"serve", b"--shared", b"--nonsense"))
+
+
+async def test_a_directory_that_means_another_for_each_process_is_refused(house: House) -> None:
+    (house.cwd / "link").symlink_to("/proc/self")
+    for cwd in (b"/proc/self", b"/proc/self/cwd", b"/dev/fd", b".", os.fsencode(house.cwd / "link")):
+        assert b"cannot work in" in await house.answer(house.header(cwd=cwd)), cwd
+    assert b"cannot work in" in await house.answer(house.header(OT_CWD="/proc/self/cwd"))
+    assert (await house.answer(house.header(cwd=b"/proc/1/root"))).startswith(b"-")
+    assert await house.answer(house.header()) == b"+\n"
+
+
+async def test_a_client_with_another_home_is_refused(house: House) -> None:
+    assert await house.answer(house.header(HOME="/")) == b"-the client has another HOME than the shared server\n"
+
+
+WELL_FORMED: dict[str, Any] = {"command": "list", "words": [], "flags": [], "somebody_is_there": False}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        b"", b"{", b"[]", b"5", b"null", b"[" * 100_000, b"\xff",
+        *(json.dumps({key: value for key, value in WELL_FORMED.items() if key != left_out}).encode()
+          for left_out in WELL_FORMED),
+        *(json.dumps({**WELL_FORMED, name: value}).encode()
+          for name, value in (("command", 5), ("command", ["list"]), ("words", 5), ("words", "list"), ("words", [{}]),
+                              ("words", [None]), ("flags", 5), ("flags", {"--tokens": 1}), ("flags", [5]),
+                              ("somebody_is_there", "yes"))),
+    ],
+)  # fmt: skip
+async def test_a_typed_command_of_wrong_types_is_refused(
+    house: House, asked: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert await house.answer(house.header(COMMAND, asked)) == b"-the command is malformed\n"
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("run", []), ("run", ["1", "2"]), ("list", ["a", "b"]), ("show", []), ("nonsense", ["x"] * 9)]
+)
+async def test_a_typed_command_with_words_that_it_does_not_take_is_answered_with_what_is_wrong(
+    house: House, name: str, words: list[str]
+) -> None:
+    asked = json.dumps({**WELL_FORMED, "command": name, "words": words}).encode()
+    reader, writer = await house.connect(house.header(COMMAND, asked))
+    async with asyncio.timeout(PATIENCE):
+        assert await reader.readline() == b"+\n"
+        said = json.loads(await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big")))
+    writer.close()
+    assert said["answer"]["problem"] == f"the shared server knows no command {name!r} with {len(words)} words"
+
+
+@pytest.mark.parametrize(
+    "said", [b"5", b"{", b"[]", b'{"action": 5}', b'{"action": "cancel", "x": 1}', b'{"cannot": 1}']
+)
+async def test_what_is_not_an_answer_ends_a_typed_command(
+    house: House, said: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = json.dumps({**WELL_FORMED, "command": "run", "words": ["while True: pass"]}).encode()
+    reader, writer = await house.connect(house.header(COMMAND, asked))
+    async with asyncio.timeout(PATIENCE):
+        assert await reader.readline() == b"+\n"
+        writer.write(len(said).to_bytes(4, "big") + said)
+        assert await reader.read() == b""
+    writer.close()
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 async def test_a_client_whose_configuration_cannot_be_read_is_refused_and_others_are_not(house: House) -> None:

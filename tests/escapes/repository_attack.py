@@ -11,6 +11,8 @@ from typing import Any, Literal
 import yaml
 
 CORPUS = Path(__file__).with_name("repository_attacks.yaml")
+WORKERS = "workers"
+"""The group whose packs are installed first, which takes as long as many other attacks."""
 
 type Stage = Literal["before_trust", "screen", "after_trust", "changed_after_trust"]
 type Step = str | Mapping[str, Any]

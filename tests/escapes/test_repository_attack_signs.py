@@ -12,11 +12,12 @@ import pytest
 
 from escapes.attack_signs import effects_of, picture_of
 from escapes.attacked_home import CANARY, AttackedHome
-from escapes.repository_attack import Attack, repository_attacks
+from escapes.repository_attack import WORKERS, Attack, repository_attacks
 from ot.config.clients.known_clients import CLIENTS
 
 NAMED = {"settings", "links", "names", "encodings", "client files", "secrets", "includes", "snippets", "aliases"}
-GROUPS = NAMED | {"prompts", "topics", "stores", "statistics", "servers", "trust"}
+OF_TOOLS = {"git", "patches", "special files", "programs", "questions", "races", WORKERS}
+GROUPS = NAMED | {"prompts", "topics", "stores", "statistics", "servers", "trust"} | OF_TOOLS
 CALM = Attack("calm", "settings", "An honest project", "before_trust", {"README.md": "hello"}, ())
 
 HONEST = {
@@ -46,7 +47,7 @@ def built(tmp_path: Path, patch: pytest.MonkeyPatch, attack: Attack = CALM) -> A
 
 def test_the_corpus_is_whole() -> None:
     attacks = repository_attacks()
-    assert len(attacks) >= 180
+    assert len(attacks) >= 214
     assert len({attack.id for attack in attacks}) == len(attacks)
     assert {attack.group for attack in attacks} == GROUPS
     assert min(Counter(attack.stage for attack in attacks).values()) >= 20

@@ -11,7 +11,7 @@ import pytest
 
 from escapes.attack_signs import effects_of, picture_of
 from escapes.attacked_home import AttackedHome, memory_of
-from escapes.repository_attack import Attack, repository_attacks
+from escapes.repository_attack import WORKERS, Attack, repository_attacks
 from pace import PATIENCE, effort
 
 
@@ -49,7 +49,14 @@ def ear() -> Iterator[Ear]:
         thread.join(PATIENCE)
 
 
-@pytest.mark.parametrize("attack", repository_attacks(), ids=lambda attack: attack.label)
+def parameters() -> list[object]:
+    return [
+        pytest.param(attack, id=attack.label, marks=pytest.mark.soak if attack.group == WORKERS else ())
+        for attack in repository_attacks()
+    ]
+
+
+@pytest.mark.parametrize("attack", parameters())
 def test_a_repository_s_attack_comes_to_nothing(
     attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ear: Ear
 ) -> None:

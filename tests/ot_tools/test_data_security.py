@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from data_app import SHEETS, DataApp, data_app, write_workbook
-from escapes.hostile_files import journal_that_removes
 from postgres_server import PASSWORD, PostgresServer, postgres_server
 
 SECRET = "TOP-SECRET"
@@ -313,15 +312,6 @@ def test_a_hostile_file_or_name_is_an_error_or_harmless(app: DataApp, call: str,
 @pytest.mark.parametrize(("call", "words"), [pytest.param(*case, id=name) for name, case in SQLITE.items()])
 def test_a_sqlite_file_is_only_read(app: DataApp, call: str, words: str):
     check_refused(app, call, words)
-
-
-def test_a_journal_that_names_a_file_to_be_removed_is_not_followed(app: DataApp, tmp_path: Path):
-    named = tmp_path / ".bash_profile"
-    named.write_text("mine")
-    journal_that_removes(app.directory / "left.sqlite", lambda text: text.replace("@HOME@", str(tmp_path)))
-    said = app.error("data.tables(database='left.sqlite')")
-    assert "left of a transaction over several databases" in said
-    assert named.read_text() == "mine"
 
 
 @pytest.mark.parametrize(("call", "words"), [pytest.param(*case, id=name) for name, case in POSTGRES.items()])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,7 +99,19 @@ class TeamBed:
 
 async def post(app: AsgiApp, token: str, request: Mapping[str, Any]) -> Answered:
     """Send *request* to *app* as it comes from the wire, and return what it answers."""
-    waiting: list[Message] = [{"type": "http.request", "body": json.dumps(request).encode(), "more_body": False}]
+    named = {
+        "mcp-protocol-version": MODERN,
+        "mcp-method": request["method"],
+        "mcp-name": str(request["params"].get("name") or request["params"].get("uri") or ""),
+    }
+    return await post_bytes(app, token, [json.dumps(request).encode()], named)
+
+
+async def post_bytes(app: AsgiApp, token: str, parts: Sequence[bytes], named: Mapping[str, str]) -> Answered:
+    """Send a body that arrives in *parts*, with the headers *named* beside the usual ones."""
+    waiting: list[Message] = []
+    for number, part in enumerate(parts):
+        waiting.insert(0, {"type": "http.request", "body": part, "more_body": number < len(parts) - 1})
     sent: list[Message] = []
 
     async def receive() -> Message:
@@ -108,7 +120,7 @@ async def post(app: AsgiApp, token: str, request: Mapping[str, Any]) -> Answered
     async def send(message: Message) -> None:
         sent.append(message)
 
-    await app(_scope(token, request), receive, send)
+    await app(_scope(token, named), receive, send)
     body = b"".join(message.get("body", b"") for message in sent[1:])
     return Answered(sent[0]["status"], dict(sent[0]["headers"]), body)
 
@@ -118,15 +130,12 @@ async def _nothing_more() -> Message:
     raise AssertionError
 
 
-def _scope(token: str, request: Mapping[str, Any]) -> Scope:
-    named = {
+def _scope(token: str, named: Mapping[str, str]) -> Scope:
+    usual = {
         "host": "127.0.0.1",
         "content-type": "application/json",
         "accept": ACCEPT,
         "authorization": f"Bearer {token}",
-        "mcp-protocol-version": MODERN,
-        "mcp-method": request["method"],
-        "mcp-name": str(request["params"].get("name") or request["params"].get("uri") or ""),
     }
     return {
         "type": "http",
@@ -138,7 +147,7 @@ def _scope(token: str, request: Mapping[str, Any]) -> Scope:
         "raw_path": b"/mcp",
         "root_path": "",
         "query_string": b"",
-        "headers": [(name.encode(), value.encode()) for name, value in named.items() if value],
+        "headers": [(name.encode(), value.encode()) for name, value in {**usual, **named}.items() if value],
         "server": ("127.0.0.1", 80),
         "client": ("127.0.0.1", 0),
         "state": {},

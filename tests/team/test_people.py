@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -252,6 +253,41 @@ async def test_a_link_in_the_place_of_a_principals_directory_is_not_followed(tmp
         assert "could not be opened" in await bed.run("ann", "file.write(path='a.txt', content='x')")
         assert not any((tmp_path / "elsewhere").iterdir())
         assert await bed.run("bob", "1") == "1"
+
+
+async def test_a_shared_directory_is_read_by_all_written_by_nobody_and_leads_nowhere_else(tmp_path: Path) -> None:
+    library, outside = tmp_path / "library", tmp_path / "outside"
+    for one in (library / "sub", outside):
+        one.mkdir(parents=True)
+    (library / "page").write_text("for all")
+    (outside / "key").write_text("canary-outside")
+    (library / "way").symlink_to(outside)
+    (library / "key").symlink_to(outside / "key")
+    async with team(tmp_path, people(tmp_path, shared=[str(library)])) as bed:
+        await bed.run("bob", "file.write(path='key', content='canary-of-bob')")
+        bobs = tmp_path / "people" / directory_name(principal("bob"))
+        before = {path: os.lstat(path).st_mtime_ns for path in (library, *library.rglob("*"), *outside.rglob("*"))}
+        assert "for all" in await bed.run("ann", f"file.read(path='{library}/page')")
+        places = (f"{library}/way/key", f"{library}/key", f"{library}/../outside/key", f"{bobs}/key")
+        reads = [f"file.read(path='{place}')" for place in places] + [f"open('{place}').read()" for place in places]
+        writes = [
+            f"file.write(path='{library}/new', content='x')",
+            f"file.write(path='{library}/page', content='x')",
+            f"file.write(path='{library}/sub/../new', content='x')",
+            f"file.make_directory(path='{library}/new')",
+            f"file.delete(path='{library}/page')",
+            f"file.move(source='{library}/page', target='page')",
+            f"file.copy(source='{library}/page', target='{library}/copy')",
+            f"open('{library}/page', 'a').write('x')",
+            f"import os\nos.rename('{library}/page', 'page')",
+            f"import os\nos.remove('{library}/page')",
+            f"import os\nos.symlink('{outside}', 'link')\nopen('link/key').read()",
+        ]
+        answers = [await bed.run("ann", command) for command in (*reads, *writes)]
+    assert [command for command, text in zip((*reads, *writes), answers, strict=True) if "Error" not in text] == []
+    assert "canary" not in "".join(answers)
+    assert {path: os.lstat(path).st_mtime_ns for path in before} == before
+    assert sorted(path.name for path in library.rglob("*")) == ["key", "page", "sub", "way"]
 
 
 def test_names_of_directories_can_be_read_and_are_nobody_elses() -> None:

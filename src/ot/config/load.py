@@ -25,6 +25,8 @@ type ProjectState = Literal["none", "untrusted", "changed", "trusted"]
 
 CHANGES_SHOWN = 5
 PROJECTS = "projects"
+UV_PLACES = re.compile("UV_.*|XDG_(?:CACHE|CONFIG|DATA)_HOME")
+STEERING = "{} lies in the working directory, where programs write: what OneTool installs and starts does not use it"
 PLAIN_CHANGE = re.compile(r"[\w./@+-]{1,100} (?:was|is|can|cannot|has) [\w ,:]{1,60}")
 
 
@@ -91,16 +93,24 @@ def load_config(
     config = validate(merged)
     refuse(clashing_packs(merged))
     known = paths.project_dir if verdict and verdict.state != "untrusted" else None
+    steering = _steering_variables(paths)
     both = sorted(here.at("servers").entries.keys() & project.servers.keys())
     replaced = tuple(f"the project's server '{name}' replaces yours of that name" for name in both)
     return Loaded(
         config=config,
         # What a server or the edge is given of the environment is a secret from now on, in every text that leaves.
-        secrets=Secrets(user.secrets, project.secrets, paths.environ).using(
+        secrets=Secrets(user.secrets, project.secrets, _without(steering, paths.environ)).using(
             user.names.union(*(references(merged.at(section)) for section in ("http", "servers", "state")))
         ),
         files=(*user.files, *project.files, *([own_secrets] if own_secrets else [])),
-        warnings=(*own_warnings, *user.warnings, *replaced, *_project_warnings(paths, verdict), *project.warnings),
+        warnings=(
+            *own_warnings,
+            *user.warnings,
+            *map(STEERING.format, steering),
+            *replaced,
+            *_project_warnings(paths, verdict),
+            *project.warnings,
+        ),
         replaced=replaced,
         project_state=verdict.state if verdict else "none",
         state_dir=_state_of(known, paths.global_dir) if known else paths.global_dir,
@@ -204,3 +214,25 @@ def _state_of(project_dir: Path, global_dir: Path) -> Path:
     real = Path(os.path.realpath(project_dir)).parent
     name = re.sub(r"[^A-Za-z0-9_-]", "_", real.name)[:60]
     return global_dir / PROJECTS / f"{name}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:12]}"
+
+
+def _steering_variables(paths: Paths) -> list[str]:
+    """Return the variables that let uv find programs, packages or settings in files which a repository brought.
+
+    Above the home directory everything is below the working directory, and other rules protect what uv uses there.
+    """
+    named = [name for name in paths.environ if UV_PLACES.fullmatch(name)]
+    if not named or paths.global_dir.is_relative_to(paths.cwd):
+        return []
+    work = os.path.realpath(paths.cwd)
+
+    def lies_there(place: str) -> bool:
+        path = place.rpartition("file://")[2]  # an index has a name before its address
+        # What is relative lies in the directory that uv runs in, which is not the repository's.
+        return path.startswith("/") and Path(os.path.realpath(path)).is_relative_to(work)
+
+    return sorted(name for name in named if any(map(lies_there, re.split(r"[\s,]", paths.environ[name]))))
+
+
+def _without(names: list[str], environ: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: value for name, value in environ.items() if name not in names} if names else environ

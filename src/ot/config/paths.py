@@ -67,7 +67,7 @@ def _working_directory(environ: Mapping[str, str], here: Path | None) -> Path:
         cwd = written if written.is_absolute() else (here or Path.cwd()) / written
     except (OSError, RuntimeError) as error:
         raise ConfigError(f"the working directory is not known: {error}", hint="set OT_CWD") from None
-    if cwd.is_dir():
+    if os.path.isdir(cwd):  # noqa: PTH112 - pathlib's own raises where it may not look
         return cwd
     if given:
         raise ConfigError(f"OT_CWD does not name a directory: {given}")

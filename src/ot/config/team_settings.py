@@ -114,6 +114,13 @@ class Http(Settings):
     quotas: Quotas = Field(default_factory=Quotas, description="How much one principal may use")
     body_bytes: int = Field(default=4 << 20, ge=1 << 10, le=64 << 20, description="Size of a request's body")
     connections: int = Field(default=1000, ge=1, le=100_000, description="Connections at a time")
+    connections_per_address: int = Field(
+        default=0,
+        ge=0,
+        le=100_000,
+        description="Connections at a time from one address; 0: a quarter of connections from a public address, "
+        "and no bound from a private one, which may be a balancer's",
+    )
     request_seconds: Seconds = Field(default=15.0, description="How long a request may take to arrive")
     notice_seconds: float = Field(
         default=0.0,

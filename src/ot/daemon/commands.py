@@ -7,11 +7,12 @@ import json
 import time
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 from ot.cli.exit_codes import exit_code
 from ot.cli.terminal.command_answer import CommandAnswer, CommandFailed, reply_as_data
 from ot.config.principal import os_user
+from ot.daemon.handshake import MAX_BYTES
 from ot.daemon.peer import ClientRefused
 from ot.errors import CannotAsk, OneToolError
 from ot.execution.caller import Answer, Caller, Question
@@ -37,13 +38,15 @@ class TypedCommand:
             ClientRefused: It is malformed.
         """
         try:
-            asked: dict[str, Any] = json.loads(header.argv[1])
-            self._name: str = asked["command"]
-            self._words: list[str] = asked["words"]
-            self._flags: list[str] = asked["flags"]
-            self._somebody_is_there: bool = asked["somebody_is_there"]
-        except (ValueError, LookupError, TypeError):
-            raise ClientRefused("the command is malformed") from None
+            asked: Any = json.loads(header.argv[1])
+        except (ValueError, LookupError, RecursionError):
+            asked = {}
+        if not _is_well_formed(asked):
+            raise ClientRefused("the command is malformed")
+        self._name: str = asked["command"]
+        self._words: list[str] = asked["words"]
+        self._flags: list[str] = asked["flags"]
+        self._somebody_is_there: bool = asked["somebody_is_there"]
         self._reader, self._writer = reader, writer
         self._since = time.time()
         self._over = asyncio.Event()
@@ -82,7 +85,7 @@ class TypedCommand:
 
     async def _answered(self, workspace: Workspace) -> dict[str, Any]:
         try:
-            if self._name == "run":
+            if self._name == "run" and len(self._words) == 1:
                 return {"reply": reply_as_data(await self._run(workspace))}
             return {"answer": asdict(await self._found(workspace))}
         except CommandFailed as failed:
@@ -95,14 +98,15 @@ class TypedCommand:
         from ot.cli.tools import found, listed  # noqa: PLC0415 - as above
 
         match self._name, self._words:
-            case "list", words:
+            case "list", [] | [_] as words:
                 return listed(workspace, *words, tokens="--tokens" in self._flags)
             case "search", words:
                 return found(workspace, words)
             case "show", [name]:
                 return await shown(workspace, name)
             case _:
-                raise CommandFailed(f"the shared server knows no command {self._name}", 1)
+                given = f"{self._name!r:.100} with {len(self._words)} words"
+                raise CommandFailed(f"the shared server knows no command {given}", 1)
 
     async def _run(self, workspace: Workspace) -> Any:
         def ask(question: Question) -> Any:
@@ -120,13 +124,37 @@ class TypedCommand:
         return Answer(**said)
 
     async def _listen(self) -> None:
-        """Take answers until the other end is gone."""
-        with suppress(asyncio.IncompleteReadError, ConnectionError):
+        """Take answers until the other end is gone, or sends what is not an answer."""
+        with suppress(asyncio.IncompleteReadError, ConnectionError, ValueError, RecursionError):
             while True:
                 length = int.from_bytes(await self._reader.readexactly(LENGTH_BYTES), "big")
-                self._answers.put_nowait(json.loads(await self._reader.readexactly(length)))
+                if length > MAX_BYTES or not _is_answer(said := json.loads(await self._reader.readexactly(length))):
+                    return
+                self._answers.put_nowait(said)
 
     async def _send(self, message: dict[str, Any]) -> None:
         body = json.dumps(message).encode()
         self._writer.write(len(body).to_bytes(LENGTH_BYTES, "big") + body)
         await self._writer.drain()
+
+
+def _is_well_formed(asked: Any) -> bool:
+    if not isinstance(asked, dict):
+        return False
+    found = cast("dict[str, Any]", asked)
+    texts = [found.get("command")]
+    for name in ("words", "flags"):
+        if not isinstance(found.get(name), list):
+            return False
+        texts += found[name]
+    return all(isinstance(text, str) for text in texts) and isinstance(found.get("somebody_is_there"), bool)
+
+
+def _is_answer(said: Any) -> bool:
+    if not isinstance(said, dict):
+        return False
+    found = cast("dict[str, Any]", said)
+    if "cannot" in found:
+        return isinstance(found["cannot"], str)
+    is_known = found.get("action") in ("accept", "decline", "cancel")
+    return is_known and set(found) <= {"action", "content"} and isinstance(found.get("content", {}), dict)

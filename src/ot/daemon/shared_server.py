@@ -173,6 +173,8 @@ class SharedServer:
     def _require_own_build(self, header: Header) -> None:
         if header.key != self._life.place.key:
             raise ClientRefused("the client is of another build or user")
+        if header.environ.get(b"HOME", b"") != os.environb.get(b"HOME", b""):
+            raise ClientRefused("the client has another HOME than the shared server")
         if self._takes_clients and not self._life.is_current():
             self.retire()
             raise ServerRetires("another version has been installed")

@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 
 START_SECONDS = 3.0
 """How long an end waits for a start that is still under way."""
+PER_PROCESS = ("/proc", "/dev")
 Began = Callable[["asyncio.Future[None]"], None]
 """Is given what serves, once it does: cancelled, it serves no more."""
 
@@ -168,6 +169,16 @@ def _require_same_network(environ: Mapping[str, str], own: Mapping[str, str] = o
         raise ConfigError(f"the shared server was started with another value of {', '.join(differs)}")
 
 
+def _require_own_directory(cwd: Path) -> None:
+    """Refuse a directory that means another one in the client's process than in this one.
+
+    Raises:
+        ConfigError: It is one of those; the client can be served alone.
+    """
+    if not cwd.is_absolute() or any(path.is_relative_to(top) for path in (cwd, cwd.resolve()) for top in PER_PROCESS):
+        raise ConfigError(f"a shared server cannot work in {cwd}, which means another directory for each process")
+
+
 async def open_workspace(host: Host, client: ClientProcess, connection: str, *, trust_project: bool) -> Workspace:
     """Return a workspace for *client* on *host*, by the name of its *connection*.
 
@@ -176,6 +187,7 @@ async def open_workspace(host: Host, client: ClientProcess, connection: str, *, 
     """
     _require_same_network(client.environ)
     paths = Paths.find(client.environ, client.cwd)
+    _require_own_directory(paths.cwd)
     load = partial(load_config, paths, Trust(paths.global_dir), trust_project=trust_project)
     # Read in a thread: other clients do not wait for the disk of this one.
     loaded = await anyio.to_thread.run_sync(load)

@@ -20,12 +20,26 @@ from ot.team.rate_window import RateWindow
 from ot.workspace import Workspace
 
 RUN = "tools/call"
+PARSE_ERROR, INVALID_REQUEST = -32700, -32600
+NOT_JSON = (
+    "the request's body is not JSON in UTF-8: {why}. NaN, Infinity and numbers beyond a float are not JSON either"
+)
+NOT_ONE = "the request's body must be one JSON object. Send several requests one by one"
 REFUSAL_SECONDS = 1.0
 """How long a refusal takes: whoever does not wait by itself is slowed down, and costs the others nothing."""
 TOO_MANY = (
     "you have begun {most} runs within a minute, as many as this server allows one user (http.quotas.runs_per_minute). "
     "Send the run again in {seconds} s; several steps fit into one program"
 )
+
+
+class NotARequest(Exception):
+    """The body is not one JSON-RPC message."""
+
+    def __init__(self, message: str, code: int) -> None:
+        """Say what is wrong; *code* is JSON-RPC's."""
+        super().__init__(message)
+        self.code = code
 
 
 class Admission:
@@ -53,7 +67,11 @@ class Admission:
             await self._app(scope, receive, send)
             return
         request = BufferedRequest(receive)
-        if not await request.read():
+        try:
+            if not await request.read():
+                return
+        except NotARequest as wrong:
+            await _refuse_body(scope, send, wrong)
             return
         if not request.is_run:
             await self._app(scope, request.receive, send)
@@ -128,12 +146,18 @@ class BufferedRequest:
         """Read from *receive*."""
         self._receive = receive
         self._body: bytes | None = b""
-        self._request: dict[str, Any] | None = None
-        self._is_list = False
+        self._request: dict[str, Any] = {}
         self._ending: asyncio.Task[Message] | None = None
 
     async def read(self) -> bool:
-        """Read the body, and return whether it came whole."""
+        """Read the body, and return whether it came whole.
+
+        The libraries that answer have parsers of their own, which take more than JSON: other encodings, NaN, half
+        characters. A body passes only if it is strict JSON, which all of them read alike, so none runs uncounted.
+
+        Raises:
+            NotARequest: It is not one JSON object in UTF-8.
+        """
         parts: list[bytes] = []
         while True:
             message = await self._receive()
@@ -145,21 +169,22 @@ class BufferedRequest:
         self._body = b"".join(parts)
         try:
             content = orjson.loads(self._body)
-        except orjson.JSONDecodeError:
-            return True  # whoever answers says what is wrong with it
-        self._is_list = isinstance(content, list)
-        self._request = cast("dict[str, Any]", content) if isinstance(content, dict) else None
+        except orjson.JSONDecodeError as error:
+            raise NotARequest(NOT_JSON.format(why=error), PARSE_ERROR) from None
+        if not isinstance(content, dict):
+            raise NotARequest(NOT_ONE, INVALID_REQUEST)
+        self._request = cast("dict[str, Any]", content)
         return True
 
     @property
     def is_run(self) -> bool:
-        """Whether it calls a tool; a list of requests counts as if one of them did."""
-        return self._is_list or (self._request is not None and self._request.get("method") == RUN)
+        """Whether it calls a tool."""
+        return self._request.get("method") == RUN
 
     @property
     def id(self) -> Any:
         """The id that an answer must have."""
-        found = self._request.get("id") if self._request else None
+        found = self._request.get("id")
         return found if isinstance(found, str | int) else None
 
     def ending(self) -> asyncio.Task[Message]:
@@ -194,3 +219,9 @@ async def _refuse(scope: Scope, send: Send, request: BufferedRequest, refused: N
     body["error"]["data"]["retry_after_seconds"] = seconds
     headers = [(b"retry-after", str(seconds).encode())]
     await send_json(send, HTTPStatus.TOO_MANY_REQUESTS, body, headers)
+
+
+async def _refuse_body(scope: Scope, send: Send, wrong: NotARequest) -> None:
+    body = failure(str(wrong), HTTPStatus.BAD_REQUEST, scope.get(REQUEST_ID, ""))
+    body["error"]["code"] = wrong.code
+    await send_json(send, HTTPStatus.BAD_REQUEST, body)

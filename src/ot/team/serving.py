@@ -144,7 +144,7 @@ class HttpService:
             self._settings,
             parts.authenticator,
             self._readiness,
-            web.open_connections,
+            web.answered_connections,
             parts.challenge,
             admission=parts.admission,
             routes=parts.routes,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -218,6 +219,31 @@ def test_a_malformed_file_is_refused_with_its_line_and_left_alone(
         machine.connect()
     assert refused.value.line == line
     assert machine.file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [("pipe", "not a regular file"), ("device", "not a regular file"), ("huge", "larger than"), ("folder", "directory")],
+)
+@pytest.mark.parametrize("way", ["connect", "disconnect"])
+def test_what_is_not_a_usable_file_is_refused_at_once_and_left_alone(
+    tmp_path: Path, kind: str, why: str, way: str
+) -> None:
+    machine = Machine(tmp_path, CLIENTS["cursor"])
+    machine.file.parent.mkdir(parents=True)
+    if kind == "pipe":
+        os.mkfifo(machine.file)
+    elif kind == "device":
+        machine.file.symlink_to("/dev/zero")
+    elif kind == "folder":
+        machine.file.mkdir()
+    else:
+        with machine.file.open("wb") as file:
+            file.truncate(1 << 40)
+    before = os.lstat(machine.file)
+    with pytest.raises(ConfigError, match=why):
+        getattr(machine, way)()
+    assert os.lstat(machine.file) == before
 
 
 def test_a_file_that_changes_between_the_question_and_the_answer_is_left_alone(tmp_path: Path) -> None:

@@ -6,13 +6,16 @@ import threading
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
 from typing import Any
 
 from ot.workspace import Workspace
 
 CANARY = "canary-host-7f3a"
 MAX_DEPTH = 200
-PLAIN = frozenset({type(None), bool, int, float, str, bytes, list, tuple, dict, set, frozenset})
+VALUES = (type(None), bool, int, float, str, bytes, Decimal, datetime, date, time, timedelta, timezone)
+PLAIN = frozenset({*VALUES, list, tuple, dict, set, frozenset})
 
 
 class Watch:
@@ -76,6 +79,8 @@ class Watch:
                 self.arg_too_deep = True
             elif type(part) is dict:
                 todo += [(item, depth + 1) for pair in part.items() for item in pair]
+            elif type(part) in (datetime, time):
+                todo.append((part.tzinfo, depth + 1))
             elif type(part) in (list, tuple, set, frozenset):
                 todo += [(item, depth + 1) for item in part]
 

@@ -16,9 +16,10 @@ from ot.config.secrets import Secrets
 from ot.config.team_settings import AccessTokens, Http
 from ot.errors import ConfigError
 from ot.team.auth.authenticators import open_authenticator
-from ot.team.auth.introspection import GOOD_SECONDS, IntrospectedTokens
+from ot.team.auth.introspection import AT_ONCE, GOOD_SECONDS, IntrospectedTokens
 from ot.team.auth.issuer_documents import open_client
 from ot.team.identity import Authenticator, TokenRefused, TokensUncheckable
+from pace import PATIENCE
 from team.auth.forged_tokens import OURS, Forge
 
 pytestmark = pytest.mark.anyio
@@ -155,6 +156,41 @@ async def test_while_the_server_is_away_nothing_is_said_about_a_token(
         if how == "stopped":
             await asyncio.to_thread(issuer.start)
         assert await checks.identify(new), "an outage is not kept as an answer"
+
+
+async def test_a_flood_of_invented_tokens_neither_pushes_out_nor_delays_those_that_were_good(
+    issuer: LoopbackAuthorizationServer, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("ot.team.auth.kept_answers.MAX_KEPT", 20)
+    now = time.time()
+    oauth = settings(issuer, issuer.resource_secret)
+    assert oauth.introspection
+    good, invented = issued(issuer).access, [f"invented-{number}" for number in range(50)]
+    async with open_client() as client:
+        checks = IntrospectedTokens(oauth, oauth.introspection, OURS, client, clock=lambda: now)
+        assert await checks.identify(good)
+        refused = await asyncio.gather(*map(checks.identify, invented), return_exceptions=True)
+        assert {type(one) for one in refused} == {TokenRefused}
+        asked = issuer.counts["/introspect"]
+        assert await checks.identify(good), "still kept"
+        assert issuer.counts["/introspect"] == asked
+        now += GOOD_SECONDS + 1
+        held, turns = asyncio.Event(), 0
+
+        async def held_up(client: Any, url: str, **sent: Any) -> dict[str, Any]:
+            nonlocal turns
+            turns += 1
+            if sent["data"]["token"] != good:
+                await held.wait()
+            return {"active": True, "sub": "ann", "aud": OURS, "scope": "run"}
+
+        monkeypatch.setattr("ot.team.auth.introspection.fetch_json", held_up)
+        flood = [asyncio.create_task(checks.identify(token)) for token in invented]
+        await asyncio.sleep(0)
+        assert await asyncio.wait_for(checks.identify(good), PATIENCE)
+        assert turns == AT_ONCE + 1
+        held.set()
+        await asyncio.gather(*flood)
 
 
 async def test_one_who_gives_up_does_not_end_the_question_of_the_others(issuer: LoopbackAuthorizationServer):

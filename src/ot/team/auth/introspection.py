@@ -22,8 +22,10 @@ logger = logging.getLogger(__name__)
 GOOD_SECONDS = 30.0
 """How long an answer is used: a token that is revoked works no longer than this."""
 BAD_SECONDS = 5.0
-AT_ONCE = 16
-"""Questions at a time: a flood of invented tokens must not become a flood at the authorization server."""
+AT_ONCE, KNOWN_AT_ONCE = 12, 4
+"""Questions at a time: a flood of invented tokens must not become a flood at the authorization server.
+
+Tokens that were good when they were last asked about have turns of their own, so that the flood does not delay them."""
 
 type _Answer = Identity | TokenRefused
 
@@ -48,9 +50,10 @@ class IntrospectedTokens:
         self._auth = httpx2.BasicAuth(quote(endpoint.client_id, safe=""), quote(endpoint.client_secret, safe=""))
         self._client = client
         self._clock = clock
-        self._kept = KeptAnswers[_Answer](clock)
+        # Apart from each other: no number of invented tokens pushes a good one out.
+        self._good, self._refused = KeptAnswers[Identity](clock), KeptAnswers[TokenRefused](clock)
         self._asking: dict[bytes, asyncio.Task[_Answer]] = {}
-        self._turn = asyncio.Semaphore(AT_ONCE)
+        self._turn, self._known_turn = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(KNOWN_AT_ONCE)
 
     async def identify(self, token: str) -> Identity:
         """Return whom *token* is about.
@@ -60,7 +63,7 @@ class IntrospectedTokens:
             TokensUncheckable: The authorization server does not answer.
         """
         digest = digest_of(token)
-        answer = self._kept.get(digest) or await asyncio.shield(self._asked(digest, token))
+        answer = self._good.get(digest) or self._refused.get(digest) or await asyncio.shield(self._asked(digest, token))
         if isinstance(answer, TokenRefused):
             raise TokenRefused(str(answer), answer.error)
         return answer
@@ -87,14 +90,18 @@ class IntrospectedTokens:
 
     async def _ask(self, digest: bytes, token: str) -> _Answer:
         form = {"token": token, "token_type_hint": "access_token"}
-        async with self._turn:
+        async with self._known_turn if digest in self._good else self._turn:
             try:
                 told = await fetch_json(self._client, self._url, data=form, auth=self._auth)
             except TokensUncheckable as error:
                 logger.warning("a token could not be checked: %s", error)
                 raise
         answer, until = self._judged(told)
-        self._kept.put(digest, answer, until)
+        if isinstance(answer, TokenRefused):
+            self._good.forget(digest)
+            self._refused.put(digest, answer, until)
+        else:
+            self._good.put(digest, answer, until)
         return answer
 
     def _judged(self, told: Mapping[str, Any]) -> tuple[_Answer, float]:

@@ -25,6 +25,14 @@ class KeptAnswers[T]:
         until, answer = self._kept.get(digest, (0.0, None))
         return answer if until > self._clock() else None
 
+    def __contains__(self, digest: bytes) -> bool:
+        """Return whether there is an answer, whether or not it still holds."""
+        return digest in self._kept
+
+    def forget(self, digest: bytes) -> None:
+        """Keep nothing about the token with this *digest*."""
+        self._kept.pop(digest, None)
+
     def put(self, digest: bytes, answer: T, until: float) -> None:
         """Keep *answer* until then."""
         self._kept[digest] = until, answer

@@ -31,8 +31,8 @@ class Edge:
     settings: Http
     authenticator: Authenticator
     readiness: Readiness
-    connections: Callable[[], int]
-    """How many are open."""
+    answered: Callable[[], int]
+    """How many connections have a request that is being answered."""
     challenge: Callable[[TokenRefused | None], str] = lambda refused: "Bearer"
     """Returns what a refusal for want of a good token says in WWW-Authenticate."""
     admission: Callable[[AsgiApp], AsgiApp] = as_it_is
@@ -47,6 +47,8 @@ class Edge:
         guarded = Bearer(self.readiness.gate(self.admission(mcp)), self.authenticator, self.challenge)
         named = {MCP_PATH: Route(guarded, ("POST",)), **self.routes}
         checked = {path: Route(HostOrigin.of(to.app, self.settings), to.methods) for path, to in named.items()}
+        limited = RequestLimits(Routes(checked), self.settings, self.answered)
         # Balancers ask by address, under whatever name: how the server is may be known to everyone who reaches it.
-        routes = Routes({**checked, "/healthz": Route(healthz), "/readyz": Route(self.readiness)})
-        return self.naming(AnsweredRequests(RequestLimits(routes, self.settings, self.connections)))
+        # No limit is before them: a server that has too much to do lives, and must not be restarted for it.
+        probes = {"/healthz": Route(healthz), "/readyz": Route(self.readiness)}
+        return self.naming(AnsweredRequests(Routes(probes, limited)))

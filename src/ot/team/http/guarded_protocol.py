@@ -12,12 +12,11 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from ot.team.http.answers import failure
+from ot.team.http.connections import Connections
 from ot.team.http.request_limits import HEAD_BYTES, LARGE_HEAD
 
 PIPELINED = 8
 """Requests that may wait on a connection for the one before: nobody sends them who does not mean harm."""
-OVERFULL = 2
-"""So many times the connections that are allowed are open before new ones are closed unheard."""
 SLOW = "the request did not arrive within http.request_seconds ({seconds:g} s)"
 MALFORMED = "the request is not well-formed HTTP/1.1, or its parts contradict each other"
 
@@ -37,12 +36,12 @@ class GuardedProtocol(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
         seconds: float,
-        most: int,
+        crowd: Connections,
     ) -> None:
-        """Give each request *seconds* to arrive; *most* connections are meant to be open."""
+        """Give each request *seconds* to arrive; *crowd* closes connections where there are too many."""
         super().__init__(config, server_state, app_state, _loop)
         self._seconds = seconds
-        self._most = most
+        self._crowd = crowd
         self._arriving: asyncio.TimerHandle | None = None
         self._head_bytes = 0
         """Of a head that has begun and is not whole yet."""
@@ -53,15 +52,18 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - as uvicorn's
         """Start the clock of the first request."""
         super().connection_made(transport)
-        if len(self.connections) > OVERFULL * self._most:
-            transport.abort()
-            return
         self._start_clock()
+        self._crowd.enter(self, self.client[0] if self.client else "")
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        self.transport.abort()
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the clock."""
         self._stop_clock()
+        self._crowd.leave(self)
         super().connection_lost(exc)
 
     @override
@@ -97,6 +99,8 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_message_complete()
         self._in_body = False
         self._stop_clock()
+        if not self.cycle.response_complete:  # else it was refused before it had arrived
+            self._crowd.hear(self)
 
     @override
     def on_response_complete(self) -> None:
@@ -104,6 +108,8 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_response_complete()
         if self._in_body and not self.transport.is_closing():
             self._start_clock()
+        if self._in_body or self.cycle.response_complete:
+            self._crowd.wait(self)
 
     @override
     def send_400_response(self, msg: str) -> None:

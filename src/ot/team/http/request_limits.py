@@ -1,4 +1,4 @@
-"""Request limits: how large a request may be, and how many connections there are at a time."""
+"""Request limits: how large a request may be, and how many are answered at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEADERS = 100
 LARGE_HEAD = f"the request's address and headers are larger than {HEAD_BYTES:,} bytes, or more than {HEADERS} headers"
 LARGE_BODY = "the request's body is larger than http.body_bytes ({bytes:,} bytes). Send less, or raise the setting"
 LATER = [(b"retry-after", b"1"), (b"connection", b"close")]
-BUSY = "the server has as many connections as http.connections allows ({connections:,}). Try again later"
+BUSY = "the server is answering as many requests as http.connections allows ({connections:,}). Try again later"
 
 
 class BodyTooLarge(Exception):
@@ -29,16 +29,16 @@ class SenderGone(Exception):
 class RequestLimits:
     """Refuses what is too large, whether or not it says so beforehand."""
 
-    def __init__(self, app: AsgiApp, settings: Http, connections: Callable[[], int]) -> None:
-        """Keep to *settings*; *connections* says how many are open."""
+    def __init__(self, app: AsgiApp, settings: Http, answered: Callable[[], int]) -> None:
+        """Keep to *settings*; *answered* says how many connections have a request that is being answered."""
         self._app = app
         self._most = settings.body_bytes
         self._most_connections = settings.connections
-        self._connections = connections
+        self._answered = answered
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or say which limit the request is beyond."""
-        if self._connections() > self._most_connections:
+        if self._answered() > self._most_connections:
             busy = BUSY.format(connections=self._most_connections)
             await send_failure(scope, send, HTTPStatus.SERVICE_UNAVAILABLE, busy, LATER)
         elif _is_head_large(scope):

@@ -25,15 +25,18 @@ class Route:
 class Routes:
     """Answers each path by its own application."""
 
-    def __init__(self, routes: Mapping[str, Route]) -> None:
-        """Know *routes* by path."""
+    def __init__(self, routes: Mapping[str, Route], others: AsgiApp | None = None) -> None:
+        """Know *routes* by path; *others* answers at all other paths, where nothing is otherwise."""
         self._routes = dict(routes)
+        self._others = others
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or say what is there instead."""
         # As it was sent: what a proxy in front compared, undecoded, is what counts here.
         route = self._routes.get(scope["raw_path"].decode("latin-1"))
-        if route is None:
+        if route is None and self._others:
+            await self._others(scope, receive, send)
+        elif route is None:
             await send_failure(scope, send, HTTPStatus.NOT_FOUND, UNKNOWN)
         elif scope["method"] not in route.methods:
             methods = ", ".join(route.methods)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import resource
 import socket
 from collections.abc import Generator
 from functools import partial
@@ -12,10 +13,13 @@ import uvicorn
 
 from ot.config.team_settings import Http
 from ot.team.http.asgi import AsgiApp
+from ot.team.http.connections import Connections
 from ot.team.http.guarded_protocol import GuardedProtocol
 
 IDLE_SECONDS = 75
 """How long a connection waits for its next request: longer than balancers keep theirs."""
+OTHER_FILES = 1024
+"""What is open beside the connections of clients: engines, servers, Redis."""
 LAST_SECONDS = 1
 """What is still open when everything has been answered, such as a stream of news, is cut off after this."""
 
@@ -25,7 +29,9 @@ class WebServer(uvicorn.Server):
 
     def __init__(self, settings: Http) -> None:
         """Keep to *settings*."""
-        limits = {"seconds": settings.request_seconds, "most": settings.connections}
+        self._crowd = Connections(settings.connections, settings.connections_per_address)
+        limits = {"seconds": settings.request_seconds, "crowd": self._crowd}
+        _allow_files(settings.connections + OTHER_FILES)
         config = uvicorn.Config(
             _nothing,
             http=partial(GuardedProtocol, **limits),  # pyright: ignore[reportArgumentType] - it is only ever called
@@ -49,6 +55,10 @@ class WebServer(uvicorn.Server):
         """Return how many there are."""
         return len(self.server_state.connections)
 
+    def answered_connections(self) -> int:
+        """Return how many have a request that is being answered."""
+        return self._crowd.answered
+
     @contextlib.contextmanager
     @override
     def capture_signals(self) -> Generator[None]:
@@ -58,3 +68,12 @@ class WebServer(uvicorn.Server):
 
 async def _nothing(*_: object) -> None:
     raise NotImplementedError
+
+
+def _allow_files(number: int) -> None:
+    """Let the process have *number* files open, where it may: else strangers' connections could take all there are."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = number if hard == resource.RLIM_INFINITY else min(number, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Protocol
 
 from data_engine import TableEngine, apart, quoted
@@ -22,8 +22,8 @@ import ot_sdk
 SQLITE = (".db", ".sqlite", ".sqlite3")
 COMPANIONS = ("-wal", "-journal")
 """Files beside a SQLite file that hold what is not in it yet, or no longer."""
-JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
-"""A journal that ends with it names another file, which SQLite removes once it has rolled back."""
+MAGIC = bytes.fromhex("d9d505f920a163d7")
+"""The last bytes of a journal that names another file, which SQLite removes when it has undone the transaction."""
 TRIES = 3
 STEPS = 10_000
 """Steps of SQLite's machine between two looks at the clock."""
@@ -148,11 +148,11 @@ class SqliteDatabase:
         target.unlink(missing_ok=True)
         with suppress(FileNotFoundError), ot_sdk.open_file(self._path + ending) as file, target.open("wb") as copy:
             _copy_some(file, copy, self._engine.limits.file_bytes)
-        if ending == "-journal" and target.exists() and target.read_bytes().endswith(JOURNAL_MAGIC):
+        if ending == "-journal" and _names_another_file(target):
             target.unlink()
-            raise ValueError(
-                f"{self._path}{ending} is left of a transaction over several databases, and is not followed: "
-                f"open {self._path} once with the program that wrote it, or with sqlite3, and try again"
+            raise OSError(
+                f"{self._path} is in the middle of a transaction over several databases: open it once with the program "
+                "that writes it, which ends the transaction, and try again"
             )
 
     def select(self, *, table: str = "", sql: str = "") -> Selected:
@@ -194,6 +194,14 @@ class SqliteDatabase:
     def close(self) -> None:
         """End it; the copy goes with the engine's directory."""
         self._db.close()
+
+
+def _names_another_file(journal: Path) -> bool:
+    """Return whether SQLite would follow the name in *journal*; one that begins with a zero is not in use."""
+    if not journal.exists():
+        return False
+    data = journal.read_bytes()
+    return data[:1] not in (b"", b"\0") and data.endswith(MAGIC)
 
 
 def _authorize(action: int, first: str | None, second: str | None, *_: object) -> int:

@@ -144,7 +144,9 @@ class ZygoteProcess:
     def _last_words(self) -> dict[str, Any]:
         stderr = self._process.stderr
         assert stderr is not None
-        select.select([self._pidfd], [], [], END_SECONDS)
+        ending = select.poll()  # select() takes no number above 1023, and a server may have more files open
+        ending.register(self._pidfd, select.POLLIN)
+        ending.poll(END_SECONDS * 1000)
         self._control.close()
         code = self._kill()
         os.set_blocking(stderr.fileno(), False)  # what it had started may still hold the other end for a moment
