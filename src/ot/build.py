@@ -206,7 +206,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     executor = ToolExecutor(
         registry,
         {
-            "in_process": InProcessBackend(contexts, bound, host.heavy, hand_over),
+            "in_process": InProcessBackend(contexts, bound, lambda: host.heavy, hand_over),
             "worker": in_workers,
             "mcp_proxy": McpProxyBackend(host.servers, servers, host.shapes.learn_from, partial(_store_copy, store)),
         },

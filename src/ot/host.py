@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,6 @@ from ot.config.paths import Paths
 from ot.config.secrets import IssuedSecrets
 from ot.config.shared_redaction import SharedRedaction
 from ot.errors import ConfigError
-from ot.execution.heavy_calls import HeavyCalls
 from ot.execution.ledger import EffectWatcher
 from ot.execution.tool_executor import CallObserver, OpenCallSpan
 from ot.ledger.kept_ledger import KeptLedger
@@ -43,6 +43,7 @@ from ot.workers.pool import WorkerPool
 from ot.workers.spec import WorkerSpec, helper_spec
 
 if TYPE_CHECKING:
+    from ot.execution.heavy_calls import HeavyCalls
     from ot.output.result_objects import ResultObjects
     from ot.state.open_state import Shared
     from ot.state.revisions import Revisions
@@ -80,7 +81,6 @@ class Host:
         self._issued: dict[str, IssuedSecrets] = {}
         self.redaction = SharedRedaction()
         self.workers = WorkerPool(paths.global_dir, paths.environ)
-        self.heavy = HeavyCalls()
         self._helper: WorkerSpec | None = None
         self.model_places = asyncio.Semaphore(MODEL_QUESTIONS)
         self.roots = ClientRoots()
@@ -159,6 +159,13 @@ class Host:
         """Note which workers and servers *holder* needs, by key; those that nobody needs any more are let go."""
         self.workers.hold(holder, workers)
         self.servers.hold(holder, servers)
+
+    @cached_property
+    def heavy(self) -> HeavyCalls:
+        """The places of calls that may take long."""
+        from ot.execution.heavy_calls import HeavyCalls  # noqa: PLC0415 - not every server has such calls
+
+        return HeavyCalls()
 
     def helper(self, main: Path) -> WorkerSpec:
         """Return what the helpers are made of that carry out heavy calls, by the file *main*."""

@@ -42,8 +42,9 @@ class Line:
     def end(self, name: str) -> None:
         self._let_go[name].set()
 
-    async def cancel(self, name: str) -> None:
-        self._tasks[name].cancel()
+    async def cancel(self, *names: str) -> None:
+        for name in names:
+            self._tasks[name].cancel()
         await self._settle()
 
     async def _settle(self) -> None:
@@ -91,3 +92,14 @@ async def test_a_place_is_not_lost_with_a_caller_who_is_cancelled_when_it_comes(
     await line.ask()
     assert waiting.cancelled()
     assert line.holding == ["eve1"]
+
+
+async def test_when_all_of_a_caller_are_cancelled_at_once_no_place_is_lost() -> None:
+    line = Line(places=1, each=1)
+    await line.ask("bob1", "bob2", "bob3", "ann1")
+    await line.cancel("bob1", "bob2", "bob3")
+    assert line.holding == ["ann1"]
+    assert not line.turns.has("bob")
+    await line.let_go("ann1")
+    await line.ask("bob4")
+    assert line.holding == ["bob4"]

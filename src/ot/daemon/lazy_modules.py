@@ -14,6 +14,7 @@ LAZY = (
     "ot.background.packs_used",
     "ot.background.run_tools",
     "ot.chat.tool_model",
+    "ot.execution.heavy_calls",
     "ot.installation",
     "ot.servers.auth.client_credentials",
     "ot.servers.auth.login",

@@ -47,9 +47,11 @@ class FairTurns:
             raise
 
     def _leave(self, who: str, turn: asyncio.Future[None]) -> None:
-        self._waiting[who].remove(turn)
-        if not self._waiting[who]:
-            del self._waiting[who]
+        line = self._waiting.get(who, deque())
+        if turn in line:
+            line.remove(turn)
+        if not line:
+            self._waiting.pop(who, None)
 
     def _take(self, who: str) -> None:
         self._free -= 1
@@ -71,5 +73,6 @@ class FairTurns:
             turn = line.popleft()
             if line:
                 self._waiting[who] = line  # behind all others
-            self._take(who)
-            turn.set_result(None)
+            if not turn.done():  # a cancelled one has yet to leave
+                self._take(who)
+                turn.set_result(None)

@@ -376,7 +376,7 @@ def heavy(tmp_path: Path) -> Generator[tuple[Callable[..., Any], Helpers]]:
     tools = {tool.name: tool for pack in packs.packs() for tool in pack.tools.values()}
     helpers, places = Helpers(), HeavyCalls()
     context = Desk(tmp_path).context
-    backend = InProcessBackend(context, None, places, helpers.hand_over)
+    backend = InProcessBackend(context, None, lambda: places, helpers.hand_over)
 
     async def call(name: str, who: str = "bob", **arguments: Any) -> Any:
         caller = Caller(os_user(), connection=who)

@@ -13,7 +13,7 @@ from functools import partial
 from inspect import iscoroutinefunction
 from itertools import takewhile
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
@@ -22,10 +22,12 @@ from ot.errors import InvalidArguments, ToolBusy, ToolError, ToolFailed, ToolUna
 from ot.execution import tool_context
 from ot.execution.arguments import invalid
 from ot.execution.call_context import CallContext
-from ot.execution.heavy_calls import HandOver, HeavyCalls
 from ot.execution.tool_context import ToolContext, TooMuchHere, WorkAllowance
 from ot.files.run_writes import AsksFirst
 from ot.registry.tool import Tool
+
+if TYPE_CHECKING:
+    from ot.execution.heavy_calls import HandOver, HeavyCalls
 
 logger = logging.getLogger(__name__)
 
@@ -42,13 +44,13 @@ class InProcessBackend:
         self,
         contexts: Callable[[str, CallContext], ToolContext],
         bound: Mapping[str, Callable[..., Any]] | None = None,
-        heavy: HeavyCalls | None = None,
+        heavy: Callable[[], HeavyCalls] | None = None,
         hand_over: HandOver | None = None,
     ) -> None:
         """Run tools under ``contexts(pack, call)``; *bound* holds live functions by target, others are imported.
 
-        Those that their module lists in ``__ot_heavy__`` change nothing, and have places of *heavy*: what takes long
-        is left to *hand_over*.
+        Those that their module lists in ``__ot_heavy__`` change nothing, and have places of *heavy*: what takes
+        long is left to *hand_over*.
         """
         self._contexts = contexts
         self._functions: dict[str, Callable[..., Any]] = dict(bound or {})
@@ -109,7 +111,7 @@ class InProcessBackend:
             needed = {"settings": dict(around.settings), "guard": around.guard.plain}
             return await hand_over(tool, {"target": tool.target, "arguments": arguments, **needed}, context)
 
-        return await self._heavy.call(context.caller, here, away)
+        return await self._heavy().call(context.caller, here, away)
 
     async def _in_thread(self, tool: Tool, work: Callable[[], Any]) -> Any:
         if len(self._abandoned) >= MAX_ABANDONED:
