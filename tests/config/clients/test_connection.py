@@ -223,7 +223,12 @@ def test_a_malformed_file_is_refused_with_its_line_and_left_alone(
 
 @pytest.mark.parametrize(
     ("kind", "why"),
-    [("pipe", "not a regular file"), ("device", "not a regular file"), ("huge", "larger than"), ("folder", "directory")],
+    [
+        ("pipe", "not a regular file"),
+        ("device", "not a regular file"),
+        ("huge", "larger than"),
+        ("folder", "directory"),
+    ],
 )
 @pytest.mark.parametrize("way", ["connect", "disconnect"])
 def test_what_is_not_a_usable_file_is_refused_at_once_and_left_alone(
