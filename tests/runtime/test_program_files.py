@@ -12,11 +12,15 @@ import pytest
 
 from answers import NO, YES, User
 from callers import asking
+from ot.errors import ToolError
+from ot.runtime.engines.engine import Outcome, Reach
 from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.engines.portable import portable_files
 from ot.runtime.engines.portable.portable_engine import PortableEngine
+from ot.runtime.program import Program
 from ot.workspace import Workspace
 from run_app import Calls, error_of, running_app, value_of
+from stubs import StubEngine
 
 pytestmark = pytest.mark.anyio
 
@@ -441,3 +445,47 @@ async def test_the_portable_engine_lists_no_directory_that_would_hold_up_the_ser
         (tmp_path / "work" / "c").touch()
         said = error_of(await app.run("import os\nos.listdir('.')"))
     assert "holds more than 2 entries, and the portable engine lists no more: use file.glob" in said
+
+
+async def test_steps_that_no_engine_sends_reach_nothing_and_read_no_more_than_a_value_may_have(tmp_path: Path) -> None:
+    odd = (None, 5, [], {}, b"notes.txt", "a\0b", "../outside", "/etc/passwd", "/proc/self/environ", "a" * 9000)
+    steps: list[tuple[str, dict[str, Any]]] = [
+        *(("read", {"path": "huge", "size": size}) for size in (-1, None, True, 1e12, "all", 10**12, [1])),
+        *(("read", {"path": "huge", "offset": offset}) for offset in (-1, None, "x", 2**70)),
+        *((step, {"path": path}) for step in ("read", "stat", "scan", "link", "make", "remove") for path in odd),
+        *(("begin", {"path": "../outside", "mode": mode}) for mode in ("w", "r", "", None, ["w"])),
+        *(("write", {"path": "notes.txt", **more}) for more in ({"data": b"x", "at": -1}, {}, {"data": 5})),
+        *(("touch", {"path": "notes.txt", **more}) for more in ({"times": [1]}, {"times": "ab"}, {"mode": "x"})),
+        *(("truncate", {"path": "notes.txt", "size": size}) for size in (-1, None, "x")),
+        *((step, {"path": "notes.txt"}) for step in ("", "_guard", "os", "where", "read.__call__")),
+        ("rename", {"source": "notes.txt", "target": "../outside"}),
+        ("rename", {"source": "/etc/passwd", "target": "here"}),
+        ("stat", {"path": "notes.txt", "follow": True, "guard": None}),
+    ]  # fmt: skip
+    data: list[bytes] = []
+    failed: list[BaseException] = []
+
+    async def hostile(program: Program, reach: Reach) -> Outcome:
+        for step, arguments in steps:
+            try:
+                found = await reach.file(step, arguments)
+            except Exception as error:  # noqa: BLE001 - what it is, is judged below
+                failed.append(error)
+            else:
+                data.extend([found["data"]] if isinstance(found, dict) and "data" in found else [])
+        return Outcome(1)
+
+    config = {"policy": {"allow": ["file.*"]}, "limits": {"value_bytes": 1_000_000}}
+    async with running_app(tmp_path, config=config, engine=StubEngine(hostile)) as app:
+        work = tmp_path / "work"
+        (work / "notes.txt").write_text("kept\n")
+        with (work / "huge").open("wb") as file:
+            file.truncate(8 << 20)
+        (tmp_path / "outside").write_text("outside\n")
+        await app.run("1")
+    assert {type(error) for error in failed if not isinstance(error, ToolError)} == set()
+    assert [len(part) for part in data[:7]] == [500_000] * 7, "what is read is bounded before it is in memory"
+    assert max(map(len, data)) <= 1 << 20
+    assert (work / "notes.txt").read_text() == "kept\n"
+    assert (tmp_path / "outside").read_text() == "outside\n"
+    assert sorted(path.name for path in work.iterdir()) == ["huge", "notes.txt"]

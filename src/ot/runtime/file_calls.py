@@ -79,8 +79,11 @@ class FileCalls:
         self._budget.spend_file_call()
         if step not in STEPS:
             raise UnknownTool("file", step, tuple(STEPS))
-        if type(size := arguments.get("size")) is int and step == "read":
-            arguments = {**arguments, "size": min(size, self._most_bytes)}
+        if step == "read" and "size" in arguments:
+            size = arguments["size"]
+            # Less than nothing, and no number, would mean all of the file: no engine asks so, a hostile program may.
+            fits = type(size) is int and 0 <= size <= self._most_bytes
+            arguments = {**arguments, "size": size if fits else self._most_bytes}
         value, _ = await self._executor.call_tool(STEPS[step], arguments, self._context(), self._add, self._entries)
         return value
 
