@@ -19,10 +19,11 @@ class OneToolError(Exception):
         # A dataclass does not call Exception's own __init__, and an error is copied and pickled by its args.
         self.args = tuple(getattr(self, name) for name in self.__match_args__)
 
-    def redact(self, redact: Callable[[str], str]) -> None:
-        """Pass every text that it holds through *redact*."""
-        vars(self).update({name: redact(text) for name, text in vars(self).items() if isinstance(text, str)})
-        self.args = tuple(redact(part) if isinstance(part, str) else part for part in self.args)
+
+def redact_error(error: OneToolError, redact: Callable[[str], str]) -> None:
+    """Pass every text that *error* holds through *redact*."""
+    vars(error).update({name: redact(text) for name, text in vars(error).items() if isinstance(text, str)})
+    error.args = tuple(redact(part) if isinstance(part, str) else part for part in error.args)
 
 
 @dataclass_transform(eq_default=False, field_specifiers=(field,))

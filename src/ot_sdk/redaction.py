@@ -196,16 +196,11 @@ def redact_block(block: Mapping[str, Any], redact: Redact) -> dict[str, Any]:
     """Return a content block as ``redact_value`` does; the encoded bytes of an image, a sound or a blob stay."""
     resource = block.get("resource")
     if block.get("type") in ("image", "audio"):
-        return _all_but("data", block, redact)
-    if block.get("type") == "resource" and isinstance(resource, Mapping):
-        blob = _all_but("blob", cast("Mapping[str, Any]", resource), redact)
-        return _all_but("resource", block, redact) | {"resource": blob}
-    return redact_value(block, redact)
-
-
-def _all_but(key: str, value: Mapping[str, Any], redact: Redact) -> dict[str, Any]:
-    found = redact_value({name: entry for name, entry in value.items() if name != key}, redact)
-    return found | ({key: value[key]} if key in value else {})
+        return _entries(block, redact, spared="data")
+    if block.get("type") != "resource" or not isinstance(resource, Mapping):
+        return _entries(block, redact)
+    inner = _entries(cast("Mapping[str, Any]", resource), redact, spared="blob")
+    return _entries({**block, "resource": inner}, redact, spared="resource")
 
 
 def holds_mark(value: Any) -> bool:
@@ -228,11 +223,13 @@ def free_name(name: str, taken: Mapping[str, Any]) -> str:
     return found
 
 
-def _entries(value: Mapping[Any, Any], redact: Redact) -> dict[Any, Any]:
+def _entries(value: Mapping[Any, Any], redact: Redact, spared: str = "") -> dict[Any, Any]:
+    """Return the entries in their order, for a block is known by its JSON; what stands under *spared* as it is."""
     found: dict[Any, Any] = {}
     for key, entry in value.items():
         name = redact_value(key, redact)
-        found[free_name(name, found) if isinstance(name, str) else name] = redact_value(entry, redact)
+        kept = entry if spared and key == spared else redact_value(entry, redact)
+        found[free_name(name, found) if isinstance(name, str) else name] = kept
     return found
 
 

@@ -351,6 +351,7 @@ def test_only_the_encoded_bytes_of_a_block_are_left_alone() -> None:
     redact, data = Redactor({"A": value}).text, b64encode(value.encode()).decode()
     image = {"type": "image", "data": data, "mimeType": "image/png", "_meta": {"data": data}}
     assert redact_block(image, redact) == image | {"_meta": {"data": "[secret:A]"}}
+    assert list(redact_block(image, redact)) == list(image)
     resource = {"uri": "file:///b", "blob": data, "data": data}
     found = redact_block({"type": "resource", "resource": resource, "blob": data}, redact)
     assert found == {"type": "resource", "resource": resource | {"data": "[secret:A]"}, "blob": "[secret:A]"}

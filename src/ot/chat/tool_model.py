@@ -18,7 +18,7 @@ from ot.chat.open_chat import key_for, open_client
 from ot.chat.retries import Retries
 from ot.config.models import Chat
 from ot.config.secrets import Secrets
-from ot.errors import BadReply, ChatError, ChatTimeout
+from ot.errors import BadReply, ChatError, ChatTimeout, redact_error
 from ot.execution.language_model import ModelBudget, PartOfBudget
 from ot.execution.schema_check import Validator, validators_of
 from ot.execution.tool_context import wait_in_thread
@@ -110,7 +110,7 @@ class ToolModel:
             raise ChatTimeout(self._chat.seconds) from None
         except ChatError as error:
             # A service may repeat the key in what it says, and a pack's worker must not learn it.
-            error.redact(self._secrets.redact)
+            redact_error(error, self._secrets.redact)
             raise
 
     async def _turn(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import anyio.to_thread
 
-from ot.errors import OneToolError, ResultError, ResultTooLarge, ServerUnavailable, ToolError, ToolFailed
+from ot.errors import OneToolError, ResultError, ResultTooLarge, ServerUnavailable, ToolError, ToolFailed, redact_error
 from ot.execution.call_context import CallContext
 from ot.registry.proxy_target import ProxyTarget
 from ot.registry.tool import Tool
@@ -98,7 +98,7 @@ class McpProxyBackend:
                 return await work()
             return await self._pool.logins.tried(spec.account, context.caller, work, context.run_id, context.clock)
         except OneToolError as error:
-            error.redact(spec.redactor().text)
+            redact_error(error, spec.redactor().text)
             raise
 
     def _hosts(self, target: ProxyTarget, context: CallContext) -> list[ServerConnection]:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from ot.errors import AuthServerDown, LoginNeeded, ServerUnavailable, ToolError
+from ot.errors import AuthServerDown, LoginNeeded, ServerUnavailable, ToolError, redact_error
 from ot.processes.backoff import Backoff
 from ot.processes.pool import MAX_WAITING, Leased
 from ot.registry.announced_tool import form_of, revision_of
@@ -177,7 +177,7 @@ class ServerConnection(Leased):
             self._set("idle")
             raise
         except ServerUnavailable as error:
-            error.redact(self._redact)
+            redact_error(error, self._redact)
             # Its login is the trouble: a person can end that at any moment, so the next call tries at once.
             if isinstance(error, LoginNeeded):
                 self.need_login(str(error))
