@@ -21,6 +21,7 @@ from oauth.authorization_server import METADATA, LoopbackAuthorizationServer
 from oauth.signing_keys import rsa_key
 from ot.config.secrets import Secrets
 from ot.config.team_settings import AccessTokens, Http
+from ot.servers.internal_addresses import AddressRule
 from ot.team.auth.authenticators import TokenChecks, open_authenticator
 from ot.team.auth.claimed_identity import principal_of
 from ot.team.auth.issuer_documents import fetch_json, metadata_urls, open_client
@@ -198,7 +199,7 @@ async def test_known_keys_work_while_the_authorization_server_is_away(
     issuer: LoopbackAuthorizationServer, forge: Forge, how: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("ot.team.auth.issuer_documents.SECONDS", 0.3)
-    clock, client = Wound(), open_client()
+    clock, client = Wound(), open_client(AddressRule((issuer.origin,)))
     keys = IssuerKeys(lambda: fetch_json(client, f"{issuer.origin}/jwks"), clock=clock)
     checks = JwtTokens(AccessTokens(issuer=issuer.origin), OURS, keys)
     assert await checks.identify(forge.token())

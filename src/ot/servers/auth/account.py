@@ -37,8 +37,8 @@ class ServerAccount:
     port: int = 0
     callback: str = ""
     """Where the browser comes back to, if not to a port of this machine."""
-    internal_hosts: tuple[str, ...] | None = None
-    """Where its authorization server may be though the address is internal; None: anywhere."""
+    internal_hosts: tuple[str, ...] = ()
+    """Hosts that may have internal addresses though the user did not write them."""
     issued: IssuedSecrets = field(default_factory=IssuedSecrets, repr=False, compare=False)
     """Hears of every token, so that no text shows it."""
     shared: OpenTokenStore[ServerAccount] | None = field(default=None, repr=False, compare=False)

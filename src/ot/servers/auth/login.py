@@ -14,7 +14,7 @@ from pydantic import AnyUrl
 from ot.errors import LoginFailed, LoginRefused
 from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.callback_answer import CallbackAnswer
-from ot.servers.auth.provider_flow import TokensInHand, client_id_needed, drive, require_safe_addresses
+from ot.servers.auth.provider_flow import TokensInHand, check_authorization, client_id_needed, drive
 from ot.servers.auth.record import TokenRecord, TokenRecords
 from ot.servers.auth.system_keyring import SystemKeyring
 from ot.servers.auth.token_store import RecordUnreadable, token_store
@@ -102,7 +102,7 @@ class _Login:
             raise LoginFailed(needed.server, f"{needed.why}: {str(error)[:200]}", needed.advice) from None
 
     async def _leave(self, address: str) -> None:
-        require_safe_addresses(self._account, self._provider)
+        await check_authorization(self._account, self._provider, address)
         _choose_client_auth(self._provider)
         self._state = parse_qs(urlsplit(address).query).get("state", [""])[0]
         await self._show(address)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import time
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from ot.servers.auth.challenge import challenge_fields
 from ot.servers.auth.record import ClientAuth, TokenRecord
 from ot.servers.auth.refresh import expiry
 from ot.servers.guarded_client import GuardedClient
+from ot.servers.internal_addresses import AddressRule
 from ot.servers.reply_faults import Refused
 
 SECONDS = 15.0
@@ -70,7 +70,7 @@ async def drive(account: ServerAccount, provider: OAuthClientProvider, held: Tok
     logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL)
     request = _first_request(account)
     flow = provider.async_auth_flow(request)
-    async with GuardedClient(account.internal_hosts, timeout=SECONDS, follow_redirects=False) as client:
+    async with GuardedClient(AddressRule.for_login(account), timeout=SECONDS, follow_redirects=False) as client:
         try:
             outgoing = await anext(flow)
             answer = await _refused(account, client, outgoing, scope)
@@ -155,30 +155,24 @@ def client_id_needed(account: ServerAccount, provider: OAuthClientProvider) -> L
     return LoginFailed(account.server, "its authorization server does not register clients by itself", advice)
 
 
-def require_safe_addresses(account: ServerAccount, provider: OAuthClientProvider) -> None:
-    """Return when every address that gets credentials is encrypted, or on this machine, or as plain as the server's.
+async def check_authorization(account: ServerAccount, provider: OAuthClientProvider, address: str) -> None:
+    """Return if the person may be sent to *address*, with a code that nobody else can use.
 
     Raises:
-        LoginFailed: One is not, or the authorization server is not the one of the settings.
+        LoginFailed: The authorization server is not the one of the settings, or does not bind codes to who asked.
+        Refused: The address is not to be opened.
     """
     metadata = provider.context.oauth_metadata
-    if metadata is None:
-        return
-    if account.issuer and str(metadata.issuer).rstrip("/") != account.issuer.rstrip("/"):
+    if metadata and account.issuer and str(metadata.issuer).rstrip("/") != account.issuer.rstrip("/"):
         why = f"it sends logins to {metadata.issuer}, but servers.{account.server}.auth.issuer is {account.issuer}"
         raise LoginFailed(account.server, why)
-    for address in (metadata.authorization_endpoint, metadata.token_endpoint):
-        if not (_is_safe(str(address)) or account.url.startswith("http://")):
-            raise LoginFailed(account.server, f"its authorization server is not encrypted: {address}")
-
-
-def _is_safe(address: str) -> bool:
-    url = httpx2.URL(address)
-    try:
-        is_local = ipaddress.ip_address(url.host).is_loopback
-    except ValueError:
-        is_local = url.host == "localhost"
-    return url.scheme == "https" or is_local
+    if metadata and "S256" not in (metadata.code_challenge_methods_supported or ()):
+        why = (
+            f"the metadata of its authorization server, {metadata.issuer}, do not announce PKCE "
+            "(code_challenge_methods_supported with S256), without which a stolen code could be used by others"
+        )
+        raise LoginFailed(account.server, why, "Ask whoever runs it to announce it, or use a token in a header")
+    await AddressRule.for_login(account).check(httpx2.URL(address))
 
 
 def _record(account: ServerAccount, provider: OAuthClientProvider, tokens: OAuthToken) -> TokenRecord:

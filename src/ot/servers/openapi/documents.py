@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from ot.registry.clean_text import clean_line
 from ot.registry.schema_types import as_schema
 from ot.servers.catalogue_files import read_or_forget, server_file, write_json
 from ot.servers.guarded_client import GuardedClient
+from ot.servers.internal_addresses import AddressRule
 from ot.servers.openapi.document_text import is_address, parsed_document
 from ot.servers.reply_faults import Refused
 from ot.version import installed_version
@@ -51,10 +52,10 @@ class ApiDocuments:
         """Keep one file a server in *directory*."""
         self._directory = directory
 
-    async def read(self, server: str, source: str, internal_hosts: Collection[str] | None = None) -> ApiDocument:
+    async def read(self, server: str, source: str, rule: AddressRule | None = None) -> ApiDocument:
         """Return the document of *server*; one from an address is fetched once a day, or used as it was kept.
 
-        It is fetched from no internal address but *internal_hosts*, unless that is None.
+        Without a *rule*, the user wrote *source*.
 
         Raises:
             ValueError: It is unavailable or malformed; the text says how.
@@ -63,7 +64,7 @@ class ApiDocuments:
         if kept and is_address(source) and 0 <= time.time() - read_at < FRESH_SECONDS:
             return kept
         try:
-            document = await fetch_document(source, kept, internal_hosts)
+            document = await fetch_document(source, kept, rule)
         except ValueError as error:
             if kept is None or not is_address(source):
                 raise
@@ -92,16 +93,14 @@ class ApiDocuments:
         return server_file(self._directory, server, "openapi", source)
 
 
-async def fetch_document(
-    source: str, known: ApiDocument | None = None, internal_hosts: Collection[str] | None = None
-) -> ApiDocument:
+async def fetch_document(source: str, known: ApiDocument | None = None, rule: AddressRule | None = None) -> ApiDocument:
     """Return the document as it is now at its *source*: the *known* one when it is the same.
 
     Raises:
         ValueError: It is unavailable or malformed; the text says how.
     """
     if is_address(source):
-        data = await _download(source, internal_hosts)
+        data = await _download(source, rule or AddressRule((source,)))
     else:
         data = await anyio.to_thread.run_sync(_read_file, Path(source))
     digest = hashlib.sha256(data).hexdigest()
@@ -125,10 +124,10 @@ def _read_file(path: Path) -> bytes:
     return data
 
 
-async def _download(source: str, internal_hosts: Collection[str] | None) -> bytes:
+async def _download(source: str, rule: AddressRule) -> bytes:
     """Return what is at the address; no header of the server goes there, for that may be another host."""
     try:
-        async with GuardedClient(internal_hosts, timeout=FETCH_SECONDS) as client:
+        async with GuardedClient(rule, timeout=FETCH_SECONDS) as client:
             return await _followed(client, client.build_request("GET", source))
     except (httpx2.HTTPError, httpx2.InvalidURL, Refused) as error:
         said = str(error) or type(error).__name__

@@ -15,6 +15,7 @@ from mcp import ClientSession
 
 from ot.servers.catalogue_files import CatalogueFiles
 from ot.servers.definitions import ServerDefinitions
+from ot.servers.internal_addresses import AddressRule
 from ot.servers.openapi.api_client import api_client
 from ot.servers.openapi.documents import ApiDocument, ApiDocuments
 from ot.servers.openapi.operations import Operations
@@ -46,7 +47,7 @@ class OpenApiTransport(ClientTransport):
         """Yield a session."""
         spec = self._spec
         kwargs: Any = {**session_kwargs, **self._callbacks}
-        document = await ApiDocuments(Path(spec.kept_in)).read(spec.name, spec.openapi, spec.internal_hosts)
+        document = await ApiDocuments(Path(spec.kept_in)).read(spec.name, spec.openapi, AddressRule.for_server(spec))
         options = TransportOptions(session_class=PassingSession)
         async with api_client(spec) as client:
             server, self.definitions = await anyio.to_thread.run_sync(_built, spec, document, client)
