@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
@@ -66,7 +67,9 @@ class ApiClient(GuardedClient):
 
     def __init__(self, name: str, rule: AddressRule, **options: Any) -> None:
         """Reach the API of the server *name* as far as *rule* lets it."""
-        super().__init__(rule, **options)
+        # What one call was given is not told to the next one, which may be another program's.
+        no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+        super().__init__(rule, cookies=no_cookies, **options)
         self._name = name
 
     def build_request(self, *args: Any, **kwargs: Any) -> httpx2.Request:

@@ -63,7 +63,8 @@ def _built(
 
     from ot.servers.openapi.tools import OperationTools  # noqa: PLC0415
 
-    tools = OperationTools(Operations(document.data), client)
+    operations = Operations(document.data, spec.headers, client.params)
+    tools = OperationTools(operations, client)
     known = CatalogueFiles(Path(spec.kept_in)).read(spec.identity)
     if known is None or known.server_info.get("version") != document.version:
         about = {"name": spec.name, "version": document.version}
