@@ -72,7 +72,7 @@ class AddressRule:
             return True
         if is_allowed(self.allowed, host, port):
             return True
-        if scheme == "http" and not is_own and self.own[0].startswith("https:"):
+        if scheme == "http" and not is_own and "".join(self.own[:1]).startswith("https:"):
             raise Refused(f"the address of {place(host, port)} is not encrypted, but the server's is; nothing was sent")
         return False
 
