@@ -6,13 +6,12 @@ import asyncio
 import socket
 from dataclasses import dataclass
 from functools import cached_property
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 import httpx2
 
 from ot.servers.reply_faults import Refused
-from ot_sdk.addresses import is_allowed, is_internal, place
+from ot_sdk.addresses import is_allowed, is_internal, is_public_name, place
 
 if TYPE_CHECKING:
     from ot.servers.auth.account import ServerAccount
@@ -68,7 +67,7 @@ class AddressRule:
         if url.userinfo and not is_own:
             raise Refused(f"the address of {place(host, port)} holds a user name or password; nothing was sent")
         # A certificate proves who answers. Without one, a name of the public DNS may lead to another machine each time.
-        if self.by_user and host in self._hosts and (scheme == "https" or not _is_public_name(host)):
+        if self.by_user and host in self._hosts and (scheme == "https" or not is_public_name(host)):
             return True
         if is_allowed(self.allowed, host, port):
             return True
@@ -116,12 +115,3 @@ class AddressRule:
 
 def _origin(url: httpx2.URL) -> _Origin:
     return url.scheme, url.host, url.port or (443 if url.scheme == "https" else 80)
-
-
-def _is_public_name(host: str) -> bool:
-    """Return whether whoever owns the name in the public DNS decides where *host* leads."""
-    try:
-        ip_address(host)
-    except ValueError:
-        return "." in host
-    return False

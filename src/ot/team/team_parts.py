@@ -106,7 +106,7 @@ def open_parts(paths: Paths, address: ListenAddress, url: str, *, trust_project:
         return _of_one_user(paths, address, trust_project=trust_project)
     team = TeamHost.open(paths, operator)
     address_of_redis, prefix = redis_url(config.state, operator.secrets), config.state.prefix
-    window = RateWindow(address_of_redis, prefix, lambda: bool(team.shared.state.trouble))
+    window = RateWindow(address_of_redis, prefix, lambda: bool(team.shared.state.trouble), team.shared.keys.hide)
     return _of_a_team(team, authenticator, window, url)
 
 
