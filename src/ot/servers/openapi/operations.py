@@ -67,8 +67,9 @@ class Operations(Mapping[str, Operation]):
         self._expanded: dict[tuple[str, frozenset[str]], _Expanded] = {}
         self.left_out: dict[str, str] = {}
         """Why nothing at a path can be used, by the path."""
+        numbers: dict[str, int] = {}
         for path, method, shared, written in _listed(document, self.left_out):
-            name = _free(_name(method, path, str(written.get("operationId") or "")), self._by_name)
+            name = _free(_name(method, path, str(written.get("operationId") or "")), self._by_name, numbers)
             self._by_name[name] = Operation(name, method, path, shared, written)
 
     def __getitem__(self, name: str) -> Operation:
@@ -196,11 +197,12 @@ def _slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "_", text)[:MAX_NAME].strip("_")
 
 
-def _free(name: str, taken: Mapping[str, Any]) -> str:
-    free, number = name, 1
+def _free(name: str, taken: Mapping[str, Any], numbers: dict[str, int]) -> str:
+    """Return *name*, or one with a number that is free; *numbers* are the last ones, so that none is tried again."""
+    free, start = name, name[: MAX_NAME - 5]
     while free in taken:
-        number += 1
-        free = f"{name[: MAX_NAME - 5]}_{number}"
+        numbers[start] = numbers.get(start, 1) + 1
+        free = f"{start}_{numbers[start]}"
     return free
 
 
