@@ -179,5 +179,5 @@ def test_what_a_project_wrote_is_not_what_the_user_wrote(tmp_path: Path):
     assert mine.key != projects.key
     for spec, by_user in ((mine, True), (projects, False)):
         assert spec.account
-        assert AddressRule.for_server(spec) == AddressRule((server.url,), ("a",), by_user)
-        assert AddressRule.for_login(spec.account) == AddressRule((server.url,), ("a",), by_user)
+        assert AddressRule(*spec.rule) == AddressRule((server.url,), ("a",), by_user)
+        assert AddressRule(*spec.account.rule) == AddressRule((server.url,), ("a",), by_user)

@@ -76,7 +76,7 @@ class ServerClient(GuardedClient):
         self._start_seconds = spec.start_seconds
         self._answers_apart = answers_apart
         super().__init__(
-            AddressRule.for_server(spec),
+            AddressRule(*spec.rule),
             auth=auth,
             headers=dict(spec.headers),
             timeout=httpx2.Timeout(spec.start_seconds, read=max(READ_SECONDS, (spec.call_seconds or 0) + 5)),

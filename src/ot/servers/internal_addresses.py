@@ -6,16 +6,11 @@ import asyncio
 import socket
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import httpx2
 
 from ot.servers.reply_faults import Refused
 from ot_sdk.addresses import is_allowed, is_internal, is_public_name, place
-
-if TYPE_CHECKING:
-    from ot.servers.auth.account import ServerAccount
-    from ot.servers.spec import ServerSpec
 
 type _Origin = tuple[str, str, int]
 
@@ -33,18 +28,6 @@ class AddressRule:
     """Hosts that may have internal addresses, with or without a port."""
     by_user: bool = True
     """Whether the user wrote ``own``, and not a project."""
-
-    @classmethod
-    def for_server(cls, spec: ServerSpec) -> AddressRule:
-        """Return the rule for the requests of a server, and for the document of an API."""
-        document = (spec.openapi,) if spec.openapi.startswith(("http://", "https://")) else ()
-        return cls((spec.url, *spec.others, *document), spec.internal_hosts, not spec.of_project)
-
-    @classmethod
-    def for_login(cls, account: ServerAccount) -> AddressRule:
-        """Return the rule for all that a login leads to."""
-        own = (account.url, account.issuer) if account.issuer else (account.url,)
-        return cls(own, account.internal_hosts, not account.owner)
 
     @cached_property
     def _origins(self) -> dict[_Origin, bytes]:

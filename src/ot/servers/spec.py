@@ -108,6 +108,12 @@ class ServerSpec:
         return _hash(*parts, *([self.others] if self.others else []))
 
     @property
+    def rule(self) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+        """What ``AddressRule`` is made of: its addresses, hosts that are allowed, and whether the user wrote it."""
+        document = (self.openapi,) if self.openapi.startswith(("http://", "https://")) else ()
+        return (self.url, *self.others, *document), self.internal_hosts, not self.of_project
+
+    @property
     def told_workspace(self) -> str:
         """The directory that it is told as its root; one that is shared by all is told none."""
         return "" if self.scope == "shared" else self.workspace

@@ -55,6 +55,11 @@ class ServerAccount:
         return self.callback or f"http://127.0.0.1:{self.port}/callback"
 
     @property
+    def rule(self) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+        """What ``AddressRule`` is made of for all that the login leads to."""
+        return (self.url, *filter(None, [self.issuer])), self.internal_hosts, not self.owner
+
+    @property
     def parts(self) -> list[object]:
         """All that makes a connection with this login another one."""
         client = [self.client_id, self.client_secret, self.private_key, self.signing_algorithm, self.issuer]

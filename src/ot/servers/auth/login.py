@@ -104,7 +104,7 @@ class _Login:
             raise LoginFailed(needed.server, f"{needed.why}: {str(error)[:200]}", needed.advice) from None
 
     async def _leave(self, address: str) -> None:
-        await AddressRule.for_login(self._account).check(URL(address))
+        await AddressRule(*self._account.rule).check(URL(address))
         _choose_client_auth(self._provider)
         self._state = parse_qs(urlsplit(address).query).get("state", [""])[0]
         await self._show(address)

@@ -70,7 +70,7 @@ async def drive(account: ServerAccount, provider: OAuthClientProvider, held: Tok
     logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL)
     request = _first_request(account)
     flow = provider.async_auth_flow(request)
-    async with GuardedClient(AddressRule.for_login(account), timeout=SECONDS, follow_redirects=False) as client:
+    async with GuardedClient(AddressRule(*account.rule), timeout=SECONDS, follow_redirects=False) as client:
         try:
             outgoing = await anext(flow)
             answer = await _refused(account, client, outgoing, scope)

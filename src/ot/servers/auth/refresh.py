@@ -98,7 +98,7 @@ async def _post(
     account: ServerAccount, address: str, form: dict[str, str], pair: httpx2.BasicAuth | None
 ) -> httpx2.Response:
     # No redirect is followed: the form would go wherever it points.
-    rule = AddressRule.for_login(account)
+    rule = AddressRule(*account.rule)
     async with GuardedClient(rule, timeout=SECONDS, auth=pair, follow_redirects=False) as client:
         return await client.post(address, data=form, headers={"Accept": "application/json"})
 

@@ -52,7 +52,7 @@ def api_client(spec: ServerSpec) -> ApiClient:
     read = max(READ_SECONDS, (spec.call_seconds or 0) + GRACE_SECONDS)
     return ApiClient(
         spec.name,
-        AddressRule.for_server(spec),
+        AddressRule(*spec.rule),
         auth=TokenAuth(spec.account, note_refusal) if spec.account else None,
         base_url=address._replace(query="", fragment="").geturl(),
         params=dict(parse_qsl(address.query)),

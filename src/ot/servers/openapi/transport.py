@@ -47,7 +47,7 @@ class OpenApiTransport(ClientTransport):
         """Yield a session."""
         spec = self._spec
         kwargs: Any = {**session_kwargs, **self._callbacks}
-        document = await ApiDocuments(Path(spec.kept_in)).read(spec.name, spec.openapi, AddressRule.for_server(spec))
+        document = await ApiDocuments(Path(spec.kept_in)).read(spec.name, spec.openapi, AddressRule(*spec.rule))
         options = TransportOptions(session_class=PassingSession)
         async with api_client(spec) as client:
             server, self.definitions = await anyio.to_thread.run_sync(_built, spec, document, client)
