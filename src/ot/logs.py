@@ -24,7 +24,9 @@ from ot.files.private_file import is_at, lock, write_all
 from ot.log_span import SpanMessage, in_a_log
 from ot.visible_text import visible_json
 
-LOGGERS = ("ot", "ot_tools", "docket")
+LOGGERS = ("ot", "ot_tools", "docket", "fastmcp")
+QUIET = frozenset({"fastmcp"})
+"""Of these only warnings are of use, whatever the level."""
 FILE_SECONDS, STDERR_SECONDS = 0.25, 0.05
 END_SECONDS = 1.0
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_LINK
@@ -61,6 +63,8 @@ def configure_logs(
         logger = logging.getLogger(name)
         logger.handlers[:] = handlers
         logger.setLevel(level)
+        if name in QUIET:
+            logger.setLevel(max(logger.level, logging.WARNING))
         logger.propagate = False
 
 
