@@ -161,6 +161,21 @@ def test_lines_on_standard_error_can_be_json(tmp_path: Path, capsys: pytest.Capt
     assert json.loads(capsys.readouterr().err)["message"] == "hello"
 
 
+def test_lines_of_the_protocols_library_are_written_as_ours_are(tmp_path: Path) -> None:
+    program = (
+        "import logging, ot.server, ot.logs\n"
+        "ot.logs.configure_logs('INFO', format='json')\n"
+        "import fastmcp\n"
+        "logging.getLogger('fastmcp.server.server').info('starting')\n"
+        "logging.getLogger('fastmcp.server.server').error('Error calling tool')\n"
+        "ot.logs.end_logs()\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path, check=True
+    )
+    assert [json.loads(line)["message"] for line in ended.stderr.splitlines()] == ["Error calling tool"]
+
+
 def test_a_full_file_makes_way_and_few_are_kept(tmp_path: Path) -> None:
     file = LogFile(tmp_path / "l.log", max_bytes=1000, files=3)
     for number in range(100):

@@ -99,7 +99,7 @@ class Host:
         self._telling: asyncio.Future[None] | None = None
         self._engines = _Held[Engine]()
         self._recorders = _Held[Recorder]()
-        self._objects: tuple[Output, ResultObjects] | None = None
+        self._objects: tuple[tuple[Output, Shared | None], ResultObjects] | None = None
         self._ledgers = _Held[KeptLedger]()
         self._shared: Shared | None = None
 
@@ -138,8 +138,8 @@ class Host:
         Raises:
             ConfigError: It cannot be opened.
         """
-        if self._objects is None or self._objects[0] != output:
-            self._objects = output, _opened(output)
+        if self._objects is None or self._objects[0] != (output, self._shared):
+            self._objects = (output, self._shared), _opened(output, self._shared)
         return self._objects[1]
 
     def ledger(self, holder: object, settings: LedgerSettings) -> KeptLedger:
@@ -221,14 +221,14 @@ class Host:
         await anyio.to_thread.run_sync(self.shapes.flush)
 
 
-def _opened(output: Output) -> ResultObjects:
+def _opened(output: Output, shared: Shared | None) -> ResultObjects:
     try:
         from ot.output.result_objects import ResultObjects  # noqa: PLC0415 - needs an extra, for teams
     except ImportError:
         from ot.installation import install_command  # noqa: PLC0415 - reads the installation, for this text
 
         raise ConfigError("output.store needs more than the plain installation", hint=install_command("team")) from None
-    return ResultObjects(output)
+    return ResultObjects(output, hide=shared.keys.hide) if shared else ResultObjects(output)
 
 
 def _redis_ledger(shared: Shared, settings: LedgerSettings) -> KeptLedger:

@@ -34,6 +34,15 @@ def place(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def is_public_name(host: str) -> bool:
+    """Return whether whoever owns the name in the public DNS decides where *host* leads."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return "." in host
+    return False
+
+
 def _is_internal(address: IPv4Address | IPv6Address) -> bool:
     if isinstance(address, IPv4Address):
         return not address.is_global or address.is_multicast or any(address in network for network in SERVICES)

@@ -171,3 +171,14 @@ async def test_a_conversation_is_measured_where_the_service_counts_no_tokens(tmp
         assert desk.talk.usage == Usage()
     assert desk.seen.forgotten == [(2, 0)]
     assert desk.wire.requests[-1]["messages"][0]["content"] == "six"
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "ollama"])
+async def test_a_redirect_takes_neither_the_question_nor_the_key_anywhere(provider: str) -> None:
+    async with serving(openai_text("stolen")) as elsewhere:
+        async with serving(openai_error(307, location=f"{elsewhere.url}/steal")) as wire:
+            client = client_of(provider, wire.url)
+            await failure(client.turn(QUESTION, [], lambda _: None))
+            await client.aclose()
+            assert len(wire.requests) == 1
+        assert elsewhere.requests == []

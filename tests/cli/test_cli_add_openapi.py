@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import threading
 from collections.abc import Generator
@@ -80,6 +81,53 @@ def test_a_document_at_an_address_is_kept(onetool: OneTool):
     assert servers_of(onetool)["desk"] == {"openapi": f"{url}/{DESK.name}", "url": url}
     reply = onetool("run", "desk.get_health()")
     assert "GET /health: no connection to" in reply.err  # the document is there, the API is not
+
+
+class Terminal(io.StringIO):
+    """Standard input of somebody who types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def document_naming(address: str, file: Path) -> Path:
+    """Return *file*, now a document that says that its API is at *address*."""
+    file.write_text(json.dumps(json.loads(DESK.read_text()) | {"servers": [{"url": address}]}))
+    return file
+
+
+def test_calls_go_to_another_origin_than_the_documents_only_if_the_user_says_so(onetool: OneTool):
+    document_naming("http://127.0.0.1:9/api?key=1", onetool.cwd / "api.json")
+    with files_served(onetool.cwd) as url:
+        add = ("add", "--no-connect", "--header", "Authorization: Bearer k-4711", "desk", f"openapi:{url}/api.json")
+        refused = onetool(*add)
+        assert refused.code == 1 and not (onetool.user / "onetool.yaml").exists()
+        assert f"the API is at http://127.0.0.1:9/api, but the document is at {url}." in refused.err
+        assert "add --base http://127.0.0.1:9/api" in refused.err
+        with onetool.monkeypatch.context() as patch:
+            patch.setattr("io.StringIO", Terminal)
+            declined = onetool(*add, stdin="n\n")
+            assert declined.code == 1 and not (onetool.user / "onetool.yaml").exists()
+            agreed = onetool(*add, stdin="y\n")
+    assert "Send calls and their headers there?" in agreed.out + agreed.err
+    assert "Calls go to http://127.0.0.1:9/api." in agreed.out
+    assert servers_of(onetool)["desk"]["url"] == "http://127.0.0.1:9/api?key=1"
+
+
+def test_a_document_in_a_file_sends_calls_to_no_internal_address_unless_the_user_says_so(onetool: OneTool):
+    document = document_naming("http://127.0.0.1:9/api", onetool.cwd / "desk.json")
+    refused = onetool("add", "--no-connect", f"openapi:{document}")
+    assert (refused.code, "but 127.0.0.1 has the internal address 127.0.0.1" in refused.err) == (1, True)
+    written = onetool("add", "--no-connect", "--base", "http://127.0.0.1:9/api", f"openapi:{document}")
+    assert (written.code, "Calls go to http://127.0.0.1:9/api." in written.out) == (0, True)
+    (onetool.user / "onetool.yaml").write_text("security: {internal_hosts: ['127.0.0.1:9']}\n")
+    assert onetool("add", "--no-connect", f"openapi:{document}").code == 0
+
+
+def test_a_document_whose_address_looks_like_another_one_is_not_believed(onetool: OneTool):
+    document = document_naming("https://api.good.example@evil.example/", onetool.cwd / "desk.json")
+    ended = onetool("add", "--no-connect", f"openapi:{document}")
+    assert (ended.code, "give it with --base ADDRESS" in ended.err) == (1, True)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import signal
@@ -136,7 +137,7 @@ async def test_forged_packs_are_not_those_of_the_first_start(bed: RedisBed) -> N
 
 
 async def test_the_same_call_is_noticed_after_the_keys_were_changed(bed: RedisBed) -> None:
-    before, after = bed.redis_ledger(StateKeys([OLD, NEW])), bed.redis_ledger(StateKeys([NEW, OLD]))
+    before, after = bed.redis_ledger(StateKeys([OLD])), bed.redis_ledger(StateKeys([NEW, OLD]))
     await before.add(background("b1"), 10)
     await before.send(effect())
     before.ended(effect(), "unknown")
@@ -211,3 +212,36 @@ async def test_what_a_killed_replica_had_sent_is_unknown_within_seconds(redis: R
     assert (found := await bed.ledger.send(effect("r3")))
     assert "r1" == found.run_id
     await bed.aclose()
+
+
+MALFORMED = (b"", b"x", b"1|w", b"1|w|{", b"1|w|[]", b"1|w|{}", b'1|w|{"who": 1}', b"\xff|\xff|\xff")
+
+
+async def test_a_malformed_entry_is_skipped_and_the_others_are_told(
+    bed: RedisBed, caplog: pytest.LogCaptureFixture
+) -> None:
+    await bed.ledger.send(effect())
+    key = bed.key("effects", "r1")
+    (whole,) = [value for field, value in (await bed.client.hgetall(key)).items() if not field.endswith(b":end")]
+    forged = [
+        *MALFORMED,
+        whole.replace(b'"at":', b'"at":"soon","was":'),
+        whole.replace(b'"call":', b'"call":[],"was":'),
+    ]
+    for number, value in enumerate(forged):
+        await bed.client.hset(key, f"forged{number}", value)
+    await bed.client.hset(key, b"good:end", b"done|later|sealed")
+    await bed.client.hset(key, b"good", whole)
+    assert [entry.call for entry in await bed.ledger.of_run("ada", "r1")] == [effect().call_id]
+    # One of them is somebody else's; in place of it, the good one has a malformed end.
+    assert caplog.text.count("is malformed and skipped") == len(forged)
+
+
+async def test_who_reads_redis_cannot_try_out_who_somebody_is(bed: RedisBed) -> None:
+    await run_a_whole_life(bed)
+    tried = hashlib.sha256(b"canary").hexdigest()[:32]
+    assert not [key for key, value in (await everything(bed)).items() if tried in key or tried.encode() in value]
+
+
+def test_a_new_key_in_front_of_the_old_one_changes_no_name() -> None:
+    assert StateKeys([NEW, OLD]).hide("ada") == StateKeys([OLD]).hide("ada") != StateKeys([NEW]).hide("ada")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -75,7 +76,7 @@ def steps(count: str, most: int) -> list[int]:
 async def recovered(account: ServerAccount) -> bool:
     """Return whether the login can be used as it is; otherwise a person has logged in once more."""
     try:
-        renewed(account, TokenStore(account), stored(account).access_token)
+        await asyncio.to_thread(renewed, account, TokenStore(account), stored(account).access_token)
     except LoginNeeded:
         await logged_in(account)
         return False

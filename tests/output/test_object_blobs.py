@@ -21,6 +21,7 @@ from ot.output.object_place import ObjectPlace
 from ot.output.object_reader import LEAST, MOST
 from ot.output.result_objects import ResultObjects
 from ot.output.result_store import ResultStore
+from ot.state.state_keys import StateKeys
 from output.s3_process import S3Process
 from output.store_desk import ME, PLENTY, TTL, Clock
 
@@ -227,3 +228,14 @@ def test_one_user_imports_nothing_of_it() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_who_lists_the_bucket_cannot_try_out_whose_results_there_are(settings: ObjectStorage) -> None:
+    objects = ResultObjects(Output(store=settings), hide=StateKeys(["k" * 32]).hide)
+    store = ResultStore(objects.blobs_of, ttl=TTL, max_total_bytes=PLENTY, max_page_bytes=50_000)
+    handle = store.put(["mine"], tool="t", owner=ME).handle
+    with pytest.raises(ResultNotFound):
+        ResultStore(
+            ResultObjects(Output(store=settings)).blobs_of, ttl=TTL, max_total_bytes=PLENTY, max_page_bytes=50_000
+        ).describe(handle, owner=ME)
+    assert store.describe(handle, owner=ME)

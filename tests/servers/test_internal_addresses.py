@@ -1,15 +1,21 @@
-"""Where a project's server may be: not at an internal address, however it is written, unless its user allows it."""
+"""Where connections go that the user did not write: to no internal address, however it is written, unless allowed."""
 
 from __future__ import annotations
 
+import socket
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import httpcore2
+import httpx2
 import pytest
 
-from ot.config.models import Server
+from ot.config.models import OAuthSettings, Server
 from ot.config.paths import Paths
 from ot.config.secrets import Secrets
 from ot.errors import ServerUnavailable
+from ot.servers.guarded_client import GuardedClient
 from ot.servers.internal_addresses import AddressRule
 from ot.servers.reply_faults import Refused
 from ot.servers.spec import resolve_spec
@@ -38,7 +44,7 @@ def test_internal_addresses_are_known_in_every_notation():
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1", "2130706433", "0x7f000001", "[::ffff:127.0.0.1]"])
 async def test_a_projects_server_at_an_internal_address_is_refused_before_anything_is_sent(host: str):
     async with raw_server() as (url, raw):
-        spec = http_spec(url.replace("127.0.0.1", host), internal_hosts=(), headers={"Authorization": "Bearer key"})
+        spec = http_spec(url.replace("127.0.0.1", host), of_project=True, headers={"Authorization": "Bearer key"})
         async with door_to(spec) as door:
             with pytest.raises(ServerUnavailable) as caught:
                 await door.call("buy", what="tea")
@@ -53,39 +59,125 @@ async def test_a_host_that_the_user_allows_is_reached(allowed: str):
     async with raw_server() as (url, raw):
         port = url.rsplit(":", 1)[1].removesuffix("/mcp")
         hosts = (allowed.format(port=port),)
-        async with door_to(http_spec(url.replace("127.0.0.1", "localhost"), internal_hosts=hosts)) as door:
+        async with door_to(
+            http_spec(url.replace("127.0.0.1", "localhost"), of_project=True, internal_hosts=hosts)
+        ) as door:
             assert await door.call("buy", what="tea") == "bought tea"
-        async with door_to(http_spec(url, internal_hosts=hosts)) as door:
+        async with door_to(http_spec(url, of_project=True, internal_hosts=hosts)) as door:
             with pytest.raises(ServerUnavailable, match="may not be there"):
                 await door.call("buy", what="milk")
         assert raw.effects == ["tea"]
 
 
 async def test_a_port_that_the_user_allows_is_that_port_alone():
-    rule = AddressRule(("localhost:3000", "10.0.0.5"))
-    rule.check_address("10.0.0.5", 99, "10.0.0.5")
-    await rule.check("localhost", 3000)
+    rule = AddressRule(("https://mcp.example/mcp",), ("localhost:3000", "10.0.0.5"))
+    await rule.check(httpx2.URL("http://10.0.0.5:99/"))
+    await rule.check(httpx2.URL("http://localhost:3000/"))
     with pytest.raises(Refused, match="'localhost:3001' to security"):
-        await rule.check("localhost", 3001)
+        await rule.check(httpx2.URL("https://localhost:3001/"))
 
 
-async def test_a_name_that_gets_an_internal_address_after_it_was_looked_up_is_refused_once_connected(
-    monkeypatch: pytest.MonkeyPatch,
+@dataclass
+class Resolver:
+    """A name server of an attacker's: each name has another address each time, the last one from then on."""
+
+    names: dict[str, list[str]]
+    asked: list[str] = field(default_factory=list[str])
+
+    def __call__(self, host: str | bytes | None, port: Any, *args: Any, **options: Any) -> Any:
+        name = host.decode() if isinstance(host, bytes) else str(host)
+        if name not in self.names:
+            return LOOK_UP(host, port, *args, **options)
+        self.asked.append(name)
+        answers = self.names[name]
+        address = answers.pop(0) if len(answers) > 1 else answers[0]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, int(port)))]
+
+
+LOOK_UP = socket.getaddrinfo
+
+
+def resolved_by(monkeypatch: pytest.MonkeyPatch, **names: list[str]) -> Resolver:
+    """Have names looked up by a resolver that knows *names*, written with ``_`` for the dot."""
+    resolver = Resolver({name.replace("_", "."): addresses for name, addresses in names.items()})
+    monkeypatch.setattr(socket, "getaddrinfo", resolver)
+    return resolver
+
+
+async def test_the_address_that_was_judged_is_the_one_that_is_connected(monkeypatch: pytest.MonkeyPatch):
+    connected: list[str] = []
+
+    async def connect(self: Any, host: str, *args: Any) -> Any:
+        connected.append(host)
+        raise httpcore2.ConnectError("not in a test")
+
+    resolver = resolved_by(monkeypatch, rebind_test=["203.0.114.7", "127.0.0.1"])
+    monkeypatch.setattr(httpcore2.AnyIOBackend, "connect_tcp", connect)
+    for rule in (AddressRule(("http://rebind.test/",), by_user=False), AddressRule(("http://other.test/",))):
+        resolver.names["rebind.test"] = ["203.0.114.7", "127.0.0.1"]
+        async with GuardedClient(rule) as client:
+            with pytest.raises(httpx2.ConnectError):
+                await client.get("http://rebind.test/")
+            with pytest.raises(Refused, match=r"rebind\.test has the internal address 127\.0\.0\.1"):
+                await client.get("http://rebind.test/")
+    assert connected == ["203.0.114.7"] * 2, "no connection was made to what nobody had judged"
+
+
+async def test_a_name_with_a_public_and_an_internal_address_is_refused(monkeypatch: pytest.MonkeyPatch):
+    both = [(2, 1, 6, "", ("203.0.114.7", 80)), (2, 1, 6, "", ("10.0.0.1", 80))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *given, **options: both)
+    with pytest.raises(Refused, match=r"internal address 10\.0\.0\.1"):
+        await AddressRule(("http://mcp.example/",)).check(httpx2.URL("http://both.test/"))
+
+
+NAMED = {
+    # What the user wrote, what somebody else named, and whether that is connected.
+    ("http://localhost:1/mcp", "http://localhost:1/other"): True,
+    ("http://localhost:1/mcp", "http://localhost:2/token"): True,
+    ("http://127.0.0.1:1/mcp", "http://127.0.0.1:2/token"): True,
+    ("http://mcp:1/mcp", "http://mcp:2/token"): True,
+    ("http://127.0.0.1:1/mcp", "http://localhost:2/token"): False,
+    ("http://127.0.0.1:1/mcp", "http://127.0.0.2:1/token"): False,
+    ("https://inside.test/mcp", "https://inside.test:8443/token"): True,
+    ("https://inside.test/mcp", "http://inside.test/token"): False,
+    ("http://inside.test/mcp", "http://inside.test:8080/token"): False,
+    ("https://inside.test/mcp", "https://login.inside.test/token"): False,
+    ("https://open.test/mcp", "https://login.open.test/token"): True,
+    ("https://open.test/mcp", "http://login.open.test/token"): False,
+    ("http://open.test/mcp", "http://login.open.test/token"): True,
+    ("https://open.test/mcp", "https://127.0.0.1/token"): False,
+    ("https://open.test/mcp", "http://169.254.169.254/latest/meta-data"): False,
+    ("http://open.test/mcp", "http://169.254.169.254/latest/meta-data"): False,
+    ("https://open.test/mcp", "https://google.test@login.open.test/token"): False,
+    ("https://open.test/mcp", "https://google.test@open.test/token"): False,
+    ("https://me:pw@open.test/mcp", "https://me:pw@open.test/token"): True,
+    ("https://me:pw@open.test/mcp", "https://open.test/token"): True,
+}
+
+
+@pytest.mark.parametrize(("written", "named"), NAMED)
+async def test_an_address_that_the_user_did_not_write_is_public_or_at_home(
+    written: str, named: str, monkeypatch: pytest.MonkeyPatch
 ):
-    async def looked_up(self: AddressRule, host: str, port: int) -> None:
-        """Find nothing, as if the name had been public a moment ago."""
+    inside, outside = ["10.1.1.1"], ["203.0.114.7"]
+    names = {"inside_test": inside, "login_inside_test": inside, "open_test": outside, "login_open_test": outside}
+    resolved_by(monkeypatch, **names)
+    try:
+        await AddressRule((written,)).check(httpx2.URL(named))
+    except Refused as error:
+        assert not NAMED[written, named], error
+        assert "nothing was sent" in str(error)
+    else:
+        assert NAMED[written, named]
 
-    monkeypatch.setattr(AddressRule, "check", looked_up)
-    async with raw_server() as (url, raw), door_to(http_spec(url, internal_hosts=())) as door:
-        with pytest.raises(ServerUnavailable, match=r"internal address 127\.0\.0\.1"):
-            await door.call("buy", what="tea")
-        assert raw.seen == []
 
-
-def test_only_the_servers_of_a_project_are_held_to_it(tmp_path: Path):
-    server = Server(url="http://localhost:3000/mcp")
+def test_what_a_project_wrote_is_not_what_the_user_wrote(tmp_path: Path):
+    server = Server(url="http://localhost:3000/mcp", auth=OAuthSettings(port=8123))
     paths = Paths(tmp_path, None, tmp_path / "global")
     mine = resolve_spec("s", server, Secrets(), paths, internal_hosts=("a",))
     projects = resolve_spec("s", server, Secrets(), paths, tmp_path / ".onetool", internal_hosts=("a",))
-    assert (mine.internal_hosts, projects.internal_hosts) == (None, ("a",))
     assert mine.key != projects.key
+    for spec, by_user in ((mine, True), (projects, False)):
+        assert spec.account
+        assert AddressRule(*spec.rule) == AddressRule((server.url,), ("a",), by_user)
+        assert AddressRule(*spec.account.rule) == AddressRule((server.url,), ("a",), by_user)

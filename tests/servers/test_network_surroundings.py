@@ -141,7 +141,7 @@ async def test_a_server_is_reached_through_the_proxy_that_the_environment_names(
     async with raw_server() as (url, raw), proxy_to(url) as (address, proxy):
         monkeypatch.setenv(variable, address)
         # A name that only the proxy knows, and a project's: the proxy itself may be internal.
-        async with door_to(http_spec("http://mcp.example/mcp", internal_hosts=())) as door:
+        async with door_to(http_spec("http://mcp.example/mcp", of_project=True)) as door:
             assert await door.call("buy", what="tea") == "bought tea"
         assert raw.effects == ["tea"]
         assert proxy.asked[0] == "POST http://mcp.example/mcp HTTP/1.1"
@@ -169,7 +169,7 @@ async def test_a_host_of_no_proxy_is_reached_without_it(monkeypatch: pytest.Monk
 async def test_a_proxy_is_no_way_around_the_rule_against_internal_addresses(monkeypatch: pytest.MonkeyPatch):
     async with raw_server() as (url, raw), proxy_to(url) as (address, proxy):
         monkeypatch.setenv("HTTP_PROXY", address)
-        async with door_to(http_spec(url, internal_hosts=())) as door:
+        async with door_to(http_spec(url, of_project=True)) as door:
             with pytest.raises(ServerUnavailable, match="a project's server may not be there"):
                 await door.call("buy", what="tea")
         assert (proxy.asked, raw.seen) == ([], [])

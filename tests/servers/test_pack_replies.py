@@ -12,6 +12,7 @@ from ot.errors import ServerUnavailable, ToolError, ToolFailed
 from ot.registry.tool import Tool
 from ot.servers.pack_replies import CopiedResult, PackReply, ending, progress_of
 from ot.values.parts import Unread
+from ot_sdk.redaction import Redactor
 
 pytestmark = pytest.mark.anyio
 
@@ -37,7 +38,7 @@ def reply_of(**held: Any) -> PackReply:
 
 async def value_of(reply: PackReply, *pages: bytes) -> Any:
     client: Any = Pages(*pages)
-    await reply.fetch(client)
+    await reply.fetch(client, Redactor())
     return await reply.value()
 
 
@@ -54,7 +55,7 @@ async def test_a_value_that_cannot_be_read_is_a_failure_of_the_tool(value: Any) 
 async def test_a_stored_value_is_read_page_by_page() -> None:
     client: Any = Pages(b'["a",', b'"b"]')
     reply = reply_of(stored={"handle": "h", "bytes": 9, "form": "tagged"})
-    await reply.fetch(client)
+    await reply.fetch(client, Redactor())
     assert ["a", "b"] == await reply.value()
     assert ["ot://result/h/0", "ot://result/h/5"] == client.asked
 

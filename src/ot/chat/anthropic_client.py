@@ -39,6 +39,8 @@ class AnthropicClient:
             base_url=chat.anthropic_url or None,
             max_retries=0,  # Retries is the one layer that tries again
             timeout=anthropic.Timeout(chat.gap_seconds, connect=CONNECT_SECONDS),
+            # A service must not send on elsewhere what it was asked, and the key with it.
+            http_client=anthropic.DefaultAsyncHttpxClient(follow_redirects=False),
         )
 
     async def turn(self, history: Sequence[Message], tools: Sequence[ToolDefinition], say: Say) -> Turn:

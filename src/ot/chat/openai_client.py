@@ -40,6 +40,8 @@ class OpenAIClient:
             base_url=self._url,
             max_retries=0,  # Retries is the one layer that tries again
             timeout=openai.Timeout(chat.gap_seconds, connect=CONNECT_SECONDS),
+            # A service must not send on elsewhere what it was asked; the library would follow it anywhere.
+            http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False),
         )
 
     async def turn(self, history: Sequence[Message], tools: Sequence[ToolDefinition], say: Say) -> Turn:

@@ -201,7 +201,7 @@ def _lines(told: dict[str, Any], edited: Edited, entry: dict[str, Any], found: S
     if edited.trusted is False:
         lines.append("The project is not trusted and will not be used: run onetool trust.")
     # A header that was given is an answer to what the server wants.
-    lines += () if entry.get("openapi") and entry.get("headers") else found.advice
+    lines += found.advice[:1] if entry.get("openapi") and entry.get("headers") else found.advice
     if found.login:
         return [*lines, f"Next: onetool auth login {name}"]
     if error := told.get("error"):

@@ -159,7 +159,7 @@ class Security(Settings):
     )
     internal_hosts: Texts = Field(
         default=(),
-        description="Hosts with internal addresses at which a project's servers may be, with or without a port",
+        description="Hosts that may have internal addresses though you wrote no address there, with or without a port",
         examples=[["localhost:3000"]],
     )
 

@@ -19,7 +19,7 @@ from ot.execution.ledger import SETTLE_SECONDS, Effect, HowEnded, UnknownEffect
 from ot.ledger import redis_scripts as scripts
 from ot.ledger.entries import LedgerEntry, kept_value, read_value
 from ot.ledger.fingerprint import fingerprint
-from ot.ledger.redis_place import RedisPlace, who, why_not_durable
+from ot.ledger.redis_place import RedisPlace, why_not_durable
 from ot.ledger.redis_writer import RedisWriter
 from ot.ledger.run_book import FENCED, SAME_CALL_SECONDS
 
@@ -80,7 +80,7 @@ class RedisEffects:
         return await self.place.kept_step(scripts.SEND, keys, arguments)
 
     def _sending(self, effect: Effect, *, again: bool) -> tuple[list[str], list[Any]]:
-        name, field, now = who(effect.caller.principal), _field(effect), f"{self._clock():.6f}"
+        name, field, now = self.place.who(effect.caller.principal), _field(effect), f"{self._clock():.6f}"
         tool = effect.tool.full_name
         found = [fingerprint(tool, effect.arguments, key) for key in self.place.fingerprint_keys]
         entry = {"who": name, "run": effect.run_id, "call": effect.call_id, "tool": tool, "line": effect.line}
@@ -101,7 +101,7 @@ class RedisEffects:
         if len(self._ends) >= MOST_ENDS:
             logger.warning(LOST, len(self._ends))
             return
-        name, effects, field = who(effect.caller.principal), self._effects(effect.run_id), _field(effect)
+        name, effects, field = self.place.who(effect.caller.principal), self._effects(effect.run_id), _field(effect)
         text = kept_value(value)
         sealed = self.place.seal(f"{effects}/{field}", text) if text else b""
         ending = f"{how}|{self._clock():.6f}|".encode() + sealed
@@ -143,12 +143,12 @@ class RedisEffects:
         await self._write_ends()
         effects = self._effects(run)
         found, living = await self.place.step(scripts.READ, [effects, self.writer.key])
-        return _of_directory(directory, self.entries(who(principal), effects, found, living))
+        return _of_directory(directory, self.entries(self.place.who(principal), effects, found, living))
 
     async def unknown(self, principal: str, most: int = 100, directory: str | None = None) -> list[LedgerEntry]:
         """Return the latest calls of *principal* whose effect is unknown; *directory* is looked for among them."""
         await self._write_ends()
-        name = who(principal)
+        name = self.place.who(principal)
         keys, arguments = [self._open(name), self.writer.key], [self.place.key("effects") + ":", most]
         rows = await self.place.step(scripts.OPEN, keys, arguments)
         found = [entry for effects, row in rows for entry in self.entries(name, effects.decode(), row, ())]
@@ -159,10 +159,15 @@ class RedisEffects:
         fields = dict(zip(found[::2], found[1::2], strict=True))
         calls = {field: value for field, value in fields.items() if not field.endswith(b":end")}
         alive = set(living)
-        made = [
-            self._entry(name, effects, field, call, fields.get(field + b":end"), alive) for field, call in calls.items()
-        ]
-        return sorted((entry for entry in made if entry), key=lambda entry: (entry.at, entry.start, entry.call))
+        made: list[LedgerEntry] = []
+        for field, call in calls.items():
+            try:
+                entry = self._entry(name, effects, field, call, fields.get(field + b":end"), alive)
+            except (ValueError, TypeError, KeyError, AttributeError) as error:
+                logger.warning("an entry of the ledger at %s is malformed and skipped: %.200s", effects, error)
+            else:
+                made += [entry] if entry else []
+        return sorted(made, key=lambda entry: (entry.at, entry.start, entry.call))
 
     def _entry(
         self, name: str, effects: str, field: bytes, call: bytes, ending: bytes | None, alive: set[bytes]
@@ -172,6 +177,7 @@ class RedisEffects:
         if found["who"] != name:
             return None
         known = {name: found[name] for name in LedgerEntry.__slots__ if name in found}  # a later release may add some
+        known |= {"at": float(known["at"]), "call": int(known["call"]), "start": int(known.get("start", 0))}
         if not ending:
             return LedgerEntry(**known, state="sent" if writer in alive else "unknown")
         how, at, sealed = ending.split(b"|", 2)

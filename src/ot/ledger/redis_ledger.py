@@ -11,7 +11,7 @@ from ot.errors import LedgerUnavailable, RunFenced, TooManyRuns
 from ot.ledger import redis_scripts as scripts
 from ot.ledger.background_run import BackgroundRun, RunEnd, RunState, RunStatus
 from ot.ledger.redis_effects import RedisEffects
-from ot.ledger.redis_place import RedisPlace, who
+from ot.ledger.redis_place import RedisPlace
 from ot.ledger.run_book import CANCELLED_WAITING, FENCED, LEASE_SECONDS, Beat, Start
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class RedisLedger(RedisEffects):
 
     async def add(self, run: BackgroundRun, most_open: int) -> None:
         """Keep a new run."""
-        name, key = who(run.principal), self._run(run.id)
+        name, key = self.place.who(run.principal), self._run(run.id)
         keys = [key, self.place.key("runs", name), self.place.key("open-runs", name), self._open_runs]
         sealed = self.place.seal(key, run.as_json())
         answer = await self.place.step(
@@ -57,7 +57,7 @@ class RedisLedger(RedisEffects):
                 return run and Start(run, 0, alive=True)
             case [b"begun", record, number, cancelled, found, living]:
                 run = self._record(id, record)
-                done = self.entries(who(run.principal), effects, found, living) if run else ()
+                done = self.entries(self.place.who(run.principal), effects, found, living) if run else ()
                 return run and Start(run, number, cancelled=bool(cancelled), effects=done)
             case _:
                 return None
@@ -94,7 +94,7 @@ class RedisLedger(RedisEffects):
     async def answer(self, principal: str, id: str, number: int, answer: Mapping[str, Any]) -> bool:
         """Answer a question."""
         sealed = self.place.seal(self._answer_place(id, number), dict(answer))
-        return bool(await self.place.step(scripts.ANSWER, [self._run(id)], [who(principal), number, sealed]))
+        return bool(await self.place.step(scripts.ANSWER, [self._run(id)], [self.place.who(principal), number, sealed]))
 
     async def end(self, id: str, start: int, end: RunEnd) -> bool:
         """Write how a run ended."""
@@ -106,17 +106,17 @@ class RedisLedger(RedisEffects):
     async def cancel(self, principal: str, id: str) -> RunStatus | None:
         """Want a run to end."""
         ending = self._sealed_end(id, RunEnd("cancelled", self._clock(), (CANCELLED_WAITING,)))
-        arguments = [self.place.name(id), self.place.prefix, who(principal), ending, self._keep]
+        arguments = [self.place.name(id), self.place.prefix, self.place.who(principal), ending, self._keep]
         await self.place.step(scripts.CANCEL, self._keys_of_end(id), arguments)
         return await self.status(principal, id)
 
     async def status(self, principal: str, id: str) -> RunStatus | None:
         """Return what is known of a run."""
-        return self._status(who(principal), id, await self.place.step(scripts.RUN, [self._run(id)]))
+        return self._status(self.place.who(principal), id, await self.place.step(scripts.RUN, [self._run(id)]))
 
     async def runs(self, principal: str, most: int = 100, directory: str | None = None) -> list[RunStatus]:
         """Return the latest runs of *principal*; *directory* is looked for among them."""
-        name = who(principal)
+        name = self.place.who(principal)
         rows = await self.place.step(scripts.RUNS, [self.place.key("runs", name)], [self.place.prefix, most])
         found = [self._status(name, id.decode(), row) for id, row in rows]
         return [status for status in found if status and directory in (None, status.run.directory)]
@@ -157,7 +157,7 @@ class RedisLedger(RedisEffects):
     def _status(self, name: str, id: str, row: Sequence[bytes | None]) -> RunStatus | None:
         record, whose, state, starts, question, cancelled, ending = row
         run = self._record(id, record) if record and whose == name.encode() else None
-        if run is None or who(run.principal) != name:
+        if run is None or self.place.who(run.principal) != name:
             return None
         known: RunState = (state or b"stopped").decode()  # pyright: ignore[reportAssignmentType] - what a script wrote
         asked = self.place.opened(f"{self._run(id)}/question", question)

@@ -31,6 +31,8 @@ class RedisPlace:
         self.prefix = f"{prefix}:ledger:"
         self.connection = connection
         self.fingerprint_keys = keys.derived("ledger/fingerprint")
+        self.who = keys.hide
+        """Returns what stands for a principal in keys."""
         self._keys = keys
         self._replicas = replicas
         self._scripts: dict[str, Any] = {}
@@ -95,11 +97,6 @@ class RedisPlace:
             return self.unseal(place, sealed) if sealed else None
         except NotSealed:
             return None
-
-
-def who(principal: str) -> str:
-    """Return what stands for *principal* in keys."""
-    return hashlib.sha256(principal.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 async def why_not_durable(connection: RedisConnection) -> str:

@@ -26,14 +26,17 @@ SWEEP_MOST = 20_000
 class ResultObjects:
     """Gives each owner a part of one store, and now and then removes what has expired of everybody's."""
 
-    def __init__(self, output: Output, clock: Callable[[], float] = time.time) -> None:
-        """Open the store that ``output.store`` names; nothing is asked of it yet.
+    def __init__(
+        self, output: Output, clock: Callable[[], float] = time.time, hide: Callable[[str], str] = str
+    ) -> None:
+        """Open the store that ``output.store`` names; nothing is asked of it yet. *hide* makes names of owners secret.
 
         Raises:
             ConfigError: It cannot be opened.
         """
         self._output = output
         self._clock = clock
+        self._hide = hide
         self._place = ObjectPlace(output.store)
         self._lock = Lock()
         self._owners: dict[str, ObjectBlobs] = {}
@@ -63,5 +66,9 @@ class ResultObjects:
     def _new_blobs(self, owner: str) -> ObjectBlobs:
         output = self._output
         return ObjectBlobs(
-            self._place, owner, ttl=output.result_ttl, max_total_bytes=output.max_total_bytes, clock=self._clock
+            self._place,
+            self._hide(owner),
+            ttl=output.result_ttl,
+            max_total_bytes=output.max_total_bytes,
+            clock=self._clock,
         )

@@ -3,63 +3,91 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Collection
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
+import anyio
+import httpcore2
 import httpx2
 
 from ot.servers.internal_addresses import AddressRule
 from ot.servers.reply_faults import Refused
 from ot.servers.trusted_certificates import trusted_certificates
 
-type Watch = Callable[[str, Any], Awaitable[None]]
-"""What the library calls with each step of a request."""
+LIMITS = httpx2.Limits(max_connections=100, max_keepalive_connections=20)
+NEXT_SECONDS = 2.0
+"""How long an address may take to be connected where the name has another one."""
 
 
 class GuardedClient(httpx2.AsyncClient):
     """Proxies and certificates are those of the environment."""
 
-    def __init__(self, internal_hosts: Collection[str] | None, **options: Any) -> None:
-        """Connect to no internal address but *internal_hosts*; None: to any.
+    def __init__(self, rule: AddressRule, *, limits: httpx2.Limits = LIMITS, **options: Any) -> None:
+        """Connect to what *rule* lets through.
 
         Raises:
             Refused: The environment names a proxy or certificates that cannot be used.
         """
-        self._rule = AddressRule(internal_hosts) if internal_hosts is not None else None
+        self._rule = rule
+        trusted = trusted_certificates(os.environ)
+        self._checked = httpx2.AsyncHTTPTransport(verify=trusted, limits=limits)
+        self._checked._pool._network_backend = _CheckedNetwork(rule)  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue] - nothing public leads there
         try:
-            super().__init__(verify=trusted_certificates(os.environ), **options)
+            # Mounted for no address, so that it is closed with the others.
+            super().__init__(verify=trusted, limits=limits, mounts={"checked://": self._checked}, **options)
         except (ImportError, ValueError) as error:
             raise Refused(f"the proxy that the environment names cannot be used: {error}") from error
 
-    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:  # pyright: ignore[reportIncompatibleMethodOverride] - passed on as they are
-        """Return the response.
-
-        Raises:
-            Refused: The address is internal, and the rule forbids it.
-        """
-        request.extensions = {**request.extensions, "trace": self.watch(request)}
-        return await super().send(request, **options)
-
-    def watch(self, request: httpx2.Request) -> Watch:
-        """Return what looks at the addresses that *request* goes to."""
-        host, port = request.url.host, request.url.port or (443 if request.url.scheme == "https" else 80)
-        connected: list[str] = []
-
-        async def note(event: str, details: Any) -> None:
-            step = event.partition(".")[2]
-            if self._rule and step == "connect_tcp.started":
-                connected[:] = [details["host"]]
-                await self._rule.check(host, port)
-            elif self._rule and step == "connect_tcp.complete" and connected == [host]:
-                await _check_peer(self._rule, host, port, details["return_value"])
-
-        return note
+    def _transport_for_url(self, url: httpx2.URL) -> httpx2.AsyncBaseTransport:
+        """Return what connects *url*; the library asks for it with each request, and with each redirect it follows."""
+        found = super()._transport_for_url(url)
+        if self._rule.trusts(url):
+            return found
+        return self._checked if found is self._transport else _CheckedProxy(self._rule, found)
 
 
-async def _check_peer(rule: AddressRule, host: str, port: int, stream: Any) -> None:
-    """Look at the address that was connected: the name may have got another one since it was looked up."""
-    try:
-        rule.check_address(host, port, str(stream.get_extra_info("server_addr")[0]))
-    except Refused:
-        await stream.aclose()
-        raise
+class _CheckedNetwork(httpcore2.AsyncNetworkBackend):
+    """Connects to the very addresses that the rule has seen, so that a name cannot change in between.
+
+    What is above still knows the name, for the Host header and the certificate.
+    """
+
+    def __init__(self, rule: AddressRule) -> None:
+        self._rule = rule
+        self._network: httpcore2.AsyncNetworkBackend = cast("Any", httpcore2.AnyIOBackend)()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - the library's signature
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """Return a connection to the first address of *host* that takes it."""
+        try:
+            with anyio.fail_after(timeout):
+                addresses = await self._rule.look_up(host, port)
+        except TimeoutError:
+            raise httpcore2.ConnectTimeout(f"the addresses of {host} were not found in time") from None
+        refused: Exception = httpcore2.ConnectError(f"no address of {host} was found")
+        for address in addresses:
+            seconds = timeout if address == addresses[-1] else min(timeout or NEXT_SECONDS, NEXT_SECONDS)
+            try:
+                return await self._network.connect_tcp(address, port, seconds, local_address, socket_options)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                refused = error
+        raise refused
+
+
+class _CheckedProxy(httpx2.AsyncBaseTransport):
+    """Lets a proxy connect what is unknown here, and looks at all else."""
+
+    def __init__(self, rule: AddressRule, proxy: httpx2.AsyncBaseTransport) -> None:
+        self._rule = rule
+        self._proxy = proxy
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Return what the proxy answers, or was answered."""
+        await self._rule.check(request.url)
+        return await self._proxy.handle_async_request(request)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
@@ -15,8 +16,9 @@ from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST
 
 from ot.servers.call_trace import CallTrace, current_trace
 from ot.servers.failure_words import failure_words, status_words
-from ot.servers.guarded_client import GuardedClient, Watch
+from ot.servers.guarded_client import GuardedClient
 from ot.servers.http_replies import BoundedBody, error_message, pause_asked, refuse_redirect, rpc_error, usable_reply
+from ot.servers.internal_addresses import AddressRule
 from ot.servers.reply_faults import Refused, UnusableReply
 from ot.servers.spec import ServerSpec
 
@@ -31,8 +33,8 @@ OUTAGES = frozenset({429, 502, 503, 504})
 EFFECTS = frozenset({"tools/call"})
 """Methods that may change something; all others can be repeated."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
-POSTED = "ot.posted"
-"""Where a request carries what it says."""
+type Watch = Callable[[str, Any], Awaitable[None]]
+"""What the library calls with each step of a request."""
 QUICK_RESUMPTIONS = 5
 RESUMPTION_SECONDS = 1.0
 
@@ -74,7 +76,7 @@ class ServerClient(GuardedClient):
         self._start_seconds = spec.start_seconds
         self._answers_apart = answers_apart
         super().__init__(
-            spec.internal_hosts,
+            AddressRule(*spec.rule),
             auth=auth,
             headers=dict(spec.headers),
             timeout=httpx2.Timeout(spec.start_seconds, read=max(READ_SECONDS, (spec.call_seconds or 0) + 5)),
@@ -85,7 +87,7 @@ class ServerClient(GuardedClient):
         """Return the response; a POST that has none gets an error of the protocol in its place."""
         posted = _Posted.of(request) if request.method == "POST" else _Posted()
         trace = current_trace.get()
-        request.extensions = {**request.extensions, POSTED: posted}
+        request.extensions = {**request.extensions, "trace": _watch(posted, trace)}
         if request.method != "POST":
             await _wait_to_resume(request, trace)
             return await self._sent(request, options)
@@ -170,19 +172,17 @@ class ServerClient(GuardedClient):
         if trace:
             trace.status, trace.replied = status, replied
 
-    def watch(self, request: httpx2.Request) -> Watch:
-        """Return what also takes note that *request* is on its way."""
-        trace, posted, guard = current_trace.get(), request.extensions[POSTED], super().watch(request)
 
-        async def note(event: str, details: Any) -> None:
-            # The request to a proxy for a tunnel carries nothing of the call.
-            if event.endswith(".send_request_headers.started") and details["request"].method != b"CONNECT":
-                if trace and posted.is_request:
-                    trace.sent = True
-            else:
-                await guard(event, details)
+def _watch(posted: _Posted, trace: CallTrace | None) -> Watch:
+    """Return what takes note that a request is on its way."""
 
-        return note
+    async def note(event: str, details: Any) -> None:
+        # The request to a proxy for a tunnel carries nothing of the call.
+        is_head = event.endswith(".send_request_headers.started") and details["request"].method != b"CONNECT"
+        if is_head and trace and posted.is_request:
+            trace.sent = True
+
+    return note
 
 
 async def _wait_to_resume(request: httpx2.Request, trace: CallTrace | None) -> None:

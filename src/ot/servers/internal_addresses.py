@@ -1,48 +1,100 @@
-"""AddressRule: a server that a project brings may not be at an internal address, unless its user allows it."""
+"""AddressRule: which addresses may be connected, by what the user wrote and what somebody else named."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
+
+import httpx2
 
 from ot.servers.reply_faults import Refused
-from ot_sdk.addresses import is_allowed, is_internal, place
+from ot_sdk.addresses import is_allowed, is_internal, is_public_name, place
+
+type _Origin = tuple[str, str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AddressRule:
-    """Decides on the addresses that a name has at the moment of connecting, not on the name."""
+    """An address that the user wrote may be anywhere; every other one must be public, or be allowed.
 
-    allowed: Collection[str]
+    What counts are the addresses that a name has at the moment of connecting, not the name.
+    """
+
+    own: tuple[str, ...]
+    """The addresses in the settings, the server's first."""
+    allowed: tuple[str, ...] = ()
     """Hosts that may have internal addresses, with or without a port."""
+    by_user: bool = True
+    """Whether the user wrote ``own``, and not a project."""
 
-    async def check(self, host: str, port: int) -> None:
-        """Look at every address of *host*; a name that is unknown here connects to nothing by itself.
+    @cached_property
+    def _origins(self) -> dict[_Origin, bytes]:
+        return {_origin(url): url.userinfo for url in map(httpx2.URL, self.own)}
+
+    @cached_property
+    def _hosts(self) -> frozenset[str]:
+        return frozenset(host for _, host, _ in self._origins)
+
+    def trusts(self, url: httpx2.URL) -> bool:
+        """Return whether *url* may be connected wherever its name leads.
 
         Raises:
-            Refused: One of them is internal.
+            Refused: It is not to be connected at all.
         """
+        origin = scheme, host, port = _origin(url)
+        is_own = origin in self._origins and url.userinfo in (b"", self._origins[origin])
+        if is_own and self.by_user:
+            return True
+        if url.userinfo and not is_own:
+            raise Refused(f"the address of {place(host, port)} holds a user name or password; nothing was sent")
+        # A certificate proves who answers. Without one, a name of the public DNS may lead to another machine each time.
+        if self.by_user and host in self._hosts and (scheme == "https" or not is_public_name(host)):
+            return True
         if is_allowed(self.allowed, host, port):
-            return
+            return True
+        if scheme == "http" and not is_own and "".join(self.own[:1]).startswith("https:"):
+            raise Refused(f"the address of {place(host, port)} is not encrypted, but the server's is; nothing was sent")
+        return False
+
+    async def check(self, url: httpx2.URL) -> None:
+        """Look at every address of *url*; a name that is unknown here connects to nothing by itself.
+
+        Raises:
+            Refused: It is not to be connected.
+        """
+        if not self.trusts(url):
+            _, host, port = _origin(url)
+            await self.look_up(host, port)
+
+    async def look_up(self, host: str, port: int) -> list[str]:
+        """Return the addresses of *host*, none of them internal.
+
+        Raises:
+            Refused: One of them is.
+        """
         try:
             found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except OSError:
-            return
-        for *_, address in found:
-            self.check_address(host, port, str(address[0]))
+        except (OSError, UnicodeError):
+            return []
+        addresses = list(dict.fromkeys(str(address[0]) for *_, address in found))
+        for address in filter(is_internal, addresses):
+            raise Refused(self._refusal(host, port, address))
+        return addresses
 
-    def check_address(self, host: str, port: int, address: str) -> None:
-        """Look at the one *address* that was connected.
-
-        Raises:
-            Refused: It is internal.
-        """
-        if not is_internal(address) or is_allowed(self.allowed, host, port):
-            return
-        raise Refused(
-            f"{host} has the internal address {address}, and a project's server may not be there; nothing was sent. "
-            f"If it should be, add '{place(host, port)}' to security.internal_hosts in your own configuration, "
-            "or add the server to your own configuration"
+    def _refusal(self, host: str, port: int, address: str) -> str:
+        if self.by_user:
+            why = "which is not at the origin of an address in your settings"
+            advice = ""
+        else:
+            why = "and a project's server may not be there"
+            advice = ", or add the server to your own configuration"
+        return (
+            f"{host} has the internal address {address}, {why}; nothing was sent. If it should be used, "
+            f"add '{place(host, port)}' to security.internal_hosts in your own configuration{advice}"
         )
+
+
+def _origin(url: httpx2.URL) -> _Origin:
+    return url.scheme, url.host, url.port or (443 if url.scheme == "https" else 80)

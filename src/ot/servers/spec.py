@@ -72,8 +72,10 @@ class ServerSpec:
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     transport: Literal["", "http", "sse"] = ""
     """How its address is spoken to; empty: found out."""
-    internal_hosts: tuple[str, ...] | None = None
-    """Where it may be though the address is internal; None, as for all that the user wrote: anywhere."""
+    internal_hosts: tuple[str, ...] = ()
+    """Hosts that may have internal addresses though the user did not write them."""
+    of_project: bool = False
+    """Whether a project brought it: then its own addresses are not what the user wrote, either."""
     account: ServerAccount | None = None
     """The login that its requests carry, where it has one."""
     openapi: str = ""
@@ -111,7 +113,7 @@ class ServerSpec:
     def key(self) -> str:
         """What tells this server from every other one; changed values of secrets count, and cannot be read from it."""
         parts = [self.name, self.command, self.args, dict(self.env), self.cwd, self.url, dict(self.headers)]
-        parts += [self.transport, self.internal_hosts]
+        parts += [self.transport, self.internal_hosts, self.of_project]
         # A connection is made for these, too, and would not hear of other ones.
         parts += [self.start_seconds, self.call_seconds, self.idle_seconds, self.concurrency]
         parts += [self.told_workspace, self.connection, dict(self.seal.files) if self.seal else None, self.openapi]
@@ -129,6 +131,12 @@ class ServerSpec:
         host = urlsplit(self.url).hostname or ""
         # Where it is reached is no secret, and stands in every link.
         return Redactor((name, value) for name, value in (*_credentials(self), *self.secrets) if value not in host)
+
+    @property
+    def rule(self) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+        """What ``AddressRule`` is made of: its addresses, hosts that are allowed, and whether the user wrote it."""
+        document = (self.openapi,) if self.openapi.startswith(("http://", "https://")) else ()
+        return (self.url, *self.others, *document), self.internal_hosts, not self.of_project
 
     @property
     def told_workspace(self) -> str:
@@ -238,9 +246,10 @@ def resolve_spec(
     """Return *server* ready to be started, or with the ``problem`` that it cannot be.
 
     The user's own server has the user's secrets, and its ``env`` also what the environment holds. The server of a
-    *project* has those that the project brought, and of the user's only those in *granted*; of internal addresses it
-    may be at *internal_hosts* alone. For another *principal* than the user of this process it is another server, with
-    a directory of its own; *own_secrets* are the names that this principal has other values for.
+    *project* has those that the project brought, and of the user's only those in *granted*. What the user did not
+    write may be at *internal_hosts* and at no other internal address. For another *principal* than the user of this
+    process it is another server, with a directory of its own; *own_secrets* are the names that this principal has
+    other values for.
     """
     filling = _Filling(name, secrets, project is not None, frozenset(granted), secrets_files, str(paths.cwd))
     command, url = filling.text("command", server.command), filling.text("url", server.url)
@@ -249,7 +258,6 @@ def resolve_spec(
     tenant = "" if principal == os_user() else principal
     identity = _identity(name, server, str(project or tenant))
     place = place_of_server(identity, server, cwd, paths, project, trusted=trusted)
-    internal = None if project is None else internal_hosts
     if command and (why := _wrong_command(server.command, place, project) or _wrong_script(server, place)):
         filling.problems.append(f"servers.{name}.{why}")
     spec = ServerSpec(
@@ -268,8 +276,9 @@ def resolve_spec(
         others=tuple(filling.text("urls", text) for text in server.urls[1:]),
         headers=filling.texts("headers", server.headers),
         transport=server.type if server.type and server.type != "stdio" else "",
-        internal_hosts=internal,
-        account=_account(name, server.auth, url, filling, paths, principal, str(project or ""), internal),
+        internal_hosts=internal_hosts,
+        of_project=project is not None,
+        account=_account(name, server.auth, url, filling, paths, principal, str(project or ""), internal_hosts),
         openapi=_document(filling.text("openapi", server.openapi), project or paths.global_dir),
         kept_in=str(paths.global_dir / FOLDER),
         start_seconds=server.start_seconds,
@@ -305,7 +314,7 @@ def _account(
     paths: Paths,
     principal: str,
     owner: str,
-    internal_hosts: tuple[str, ...] | None,
+    internal_hosts: tuple[str, ...],
 ) -> ServerAccount | None:
     """Return the login of *principal*; what the settings hold of it is a secret from now on."""
     if auth.grant == "none":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import logging
 from dataclasses import dataclass
@@ -41,7 +40,7 @@ class AlwaysAllowed:
         Raises:
             StateUnavailable: Nobody knows now; whoever asks the user again does no harm.
         """
-        known = self._remembered.get(key := _key(principal))
+        known = self._remembered.get(key := self._key(principal))
         if known and known.until > asyncio.get_running_loop().time():
             return known.patterns
         return self._remember(key, await self._read(key))
@@ -52,7 +51,7 @@ class AlwaysAllowed:
         Raises:
             StateUnavailable: It was not kept.
         """
-        key = _key(principal)
+        key = self._key(principal)
         async with self._state.lock(key, LOCK_SECONDS):
             before = await self._read(key)
             if pattern not in before:
@@ -64,7 +63,7 @@ class AlwaysAllowed:
         Raises:
             StateUnavailable: It is allowed as before.
         """
-        key = _key(principal)
+        key = self._key(principal)
         async with self._state.lock(key, LOCK_SECONDS):
             await self._write(key, tuple(one for one in await self._read(key) if one != pattern))
 
@@ -88,6 +87,5 @@ class AlwaysAllowed:
         self._remembered[key] = _Remembered(patterns, asyncio.get_running_loop().time() + FRESH_SECONDS)
         return patterns
 
-
-def _key(principal: str) -> str:
-    return f"always:{hashlib.sha256(principal.encode()).hexdigest()[:32]}"
+    def _key(self, principal: str) -> str:
+        return f"always:{self._keys.hide(principal)}"

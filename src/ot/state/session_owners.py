@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 
 from ot.state.presence import Presence
@@ -33,7 +32,7 @@ class SessionOwners:
         Raises:
             StateUnavailable: Nobody knows.
         """
-        key, seconds = _key(seat, name), idle_seconds + LONGER_SECONDS
+        key, seconds = self._key(seat, name), idle_seconds + LONGER_SECONDS
         owner = await self._read(key)
         if not owner:
             # Another may have been quicker.
@@ -50,7 +49,7 @@ class SessionOwners:
         Raises:
             StateUnavailable: It is as before.
         """
-        key = _key(seat, name)
+        key = self._key(seat, name)
         self._mine.pop(key, None)
         await self._state.delete(key)
 
@@ -74,6 +73,5 @@ class SessionOwners:
         for key, seconds in list(self._mine.items()):
             await self._claim(key, seconds)
 
-
-def _key(seat: str, name: str) -> str:
-    return f"session:{hashlib.sha256(json.dumps([seat, name]).encode()).hexdigest()[:32]}"
+    def _key(self, seat: str, name: str) -> str:
+        return f"session:{self._keys.hide(json.dumps([seat, name]))}"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import hmac
 import secrets
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Self
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
@@ -39,6 +41,17 @@ class StateKeys:
     def derived(self, purpose: str) -> list[bytes]:
         """Return a key of 32 bytes for *purpose* from each secret, the newest first."""
         return [HKDF(SHA256(), 32, salt=None, info=f"onetool/{purpose}".encode()).derive(key) for key in self._keys]
+
+    def hide(self, name: str) -> str:
+        """Return what stands for *name* where others can read: without the keys nobody can try names out.
+
+        It is made with the oldest secret, so that a new one in front of it changes no name.
+        """
+        return hmac.digest(self._naming_key, name.encode(errors="surrogatepass"), "sha256").hex()[:32]
+
+    @cached_property
+    def _naming_key(self) -> bytes:
+        return self.derived("names")[-1]
 
     def seal(self, place: str, data: bytes) -> bytes:
         """Return *data* encrypted for *place*: moved elsewhere, it does not open."""

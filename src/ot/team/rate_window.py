@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import time
 from collections.abc import Callable
@@ -30,11 +29,16 @@ class RateWindow:
     """A moving window; without its store it counts for this replica alone, or lets nobody in, as the quota says."""
 
     def __init__(
-        self, redis_url: str = "", prefix: str = "onetool", is_lost: Callable[[], bool] = lambda: False
+        self,
+        redis_url: str = "",
+        prefix: str = "onetool",
+        is_lost: Callable[[], bool] = lambda: False,
+        hide: Callable[[str], str] = str,
     ) -> None:
         """Count in memory, or in the Redis at *redis_url* under keys that begin with *prefix*.
 
-        Nothing is asked of a Redis that *is_lost*: others look whether it is back, and no run waits for it.
+        There, *hide* makes names secret. Nothing is asked of a Redis that *is_lost*: others look whether it is back,
+        and no run waits for it.
 
         Raises:
             ValueError: It is not an address.
@@ -42,12 +46,13 @@ class RateWindow:
         self._here = MovingWindowRateLimiter(MemoryStorage())
         self._everywhere = MovingWindowRateLimiter(_redis(redis_url, prefix)) if redis_url else None
         self._is_lost = is_lost
+        self._hide = hide
         self._away_until = 0.0
         self._refused: dict[str, float] = {}
 
     async def seconds_to_wait(self, principal: str, quotas: Quotas) -> float:
         """Count a run of *principal* and return nothing, or return after how many seconds there is room for one."""
-        key = hashlib.sha256(principal.encode()).hexdigest()[:32]
+        key = self._hide(principal)
         if (until := self._refused.get(key, 0.0)) > time.time():
             return until - time.time()
         item = RateLimitItemPerMinute(quotas.runs_per_minute, namespace=NAMESPACE)

@@ -98,12 +98,15 @@ def open_parts(paths: Paths, address: ListenAddress, url: str, *, trust_project:
     """
     load = partial(load_config, paths, Trust(paths.global_dir))
     operator = load()
-    authenticator = open_authenticator(operator.config.http, operator.secrets, url, LiveTokens(operator, load))
+    config = operator.config
+    authenticator = open_authenticator(
+        config.http, operator.secrets, url, LiveTokens(operator, load), config.security.internal_hosts
+    )
     if authenticator is None:
         return _of_one_user(paths, address, trust_project=trust_project)
     team = TeamHost.open(paths, operator)
-    address_of_redis, prefix = redis_url(operator.config.state, operator.secrets), operator.config.state.prefix
-    window = RateWindow(address_of_redis, prefix, lambda: bool(team.shared.state.trouble))
+    address_of_redis, prefix = redis_url(config.state, operator.secrets), config.state.prefix
+    window = RateWindow(address_of_redis, prefix, lambda: bool(team.shared.state.trouble), team.shared.keys.hide)
     return _of_a_team(team, authenticator, window, url)
 
 

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 from joserfc.jwk import ECKey
+from starlette.responses import JSONResponse
 
 from oauth.authorization_server import LoopbackAuthorizationServer
 from oauth.browserless_user import BrowserlessUser, query_of
+from oauth.loopback import LoopbackServer
 from oauth.resource_server import LoopbackResourceServer
 from ot.errors import AuthServerDown, LoginFailed, LoginNeeded, LoginRefused, ServerUnavailable
+from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.callback_answer import CallbackAnswer
 from ot.servers.auth.login import login
 from ot.servers.auth.login_state import login_state
 from ot.servers.auth.logout import logout
 from ot.servers.auth.loopback import LoopbackCallback
+from ot.servers.auth.record import TokenRecord
+from ot.servers.auth.refresh import refreshed
 from ot.servers.auth.token_store import TokenStore
 from pace import PATIENCE
 from servers.auth.login_desk import Browser, account_at, logged_in, spec_of_account, stored
@@ -147,6 +154,137 @@ async def test_the_issuer_of_the_settings_is_the_only_one_that_gets_the_client_s
     with pytest.raises(LoginFailed):
         await logged_in(account, browser)
     assert not browser.opened and issuer.counts["/token"] == 0
+
+
+class NamingServer(LoopbackServer):
+    """An MCP server and its authorization server at one origin, which name whatever addresses it is told."""
+
+    def __init__(self, path: str = "", **named: Any) -> None:
+        super().__init__(self._answer)
+        self.url = f"{self.origin}/mcp"
+        self._named = named
+        self._metadata_at = path or "/.well-known/oauth-authorization-server"
+        self.asked: list[str] = []
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+        path, named = scope["path"], self._named
+        self.asked.append(path)
+        documents: dict[str, dict[str, Any]] = {
+            "/resource": {"resource": self.url, "authorization_servers": named.get("servers") or [self.origin]},
+            "/register": {"client_id": "registered", "redirect_uris": [CALLBACK], "token_endpoint_auth_method": "none"},
+            "/token": {"access_token": "token", "token_type": "Bearer"},
+            self._metadata_at: {
+                "issuer": self.origin,
+                "authorization_endpoint": f"{self.origin}/authorize",
+                "token_endpoint": f"{self.origin}/token",
+                "registration_endpoint": f"{self.origin}/register",
+                "response_types_supported": ["code"],
+                "code_challenge_methods_supported": ["S256"],
+                **named.get("metadata", {}),
+            },
+        }
+        where = named.get("resource_metadata", f"{self.origin}/resource")
+        challenge = {"www-authenticate": f'Bearer resource_metadata="{where}"'} if path == "/mcp" else {}
+        status = 401 if challenge else 201 if path == "/register" else 200 if path in documents else 404
+        await JSONResponse(documents.get(path), status, challenge)(scope, receive, send)
+
+
+class Onlooker:
+    """A person whom nobody sends to an address in these tests, or who comes back from it at once."""
+
+    def __init__(self) -> None:
+        self.opened: list[str] = []
+
+    async def show(self, address: str) -> None:
+        self.opened.append(address)
+
+    async def receive(self, state: str) -> CallbackAnswer:
+        return CallbackAnswer(state, code="code")
+
+
+@asynccontextmanager
+async def other_machine() -> AsyncGenerator[tuple[str, list[Any]]]:
+    """Yield the origin of an internal service that is not at the server's own host, and who connected to it."""
+    came: list[Any] = []
+
+    async def note(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        came.append(await reader.read(1000))
+        writer.close()
+
+    server = await asyncio.start_server(note, "127.0.0.2", 0)
+    try:
+        yield f"http://127.0.0.2:{server.sockets[0].getsockname()[1]}", came
+    finally:
+        server.close()
+
+
+PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
+    "resource_metadata": lambda origin: {"resource_metadata": f"{origin}/latest/meta-data/iam"},
+    "authorization_servers": lambda origin: {"servers": [f"{origin}/"]},
+    "registration_endpoint": lambda origin: {"metadata": {"registration_endpoint": f"{origin}/register"}},
+    "authorization_endpoint": lambda origin: {"metadata": {"authorization_endpoint": f"{origin}/authorize"}},
+    "token_endpoint": lambda origin: {"metadata": {"token_endpoint": f"{origin}/token"}},
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_a_server_cannot_have_a_login_go_to_an_internal_address(place: str, tmp_path: Path):
+    async with other_machine() as (origin, came):
+        with NamingServer(**PLACES[place](origin)) as server:
+            account, person = ServerAccount("guarded", server.url, "me", tmp_path, port=41237), Onlooker()
+            with pytest.raises(LoginFailed, match=r"127\.0\.0\.2 has the internal address.*security\.internal_hosts"):
+                await login(account, person.show, person.receive)
+            assert (came, TokenStore(account).read()) == ([], None)
+            assert not any(address.startswith(origin) for address in person.opened)
+            allowed = replace(account, internal_hosts=(origin.removeprefix("http://"),))
+            if place == "authorization_endpoint":
+                await login(allowed, person.show, person.receive)
+                assert person.opened[0].startswith(f"{origin}/authorize")
+            else:
+                with pytest.raises((LoginFailed, AuthServerDown)):  # it is asked, and closes the connection
+                    await login(allowed, person.show, person.receive)
+                assert came
+
+
+async def test_renewing_and_revoking_a_login_go_to_no_internal_address_either(tmp_path: Path):
+    async with other_machine() as (origin, came):
+        account = ServerAccount("guarded", "https://mcp.example/mcp", "me", tmp_path)
+        record = TokenRecord("token", 0.0, expires_at=1.0, refresh_token="secret", token_endpoint=f"{origin}/token")
+        record = replace(record, revocation_endpoint=f"{origin}/revoke")
+        with pytest.raises(AuthServerDown, match="is not encrypted, but the server's is"):
+            await asyncio.to_thread(refreshed, account, record)
+        plain = replace(account, url="http://mcp.example/mcp")
+        with pytest.raises(AuthServerDown, match="has the internal address"):
+            await asyncio.to_thread(refreshed, plain, record)
+        TokenStore(account).write(record)
+        assert "nothing was sent" in await logout(account)
+        assert came == []
+
+
+@pytest.mark.parametrize("endpoint", ["authorization_endpoint", "token_endpoint", "registration_endpoint"])
+async def test_an_endpoint_with_a_user_name_in_it_is_refused(endpoint: str, tmp_path: Path):
+    with NamingServer() as server:
+        host = server.origin.removeprefix("http://")
+        server._named = {"metadata": {endpoint: f"http://accounts.google.example@{host}/x"}}
+        person = Onlooker()
+        with pytest.raises(LoginFailed, match="holds a user name or password"):
+            await login(ServerAccount("s", server.url, "me", tmp_path, port=41237), person.show, person.receive)
+        assert not any("google" in address for address in person.opened) and "/x" not in server.asked
+
+
+@pytest.mark.parametrize("path", ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"])
+@pytest.mark.parametrize("announced", [None, [], ["plain"], ["S256"]])
+async def test_an_authorization_server_that_does_not_announce_pkce_is_refused(
+    path: str, announced: list[str] | None, tmp_path: Path
+):
+    with NamingServer(path, metadata={"code_challenge_methods_supported": announced}) as server:
+        account, person = ServerAccount("s", server.url, "me", tmp_path, port=41237), Onlooker()
+        if announced == ["S256"]:
+            assert (await login(account, person.show, person.receive)).access_token == "token"
+            return
+        with pytest.raises(LoginFailed, match=r"do not announce PKCE \(code_challenge_methods_supported with S256\)"):
+            await login(account, person.show, person.receive)
+        assert person.opened == [] and not {"/register", "/token"} & set(server.asked)
 
 
 async def test_the_browser_comes_back_to_loopback_once_and_only_with_the_state_of_this_login(

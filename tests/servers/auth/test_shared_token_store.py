@@ -77,15 +77,18 @@ async def test_redis_holds_no_token_in_clear_and_a_record_opens_with_its_keys_at
     account: ServerAccount, redis: RedisProcess
 ) -> None:
     state = RedisState(redis.url, answer_seconds=PATIENCE)
-    async with replica(account, redis) as here, replica(account, redis, StateKeys.ephemeral()) as stranger:
+    others = StateKeys.ephemeral()
+    async with replica(account, redis) as here, replica(account, redis, others) as stranger:
         record = await logged_in(here)
-        sealed = await state.get(f"login:{account.key}")
+        sealed = await state.get(f"login:{KEYS.hide(account.key)}")
         assert sealed is not None
         assert not any(secret.encode() in sealed for secret in record.secrets)
+        assert await asyncio.to_thread(token_store(stranger).read) is None
+        await state.set(f"login:{others.hide(account.key)}", sealed)
         with pytest.raises(RecordUnreadable):
             await asyncio.to_thread(token_store(stranger).read)
         other = here.of("somebody else")
-        await state.set(f"login:{other.key}", sealed)
+        await state.set(f"login:{KEYS.hide(other.key)}", sealed)
         with pytest.raises(RecordUnreadable):
             await asyncio.to_thread(token_store(other).read)
     await state.aclose()

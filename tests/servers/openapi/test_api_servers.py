@@ -259,3 +259,107 @@ async def test_a_document_without_any_operation_that_can_be_read_says_what_is_wr
     async with door_to(api_spec(document, "http://127.0.0.1:9", tmp_path)) as door:
         with pytest.raises(ServerUnavailable, match="malformed at GET /a: it refers to #/components/parameters/Gone"):
             await door.call("get_a")
+
+
+class Echo:
+    """An API that answers whatever it is asked with the request, and hands out a cookie."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, dict[str, str]]] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        request = Request(scope, receive)
+        path = scope["raw_path"].decode() + (f"?{request.url.query}" if request.url.query else "")
+        self.seen.append((path, dict(request.headers)))
+        await JSONResponse({"ok": True}, headers={"set-cookie": "session=of-this-call"})(scope, receive, send)
+
+
+def written_document(directory: Path, paths: dict[str, Any]) -> Path:
+    file = directory / "api.json"
+    file.write_text(json.dumps({"openapi": "3.1.0", "info": {"title": "A", "version": "1"}, "paths": paths}))
+    return file
+
+
+def parameter(name: str, place: str = "header") -> dict[str, Any]:
+    return {"name": name, "in": place, "required": True, "schema": {"type": "string"}}
+
+
+OURS = (
+    *("Host", "authorization", "Cookie", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade"),
+    *("x_shop_key", "X-Shop-Key "),
+)
+
+
+async def test_no_parameter_of_a_document_replaces_what_we_send(tmp_path: Path):
+    kept = ("X-Trace", "X-Shop", "Accept")
+    parameters = [*map(parameter, (*OURS, *kept)), parameter("session", "cookie"), parameter("api_key", "query")]
+    document = written_document(tmp_path, {"/a": {"get": {"operationId": "read", "parameters": parameters}}})
+    echo, own = Echo(), {"X-Shop-Key": KEY, "Authorization": "Bearer ours", "Cookie": "own=1"}
+    async with address_of(echo) as url:
+        async with door_to(api_spec(document, f"{url}/v1?api_key=ours", tmp_path, headers=own)) as door:
+            given = dict.fromkeys(kept, "theirs")
+            await door.call("read", **given)
+            assert set(tool_of(door, "read")["inputSchema"]["properties"]) == set(kept)
+            await door.call("read", **given, **dict.fromkeys((*OURS, "session", "api_key"), "theirs"))
+        for path, headers in echo.seen:
+            assert (path, headers["host"]) == ("/v1/a?api_key=ours", url.removeprefix("http://"))
+            assert (headers["authorization"], headers["cookie"], headers["x-shop-key"]) == ("Bearer ours", "own=1", KEY)
+            assert {name for name, value in headers.items() if value == "theirs"} == {name.lower() for name in kept}
+        assert len(echo.seen) == 2
+
+
+async def test_an_api_is_not_shown_what_it_gave_to_another_call(tmp_path: Path):
+    document = written_document(tmp_path, {"/a": {"get": {"operationId": "read"}}})
+    echo = Echo()
+    async with door_to_api(echo, document, tmp_path) as door:
+        await door.call("read")
+        await door.call("read")
+    assert [headers.get("cookie") for _, headers in echo.seen] == [None, None]
+
+
+UP = ("/../../up", "/a/../../up", "/%2e%2e/%2E%2e/up", "/..%2fup", "/%252e%252e%252fup", "/..\\up", "/a/..")
+
+
+async def test_no_path_of_a_document_leads_out_of_the_address_of_the_api(tmp_path: Path):
+    paths: dict[str, Any] = {path: {"get": {"operationId": f"up{n}"}} for n, path in enumerate(UP)}
+    odd = {"/..{a}/up": "dots", "//evil.example/x": "host", "/@evil.example/x": "user", "/a/v1..v2": "range"}
+    for path, name in odd.items():
+        parameters = [parameter("a", "path")] if "{" in path else []
+        paths[path] = {"get": {"operationId": name, "parameters": parameters}}
+    echo = Echo()
+    async with door_to_api(echo, written_document(tmp_path, paths), tmp_path, "/base/v1") as door:
+        for name in ("host", "user", "range"):
+            await door.call(name)
+        with pytest.raises(ToolFailed, match="leads out of the address of the API; nothing was sent"):
+            await door.call("dots", a="")
+        assert door.lists[-1].left_out == dict.fromkeys(UP, "its path leads out of the address of the API")
+    assert [path for path, _ in echo.seen] == [
+        "/base/v1/evil.example/x",
+        "/base/v1/@evil.example/x",
+        "/base/v1/a/v1..v2",
+    ]
+
+
+@pytest.mark.parametrize("given", ["..", "../../up", "%2e%2e", "..%2f..%2fup", "%252e%252e", "..\\up", "a/../../up"])
+async def test_no_argument_leads_out_of_the_address_of_the_api_and_its_refusal_is_one_sentence(
+    given: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+):
+    operation = {"operationId": "read", "parameters": [parameter("id", "path")]}
+    echo = Echo()
+    async with door_to_api(echo, written_document(tmp_path, {"/a/{id}": {"get": operation}}), tmp_path, "/v1") as door:
+        with pytest.raises(ToolFailed, match=r"GET /a/\{id\}: .*; nothing was sent$"):
+            await door.call("read", id=given)
+        assert await door.call("read", id="v1..v2/x") == {"ok": True}
+    assert [path for path, _ in echo.seen] == ["/v1/a/v1%2E%2Ev2%2Fx"]
+    assert "Traceback" not in capfd.readouterr().err + caplog.text
+
+
+async def test_an_answer_that_is_not_text_in_its_encoding_is_a_plain_error(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+):
+    shop = Shop()
+    async with door_to_shop(shop, tmp_path) as door:
+        shop.answers = [Response(b'{"a": "\xff\xfe"}', media_type="application/json")]
+        with pytest.raises(ToolFailed, match="GET /pets: its answer is malformed: 'utf-8' codec"):
+            await door.call("listPets")
+    assert "Traceback" not in capfd.readouterr().err + caplog.text

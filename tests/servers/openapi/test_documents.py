@@ -87,6 +87,7 @@ def test_aliases_that_grow_without_end_are_not_written_out(monkeypatch: pytest.M
         ([], "https://a.example/openapi.json", "https://a.example"),
         ([{"url": "/v2"}], "/x.yaml", ""),
         ("wrong", "/x.yaml", ""),
+        ([{"url": "https://good.example@evil.example/v1"}], "/x.yaml", ""),
     ],
 )
 def test_the_address_of_the_api_is_what_the_document_says(servers: Any, source: str, address: str):

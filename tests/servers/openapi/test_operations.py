@@ -142,3 +142,35 @@ def test_what_an_answer_says_is_left_out_but_not_how_it_looks():
         "type": "object",
         "properties": {"description": {"type": "string"}},
     }
+
+
+FORKS = {f"c{n}": {"properties": {key: {"$ref": f"#/components/odd/c{n + 1}"} for key in "pq"}} for n in range(20)}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {**FORKS, "c20": {"type": "string"}},
+        {"c0": {"allOf": [{"$ref": "#/components/odd/c0"}] * 2}},
+        {"c0": {"properties": {"all": {"$ref": "#/components"}, "again": {"$ref": "#/components"}}}},
+    ],
+)
+def test_references_that_grow_without_end_are_not_written_out(odd: dict[str, Any]):
+    body = {"content": {"application/json": {"schema": {"$ref": "#/components/odd/c0"}}}}
+    paths = {"/a": {"post": {"operationId": "a", "requestBody": body}}, "/b": {"get": {"operationId": "b"}}}
+    found = Operations(document(paths, odd=odd))
+    with pytest.raises(ValueError, match="more than 50,000 values once its references are written out"):
+        found.alone("a")
+    assert found.alone("b")
+
+
+def test_a_name_that_all_operations_have_is_numbered_without_trying_every_number():
+    found = Operations(document({f"/{n}": {"get": {"operationId": "same"}} for n in range(20_000)}))
+    assert len(found) == 20_000 and "same_20000" in found
+
+
+def test_references_in_a_circle_lead_nowhere():
+    circle = {"A": {"$ref": "#/components/parameters/B"}, "B": {"$ref": "#/components/parameters/A"}}
+    read = {"operationId": "read", "parameters": [{"$ref": "#/components/parameters/A"}]}
+    found = Operations(document({"/a": {"get": read}, "/b": {"$ref": "#/paths/~1b"}}, parameters=circle))
+    assert list(found) == ["read"] and found.alone("read")

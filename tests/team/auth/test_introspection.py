@@ -15,6 +15,7 @@ from oauth.issued_tokens import IssuedToken
 from ot.config.secrets import Secrets
 from ot.config.team_settings import AccessTokens, Http
 from ot.errors import ConfigError
+from ot.servers.internal_addresses import AddressRule
 from ot.team.auth.authenticators import open_authenticator
 from ot.team.auth.introspection import AT_ONCE, GOOD_SECONDS, IntrospectedTokens
 from ot.team.auth.issuer_documents import open_client
@@ -122,7 +123,7 @@ async def test_an_answer_is_kept_neither_past_its_time_nor_past_the_expiry(issue
     now = time.time()
     oauth = settings(issuer, issuer.resource_secret)
     assert oauth.introspection
-    async with open_client() as client:
+    async with open_client(AddressRule((issuer.origin,))) as client:
         checks = IntrospectedTokens(oauth, oauth.introspection, OURS, client, clock=lambda: now)
         long, short = issued(issuer), issued(issuer, expires_at=now + 5)
         await checks.identify(long.access)
@@ -166,7 +167,7 @@ async def test_a_flood_of_invented_tokens_neither_pushes_out_nor_delays_those_th
     oauth = settings(issuer, issuer.resource_secret)
     assert oauth.introspection
     good, invented = issued(issuer).access, [f"invented-{number}" for number in range(50)]
-    async with open_client() as client:
+    async with open_client(AddressRule((issuer.origin,))) as client:
         checks = IntrospectedTokens(oauth, oauth.introspection, OURS, client, clock=lambda: now)
         assert await checks.identify(good)
         refused = await asyncio.gather(*map(checks.identify, invented), return_exceptions=True)
@@ -206,7 +207,7 @@ async def test_one_who_gives_up_does_not_end_the_question_of_the_others(issuer: 
 async def test_a_wrong_secret_of_ours_is_not_the_clients_fault(issuer: LoopbackAuthorizationServer):
     oauth = settings(issuer, "wrong")
     assert oauth.introspection
-    async with open_client() as client:
+    async with open_client(AddressRule((issuer.origin,))) as client:
         checks = IntrospectedTokens(oauth, oauth.introspection, OURS, client)
         with pytest.raises(TokensUncheckable, match="HTTP 401"):
             await checks.identify(issued(issuer).access)

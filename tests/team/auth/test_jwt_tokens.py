@@ -21,9 +21,10 @@ from oauth.authorization_server import METADATA, LoopbackAuthorizationServer
 from oauth.signing_keys import rsa_key
 from ot.config.secrets import Secrets
 from ot.config.team_settings import AccessTokens, Http
+from ot.servers.internal_addresses import AddressRule
 from ot.team.auth.authenticators import TokenChecks, open_authenticator
 from ot.team.auth.claimed_identity import principal_of
-from ot.team.auth.issuer_documents import fetch_json, metadata_urls, open_client
+from ot.team.auth.issuer_documents import discover_keys, fetch_json, metadata_urls, open_client
 from ot.team.auth.issuer_keys import FRESH_SECONDS, KEPT_SECONDS, RETRY_SECONDS, IssuerKeys
 from ot.team.auth.jwt_tokens import JwtTokens
 from ot.team.auth.kept_answers import KeptAnswers, digest_of
@@ -198,7 +199,7 @@ async def test_known_keys_work_while_the_authorization_server_is_away(
     issuer: LoopbackAuthorizationServer, forge: Forge, how: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("ot.team.auth.issuer_documents.SECONDS", 0.3)
-    clock, client = Wound(), open_client()
+    clock, client = Wound(), open_client(AddressRule((issuer.origin,)))
     keys = IssuerKeys(lambda: fetch_json(client, f"{issuer.origin}/jwks"), clock=clock)
     checks = JwtTokens(AccessTokens(issuer=issuer.origin), OURS, keys)
     assert await checks.identify(forge.token())
@@ -429,3 +430,21 @@ def test_an_issuer_is_reached_over_https_alone():
         with pytest.raises(ValueError, match="is not an"):
             AccessTokens(issuer=issuer)
     assert AccessTokens(issuer="http://127.0.0.1:9000").leeway_seconds == LEEWAY
+
+
+async def test_the_issuers_metadata_name_no_internal_address_that_the_operator_did_not_write(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    async def metadata(client: object, url: str) -> dict[str, str]:
+        asked.append(url)
+        return {"issuer": "https://issuer.example", "jwks_uri": "https://127.0.0.2:9/keys"}
+
+    monkeypatch.setattr("ot.team.auth.issuer_documents.fetch_json", metadata)
+    client = open_client(AddressRule(("https://issuer.example",)))
+    keys = await discover_keys(client, "https://issuer.example")
+    with pytest.raises(TokensUncheckable, match=r"127\.0\.0\.2 has the internal address"):
+        await fetch_json(client, keys)
+    await client.aclose()
+    assert len(asked) == 1

@@ -14,6 +14,8 @@ from ot.state.memory_state import MemoryState
 from ot.state.redis_state import RedisState
 from ot.state.shared_state import SharedState
 from ot.team.logins import pending_logins
+from ot.team.logins.pending_logins import PendingLogin
+from ot.team.logins.routes import _start_page  # pyright: ignore[reportPrivateUsage] - no login gets that far
 from state.redis_process import running_redis
 from team.logins.login_bed import PUBLIC, Invited, LoginBed, login_bed
 
@@ -245,3 +247,9 @@ async def test_without_what_replicas_share_pages_say_so_and_the_run_is_told(
             assert "what the replicas of this server share cannot be reached" in said
         for state in (here, there):
             await state.aclose()
+
+
+def test_the_page_names_where_the_browser_goes_and_nothing_that_only_looks_like_it() -> None:
+    address = "https://accounts.google.example@127.0.0.1:17010/authorize?state=s"
+    page = _start_page(PendingLogin("guarded", "issuer|ann", address, "s", "c"))
+    assert b"127.0.0.1:17010" in page.body and b"google" not in page.body

@@ -203,3 +203,33 @@ async def test_a_port_in_use_is_refused_by_name() -> None:
         config = Config.model_validate({"telemetry": {"metrics": address}})
         with pytest.raises(ConfigError, match=r"telemetry\.metrics: .* cannot be served"):
             open_telemetry(config, Secrets(), {})
+
+
+@pytest.mark.parametrize(
+    ("host", "path", "status"),
+    [
+        ("rebound.example:9464", "/metrics", 421),
+        ("evil.onetool.example", "/metrics", 421),
+        ("a@b.example", "/metrics", 421),
+        ("localhost:9464", "/metrics", 200),
+        ("10.1.2.3:9464", "/metrics", 200),
+        ("[::1]:9464", "/metrics", 200),
+        ("onetool:9464", "/metrics", 200),
+        ("tools.example", "/metrics", 200),
+        ("Pod.Cluster.Local:9464", "/metrics", 200),
+        ("localhost", "/", 404),
+        ("localhost", "/debug", 404),
+    ],
+)
+async def test_metrics_are_read_under_a_name_of_the_server_and_at_one_path(host: str, path: str, status: int) -> None:
+    http = {"public_url": "https://tools.example", "hosts": ["pod.cluster.local"]}
+    config = Config.model_validate({"telemetry": {"metrics": "127.0.0.1:0"}, "http": http})
+    telemetry = open_telemetry(config, Secrets(), {})
+    assert telemetry.metrics_server
+    try:
+        async with httpx2.AsyncClient() as client:
+            url = f"http://127.0.0.1:{telemetry.metrics_server.port}{path}"
+            answer = await client.get(url, headers={"host": host})
+        assert (answer.status_code, bool(answer.content)) == (status, status == 200)
+    finally:
+        await telemetry.aclose()

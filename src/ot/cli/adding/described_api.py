@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from ot.registry.schema_types import as_schema
 
 if TYPE_CHECKING:
     from ot.config.paths import Paths
+    from ot.servers.internal_addresses import AddressRule
     from ot.servers.openapi.documents import ApiDocument
 
 PLAIN_NAMES = re.compile(r"(?:open-?api|swagger|api|spec|schema|index|v?\d+)(?:[-_.].*)?", re.IGNORECASE)
@@ -25,26 +27,78 @@ def described_api(
     """Return the API whose document is at *source*, which is read now; *named* makes its name of a guess.
 
     Raises:
-        ValueError: The document is unavailable or malformed, or does not say where the API is.
+        ValueError: The document is unavailable or malformed, or does not say where the API is, or nobody agrees to it.
     """
     from ot.cli.terminal.event_loop import run_async
+    from ot.config.load import load_config
+    from ot.config.trust import Trust
+    from ot.servers.internal_addresses import AddressRule
     from ot.servers.openapi.document_text import base_address, is_address
     from ot.servers.openapi.documents import ApiDocuments, fetch_document
 
     if not source:
         raise ValueError("write openapi:FILE or openapi:ADDRESS")
     place = source if is_address(source) else str(Path(source).expanduser().absolute())
-    document: ApiDocument = run_async(fetch_document(place))
+    internal_hosts = load_config(paths, Trust(paths.global_dir)).config.security.internal_hosts
+    rule = AddressRule((place,) if is_address(place) else (), internal_hosts)
+    document: ApiDocument = run_async(fetch_document(place, rule=rule))
     name = named(_name(place, document.data))
     url = base or base_address(document.data, place)
     if not url:
         raise ValueError("the document does not say at which address the API is: give it with --base ADDRESS")
+    if not base and (doubt := run_async(_doubt(url, place, rule))):
+        _require_consent(url, doubt)
     if is_address(place):
         from ot.servers.catalogue_files import FOLDER
 
         ApiDocuments(paths.global_dir / FOLDER).keep(name, place, document)
     written = place if use_global or is_address(place) else _below_project(place, paths)
-    return ServerToAdd(name, {"openapi": written, "url": url}, tuple(_advice(document.data)))
+    advice = [f"Calls go to {_shown(url)}.", *_advice(document.data)]
+    return ServerToAdd(name, {"openapi": written, "url": url}, tuple(advice))
+
+
+async def _doubt(url: str, place: str, rule: AddressRule) -> str:
+    """Return why calls may not be meant to go to *url*, which the document at *place* names, or nothing."""
+    from httpx2 import URL, InvalidURL
+
+    from ot.servers.http_replies import origin_of
+    from ot.servers.openapi.document_text import is_address
+    from ot.servers.reply_faults import Refused
+
+    try:
+        here, there = origin_of(URL(place)) if is_address(place) else "", origin_of(URL(url))
+    except InvalidURL as error:
+        raise ValueError(f"the document says that the API is at {_shown(url)}: {error}") from None
+    if here == there:
+        return ""
+    try:
+        await rule.check(URL(url))
+    except Refused as error:
+        return str(error).partition(";")[0]
+    return f"the document is at {here}" if here else ""
+
+
+def _require_consent(url: str, doubt: str) -> None:
+    """Return if the person at the terminal wants calls to go to *url*.
+
+    Raises:
+        ValueError: They do not, or nobody is there to ask.
+    """
+    import typer
+
+    from ot.cli.terminal import visible
+
+    said = f"the document says that the API is at {_shown(url)}, but {doubt}"
+    if not sys.stdin.isatty():
+        raise ValueError(f"{said}. If calls, and the headers of the server, should go there, add --base {_shown(url)}")
+    if not typer.confirm(visible(f"{said[0].upper()}{said[1:]}. Send calls and their headers there?"), err=True):
+        raise ValueError("give the address of the API with --base ADDRESS")
+
+
+def _shown(url: str) -> str:
+    """Return *url* without what may be secret."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
 def _below_project(place: str, paths: Paths) -> str:

@@ -38,8 +38,8 @@ class ServerAccount:
     port: int = 0
     callback: str = ""
     """Where the browser comes back to, if not to a port of this machine."""
-    internal_hosts: tuple[str, ...] | None = None
-    """Where its authorization server may be though the address is internal; None: anywhere."""
+    internal_hosts: tuple[str, ...] = ()
+    """Hosts that may have internal addresses though the user did not write them."""
     issued: IssuedSecrets = field(default_factory=IssuedSecrets, repr=False, compare=False)
     """Hears of every token, so that no text shows it."""
     shared: OpenTokenStore[ServerAccount] | None = field(default=None, repr=False, compare=False)
@@ -58,6 +58,11 @@ class ServerAccount:
     def redirect_uri(self) -> str:
         """Where the authorization server sends the browser back to."""
         return self.callback or f"http://127.0.0.1:{self.port}/callback"
+
+    @property
+    def rule(self) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+        """What ``AddressRule`` is made of for all that the login leads to."""
+        return (self.url, *filter(None, [self.issuer])), self.internal_hosts, not self.owner
 
     @property
     def parts(self) -> list[object]:

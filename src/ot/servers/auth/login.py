@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from urllib.parse import parse_qs, urlsplit
 
+from httpx2 import URL
 from mcp.client.auth import OAuthClientProvider, OAuthRegistrationError
 from mcp.client.auth.utils import is_valid_client_metadata_url
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata
@@ -14,10 +15,11 @@ from pydantic import AnyUrl
 from ot.errors import LoginFailed, LoginRefused
 from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.callback_answer import CallbackAnswer
-from ot.servers.auth.provider_flow import TokensInHand, client_id_needed, drive, require_safe_addresses
+from ot.servers.auth.provider_flow import TokensInHand, client_id_needed, drive
 from ot.servers.auth.record import TokenRecord, TokenRecords
 from ot.servers.auth.system_keyring import SystemKeyring
 from ot.servers.auth.token_store import RecordUnreadable, token_store
+from ot.servers.internal_addresses import AddressRule
 
 type ShowAddress = Callable[[str], Awaitable[None]]
 """Takes the address that the person has to open."""
@@ -102,7 +104,7 @@ class _Login:
             raise LoginFailed(needed.server, f"{needed.why}: {str(error)[:200]}", needed.advice) from None
 
     async def _leave(self, address: str) -> None:
-        require_safe_addresses(self._account, self._provider)
+        await AddressRule(*self._account.rule).check(URL(address))
         _choose_client_auth(self._provider)
         self._state = parse_qs(urlsplit(address).query).get("state", [""])[0]
         await self._show(address)

@@ -46,7 +46,7 @@ def _revoked(account: ServerAccount, record: TokenRecord) -> str:
     for kind, token in tokens.items():
         form = {"token": token, "token_type_hint": kind}
         try:
-            answer = post_as_client(account.server, record, record.revocation_endpoint, form) if token else None
+            answer = post_as_client(account, record, record.revocation_endpoint, form) if token else None
         except ServerUnavailable as error:
             return error.why
         if answer is not None and answer.is_error:

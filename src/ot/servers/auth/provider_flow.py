@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import time
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from ot.servers.auth.challenge import challenge_fields
 from ot.servers.auth.record import ClientAuth, TokenRecord
 from ot.servers.auth.refresh import expiry
 from ot.servers.guarded_client import GuardedClient
+from ot.servers.internal_addresses import AddressRule
 from ot.servers.reply_faults import Refused
 
 SECONDS = 15.0
@@ -70,7 +70,7 @@ async def drive(account: ServerAccount, provider: OAuthClientProvider, held: Tok
     logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL)
     request = _first_request(account)
     flow = provider.async_auth_flow(request)
-    async with GuardedClient(account.internal_hosts, timeout=SECONDS, follow_redirects=False) as client:
+    async with GuardedClient(AddressRule(*account.rule), timeout=SECONDS, follow_redirects=False) as client:
         try:
             outgoing = await anext(flow)
             answer = await _refused(account, client, outgoing, scope)
@@ -78,7 +78,7 @@ async def drive(account: ServerAccount, provider: OAuthClientProvider, held: Tok
                 outgoing = await flow.asend(answer)
                 if held.tokens is not None:
                     return _record(account, provider, held.tokens)
-                require_registration(account, provider, outgoing)
+                check_authorization_server(account, provider, outgoing)
                 answer = await _answer(account, client, outgoing)
         except (OAuthFlowError, Refused) as error:
             raise LoginFailed(account.server, str(error)[:MAX_WORDS]) from None
@@ -123,15 +123,26 @@ async def _answer(account: ServerAccount, client: httpx2.AsyncClient, request: h
     return answer
 
 
-def require_registration(account: ServerAccount, provider: OAuthClientProvider, outgoing: httpx2.Request) -> None:
-    """Return unless *outgoing* would register a client where none can be registered.
+def check_authorization_server(account: ServerAccount, provider: OAuthClientProvider, outgoing: httpx2.Request) -> None:
+    """Return if the login may go on with *outgoing*, as far as the authorization server's metadata are known.
 
     Raises:
-        LoginFailed: The user has to bring one.
+        LoginFailed: It is not the one of the settings, does not bind codes to who asked, or registers no client.
     """
-    metadata = provider.context.oauth_metadata
-    would_register = provider.context.client_info is None and outgoing.method == "POST"
-    if would_register and metadata is not None and metadata.registration_endpoint is None:
+    context = provider.context
+    if (metadata := context.oauth_metadata) is None:
+        return
+    if account.issuer and str(metadata.issuer).rstrip("/") != account.issuer.rstrip("/"):
+        why = f"it sends logins to {metadata.issuer}, but servers.{account.server}.auth.issuer is {account.issuer}"
+        raise LoginFailed(account.server, why)
+    # MCP asks for it of both kinds of metadata, though those of OpenID Connect do not define the field.
+    if context.redirect_handler and "S256" not in (metadata.code_challenge_methods_supported or ()):
+        why = (
+            f"the metadata of its authorization server, {metadata.issuer}, do not announce PKCE "
+            "(code_challenge_methods_supported with S256), without which others could use a stolen code"
+        )
+        raise LoginFailed(account.server, why, "Ask whoever runs it to announce it, or use a token in a header")
+    if context.client_info is None and outgoing.method == "POST" and metadata.registration_endpoint is None:
         raise client_id_needed(account, provider)
 
 
@@ -153,32 +164,6 @@ def client_id_needed(account: ServerAccount, provider: OAuthClientProvider) -> L
         f"and set servers.{account.server}.auth.client_id, and client_secret if you were given one"
     )
     return LoginFailed(account.server, "its authorization server does not register clients by itself", advice)
-
-
-def require_safe_addresses(account: ServerAccount, provider: OAuthClientProvider) -> None:
-    """Return when every address that gets credentials is encrypted, or on this machine, or as plain as the server's.
-
-    Raises:
-        LoginFailed: One is not, or the authorization server is not the one of the settings.
-    """
-    metadata = provider.context.oauth_metadata
-    if metadata is None:
-        return
-    if account.issuer and str(metadata.issuer).rstrip("/") != account.issuer.rstrip("/"):
-        why = f"it sends logins to {metadata.issuer}, but servers.{account.server}.auth.issuer is {account.issuer}"
-        raise LoginFailed(account.server, why)
-    for address in (metadata.authorization_endpoint, metadata.token_endpoint):
-        if not (_is_safe(str(address)) or account.url.startswith("http://")):
-            raise LoginFailed(account.server, f"its authorization server is not encrypted: {address}")
-
-
-def _is_safe(address: str) -> bool:
-    url = httpx2.URL(address)
-    try:
-        is_local = ipaddress.ip_address(url.host).is_loopback
-    except ValueError:
-        is_local = url.host == "localhost"
-    return url.scheme == "https" or is_local
 
 
 def _record(account: ServerAccount, provider: OAuthClientProvider, tokens: OAuthToken) -> TokenRecord:

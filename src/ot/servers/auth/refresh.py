@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import asyncio
 import time
 from dataclasses import replace
 from typing import Any, cast
@@ -11,9 +11,11 @@ from urllib.parse import quote
 import httpx2
 
 from ot.errors import AuthServerDown, LoginNeeded
+from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.record import TokenRecord
+from ot.servers.guarded_client import GuardedClient
+from ot.servers.internal_addresses import AddressRule
 from ot.servers.reply_faults import Refused
-from ot.servers.trusted_certificates import trusted_certificates
 from ot_sdk.http_headers import retry_seconds
 from ot_sdk.redaction import Redactor
 
@@ -28,14 +30,15 @@ REASONS = {
 }
 
 
-def refreshed(server: str, record: TokenRecord) -> TokenRecord:
-    """Return the record with new tokens.
+def refreshed(account: ServerAccount, record: TokenRecord) -> TokenRecord:
+    """Return the record with new tokens; as ``post_as_client``, it blocks.
 
     Raises:
         AuthServerDown: It did not answer, or not to the point; the login may still be good.
         LoginNeeded: It will not renew the login.
     """
-    answer = post_as_client(server, record, record.token_endpoint, _refresh_form(record))
+    server = account.server
+    answer = post_as_client(account, record, record.token_endpoint, _refresh_form(record))
     tokens = _tokens_in(answer)
     if answer.status_code == 200 and tokens.get("access_token"):
         return with_tokens(record, tokens)
@@ -67,13 +70,15 @@ def expiry(now: float, seconds: Any) -> float | None:
         return None
 
 
-def post_as_client(server: str, record: TokenRecord, address: str, form: dict[str, str]) -> httpx2.Response:
+def post_as_client(account: ServerAccount, record: TokenRecord, address: str, form: dict[str, str]) -> httpx2.Response:
     """Return the answer to *form*, sent with the credentials of the record's client.
+
+    It blocks, and needs a thread without an event loop.
 
     Raises:
         AuthServerDown: There was none.
+        LoginNeeded: It cannot be sent there.
     """
-    headers = {"Accept": "application/json"}
     if record.client_auth == "client_secret_basic" and record.client_secret:
         pair = httpx2.BasicAuth(quote(record.client_id, safe=""), quote(record.client_secret, safe=""))
     else:
@@ -82,16 +87,21 @@ def post_as_client(server: str, record: TokenRecord, address: str, form: dict[st
         if record.client_secret:
             form["client_secret"] = record.client_secret
     try:
-        # No redirect is followed: the form would go wherever it points.
-        with httpx2.Client(
-            timeout=SECONDS, headers=headers, auth=pair, follow_redirects=False, verify=trusted_certificates(os.environ)
-        ) as client:
-            return client.post(address, data=form)
+        return asyncio.run(_post(account, address, form, pair))
     except (httpx2.HTTPError, Refused) as error:
         words = str(error) or type(error).__name__
-        raise AuthServerDown(server, f"no answer from {_host(address)}: {words}") from None
+        raise AuthServerDown(account.server, f"no answer from {_host(address)}: {words}") from None
     except (httpx2.InvalidURL, ValueError):
-        raise LoginNeeded(server, "the login names no address where it can be renewed") from None
+        raise LoginNeeded(account.server, "the login names no address where it can be renewed") from None
+
+
+async def _post(
+    account: ServerAccount, address: str, form: dict[str, str], pair: httpx2.BasicAuth | None
+) -> httpx2.Response:
+    # No redirect is followed: the form would go wherever it points.
+    rule = AddressRule(*account.rule)
+    async with GuardedClient(rule, timeout=SECONDS, auth=pair, follow_redirects=False) as client:
+        return await client.post(address, data=form, headers={"Accept": "application/json"})
 
 
 def _refresh_form(record: TokenRecord) -> dict[str, str]:

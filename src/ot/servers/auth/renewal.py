@@ -58,7 +58,7 @@ def _refreshed(account: ServerAccount, store: TokenRecords, record: TokenRecord 
     # What cannot be written now could not be written afterwards, when the old refresh token is worth nothing.
     store.write(record)
     try:
-        return refreshed(account.server, record)
+        return refreshed(account, record)
     except LoginNeeded as error:
         store.write(replace(record, refused=error.why))
         raise

@@ -40,7 +40,7 @@ class SharedTokenStore:
         self._state = state
         self._keys = keys
         self._loop = loop
-        self._key = f"login:{account.key}"
+        self._key = f"login:{keys.hide(account.key)}"
 
     def read(self) -> TokenRecord | None:
         """Return the record, or nothing; its secrets are redacted from this moment.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
@@ -16,6 +17,7 @@ from ot.servers.auth.token_auth import TokenAuth
 from ot.servers.call_trace import current_trace, note_refusal
 from ot.servers.guarded_client import GuardedClient
 from ot.servers.http_replies import BoundedBody
+from ot.servers.internal_addresses import AddressRule
 from ot.servers.reply_faults import Refused
 from ot.servers.spec import ServerSpec
 from ot_sdk.http_headers import retry_seconds
@@ -51,7 +53,7 @@ def api_client(spec: ServerSpec) -> ApiClient:
     read = max(READ_SECONDS, (spec.call_seconds or 0) + GRACE_SECONDS)
     return ApiClient(
         spec.name,
-        spec.internal_hosts,
+        AddressRule(*spec.rule),
         lambda text: spec.redactor().text(text),
         auth=TokenAuth(spec.account, note_refusal) if spec.account else None,
         base_url=address._replace(query="", fragment="").geturl(),
@@ -65,12 +67,14 @@ def api_client(spec: ServerSpec) -> ApiClient:
 class ApiClient(GuardedClient):
     """A client whose failures are sentences for a program; credentials go to its own origin and nowhere else."""
 
-    def __init__(self, name: str, internal_hosts: Collection[str] | None, redact: Redact = str, **options: Any) -> None:
-        """Reach the API of the server *name*; of internal addresses, *internal_hosts* alone unless it is None.
+    def __init__(self, name: str, rule: AddressRule, redact: Redact = str, **options: Any) -> None:
+        """Reach the API of the server *name* as far as *rule* lets it.
 
         *redact* takes secrets out of a refusal before it is cut.
         """
-        super().__init__(internal_hosts, **options)
+        # What one call was given is not told to the next one, which may be another program's.
+        no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+        super().__init__(rule, cookies=no_cookies, **options)
         self._name = name
         self._redact = redact
 

@@ -25,14 +25,15 @@ def is_address(source: str) -> bool:
 
 
 def base_address(document: Mapping[str, Any], source: str) -> str:
-    """Return the address that the document says its operations are at, or nothing."""
+    """Return the address that the document says its operations are at, or nothing, if it could be taken for another."""
     servers: Any = document.get("servers")
     entry = as_schema(cast("list[Any]", servers)[0] if isinstance(servers, list) and servers else None)
     url = str(entry.get("url") or "/")
     for name, variable in as_schema(entry.get("variables")).items():
         url = url.replace(f"{{{name}}}", str(as_schema(variable).get("default", "")))
     full = urljoin(source, url) if is_address(source) else url
-    return full.rstrip("/") if is_address(full) and urlsplit(full).hostname else ""
+    parts = urlsplit(full)
+    return full.rstrip("/") if is_address(full) and parts.hostname and "@" not in parts.netloc else ""
 
 
 def parsed_document(data: bytes) -> dict[str, Any]:

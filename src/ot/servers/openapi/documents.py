@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from ot.registry.clean_text import clean_line
 from ot.registry.schema_types import as_schema
 from ot.servers.catalogue_files import read_or_forget, server_file, write_json
 from ot.servers.guarded_client import GuardedClient
+from ot.servers.internal_addresses import AddressRule
 from ot.servers.openapi.document_text import is_address, parsed_document
 from ot.servers.reply_faults import Refused
 from ot.version import installed_version
@@ -54,16 +55,11 @@ class ApiDocuments:
         self._directory = directory
 
     async def read(
-        self,
-        server: str,
-        source: str,
-        internal_hosts: Collection[str] | None = None,
-        redactor: Redactor = NOTHING_SECRET,
+        self, server: str, source: str, rule: AddressRule | None = None, redactor: Redactor = NOTHING_SECRET
     ) -> ApiDocument:
         """Return the document of *server*; one from an address is fetched once a day, or used as it was kept.
 
-        It is fetched from no internal address but *internal_hosts*, unless that is None. What *redactor* knows is taken
-        out of it before it is kept.
+        Without a *rule*, the user wrote *source*. What *redactor* knows is taken out of it before it is kept.
 
         Raises:
             ValueError: It is unavailable or malformed; the text says how.
@@ -72,7 +68,7 @@ class ApiDocuments:
         if kept and is_address(source) and 0 <= time.time() - read_at < FRESH_SECONDS:
             return kept
         try:
-            document = await fetch_document(source, kept, internal_hosts, redactor)
+            document = await fetch_document(source, kept, rule, redactor)
         except ValueError as error:
             if kept is None or not is_address(source):
                 raise
@@ -104,7 +100,7 @@ class ApiDocuments:
 async def fetch_document(
     source: str,
     known: ApiDocument | None = None,
-    internal_hosts: Collection[str] | None = None,
+    rule: AddressRule | None = None,
     redactor: Redactor = NOTHING_SECRET,
 ) -> ApiDocument:
     """Return the document as it is now at its *source*: the *known* one when it is the same.
@@ -113,7 +109,7 @@ async def fetch_document(
         ValueError: It is unavailable or malformed; the text says how.
     """
     if is_address(source):
-        data = redactor.data(await _download(source, internal_hosts))
+        data = redactor.data(await _download(source, rule or AddressRule((source,))))
     else:
         data = await anyio.to_thread.run_sync(_read_file, Path(source))
     digest = hashlib.sha256(data).hexdigest()
@@ -137,10 +133,10 @@ def _read_file(path: Path) -> bytes:
     return data
 
 
-async def _download(source: str, internal_hosts: Collection[str] | None) -> bytes:
+async def _download(source: str, rule: AddressRule) -> bytes:
     """Return what is at the address; no header of the server goes there, for that may be another host."""
     try:
-        async with GuardedClient(internal_hosts, timeout=FETCH_SECONDS) as client:
+        async with GuardedClient(rule, timeout=FETCH_SECONDS) as client:
             return await _followed(client, client.build_request("GET", source))
     except (httpx2.HTTPError, httpx2.InvalidURL, Refused) as error:
         said = str(error) or type(error).__name__

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
+from urllib.parse import unquote
 
 import orjson
 
@@ -22,6 +23,12 @@ RESPONSE = (2048, 2)
 would carry all."""
 SAID = frozenset({"description", "title", "pattern"})
 """What only a caller needs to know, who has to write such a value."""
+OURS = (
+    *("authorization", "connection", "content-length", "content-type", "cookie", "expect", "host", "keep-alive"),
+    *("proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"),
+)
+"""Headers that say who asks, or where a request goes and where it ends: no document chooses them."""
+MAX_DECODINGS = 32
 PREFERRED = (re.compile(r"application/([\w.-]+\+)?json"), re.compile(r"application/x-www-form-urlencoded"))
 
 
@@ -48,15 +55,21 @@ class Operation:
 class Operations(Mapping[str, Operation]):
     """All operations of a document by the names of their tools."""
 
-    def __init__(self, document: Mapping[str, Any]) -> None:
-        """Name the operations; nothing else of *document* is looked at yet."""
+    def __init__(self, document: Mapping[str, Any], headers: Collection[str] = (), query: Collection[str] = ()) -> None:
+        """Name the operations; nothing else of *document* is looked at yet.
+
+        Parameters that would replace *headers* and parts of the *query* that go with every request are left out.
+        """
         self._document = document
+        self._headers = frozenset(map(_spelling, headers))
+        self._query = frozenset(query)
         self._by_name: dict[str, Operation] = {}
         self._expanded: dict[tuple[str, frozenset[str]], _Expanded] = {}
         self.left_out: dict[str, str] = {}
         """Why nothing at a path can be used, by the path."""
+        numbers: dict[str, int] = {}
         for path, method, shared, written in _listed(document, self.left_out):
-            name = _free(_name(method, path, str(written.get("operationId") or "")), self._by_name)
+            name = _free(_name(method, path, str(written.get("operationId") or "")), self._by_name, numbers)
             self._by_name[name] = Operation(name, method, path, shared, written)
 
     def __getitem__(self, name: str) -> Operation:
@@ -79,7 +92,9 @@ class Operations(Mapping[str, Operation]):
         kept = {
             "operationId": name,
             "description": operation.description,
-            "parameters": [_parameter(request, part) for part in _parameters(request, operation)],
+            "parameters": [
+                _parameter(request, part) for part in _parameters(request, operation) if not self._is_ours(part)
+            ],
             **_body(request, operation.written.get("requestBody")),
             "responses": dict(_responses(response, as_schema(operation.written.get("responses")))),
         }
@@ -90,6 +105,18 @@ class Operations(Mapping[str, Operation]):
             "paths": {operation.path: {operation.method: kept}},
             "components": {"schemas": schemas},
         }
+
+    def _is_ours(self, parameter: Mapping[str, Any]) -> bool:
+        name = str(parameter.get("name"))
+        match parameter.get("in"):
+            case "header":
+                return _spelling(name) in self._headers or _spelling(name) in OURS
+            case "cookie":
+                return "cookie" in self._headers
+            case "query":
+                return name in self._query
+            case _:
+                return False
 
     def _schemas(self, wanted: References, most: int, deepest: int) -> dict[str, Any]:
         """Return the schemas of *wanted* and those that they refer to, nearest first; farther ones are open."""
@@ -136,9 +163,28 @@ def _listed(
         except ValueError as error:
             left_out[clean_line(str(path), 100)] = clean_line(str(error), 400)
             continue
+        if leads_up(str(path)):
+            left_out[clean_line(str(path), 100)] = "its path leads out of the address of the API"
+            continue
         for method in METHODS:
             if isinstance(written := item.get(method), Mapping):
                 yield str(path), method, as_list(item.get("parameters")), cast("Mapping[str, Any]", written)
+
+
+def leads_up(path: str) -> bool:
+    """Return whether a server may read ``..`` in *path*, however often it is encoded."""
+    for _ in range(MAX_DECODINGS):
+        if ".." in path.replace("\\", "/").split("/"):
+            return True
+        path, before = unquote(path), path
+        if path == before:
+            return False
+    return True
+
+
+def _spelling(header: str) -> str:
+    # Some servers take both characters for the same one.
+    return header.strip().lower().replace("_", "-")
 
 
 def _name(method: str, path: str, given: str) -> str:
@@ -151,11 +197,12 @@ def _slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "_", text)[:MAX_NAME].strip("_")
 
 
-def _free(name: str, taken: Mapping[str, Any]) -> str:
-    free, number = name, 1
+def _free(name: str, taken: Mapping[str, Any], numbers: dict[str, int]) -> str:
+    """Return *name*, or one with a number that is free; *numbers* are the last ones, so that none is tried again."""
+    free, start = name, name[: MAX_NAME - 5]
     while free in taken:
-        number += 1
-        free = f"{name[: MAX_NAME - 5]}_{number}"
+        numbers[start] = numbers.get(start, 1) + 1
+        free = f"{start}_{numbers[start]}"
     return free
 
 

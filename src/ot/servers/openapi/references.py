@@ -9,6 +9,8 @@ from urllib.parse import unquote
 from ot.registry.schema_types import DATA, as_schema
 
 MAX_INLINED = 20
+MAX_EXPANDED = 50_000
+"""Values in a part of a document once its references are written out: a few that fork at each step become millions."""
 NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 """Keys of a schema whose own keys are names, not words of the language."""
 NOISE = frozenset({"example", "examples", "externalDocs", "xml"})
@@ -24,9 +26,17 @@ class References:
         self.dropped = dropped
         self._document = document
         self._depth = 0
+        self._left = MAX_EXPANDED
 
     def expanded(self, value: Any, *, of_names: bool = False) -> Any:
-        """Return a copy of *value* whose references all lead to schemas by name; with *of_names* its keys are names."""
+        """Return a copy of *value* whose references all lead to schemas by name; with *of_names* its keys are names.
+
+        Raises:
+            ValueError: It refers to something that is not there, or would become too large.
+        """
+        self._left -= 1
+        if self._left < 0:
+            raise ValueError(f"it has more than {MAX_EXPANDED:,} values once its references are written out")
         if isinstance(value, list):
             return [self.expanded(part) for part in cast("list[Any]", value)]
         if not isinstance(value, dict):

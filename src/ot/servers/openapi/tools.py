@@ -9,9 +9,10 @@ from typing import Any
 
 import anyio.to_thread
 import httpx2
+from fastmcp.exceptions import ToolError
 from fastmcp.server.providers import Provider
 from fastmcp.server.providers.openapi import MCPType, OpenAPIProvider, OpenAPITool, RouteMap
-from fastmcp.tools import Tool
+from fastmcp.tools import Tool, ToolResult
 from fastmcp.utilities.openapi import HTTPRoute
 from fastmcp.utilities.openapi.director import RequestDirector
 from fastmcp.utilities.versions import VersionSpec
@@ -20,10 +21,12 @@ from pydantic import ValidationError
 
 from ot.registry.clean_text import clean_line
 from ot.registry.schema_types import as_schema
-from ot.servers.openapi.operations import Operations
+from ot.servers.openapi.operations import Operations, leads_up
 
 READING = ("GET", "HEAD")
 REPEATABLE = ("PUT", "DELETE")
+UNSENT = "Error building request"
+"""How FastMCP's error begins when arguments make no request."""
 REFERENCE = re.compile(r'"#/\$defs/([^"/]+)"')
 ALL_TOOLS = [RouteMap(mcp_type=MCPType.TOOL)]
 KINDS = ("Parameter", "Reference", "RequestBody", "Response", "Schema")
@@ -110,7 +113,8 @@ def _finish(route: HTTPRoute, tool: Any) -> None:
         idempotent_hint=True if reads or route.method in REPEATABLE else None,
     )
     tool.output_schema = _pruned(_wrapped(tool.output_schema))
-    tool._director = _NullsKept(tool._director._spec)  # pyright: ignore[reportPrivateUsage] - nothing public leads there
+    tool._director = _Director(tool._director._spec)  # pyright: ignore[reportPrivateUsage] - nothing public leads there
+    tool.__class__ = _OperationTool
 
 
 def _wrapped(schema: dict[str, Any] | None) -> dict[str, Any]:
@@ -136,10 +140,41 @@ def _pruned(schema: dict[str, Any]) -> dict[str, Any]:
     return {**bare, "$defs": kept} if kept else bare
 
 
-class _NullsKept(RequestDirector):
-    """Sends a null that a program gives for a part of the body, which clears a field; FastMCP's own leaves it out."""
+class _OperationTool(OpenAPITool):
+    """A tool whose failures are sentences; of other exceptions FastMCP writes a page to standard error."""
+
+    async def run(self, arguments: dict[str, Any]) -> ToolResult:
+        """Return what the API answers.
+
+        Raises:
+            ToolError: The arguments make no request that could be sent, or as ``ApiClient`` says.
+        """
+        try:
+            return await super().run(arguments)
+        except ValueError as error:
+            unsent = str(error).startswith(UNSENT)
+            why = clean_line(str(error.__cause__ if unsent else error), 400)
+            what = f"{why}; nothing was sent" if unsent else f"its answer is malformed: {why}"
+            raise ToolError(f"{self._route.method} {self._route.path}: {what}", log_level=logging.DEBUG) from None
+
+
+class _Director(RequestDirector):
+    """Makes requests of arguments, at the API's address or below it."""
+
+    def build(self, route: HTTPRoute, flat_args: dict[str, Any], base_url: str = "http://localhost") -> httpx2.Request:
+        """Return the request.
+
+        Raises:
+            ValueError: The arguments make no request that may be sent.
+        """
+        request = super().build(route, flat_args, base_url)
+        base, path = httpx2.URL(base_url).path.rstrip("/") + "/", request.url.raw_path.partition(b"?")[0].decode()
+        if leads_up(path) or not request.url.path.startswith(base):
+            raise ValueError(f"{path} leads out of the address of the API")
+        return request
 
     def _unflatten_arguments(self, route: HTTPRoute, flat_args: dict[str, Any]) -> Any:
+        """Return the arguments by their places; a null for a part of the body is sent, for it clears a field."""
         *others, body = super()._unflatten_arguments(route, flat_args)
         parts = _parts_of_body(route)
         nulls = {parts[name]: None for name, value in flat_args.items() if value is None and name in parts}

@@ -16,6 +16,7 @@ from mcp import ClientSession
 
 from ot.servers.catalogue_files import CatalogueFiles
 from ot.servers.definitions import ServerDefinitions
+from ot.servers.internal_addresses import AddressRule
 from ot.servers.openapi.api_client import api_client
 from ot.servers.openapi.documents import ApiDocument, ApiDocuments
 from ot.servers.openapi.operations import Operations
@@ -48,7 +49,7 @@ class OpenApiTransport(ClientTransport):
         spec = self._spec
         kwargs: Any = {**session_kwargs, **self._callbacks}
         documents = ApiDocuments(Path(spec.kept_in))
-        document = await documents.read(spec.name, spec.openapi, spec.internal_hosts, spec.redactor())
+        document = await documents.read(spec.name, spec.openapi, AddressRule(*spec.rule), spec.redactor())
         options = TransportOptions(session_class=cast("Any", partial(PassingSession, spec)))
         async with api_client(spec) as client:
             server, self.definitions = await anyio.to_thread.run_sync(_built, spec, document, client)
@@ -64,7 +65,8 @@ def _built(
 
     from ot.servers.openapi.tools import OperationTools  # noqa: PLC0415
 
-    tools = OperationTools(Operations(document.data), client)
+    operations = Operations(document.data, spec.headers, client.params)
+    tools = OperationTools(operations, client)
     known = CatalogueFiles(Path(spec.kept_in)).read(spec.identity)
     if known is None or known.server_info.get("version") != document.version:
         about = {"name": spec.name, "version": document.version}

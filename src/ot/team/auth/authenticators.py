@@ -20,18 +20,23 @@ NO_EXTRA = "http.oauth needs further packages: install onetool-run[team]"
 
 
 def open_authenticator(
-    http: Http, secrets: Secrets, address: str = "", named: Authenticator | None = None
+    http: Http,
+    secrets: Secrets,
+    address: str = "",
+    named: Authenticator | None = None,
+    internal_hosts: tuple[str, ...] = (),
 ) -> Authenticator | None:
     """Return what checks tokens, or nothing where nobody is configured; *address* stands in for ``public_url``.
 
-    Tokens of ours are checked by *named*, or else by what *http* says of them.
+    Tokens of ours are checked by *named*, or else by what *http* says of them. What the authorization server names
+    may be at *internal_hosts* and at no other internal address.
 
     Raises:
         ConfigError: The settings cannot be used.
     """
     if not http.tokens and http.oauth is None:
         return None
-    others = _open_oauth(http, http.oauth, secrets, address) if http.oauth else None
+    others = _open_oauth(http, http.oauth, secrets, address, internal_hosts) if http.oauth else None
     return TokenChecks(named or StaticTokens(http.tokens), others)
 
 
@@ -83,18 +88,22 @@ class OAuthTokens:
                 stack.push_async_callback(self._others.aclose)
 
 
-def _open_oauth(http: Http, oauth: AccessTokens, secrets: Secrets, address: str) -> Authenticator:
+def _open_oauth(
+    http: Http, oauth: AccessTokens, secrets: Secrets, address: str, internal_hosts: tuple[str, ...]
+) -> Authenticator:
     audience = oauth.audience or resource_url(http, address)
     if not audience:
         raise ConfigError("http.oauth needs http.public_url: tokens must be for this server")
     try:
+        from ot.servers.internal_addresses import AddressRule  # noqa: PLC0415 - as below
         from ot.team.auth.introspection import IntrospectedTokens  # noqa: PLC0415 - as below
         from ot.team.auth.issuer_documents import discover_keys, fetch_json, open_client  # noqa: PLC0415 - as below
         from ot.team.auth.issuer_keys import IssuerKeys  # noqa: PLC0415 - as below
         from ot.team.auth.jwt_tokens import JwtTokens  # noqa: PLC0415 - libraries of an extra
     except ImportError as error:
         raise ConfigError(f"{NO_EXTRA} ({error})") from None
-    client = open_client()
+    written = [oauth.issuer, oauth.jwks_url, oauth.introspection.url if oauth.introspection else ""]
+    client = open_client(AddressRule(tuple(filter(None, written)), internal_hosts))
 
     async def fetch() -> Mapping[str, Any]:
         return await fetch_json(client, oauth.jwks_url or await discover_keys(client, oauth.issuer))

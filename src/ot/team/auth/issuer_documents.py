@@ -11,6 +11,7 @@ import httpx2
 import orjson
 
 from ot.servers.guarded_client import GuardedClient
+from ot.servers.internal_addresses import AddressRule
 from ot.servers.reply_faults import Refused
 from ot.team.identity import TokensUncheckable
 
@@ -20,14 +21,14 @@ SECONDS = 10.0
 CONNECTIONS = 16
 
 
-def open_client() -> GuardedClient:
-    """Return a client for the addresses that the operator configured, which may be internal.
+def open_client(rule: AddressRule) -> GuardedClient:
+    """Return a client for the addresses that the operator configured, and for what those name.
 
     Raises:
         Refused: The environment names a proxy or certificates that cannot be used.
     """
     limits = httpx2.Limits(max_connections=CONNECTIONS, keepalive_expiry=4.0)
-    return GuardedClient(None, timeout=SECONDS, limits=limits, follow_redirects=False)
+    return GuardedClient(rule, timeout=SECONDS, limits=limits, follow_redirects=False)
 
 
 async def fetch_json(client: httpx2.AsyncClient, url: str, **request: Any) -> Mapping[str, Any]:

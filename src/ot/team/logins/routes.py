@@ -122,7 +122,7 @@ def name_of(principal: str) -> str:
 
 
 def _start_page(login: PendingLogin, *, wrong: bool = False) -> Response:
-    host = urlsplit(login.address).netloc
+    host = urlsplit(login.address).netloc.rpartition("@")[2]  # what stands before it is not where the browser goes
     html = start_page(login.server, name_of(login.principal), host, login.tries if wrong else None)
     # Its form must show where it comes from; other sites still learn nothing.
     headers = {**HEADERS, "referrer-policy": "same-origin"}

@@ -3,16 +3,39 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection, Mapping
+from http import HTTPStatus
 from threading import Thread
+from typing import Any
 from wsgiref.simple_server import WSGIServer
 
 import anyio.to_thread
 from prometheus_client import CollectorRegistry, start_http_server
 
 from ot.errors import ConfigError
+from ot.team.http.host_origin import host_name
 from ot.team.http.listen_address import ListenAddress
+from ot_sdk.addresses import is_public_name
 
 logger = logging.getLogger(__name__)
+
+
+def _guarded(app: Any, hosts: Collection[str]) -> Any:
+    """Return *app* for scrapes alone: a web page whose name leads here, by its own name server, reads nothing."""
+
+    def answer(environ: Mapping[str, Any], start_response: Any) -> Any:
+        host = host_name(environ.get("HTTP_HOST", ""))
+        status = None
+        if not host or (is_public_name(host) and host not in hosts):
+            status = HTTPStatus.MISDIRECTED_REQUEST
+        elif environ.get("PATH_INFO") != "/metrics":
+            status = HTTPStatus.NOT_FOUND
+        if status is None:
+            return app(environ, start_response)
+        start_response(f"{status} {status.phrase}", [("Content-Type", "text/plain"), ("Content-Length", "0")])
+        return [b""]
+
+    return answer
 
 
 class MetricsServer:
@@ -24,8 +47,8 @@ class MetricsServer:
         self._thread = thread
 
     @classmethod
-    def start(cls, address: str, registry: CollectorRegistry) -> MetricsServer:
-        """Serve *registry* at *address*, ``HOST:PORT`` or a port of the loopback.
+    def start(cls, address: str, registry: CollectorRegistry, hosts: Collection[str] = ()) -> MetricsServer:
+        """Serve *registry* at *address*, ``HOST:PORT`` or a port of the loopback; *hosts* are names of ours.
 
         Raises:
             ConfigError: It is malformed, or in use.
@@ -33,6 +56,7 @@ class MetricsServer:
         try:
             where = ListenAddress.read(address)
             server, thread = start_http_server(where.port, where.host, registry)
+            server.set_app(_guarded(server.get_app(), {where.host, *map(host_name, hosts)}))
         except ConfigError as error:
             raise ConfigError(f"telemetry.metrics: {error.message}", hint=error.hint) from None
         except OSError as error:

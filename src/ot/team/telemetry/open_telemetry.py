@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import anyio.to_thread
 
@@ -15,7 +16,7 @@ from ot.config.expand import REFERENCE
 from ot.config.models import Config
 from ot.config.paths import expand_home
 from ot.config.secrets import Secrets
-from ot.config.team_settings import Telemetry
+from ot.config.team_settings import Http, Telemetry
 from ot.errors import ConfigError
 from ot.host import Host, Watchers
 from ot.stats.rows import OpenRunSpan, RunBegun, RunRow
@@ -77,7 +78,7 @@ def open_telemetry(config: Config, secrets: Secrets, environ: Mapping[str, str] 
     settings, hashes = config.telemetry, KeyedHash(_shared_secret(config, secrets))
     figures = LiveFigures(asyncio.get_running_loop())
     audit = _audit(settings, hashes, figures) if settings.audit else None
-    metrics, server = _metrics(settings.metrics, figures) if settings.metrics else (None, None)
+    metrics, server = _metrics(settings.metrics, figures, config.http) if settings.metrics else (None, None)
     traces = _traces(settings, figures, environ) if _wants_traces(settings, environ) else None
     watchers = _watchers(traces, metrics, audit, hashes)
     return TeamTelemetry(watchers, figures, traces, metrics, server, audit)
@@ -122,12 +123,12 @@ def _traces(settings: Telemetry, figures: LiveFigures, environ: Mapping[str, str
     return made
 
 
-def _metrics(address: str, figures: LiveFigures) -> tuple[RunMetrics, MetricsServer]:
+def _metrics(address: str, figures: LiveFigures, http: Http) -> tuple[RunMetrics, MetricsServer]:
     from ot.team.telemetry.metrics import RunMetrics  # noqa: PLC0415 - as above
     from ot.team.telemetry.metrics_server import MetricsServer  # noqa: PLC0415 - as above
 
     metrics = RunMetrics(installed_version(), figures)
-    return metrics, MetricsServer.start(address, metrics.registry)
+    return metrics, MetricsServer.start(address, metrics.registry, [urlsplit(http.public_url).netloc, *http.hosts])
 
 
 def _watchers(
