@@ -26,7 +26,41 @@ LONGEST_ESCAPED = 512
 type Redact = Callable[[str], str]
 
 _RUN = "[A-Za-z0-9]{2,}"
-_NAMED = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
+_NAMED = {
+    "\t": "Tab",
+    "\n": "NewLine",
+    "!": "excl",
+    '"': "QUOT|quot",
+    "#": "num",
+    "$": "dollar",
+    "%": "percnt",
+    "&": "AMP|amp",
+    "'": "apos",
+    "(": "lpar",
+    ")": "rpar",
+    "*": "ast|midast",
+    "+": "plus",
+    ",": "comma",
+    ".": "period",
+    "/": "sol",
+    ":": "colon",
+    ";": "semi",
+    "<": "LT|lt",
+    "=": "equals",
+    ">": "GT|gt",
+    "?": "quest",
+    "@": "commat",
+    "[": "lbrack|lsqb",
+    "\\": "bsol",
+    "]": "rbrack|rsqb",
+    "^": "Hat",
+    "_": "UnderBar|lowbar",
+    "`": "DiacriticalGrave|grave",
+    "{": "lbrace|lcub",
+    "|": "VerticalLine|verbar|vert",
+    "}": "rbrace|rcub",
+}
+"""The names that HTML has for punctuation."""
 _CONTROL = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 _ALSO = {" ": "+"}
 _URL_SAFE = {"+": "-", "/": "_"}
@@ -244,7 +278,7 @@ def _written(letter: str, also: Mapping[str, str] = _ALSO) -> str:
 def _escaped(letter: str, also: Mapping[str, str] = _ALSO) -> str:
     """Return as ``_written``, for encoders that escape letters and digits too."""
     plain = letter if letter.isalnum() else rf"\\{{0,8}}{re.escape(letter)}" if letter != "\\" else _SLASHES
-    named = [f"&(?:amp;){{0,3}}{_NAMED[letter]};"] if letter in _NAMED else []
+    named = [f"&(?:amp;){{0,3}}(?:{_NAMED[letter]});"] if letter in _NAMED else []
     control = [f"{_SLASHES}{_CONTROL[letter]}"] if letter in _CONTROL else []
     others = [re.escape(also[letter])] if letter in also else []
     # What is longer goes first: an ampersand is also how an escape begins.
