@@ -527,6 +527,15 @@ def test_what_is_hidden_can_be_reached_under_no_name(root: Path) -> None:
     assert names(guard, "keys") == []
 
 
+def test_a_process_that_looks_by_itself_is_sent_into_no_directory_of_settings(root: Path) -> None:
+    (root / ".onetool" / "packs").mkdir(parents=True)
+    (root / "link").symlink_to(".onetool")
+    for path in (".onetool", ".onetool/packs", "link"):
+        with pytest.raises(PermissionError, match="only the pack file looks into"):
+            PathGuard((root,)).find_directory(path)
+    assert PathGuard((root / ".onetool",)).find_directory("packs").hidden == ()
+
+
 def test_a_hidden_file_that_does_not_exist_is_in_nobodys_way(root: Path) -> None:
     (root / "hard").hardlink_to(root / "a" / "x")
     assert read(PathGuard((root,), hidden=(root / "none",)), "hard") == "inside"

@@ -16,6 +16,7 @@ from ot.errors import OneToolError
 from ot.execution.caller import Caller
 from ot.ledger.background_run import ENDED, BackgroundRun, RunStatus
 from ot.ledger.kept_ledger import KeptLedger
+from ot.visible_text import printable
 
 type SubmitRun = Callable[[str], Awaitable[None]]
 """Has a run of the book carried out, by its id."""
@@ -71,7 +72,7 @@ class RunTools:
         except OneToolError as error:
             raise ValueError(f"the command cannot be read, so no run was begun: {error}") from None
         run = BackgroundRun(
-            secrets.token_hex(8), caller.principal, command, time.time(), name[:MAX_NAME], caller.client,
+            secrets.token_hex(8), caller.principal, command, time.time(), printable(name[:MAX_NAME]), caller.client,
             sorted(caller.groups), caller.admin, self._directory,
         )  # fmt: skip
         await self._book.add(run, self._place.background.most_open)

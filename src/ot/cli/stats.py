@@ -57,6 +57,7 @@ def stats(
 
 
 def _write(html: Path | None, place: StatsPlace, figures: Figures, tool: str, app: Any, open_it: bool) -> None:
+    from ot.cli.terminal.saved_media import require_no_detour
     from ot.files.private_file import write_private
     from ot.stats.html_report import html_report
 
@@ -64,6 +65,7 @@ def _write(html: Path | None, place: StatsPlace, figures: Figures, tool: str, ap
     text = html_report(figures, place.settings.round_trip_ms, tool=tool, tool_names=app.tool_names())
     try:
         if html:
+            require_no_detour(html)
             html.write_text(text, encoding="utf-8")
         else:
             write_private(file, text)

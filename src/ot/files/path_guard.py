@@ -109,6 +109,10 @@ class PathGuard:
         """Return where the directory at *path* is, and what below it may not be read."""
         with self.open_directory(path) as directory:
             found = FoundPath.of(directory.fileno())
+        _, names = self._bounds.locate(Path(found.path).parts[1:])
+        if ".onetool" in map(fold, names):
+            # Another process looks by itself, and does not know which files there hold secrets.
+            raise PermissionError(f"{_shown(path)}: only the pack file looks into directories named .onetool")
         below = (os.path.relpath(os.path.realpath(hidden), found.path) for hidden in self.hidden)
         return replace(found, hidden=tuple(sorted(name for name in below if name.split("/", 1)[0] != "..")))
 

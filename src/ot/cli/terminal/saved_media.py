@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from itertools import count
@@ -19,8 +20,20 @@ def save_media(blocks: Sequence[Mapping[str, Any]], directory: str) -> list[dict
         OSError: The directory or a file cannot be written.
     """
     place = Path(directory)
+    require_no_detour(place)
     place.mkdir(parents=True, exist_ok=True)
     return [_saved(dict(block), place) for block in blocks]
+
+
+def require_no_detour(path: Path) -> None:
+    """Return unless a link leads a relative *path* out of the working directory: a clone may have brought it.
+
+    Raises:
+        OSError: It does.
+    """
+    real = path.resolve()
+    if not path.is_absolute() and ".." not in path.parts and not real.is_relative_to(Path.cwd().resolve()):
+        raise OSError(errno.ELOOP, f"a link on the way leads to {real}; to write there, give that path")
 
 
 def _saved(block: dict[str, Any], place: Path) -> dict[str, Any]:
