@@ -25,7 +25,7 @@ from ot.log_span import SpanMessage, in_a_log
 from ot.visible_text import visible_json
 
 LOGGERS = ("ot", "ot_tools", "docket")
-WRITING_LIBRARIES = ("fastmcp",)
+WRITING_LIBRARIES = ("fastmcp", "uvicorn")
 """Those that give their loggers handlers of their own."""
 LIBRARY_LINES, LIBRARY_SECONDS = 20, 60.0
 """So many lines of one library within so many seconds: what strangers send must not fill the log."""

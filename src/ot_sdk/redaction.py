@@ -23,7 +23,7 @@ LONGEST_TRACE = 16
 LONGEST_ESCAPED = 512
 """Longer values are not looked for with every single letter escaped, which nobody does to a key of many lines."""
 
-type Redact = Callable[[str], str]
+Redact = Callable[[str], str]
 
 _RUN = "[A-Za-z0-9]{2,}"
 _NAMED = {
@@ -235,17 +235,6 @@ def redact_block(block: Mapping[str, Any], redact: Redact) -> dict[str, Any]:
         return _entries(block, redact)
     inner = _entries(cast("Mapping[str, Any]", resource), redact, spared="blob")
     return _entries({**block, "resource": inner}, redact, spared="resource")
-
-
-def holds_mark(value: Any) -> bool:
-    """Return whether plain data holds what stands in the place of a secret."""
-    if isinstance(value, str):
-        return MARK in value
-    if isinstance(value, Mapping):
-        return any(holds_mark(key) or holds_mark(part) for key, part in cast("Mapping[Any, Any]", value).items())
-    if isinstance(value, list | tuple | set | frozenset):
-        return any(map(holds_mark, cast("Iterable[Any]", value)))
-    return isinstance(value, bytes) and MARK.encode() in value
 
 
 def free_name(name: str, taken: Mapping[str, Any]) -> str:

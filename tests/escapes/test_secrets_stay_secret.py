@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import logging
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -176,14 +176,14 @@ def test_the_log_knows_the_secrets_that_a_reload_has_brought(
 ) -> None:
     apps: list[Workspace] = []
     monkeypatch.chdir(house.work)
-    monkeypatch.setattr(own_workspace, "serve", lambda app, packs: apps.append(app))
 
-    def reload_and_log(_: Any) -> None:
+    async def reload_and_log(app: Workspace, packs: Sequence[str]) -> None:
+        apps.append(app)
         house.user_file("TOKEN: canary-new-secret\n", "secrets.yaml")
         apps[0].picture = apps[0]._picture(apps[0]._load())
         logging.getLogger("ot_tools.file").warning("the server said canary-new-secret")
 
-    monkeypatch.setattr(own_workspace, "run_async", reload_and_log)
+    monkeypatch.setattr(own_workspace, "serve", reload_and_log)
     loggers = [logging.getLogger(name) for name in ("ot", "ot_tools")]
     before = [(logger.handlers[:], logger.level, logger.propagate) for logger in loggers]
     try:

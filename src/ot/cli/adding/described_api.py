@@ -84,14 +84,12 @@ def _require_consent(url: str, doubt: str) -> None:
     Raises:
         ValueError: They do not, or nobody is there to ask.
     """
-    import typer
-
-    from ot.cli.terminal import visible
+    from ot.cli.terminal import confirm
 
     said = f"the document says that the API is at {_shown(url)}, but {doubt}"
     if not sys.stdin.isatty():
         raise ValueError(f"{said}. If calls, and the headers of the server, should go there, add --base {_shown(url)}")
-    if not typer.confirm(visible(f"{said[0].upper()}{said[1:]}. Send calls and their headers there?"), err=True):
+    if not confirm(f"{said[0].upper()}{said[1:]}. Send calls and their headers there?", "add"):
         raise ValueError("give the address of the API with --base ADDRESS")
 
 
