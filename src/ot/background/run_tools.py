@@ -16,7 +16,6 @@ from ot.errors import OneToolError
 from ot.execution.caller import Caller
 from ot.ledger.background_run import ENDED, BackgroundRun, RunStatus
 from ot.ledger.kept_ledger import KeptLedger
-from ot.visible_text import printable
 
 type SubmitRun = Callable[[str], Awaitable[None]]
 """Has a run of the book carried out, by its id."""
@@ -72,7 +71,7 @@ class RunTools:
         except OneToolError as error:
             raise ValueError(f"the command cannot be read, so no run was begun: {error}") from None
         run = BackgroundRun(
-            secrets.token_hex(8), caller.principal, command, time.time(), printable(name[:MAX_NAME]), caller.client,
+            secrets.token_hex(8), caller.principal, command, time.time(), _one_line(name), caller.client,
             sorted(caller.groups), caller.admin, self._directory,
         )  # fmt: skip
         await self._book.add(run, self._place.background.most_open)
@@ -155,3 +154,9 @@ def _details(status: RunStatus) -> dict[str, Any]:
         details["texts"] = list(end.texts)
         details |= {name: said for name, said in (("error", end.error), ("handle", end.handle)) if said}
     return details
+
+
+def _one_line(name: str) -> str:
+    """Return *name* as a person can read it in a list: without line feeds, and without what would steer a terminal."""
+    plain = "".join(mark if mark.isprintable() else " " for mark in name)
+    return " ".join(plain.split())[:MAX_NAME]
