@@ -283,8 +283,13 @@ def test_a_message_that_cannot_be_filled_in_fails_nobody(tmp_path: Path) -> None
 
 
 def test_warnings_of_libraries_are_lines_of_this_log_and_of_no_other(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in ("uvicorn", "uvicorn.error"):  # as at the start of a process: a test may have set them for its server
+        monkeypatch.setattr(logging.getLogger(name), "level", logging.NOTSET)
+        monkeypatch.setattr(logging.getLogger(name), "disabled", False)
+        monkeypatch.setattr(logging.getLogger(name), "propagate", True)
+        monkeypatch.setattr(logging.getLogger(name), "_cache", {})
     path = start(tmp_path / "onetool.log", format="json", redact=lambda text: text.replace("hunter22", "[secret]"))
     for library in ("uvicorn.error", "fastmcp.server", "asyncio"):
         logging.getLogger(library).warning("said hunter22")
