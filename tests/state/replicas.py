@@ -19,6 +19,7 @@ from ot.state.open_state import Shared
 from ot.state.redis_state import RedisState
 from ot.state.state_keys import StateKeys
 from ot.workspace import Workspace
+from pace import PATIENCE
 from run_app import running_app
 
 KEYS = StateKeys(["the key of both replicas, 32 characters at least"])
@@ -124,10 +125,16 @@ def token_of(found: CallToolResult | InputRequiredResult) -> str:
 
 @asynccontextmanager
 async def replica(
-    directory: Path, url: str, config: Mapping[str, Any] = CONFIG, keys: StateKeys = KEYS, prefix: str = "onetool"
+    directory: Path,
+    url: str,
+    config: Mapping[str, Any] = CONFIG,
+    keys: StateKeys = KEYS,
+    prefix: str = "onetool",
+    *,
+    answer_seconds: float = PATIENCE,
 ) -> AsyncGenerator[Replica]:
-    """Yield one replica."""
-    hub, state, drain = Hub(), RedisState(url, prefix), Drain()
+    """Yield one replica; unless it says otherwise, a Redis that a busy machine leaves waiting is not a lost one."""
+    hub, state, drain = Hub(), RedisState(url, prefix, answer_seconds=answer_seconds), Drain()
     async with running_app(made(directory), config=config, functions=hub.functions) as workspace:
         server = build_server(ByName(workspace), "1", drain=drain, shared=Shared(state, keys))
         async with server._lifespan_manager():  # pyright: ignore[reportPrivateUsage] - as a transport does
@@ -137,13 +144,13 @@ async def replica(
 
 @asynccontextmanager
 async def two_replicas(
-    directory: Path, url: str, config: Mapping[str, Any] = CONFIG
+    directory: Path, url: str, config: Mapping[str, Any] = CONFIG, *, answer_seconds: float = PATIENCE
 ) -> AsyncGenerator[tuple[Replica, Replica]]:
     """Yield two replicas that share one Redis, under a prefix that is the test's own."""
-    prefix = str(directory)
+    made_as: dict[str, Any] = {"config": config, "prefix": str(directory), "answer_seconds": answer_seconds}
     async with AsyncExitStack() as stack:
-        one = await stack.enter_async_context(replica(directory / "one", url, config, prefix=prefix))
-        other = await stack.enter_async_context(replica(directory / "other", url, config, prefix=prefix))
+        one = await stack.enter_async_context(replica(directory / "one", url, **made_as))
+        other = await stack.enter_async_context(replica(directory / "other", url, **made_as))
         yield one, other
 
 

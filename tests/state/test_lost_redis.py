@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ot.state.redis_connection import ANSWER_SECONDS
 from ot.state.redis_state import RedisState
 from ot.state.shared_state import SharedState, StateUnavailable
 from pace import PATIENCE
@@ -55,7 +56,7 @@ async def median_run(person: Person) -> float:
 
 @asynccontextmanager
 async def two(tmp_path: Path, redis: RedisProcess) -> AsyncGenerator[tuple[Replica, Replica]]:
-    async with asyncio.timeout(4 * PATIENCE), two_replicas(tmp_path, redis.url) as both:
+    async with asyncio.timeout(4 * PATIENCE), two_replicas(tmp_path, redis.url, answer_seconds=ANSWER_SECONDS) as both:
         yield both
 
 
@@ -125,7 +126,7 @@ async def test_a_redis_with_another_password_is_said_to_be_so_and_costs_plain_ru
         async with two(tmp_path, good) as (control, _), control.person() as person:
             usual = await median_run(person)
         url = locked.url.replace("//", "//:wrong-password@")
-        async with two_replicas(tmp_path, url) as (one, _), one.person() as here:
+        async with two_replicas(tmp_path, url, answer_seconds=ANSWER_SECONDS) as (one, _), one.person() as here:
             await is_lost(one.state)
             assert "invalid username-password pair" in one.state.trouble
             assert "wrong-password" not in one.state.trouble
