@@ -1,4 +1,7 @@
-"""Writes docs/reference/packs/ from the bundled packs themselves; a test fails when a page is behind."""
+"""Writes docs/reference/packs/, and what `run` says of the bundled packs, from these themselves.
+
+A test fails when one of them is behind.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,10 @@ from pathlib import Path
 from ot.build import BUNDLED, IN_WORKERS
 from ot.introspect.listing import docstring_parts
 from ot.registry.bundled_extensions import bundled_extensions
+from ot.registry.installed_source import installed_packs
 from ot.registry.tool import Tool, signature_text
 from ot.registry.tool_registry import Pack
+from ot.server.run_description import BUNDLED_TOOLS, brief_tools
 
 PAGES = Path(__file__).parent / "reference" / "packs"
 BY_HAND = frozenset({"file"})
@@ -20,8 +25,19 @@ BY_HAND = frozenset({"file"})
 def pages() -> dict[str, str]:
     """Return the page of each pack, by its name."""
     workers = {extension.name: extension.directory / extension.main for extension in bundled_extensions(IN_WORKERS)}
-    packs = [*BUNDLED.packs(), *(extension.pack() for extension in bundled_extensions(IN_WORKERS))]
-    return {pack.name: _page(pack, workers.get(pack.name)) for pack in packs if pack.name not in BY_HAND}
+    return {pack.name: _page(pack, workers.get(pack.name)) for pack in _packs() if pack.name not in BY_HAND}
+
+
+def brief() -> str:
+    """Return the tools of the bundled packs in brief, a line for each pack."""
+    guides = [pack for pack in installed_packs() if pack.name == "guide"]
+    lines = {pack.name: brief_tools(pack.tools.values()) for pack in (*_packs(), *guides)}
+    lines["proj"] = "path(name) list"
+    return "".join(f"{name}: {line}\n" for name, line in sorted(lines.items()))
+
+
+def _packs() -> list[Pack]:
+    return [*BUNDLED.packs(), *(extension.pack() for extension in bundled_extensions(IN_WORKERS))]
 
 
 def _page(pack: Pack, main: Path | None) -> str:
@@ -120,3 +136,4 @@ def _number(value: ast.expr) -> int:
 if __name__ == "__main__":
     for name, text in pages().items():
         (PAGES / f"{name}.md").write_text(text, encoding="utf-8")
+    BUNDLED_TOOLS.write_text(brief(), encoding="utf-8")

@@ -10,16 +10,18 @@ import ot_tools
 from ot.registry.bundled_extensions import bundled_extensions
 from ot.registry.pack_needs import declared_needs
 from ot.registry.pep723 import script_metadata
+from ot.server.run_description import BUNDLED_TOOLS
 
 ROOT = Path(__file__).parents[1]
 IN_WORKERS = Path(ot_tools.__file__).parent / "in_workers"
 
 
-def test_each_page_shows_its_pack_as_it_is() -> None:
+def test_each_page_and_the_description_of_run_show_each_pack_as_it_is() -> None:
     script: dict[str, Any] = runpy.run_path(str(ROOT / "docs/make_pack_pages.py"))
     pages: dict[str, str] = script["pages"]()
     behind = [name for name, text in pages.items() if _read(ROOT / f"docs/reference/packs/{name}.md") != text]
     assert behind == [], "run: python docs/make_pack_pages.py"
+    assert BUNDLED_TOOLS.read_text(encoding="utf-8") == script["brief"](), "run: python docs/make_pack_pages.py"
 
 
 def test_the_lock_of_each_pack_holds_what_its_file_declares() -> None:

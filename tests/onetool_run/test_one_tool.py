@@ -265,7 +265,8 @@ async def test_tools_are_listed_and_found_by_words(tmp_path: Path) -> None:
         assert "file.read" in listed
         best = (await ot.search("what does something cost", most=1))[0]
         assert (best.name, best.description) == ("shop.price", "Return what something costs.")
-        assert f"Packs: {', '.join(sorted([*BUNDLED, 'shop']))}\n" in ot.description
+        named = {line.partition(":")[0] for line in ot.description.splitlines()}
+        assert named >= {*BUNDLED, "shop"} - {"ot"}
 
 
 # ---------------------------------------------------------------- as a package

@@ -11,14 +11,25 @@ from typing import Any
 import pytest
 from fastmcp import Client
 
+from ot.errors import ToolUnavailable
+from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_registry import Pack
 from ot.runtime.engines.engine import Engine
 from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.server.mcp_server import OneUser, build_server
-from ot.server.run_description import DESCRIPTION, MAX_NAMES, SANDBOX, pack_names, run_description
+from ot.server.run_description import (
+    DESCRIPTION,
+    MAX_NAMES,
+    SANDBOX,
+    VERY_MANY,
+    brief_tools,
+    pack_names,
+    run_description,
+    tool_lines,
+)
 from ot.workspace import Workspace
-from run_app import running_app, value_of
+from run_app import BUNDLED, running_app, value_of
 
 pytestmark = pytest.mark.anyio
 
@@ -26,10 +37,17 @@ ENGINES: dict[str, Callable[[], Engine]] = {"portable": PortableEngine, "exact":
 CODE = re.compile(r"(?:^  .*\n)+", re.MULTILINE)
 EXAMPLES = [textwrap.dedent(block) for block in CODE.findall(DESCRIPTION)]
 
+TOKENS_WITH_NAMES_ALONE = {"exact": 209, "portable": 248, "trusted": 198}
+"""What the description took when it named the packs and none of their tools."""
+
 
 def packs(source: str, count: int) -> dict[str, Pack]:
     names = [f"{source}{n:02}" for n in range(count)]
     return {name: Pack(name, source, list) for name in names}
+
+
+def bundled(app: Workspace) -> dict[str, Pack]:
+    return {name: app.picture.registry.packs[name] for name in BUNDLED}
 
 
 @pytest.mark.parametrize("engine", SANDBOX)
@@ -39,7 +57,49 @@ def test_beside_the_names_it_is_at_most_350_tokens(engine: str) -> None:
 
 def test_it_names_every_pack_in_order() -> None:
     assert pack_names(packs("b", 2) | packs("a", 1)) == "a00, b00, b01"
-    assert "Packs: a00, b00\n" in run_description(packs("b", 1) | packs("a", 1), "exact")
+    assert "\nOther packs: a00, b00\n" in run_description(packs("b", 1) | packs("a", 1), "exact")
+
+
+async def test_it_names_the_tools_of_bundled_packs_with_what_they_require(app: Workspace) -> None:
+    found = bundled(app)
+    lines = tool_lines(found).splitlines()
+    for name in ("file", "git", "data", "web"):
+        assert f"{name}: {brief_tools(found[name].tools.values())}" in lines
+    assert any(line.startswith("guide: documents get(name) ") for line in lines)
+
+
+@pytest.mark.parametrize("engine", SANDBOX)
+async def test_with_all_bundled_packs_it_is_at_most_350_tokens_longer_than_with_their_names_alone(
+    app: Workspace, engine: str
+) -> None:
+    assert len(run_description(bundled(app), engine)) / 4 <= TOKENS_WITH_NAMES_ALONE[engine] + 350
+
+
+def test_tools_of_the_users_packs_and_servers_follow_as_far_as_the_room_goes() -> None:
+    def pack(name: str, source: str, count: int) -> Pack:
+        tools = [
+            Tool(name, f"look_up_{n}", (Parameter("item"), Parameter("limit", default="10"))) for n in range(count)
+        ]
+        return Pack(name, source, lambda: tools)
+
+    names = " ".join(f"look_up_{n}" for n in range(VERY_MANY))
+    found = [pack("own", "local", 2), pack("all", "proxy", VERY_MANY + 1), pack("few", "proxy", 1)]
+    offered = {one.name: one for one in [*found, *(pack(f"long{n}", "proxy", VERY_MANY) for n in range(4))]}
+    assert tool_lines(offered).splitlines() == [
+        "few: look_up_0(item)",
+        f"long0: {names.replace(' ', '(item) ')}(item)",
+        f"long1: {names}",
+        "own: look_up_0(item) look_up_1(item)",
+        "Other packs: all, long2, long3",
+    ]
+
+
+def test_a_pack_that_cannot_be_read_is_named_and_one_that_must_be_imported_is_not_read() -> None:
+    def fail() -> list[Tool]:
+        raise ToolUnavailable("broken", "it is malformed")
+
+    offered = {"broken": Pack("broken", "local", fail), "slow": Pack("slow", "local", pytest.fail, imported=True)}
+    assert tool_lines(offered) == "Other packs: broken, slow"
 
 
 def test_of_very_many_packs_it_names_the_first_of_each_source_and_counts_the_others() -> None:

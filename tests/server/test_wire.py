@@ -11,7 +11,7 @@ from faults.watched import Place
 from faults.wire_eras import ERAS, Talk, start_talk
 from ot.server.mcp_server import INSTRUCTIONS
 
-TOKENS = 450
+TOKENS = 800
 CHARACTERS_PER_TOKEN = 4
 
 
@@ -19,7 +19,7 @@ def tools_list(talk: Talk) -> str:
     return json.dumps(talk.request("tools/list").result["tools"], ensure_ascii=False, separators=(",", ":"))
 
 
-def test_tools_list_and_instructions_cost_at_most_450_tokens_together(talk: Talk) -> None:
+def test_tools_list_and_instructions_cost_at_most_800_tokens_together(talk: Talk) -> None:
     raw = talk.request("tools/list").raw_line.decode()
     assert (len(raw) + len(talk.instructions())) / CHARACTERS_PER_TOKEN <= TOKENS
 

@@ -31,7 +31,7 @@ def installed_packs() -> list[Pack]:
 
     It names a module, whose functions are read without importing it, or ``module:object``, whose functions are tools.
     """
-    return [Pack(found.name, "local", _reader(found), origin=found.value) for found in _entry_points()]
+    return [Pack(found.name, "local", _reader(found), found.value, imported=True) for found in _entry_points()]
 
 
 def _entry_points() -> Iterator[EntryPoint]:

@@ -29,6 +29,8 @@ class Pack:
     """Whether its tools are not known yet, though nothing is wrong with it."""
     bundled: bool = False
     """Whether it comes with OneTool, and has a page in its documentation."""
+    imported: bool = False
+    """Whether a module is imported to find its tools, which takes a moment."""
     needs: Needs = no_needs
     """What it needs beside its packages; its file is read when that is asked for."""
 

@@ -121,6 +121,6 @@ def _system(app: Workspace, with_packs: bool) -> str:
 
 
 def _run_description(app: Workspace) -> str:
-    from ot.server.run_description import DESCRIPTION, pack_names
+    from ot.server.run_description import run_description
 
-    return DESCRIPTION.format(packs=pack_names(app.picture.registry.packs))
+    return run_description(app.picture.registry.packs)
