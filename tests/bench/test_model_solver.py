@@ -48,8 +48,16 @@ async def test_a_model_that_answers_rightly_passes(bench: Bench, provider: str) 
     assert attempt.input > 0
     assert attempt.output > 0
     told = json.dumps(wire.requests[0])
-    assert "Start with run(" in told  # the server's instructions, as a client hands them on
+    assert "Write one program for `run`" in told  # the server's instructions, as a client hands them on
     assert "saffron" in json.dumps(wire.requests[1])
+
+
+async def test_what_a_model_reads_of_help_is_told_apart(bench: Bench) -> None:
+    look = ("run", {"command": 'ot.help(query="shop")'})
+    script = calls("ollama", look), calls("ollama", ("run", PROGRAM)), text("ollama", "saffron")
+    attempt, _ = await attempted(bench, "ollama", "onetool", *script)
+    assert (attempt.calls, attempt.help_calls) == (2, 1)
+    assert 0 < attempt.help_replies < attempt.replies
 
 
 async def test_a_wrong_answer_a_failed_call_and_no_end_are_results(bench: Bench) -> None:

@@ -19,6 +19,12 @@ from ot.config.models import Chat
 from ot.errors import ChatError, ChatRefused, ChatUnavailable
 
 NOT_THE_MODEL = (401, 403, 404)
+LOOKUPS = frozenset({"search_tools", "search", "get_schema"})
+"""The tools of the other ways that only tell what tools there are."""
+LOOKUP_IN_PROGRAM = "ot.help("
+FIGURES = (
+    "input", "output", "turns", "calls", "failed_calls", "help_calls", "replies", "help_replies", "seconds",
+)  # fmt: skip
 OpenModel = Callable[[str], ChatClient]
 """Returns a client of the model that is told this text before the conversation."""
 
@@ -38,15 +44,24 @@ class Attempt:
     failed_calls: int
     seconds: float
     problem: str = ""
+    replies: int = 0
+    """Characters that the model read in the answers to its calls."""
+    help_calls: int = 0
+    help_replies: int = 0
+    """Of the calls and characters, those that only told it what tools there are."""
 
 
 class _Counter(ChatWatcher):
     def __init__(self) -> None:
-        self.calls = self.failed = 0
+        self.calls = self.failed = self.replies = self.help_calls = self.help_replies = 0
 
     def called(self, call: ToolCall, answer: ToolAnswer, seconds: float) -> None:
         self.calls += 1
         self.failed += answer.is_error
+        self.replies += len(answer.text)
+        if call.name in LOOKUPS or LOOKUP_IN_PROGRAM in str(call.arguments):
+            self.help_calls += 1
+            self.help_replies += len(answer.text)
 
 
 @dataclass(frozen=True)
@@ -79,6 +94,7 @@ class ModelSolver:
         return Attempt(
             client.model, way.name, task.name, passed, talk.usage.input, talk.usage.output, turns,
             counter.calls, counter.failed, round(time.monotonic() - begun, 2), problem,
+            counter.replies, counter.help_calls, counter.help_replies,
         )  # fmt: skip
 
 
@@ -98,8 +114,7 @@ def _row(model: str, way: str, group: Sequence[Attempt]) -> dict[str, Any]:
     passed = sum(attempt.passed for attempt in group)
     rate = {"rate": round(passed / len(group), 3), "interval": _rounded(wilson(passed, len(group)), 3)}
     return {"model": model, "way": way, "attempts": len(group), "passed": passed, "pass": rate} | {
-        key: _mean([float(getattr(attempt, key)) for attempt in group])
-        for key in ("input", "output", "turns", "calls", "failed_calls", "seconds")
+        key: _mean([float(getattr(attempt, key)) for attempt in group]) for key in FIGURES
     }
 
 

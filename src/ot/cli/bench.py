@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SUITE_FIGURES = ("round_trips", "definitions", "results", "input", "output")
 """Without the time, which is in the JSON: tasks are played once, and the first way pays for what is done once."""
-MODEL_FIGURES = ("input", "output", "turns", "seconds")
+MODEL_FIGURES = ("input", "output", "turns", "help_calls", "replies", "help_replies", "seconds")
 
 
 def bench(

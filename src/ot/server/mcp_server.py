@@ -66,7 +66,7 @@ NEWS_PAUSE_SECONDS = 0.1
 STATE_SECONDS = 7 * 24 * 3600.0
 """The seal around a token; the token itself is good for policy.ask_seconds."""
 
-INSTRUCTIONS = """Programs call packs of tools. Start with run('ot.help(query="words of the task")')."""
+INSTRUCTIONS = "Write one program for `run`: it calls packs of tools, which its description names."
 
 Command = Annotated[str, Field(description=COMMAND)]
 SessionName = Annotated[str, Field(description=SESSION)]
