@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from ot.cli.logs import _text as shown_entry  # pyright: ignore[reportPrivateUsage] - the command's own lines
+from ot.cli.logs import logs as show_log
 from ot.log_span import LOG_FILE_ONLY, LogSpan, SpanMessage, cut_arguments
 from ot.logs import (
     LIBRARY_LINES,
@@ -25,6 +26,7 @@ from ot.logs import (
     LibraryHandler,
     LogFile,
     configure_logs,
+    current_principal,
     current_run,
     json_line,
     text_line,
@@ -88,6 +90,28 @@ def test_the_file_is_private_and_lines_carry_their_run(tmp_path: Path) -> None:
     assert "run" not in second
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_every_line_says_who_asked_and_the_command_shows_one_persons_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = start(tmp_path / "logs" / "onetool.log", "DEBUG")
+    for who in ("token|ann", "https://id.example|ann", "token|joann", ""):
+        token = current_principal.set(who)
+        logger.info("said by %s", who or "nobody")
+        LogSpan(logger, "tool.call", run="ab12").end()
+        current_principal.reset(token)
+    assert [entry.get("principal", "") for entry in entries(path)] == [
+        who for who in ("token|ann", "https://id.example|ann", "token|joann", "") for _ in range(2)
+    ]
+    on_terminal = capsys.readouterr().err.splitlines()
+    assert [line.rpartition("=")[2] for line in on_terminal[:2]] == ["token|ann"] * 2
+    assert "principal" not in "".join(on_terminal[-2:])
+
+    monkeypatch.setattr("ot.cli.logs._path", lambda shared: path)
+    for asked, shown in (("ann", 4), ("token|ann", 2), ("joann", 2), ("an", 0), ("token|", 0), ("", 8)):
+        show_log(principal=asked, as_json=True)
+        assert len(capsys.readouterr().out.splitlines()) == shown, asked
 
 
 def test_long_fields_are_cut_and_passwords_in_addresses_masked() -> None:
@@ -244,8 +268,8 @@ def test_what_a_record_refers_to_is_written_as_it_was(tmp_path: Path) -> None:
 
 def test_a_json_line_is_one_line_of_json() -> None:
     record = logging.LogRecord("ot", logging.INFO, "", 0, "a\nb", None, None)
-    assert json.loads(json_line(record, "r"))["message"] == "a\nb"
-    assert "\n" not in json_line(record, "r")
+    assert json.loads(json_line(record, {"run": "r"}))["message"] == "a\nb"
+    assert "\n" not in json_line(record, {"run": "r"})
 
 
 def test_a_secret_is_known_as_one_also_where_a_text_is_cut() -> None:
@@ -253,7 +277,7 @@ def test_a_secret_is_known_as_one_also_where_a_text_is_cut() -> None:
     span = SpanMessage("tool.call", 1.0, "ValueError", "x" * 290 + secret, {"url": "y" * 110 + secret, "calls": 2})
     record = logging.LogRecord("ot", logging.INFO, "", 0, span, None, None)
     for line in (json_line, text_line):
-        text = line(record, "", lambda text: text.replace(secret, "[secret:TOKEN]"))
+        text = line(record, {}, lambda text: text.replace(secret, "[secret:TOKEN]"))
         assert secret[:5] not in text
         assert "[secret:" in text
 
@@ -263,8 +287,8 @@ def test_what_is_logged_cannot_look_like_another_line_nor_steer_a_terminal(raise
     message = "an unknown tool: x\n2026-01-01 00:00:00,000 ERROR ot: forged\r\x1b[2J\u2028"
     record = logging.LogRecord("ot", logging.INFO, "", 0, message, None, None)
     record.exc_text = raised or None
-    entry = json.loads(json_line(record, "r1"))
-    for text in (text_line(record, "r1"), shown_entry(entry)):
+    entry = json.loads(json_line(record, {"run": "r1"}))
+    for text in (text_line(record, {"run": "r1"}), shown_entry(entry)):
         first, *others = text.splitlines()
         assert "unknown tool: x" in first
         assert others

@@ -8,7 +8,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from itertools import pairwise
@@ -37,6 +37,11 @@ current_run: ContextVar[str] = ContextVar("ot_log_run", default="")
 """The id of the run that the current task works for: every line that is logged meanwhile carries it."""
 current_request: ContextVar[str] = ContextVar("ot_log_request", default="")
 """The id of the HTTP request that the current task works for, likewise; empty on stdio."""
+current_principal: ContextVar[str] = ContextVar("ot_log_principal", default="")
+"""Who asked for it, on a server of several people, likewise."""
+
+type Line = Callable[[logging.LogRecord, Mapping[str, str], Redact], str]
+"""Makes a line of a record, of what it was logged for, and without secrets."""
 
 
 def configure_logs(
@@ -101,23 +106,22 @@ def log_path(state_dir: Path) -> Path:
     return state_dir / "logs" / "onetool.log"
 
 
+type _Logged = tuple[logging.LogRecord, str, str, str]
+WORKS_FOR = ("run", "request", "principal")
+"""What a line says of whom it was logged for, each where it is known."""
+
+
 class BatchedHandler(logging.Handler):
     """Writes lines on a thread of its own: a pipe that nobody reads, or a slow disk, holds up nothing.
 
     At most ten thousand lines wait; what comes on top is dropped and counted.
     """
 
-    def __init__(
-        self,
-        write: Callable[[str], None],
-        line: Callable[[logging.LogRecord, str, Redact, str], str],
-        redact: Redact,
-        seconds: float,
-    ) -> None:
+    def __init__(self, write: Callable[[str], None], line: Line, redact: Redact, seconds: float) -> None:
         """Pass what *line* makes of each record through *redact*, and to *write*."""
         super().__init__()
         self._write, self._line, self._redact = write, line, redact
-        self._batches = Batches[tuple[logging.LogRecord, str, str]](self._write_batch, name="ot-logs", seconds=seconds)
+        self._batches = Batches[_Logged](self._write_batch, name="ot-logs", seconds=seconds)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take the record; whatever it refers to is written out now, for it may change."""
@@ -126,7 +130,7 @@ class BatchedHandler(logging.Handler):
         if record.exc_info:
             record.exc_text = record.exc_text or logging.Formatter().formatException(record.exc_info)
             record.exc_info = None
-        self._batches.add((record, current_run.get(), current_request.get()))
+        self._batches.add((record, current_run.get(), current_request.get(), current_principal.get()))
 
     def flush(self) -> None:
         """Wait until all is written, a second at most."""
@@ -137,8 +141,8 @@ class BatchedHandler(logging.Handler):
         self._batches.close(END_SECONDS)
         super().close()
 
-    def _write_batch(self, records: list[tuple[logging.LogRecord, str, str]]) -> bool:
-        lines = (self._line(record, run, self._redact, request) for record, run, request in records)
+    def _write_batch(self, records: list[_Logged]) -> bool:
+        lines = (self._line(record, dict(zip(WORKS_FOR, ids, strict=True)), self._redact) for record, *ids in records)
         text = "".join(f"{self._redact(line)}\n" for line in lines)
         try:
             self._write(text)
@@ -189,23 +193,23 @@ def _filled_in(record: logging.LogRecord) -> str:
         return f"{record.msg} ({type(error).__name__}: it cannot be filled in)"
 
 
-def text_line(record: logging.LogRecord, run: str, redact: Redact = str, request: str = "") -> str:
+def text_line(record: logging.LogRecord, works_for: Mapping[str, str], redact: Redact = str) -> str:
     """Return the record as a line for people, with what was raised below it."""
     clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
     trace = f"\n{record.exc_text}" if record.exc_text else ""
     message: object = record.msg
-    said = message.text(redact) if isinstance(message, SpanMessage) else f"{message}{f' run={run}' if run else ''}"
+    span = message if isinstance(message, SpanMessage) else None
     head = f"{clock},{int(record.msecs):03d} {record.levelname} {record.name}:"
-    asked = f" request={request}" if request else ""
-    return in_a_log(f"{head} {said}{asked}{trace}")
+    said = span.text(redact) if span else str(message)
+    ids = "".join(f" {name}={id}" for name, id in works_for.items() if id and not (span and name in span.more))
+    return in_a_log(f"{head} {said}{ids}{trace}")
 
 
-def json_line(record: logging.LogRecord, run: str, redact: Redact = str, request: str = "") -> str:
+def json_line(record: logging.LogRecord, works_for: Mapping[str, str], redact: Redact = str) -> str:
     """Return the record as one JSON object."""
     found: dict[str, Any] = {"ts": round(record.created, 3), "level": record.levelname, "logger": record.name}
     message: object = record.msg
-    found |= {"run": run} if run else {}
-    found |= {"request": request} if request else {}
+    found |= {name: id for name, id in works_for.items() if id}
     found |= {"trace": record.exc_text} if record.exc_text else {}
     found |= message.fields(redact) if isinstance(message, SpanMessage) else {"message": str(message)}
     try:

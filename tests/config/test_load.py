@@ -476,7 +476,7 @@ def test_a_failed_reload_leaves_the_old_picture_as_it_was(desk: Desk) -> None:
 # ---------------------------------------------------------------- what a repository may not steer
 
 
-def test_variables_of_uv_that_name_a_place_in_the_working_directory_are_not_used(desk: Desk) -> None:
+def test_variables_of_installers_that_name_a_place_in_the_working_directory_are_not_used(desk: Desk) -> None:
     work, elsewhere = desk.paths.cwd, desk.paths.cwd.parent / "elsewhere"
     link = desk.paths.cwd.parent / "link"
     link.symlink_to(work)
@@ -486,9 +486,16 @@ def test_variables_of_uv_that_name_a_place_in_the_working_directory_are_not_used
         "UV_CONFIG_FILE": f"{elsewhere}/../{work.name}/uv.toml",
         "UV_FIND_LINKS": f"{elsewhere} {work}/wheels",
         "UV_INDEX": f"mine=file://{work}/index",
+        "UV_DEFAULT_INDEX": f"file://localhost{work}/index",
+        "NPM_CONFIG_USERCONFIG": f"{work}/.npmrc",
+        "NPM_CONFIG_NODE_OPTIONS": f"--no-warnings --require={work}/evil.js",
+        "npm_config_script_shell": f"{link}/sh",
+        "PIP_CONFIG_FILE": f"{work}/pip.conf",
+        "PIP_FIND_LINKS": f"https://index.example/x {work}/wheels",
         "XDG_CACHE_HOME": str(work),
     }
     kept = {"UV_INDEX_URL": "https://index.example/x", "UV_LINK_MODE": "copy", "A": str(work)}
+    kept |= {"NPM_CONFIG_REGISTRY": f"https://registry.example{work}", "PIP_INDEX_URL": "https://index.example/y"}
     kept["UV_TOOL_DIR"] = f"{elsewhere}/t"
     loaded = replace(desk, environment=steering | kept).load()
     assert loaded.secrets.environment == kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from config.desk import Desk
-from ot.config.project_rules import RUNS_CODE
+from ot.config.project_rules import INSTALLS, RUNS_CODE
 from ot.errors import ConfigError
 
 
@@ -49,7 +49,18 @@ def test_the_users_own_servers_may_still_refer_to_secrets_anywhere(desk: Desk) -
 
 
 @pytest.mark.parametrize(
-    "name", ["NODE_OPTIONS", "LD_PRELOAD", "PYTHONPATH", "BASH_ENV", "PATH", "npm_config_script_shell"]
+    "name",
+    [
+        "NODE_OPTIONS",
+        "LD_PRELOAD",
+        "PYTHONPATH",
+        "BASH_ENV",
+        "PATH",
+        "npm_config_script_shell",
+        "UV_INDEX_URL",
+        "UV_PYTHON",
+        "PIP_CONFIG_FILE",
+    ],
 )
 def test_a_variable_that_makes_programs_run_something_takes_no_secret(desk: Desk, name: str) -> None:
     error = refused(desk, f"servers:\n  a: {{command: sh, env: {{{name}: '${{X}}'}}}}\n")
@@ -59,10 +70,12 @@ def test_a_variable_that_makes_programs_run_something_takes_no_secret(desk: Desk
 
 
 @pytest.mark.parametrize(
-    "name", ["LDAP_PASSWORD", "NPM_TOKEN", "npm_config__authToken", "GIT_TOKEN", "NODE_AUTH_TOKEN", "BUNDLE_KEY", "ENV"]
+    "name",
+    ["LDAP_PASSWORD", "NPM_TOKEN", "npm_config__authToken", "GIT_TOKEN", "NODE_AUTH_TOKEN", "UV_INDEX_MINE_PASSWORD"],
 )
 def test_a_variable_for_a_credential_is_no_such_variable(name: str) -> None:
     assert RUNS_CODE.fullmatch(name) is None
+    assert INSTALLS.fullmatch(name) is None
 
 
 @pytest.mark.parametrize("name", ["$(cmd)_KEY", "A B", "BASH_FUNC_x%%"])

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,6 +18,9 @@ import pytest
 from daemon.shared_user import ONETOOL, SharedUser, is_alone, wait_until_gone
 from mcp_wire import WireServer
 from ot.daemon.main import MAX_FDS
+from ot.relay.header import Header
+from ot.relay.place import Unshared, find_place
+from ot.relay.reach import reach_daemon
 from pace import wait_while
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -332,6 +336,36 @@ def test_a_process_that_may_gain_no_privileges_is_refused(user: SharedUser) -> N
     with user.client() as client:
         client.run("1")
         assert "confined otherwise" in _refusal(user, "setpriv", "--no-new-privs")
+
+
+OTHERS_SERVER = (
+    "import os, socket, sys; os.setgroups([]); os.setuid(65534); s = socket.socket(socket.AF_UNIX);"
+    "s.bind(sys.argv[1]); s.listen(); print('listens', flush=True); c, _ = s.accept(); print(c.recv(1000), flush=True)"
+)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_a_server_of_another_user_is_sent_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after ``su`` or ``sudo``, which leave XDG_RUNTIME_DIR, if its owner puts another directory into its place."""
+    runtime = Path(tempfile.mkdtemp(prefix="ot", dir="/tmp"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    try:
+        place = find_place()
+        assert place.directory == str(runtime / "onetool")
+        runtime.chmod(0o755)
+        Path(place.directory).chmod(0o755)
+        os.chown(place.directory, 65534, 65534)
+        with pytest.raises(Unshared, match="not a directory of this user alone"):
+            find_place()
+        command = [sys.executable, "-I", "-c", OTHERS_SERVER, place.socket]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout and server.stdout.readline() == "listens\n"
+            Path(place.socket).chmod(0o777)
+            with pytest.raises(Unshared, match="belongs to another user"):
+                reach_daemon(place, Header(b"key", b"/", (b"serve",), {b"TOKEN": b"hunter22"}))
+            assert server.stdout.readline() == "b''\n"
+    finally:
+        shutil.rmtree(runtime)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")

@@ -80,7 +80,7 @@ async def _house(cwd: Path, *, idle_seconds: float = 600.0) -> AsyncGenerator[Ho
     life = Life.begun(Place(directory, KEY))
     assert life
     host = Host(Paths.of(cwd, Path.home() / ".onetool"), engine=PortableEngine())
-    server = SharedServer(life, host, {}, idle_seconds=idle_seconds, look_seconds=0.02)
+    server = SharedServer(life, host, idle_seconds=idle_seconds, look_seconds=0.02)
     serving = asyncio.ensure_future(server.serve())
     try:
         yield House(server, life, serving, cwd)

@@ -27,14 +27,27 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[House, Ma
         for name, text in server.traps.items():
             (house.work / name).parent.mkdir(exist_ok=True)
             (house.work / name).write_text(text)
-    with _serving(house, servers, house.work) as server:
+    with _serving(house, servers, house.work, _environment_of(house.work)) as server:
         yield house, servers, server
 
 
-def _serving(house: House, servers: Mapping[str, Launched], cwd: Path) -> WireServer:
+def _environment_of(work: Path) -> dict[str, str]:
+    """Return the variables of a shell that has read the settings of the repository *work*."""
+    return {
+        "NPM_CONFIG_USERCONFIG": f"{work}/.npmrc",
+        "NPM_CONFIG_NODE_OPTIONS": f"--require={work}/evil.js",
+        "PIP_CONFIG_FILE": f"{work}/pip.conf",
+        "UV_CONFIG_FILE": f"{work}/uv.toml",
+        "UV_PYTHON": f"{work}/.venv/bin/python",
+    }
+
+
+def _serving(
+    house: House, servers: Mapping[str, Launched], cwd: Path, env: Mapping[str, str] | None = None
+) -> WireServer:
     settings = {PACK.format(name): {**server.settings, "start_seconds": 60} for name, server in servers.items()}
     house.user_file(json.dumps({"servers": settings}))
-    return house.serve(cwd=cwd)
+    return house.serve(cwd=cwd, env=env)
 
 
 @pytest.mark.parametrize("name", NAMES)

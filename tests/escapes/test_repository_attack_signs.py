@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 
 from escapes.attack_signs import effects_of, picture_of
 from escapes.attacked_home import CANARY, AttackedHome
+from escapes.hostile_files import journal_that_removes
 from escapes.repository_attack import WORKERS, Attack, repository_attacks
 from ot.config.clients.known_clients import CLIENTS
 
@@ -144,3 +147,13 @@ def test_what_is_sent_away_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         f"a secret was received: words and {CANARY}-env",
         "sent: words",
     ]
+
+
+def test_the_journal_of_the_attacks_removes_a_file_where_it_is_opened(tmp_path: Path) -> None:
+    """The control of the attacks by statistics: SQLite obeys it, wherever OneTool does not keep it from it."""
+    target = tmp_path / ".bash_profile"
+    target.write_text("export A=1\n")
+    journal_that_removes(tmp_path / "stats.db", lambda text: text.replace("@HOME@", str(tmp_path)))
+    with closing(sqlite3.connect(tmp_path / "stats.db")) as connection:
+        connection.execute("SELECT * FROM run_sums").fetchall()
+    assert not target.exists()

@@ -164,7 +164,21 @@ def test_of_the_everyday_writes_of_real_repositories_few_ask(tmp_path: Path) -> 
 ORDINARY = ["package.json", "pyproject.toml", "Makefile", ".env", ".pre-commit-config.yaml", ".github/workflows/x.yml"]
 
 
-@pytest.mark.parametrize("name", [*ORDINARY, "server.py", "src/index.js", "HEAD", "objects/x", "path.txt", "x.pthx"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *ORDINARY,
+        "app.db",
+        "travel-journal",
+        "journal.md",
+        "server.py",
+        "src/index.js",
+        "HEAD",
+        "objects/x",
+        "path.txt",
+        "x.pthx",
+    ],
+)
 def test_what_people_let_models_write_daily_is_written(root: Path, name: str) -> None:
     write(PathGuard((root,)), name)
 

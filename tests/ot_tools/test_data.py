@@ -128,7 +128,7 @@ def test_a_sqlite_file_shows_what_is_still_in_its_log(app: DataApp):
 
 def test_a_sqlite_file_whose_journal_names_another_file_is_not_opened_and_the_other_file_stays(app: DataApp):
     other = app.directory / "precious"
-    other.write_bytes(b"")
+    other.write_bytes(b"words")  # SQLite takes an empty file for none
     with closing(sqlite3.connect(app.directory / "hot.db")) as db:
         db.execute("CREATE TABLE t (n)")
     magic, name = bytes.fromhex("d9d505f920a163d7"), bytes(other)
@@ -136,7 +136,14 @@ def test_a_sqlite_file_whose_journal_names_another_file_is_not_opened_and_the_ot
     tail = struct.pack(">I", 0x40000000 // 4096 + 1) + name + struct.pack(">II", len(name), sum(name)) + magic
     (app.directory / "hot.db-journal").write_bytes(head.ljust(512, b"\0") + tail)
     assert "transaction over several databases" in app.error("data.tables(database='hot.db')")
+    assert "transaction over several databases" in app.error(
+        "data.query(sql='FROM t', tables={'t': {'database': 'hot.db', 'table': 't'}})"
+    )
     assert other.exists()
+    # The control: it is a journal that SQLite obeys.
+    with closing(sqlite3.connect(app.directory / "hot.db")) as db:
+        db.execute("SELECT * FROM t")
+    assert not other.exists()
 
 
 def test_an_empty_table_of_a_database_keeps_its_columns(app: DataApp):

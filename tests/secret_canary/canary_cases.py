@@ -123,8 +123,11 @@ def windows(core):
     return n, {core[i : i + n] for i in range(len(core) - n + 1)}
 
 
-def strings(seen):
-    """Every text in what was seen: values and keys at any depth, bytes as Latin-1 and as UTF-8."""
+def strings(seen, errors=()):
+    """Every text in what was seen: values and keys at any depth, bytes as Latin-1 and as UTF-8.
+
+    The *errors* are those on the way to it: an error may be among its own causes.
+    """
     if isinstance(seen, str):
         yield seen
     elif isinstance(seen, (bytes, bytearray)):
@@ -132,16 +135,14 @@ def strings(seen):
         yield bytes(seen).decode("utf-8", "replace")
     elif isinstance(seen, dict):
         for k, v in seen.items():
-            yield from strings(k)
-            yield from strings(v)
+            yield from strings(k, errors)
+            yield from strings(v, errors)
     elif isinstance(seen, (list, tuple, set, frozenset)):
         for v in seen:
-            yield from strings(v)
-    elif isinstance(seen, BaseException):
-        yield from strings([str(seen), repr(seen), list(seen.args), getattr(seen, "__notes__", []), vars(seen)])
-        for e in (seen.__cause__, seen.__context__):
-            if e is not None:
-                yield from strings(e)
+            yield from strings(v, errors)
+    elif isinstance(seen, BaseException) and seen not in errors:
+        said = [str(seen), repr(seen), list(seen.args), getattr(seen, "__notes__", []), vars(seen)]
+        yield from strings([*said, seen.__cause__, seen.__context__], (*errors, seen))
 
 
 def leaked(seen, case) -> str | None:

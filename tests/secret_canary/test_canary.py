@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import logging
 import sys
 import time
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,7 +40,15 @@ pytestmark = pytest.mark.anyio
 CASES = {case["id"]: case for case in cases() if case["caught"]}
 SERVERS = [id for id, case in CASES.items() if case["source"] in ("mcp", "login") and "response" not in case["reply"]]
 APIS = [id for id, case in CASES.items() if "response" in case["reply"] and case["reply_to"] != "token endpoint"]
+REFRESHES = [id for id, case in CASES.items() if case["reply_to"] == "token endpoint"]
 STDIO = [id for id in SERVERS if {"raw_line", "stderr"} & CASES[id]["reply"].keys()]
+SILENT = {
+    *("mcp.block_meta", "mcp.annotations_extra", "mcp.invalid_result"),
+    *("mcp.http_500", "mcp.http_401_header", "mcp.http_redirect"),
+    *("api.response_header", "api.link_header", "api.error_500_html", "api.redirect"),
+    *("login.www_authenticate", "login.refresh_error", "worker.raise_local", "worker.log_extra"),
+}
+"""Places of which nothing is passed on to anybody: what stands there is not seen without a redaction either."""
 LINES = """
 import json, os, sys
 reply = json.loads(os.environ["REPLY"])
@@ -97,7 +106,8 @@ class Seen:
 
 @pytest.fixture
 def seen(caplog: pytest.LogCaptureFixture) -> Seen:
-    caplog.set_level(logging.DEBUG, "ot")
+    for name in ("ot", "ot_tools"):
+        caplog.set_level(logging.DEBUG, name)
     return Seen(caplog)
 
 
@@ -149,6 +159,8 @@ class CanaryServer(RawHttpServer):
     def _reply(self, seen: Any) -> tuple[Reply, str]:
         method, id = (seen.message or {}).get("method", ""), (seen.message or {}).get("id")
         to = "tools/call" if self.case["reply_to"] is None else self.case["reply_to"]
+        if method == "resources/list" and to == "resources/templates/list":
+            return Reply(json.dumps({"jsonrpc": "2.0", "id": id, "result": {"resources": []}})), ""
         if method == "initialize" and to in ("resources/list", "resources/templates/list"):
             reply, right = super()._reply(seen)
             return reply, right.replace('"tools": {}', '"tools": {}, "resources": {}')
@@ -166,9 +178,12 @@ async def canary_server(case: Mapping[str, Any]) -> AsyncGenerator[str]:
         yield url
 
 
-@pytest.mark.parametrize("id", [id for id in SERVERS if id not in STDIO])
-async def test_no_message_of_a_server_brings_its_secret(id: str, seen: Seen, tmp_path: Path) -> None:
-    case, asked = CASES[id], list[Any]()
+type Play = Callable[[Mapping[str, Any], Seen, Path], Awaitable[Any]]
+"""Plays a case, and returns everything that came of it."""
+
+
+async def play_server(case: Mapping[str, Any], seen: Seen, tmp_path: Path) -> Any:
+    asked = list[Any]()
 
     async def ask(question: Question) -> Answer:
         asked.append([question.message, question.schema])
@@ -176,16 +191,14 @@ async def test_no_message_of_a_server_brings_its_secret(id: str, seen: Seen, tmp
 
     async with canary_server(case) as url, door_to(web(case, url, tmp_path), ask) as door:
         await seen.call(door, case)
-    require_clean([*seen.parts, asked], case)
+    return [*seen.parts, asked]
 
 
 def web(case: Mapping[str, Any], url: str, kept_in: Path) -> ServerSpec:
     return ServerSpec("web", "web", **given_to(case, url, kept_in))
 
 
-@pytest.mark.parametrize("id", STDIO)
-async def test_nothing_that_a_process_writes_brings_its_secret(id: str, seen: Seen) -> None:
-    case = CASES[id]
+async def play_process(case: Mapping[str, Any], seen: Seen, tmp_path: Path) -> Any:
     reply = {**case["reply"], "then_result": case["then_result"], "exit": case["exit"]}
     env = {"CANARY_KEY": case["value"], "REPLY": json.dumps(reply)}
     spec = ServerSpec(
@@ -193,12 +206,10 @@ async def test_nothing_that_a_process_writes_brings_its_secret(id: str, seen: Se
     )
     async with door_to(spec) as door:
         await seen.call(door, case)
-    require_clean(seen.parts, case)
+    return seen.parts
 
 
-@pytest.mark.parametrize("id", APIS)
-async def test_no_answer_of_an_api_brings_its_secret(id: str, seen: Seen, tmp_path: Path) -> None:
-    case = CASES[id]
+async def play_api(case: Mapping[str, Any], seen: Seen, tmp_path: Path) -> Any:
     document = tmp_path / "api.json"
     operation = {"operationId": "buy", "parameters": [{"name": "what", "in": "query", "schema": {"type": "string"}}]}
     paths = {"/buy": {"get": {**operation, "responses": {"200": {"description": "ok"}}}}}
@@ -210,7 +221,57 @@ async def test_no_answer_of_an_api_brings_its_secret(id: str, seen: Seen, tmp_pa
         async with door_to(spec) as door:
             await seen.call(door, case)
     kept = [file.read_bytes() for file in (tmp_path / "kept").rglob("*") if file.is_file()]
-    require_clean([*seen.parts, kept], case)
+    return [*seen.parts, kept]
+
+
+async def play_refresh(case: Mapping[str, Any], seen: Seen, tmp_path: Path) -> Any:
+    """Let the token endpoint answer a refresh, while the server refuses the token that has expired."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(body_of(case).wire(""))
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server, raw_server() as (url, raw):
+        raw.instead["initialize"] = [Reply("", 401)] * 9
+        account = ServerAccount("web", url, os_user(), tmp_path / "logins")
+        endpoint = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/token"
+        record = TokenRecord("of-yesterday-0001", 0.0, 1.0, case["value"], client_id="c", token_endpoint=endpoint)
+        TokenStore(account).write(record)
+        async with door_to(ServerSpec("web", "web", url=url, account=account)) as door:
+            await seen.call(door, case)
+        kept = TokenStore(account).read()
+        assert kept and kept.refused
+    return [*seen.parts, kept.refused]
+
+
+PLAYS: dict[str, Play] = {
+    **dict.fromkeys(SERVERS, play_server),
+    **dict.fromkeys(APIS, play_api),
+    **dict.fromkeys(STDIO, play_process),
+    **dict.fromkeys(REFRESHES, play_refresh),
+}
+CONTROLS = ("c001", STDIO[0], APIS[0], "c075", "c152", "c036")
+
+
+@pytest.mark.parametrize("id", PLAYS)
+async def test_nothing_that_servers_apis_and_logins_say_brings_their_secret(
+    id: str, seen: Seen, tmp_path: Path
+) -> None:
+    require_clean(await PLAYS[id](CASES[id], seen, tmp_path), CASES[id])
+
+
+@pytest.mark.parametrize(
+    "id", [id if id in CONTROLS else pytest.param(id, marks=pytest.mark.soak) for id in PLAYS if id in CASES]
+)
+async def test_without_the_redaction_it_is_seen(
+    id: str, seen: Seen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Redactor, "text", lambda self, text: text)  # pyright: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr(Redactor, "data", lambda self, data: data)  # pyright: ignore[reportUnknownLambdaType]
+    found = leaked(await PLAYS[id](CASES[id], seen, tmp_path), CASES[id])
+    assert bool(found) is (CASES[id]["place"] not in SILENT)
 
 
 def body_of(case: Mapping[str, Any]) -> Reply:
@@ -254,6 +315,8 @@ def play(*, file: str) -> object:
         return value
     if do == "return_bytes":
         return value.encode()
+    if do == "return_image":
+        return {**ot_sdk.image(b"\\x89PNG\\r\\n\\x1a\\n"), **value}
     if do == "print":
         print(value)
     if do == "print_two_writes":
@@ -261,7 +324,7 @@ def play(*, file: str) -> object:
         sys.stdout.flush()
         sys.stdout.write(value[len(value) // 2 :] + "\\n")
     if do == "log":
-        ot_sdk.log("info", value, key=value)
+        ot_sdk.log(value, "info", key=value)
         logging.getLogger("pack").warning(value)
     if do == "log_exception":
         try:
@@ -285,9 +348,10 @@ def play(*, file: str) -> object:
 """
 
 
-async def test_nothing_that_a_worker_says_brings_its_secret(seen: Seen, tmp_path: Path) -> None:
+@pytest.mark.parametrize("known", [True, False], ids=["secrets", "unknown values"])
+async def test_nothing_that_a_worker_says_brings_its_secret(seen: Seen, tmp_path: Path, known: bool) -> None:
     told = list[Any]()
-    given = {case["secret"]: case["value"] for case in CASES.values()}
+    given = {case["secret"]: case["value"] for case in CASES.values()} if known else {}
     door = WorkerDoor(tmp_path / "state", [extension("canary", PACK)], secrets=given)
     found = dict[str, Any]()
     try:
@@ -306,7 +370,11 @@ async def test_nothing_that_a_worker_says_brings_its_secret(seen: Seen, tmp_path
     finally:
         await door.aclose()
     leaks = {id: why for id, parts in found.items() if (why := leaked([parts, seen.parts], CASES[id]))}
-    assert leaks == {} and len(found) >= 20
+    assert len(found) >= 20
+    if not known:  # the control: what is not a secret is said
+        assert [id for id in found if id not in leaks and CASES[id]["place"] not in SILENT] == []
+        return
+    assert leaks == {}
     assert found["c063"][0] == {"x": {"[secret:PEM_KEY]": 1}}
     assert found["c064"][0] == b"raw [secret:UUID_KEY]"
 

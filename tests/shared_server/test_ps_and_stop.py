@@ -123,7 +123,12 @@ def test_the_log_of_the_shared_server_is_found_from_a_project_that_has_its_own(h
     (project / "onetool.yaml").write_text("logs: {level: INFO}\n")
     house.config.write_text("logs: {level: INFO}\n")
     assert house.typed("trust", "--yes").returncode == 0
+    secrets = house.config.with_name("secrets.yaml")
+    secrets.write_text("TOKEN: hunter22-of-the-house\n")
+    secrets.chmod(0o600)
     with house.client() as client:
-        client.run("1 / 0")
+        client.run("file.write(path='a.txt', content='hunter22-of-the-house')")
+    logged = house.typed("logs", "--shared").stdout
+    assert "[secret:TOKEN]" in logged and "hunter22" not in logged
     assert "sharing one server" not in house.typed("logs").stdout
     assert "sharing one server" in house.typed("logs", "--shared").stdout

@@ -100,7 +100,7 @@ def _make_log(directory: Path) -> None:
     record = logging.LogRecord("ot.servers", logging.WARNING, "", 0, "github is slow", None, None)
     record.created = NOW
     file = LogFile(directory / "onetool.log", max_bytes=PLENTY, files=2)
-    file.write(f"{json_line(record, 'r1', request='q1')}\n")
+    file.write(f"{json_line(record, {'run': 'r1', 'request': 'q1', 'principal': 'token|ann'})}\n")
     file.close()
 
 
@@ -151,9 +151,16 @@ FORMATS = (
         _make_log,
         _read_log,
         [
-            {"ts": NOW, "level": "WARNING", "logger": "ot.servers", "run": "r1", "request": "q1"}
+            {
+                "ts": NOW,
+                "level": "WARNING",
+                "logger": "ot.servers",
+                "run": "r1",
+                "request": "q1",
+                "principal": "token|ann",
+            }
             | {"message": "github is slow"},
-            " WARNING ot.servers: github is slow run=r1 request=q1",
+            " WARNING ot.servers: github is slow run=r1 request=q1 principal=token|ann",
         ],
     ),
     StoredFormat(

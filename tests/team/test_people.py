@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from fastmcp.client.elicitation import ElicitResult
 
 from ot.errors import ConfigError
+from ot.logs import current_principal
 from ot.team.http.asgi import AsgiApp, Receive, Scope, Send
 from ot.team.identity import SCOPE_KEY, Identity
 from ot.team.workspaces import PEOPLE, directory_name
@@ -44,6 +46,24 @@ async def test_each_principal_works_in_a_directory_of_their_own_in_both_eras(tmp
     places = sorted((tmp_path / "people").iterdir())
     assert [place.name.partition("-")[0] for place in places] == ["ann", "bob"]
     assert all(place.stat().st_mode & 0o777 == 0o700 for place in places)
+
+
+async def test_what_is_logged_for_a_run_says_whose_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = list[tuple[str, str]]()
+    keep = logging.Handler()
+    keep.emit = lambda record: lines.append((current_principal.get(), record.getMessage()))
+    monkeypatch.setattr(logging.getLogger("ot"), "level", logging.INFO)
+    logging.getLogger("ot").manager._clear_cache()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] - as setLevel does
+    logging.getLogger("ot").addHandler(keep)
+    try:
+        async with team(tmp_path, people(tmp_path)) as bed:
+            await asyncio.gather(*(bed.run(name, f"file.write(path='{name}', content='')") for name in ("ann", "bob")))
+    finally:
+        logging.getLogger("ot").removeHandler(keep)
+    for name in ("ann", "bob"):
+        assert [who for who, line in lines if "tool.call" in line and f"path='{name}'" in line] == [principal(name)]
+    assert {who for who, line in lines if "runner.execute" in line} == {principal("ann"), principal("bob")}
+    assert current_principal.get() == ""
 
 
 async def test_those_who_come_at_the_same_time_share_one_workspace(tmp_path: Path) -> None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import contextvars
+import logging
+import os
+import signal
 import sys
 import tomllib
 from collections.abc import Mapping
@@ -19,11 +23,13 @@ from packaging.utils import canonicalize_name
 import ot_tools
 from mcp_wire import process_tree
 from ot.config.paths import Paths
+from ot.logs import current_principal
 from ot.registry.pep723 import ScriptMetadata, script_metadata
 from ot.workspace import Workspace
 from pace import PATIENCE
 from run_app import error_of, paths_in, running_app, value_of
-from workers.door import Door, source_of
+from servers.desk import until
+from workers.door import Door, extension, source_of
 from workers.process_watch import assert_gone, below_this, command
 from workers.watched_workers import write_pack
 
@@ -276,3 +282,26 @@ async def test_a_pack_without_a_header_is_a_worker_too_and_has_no_dependencies(t
         assert reply.is_error and "No module named 'six'" in reply.texts[-1]
     finally:
         await app.aclose()
+
+
+async def test_what_a_worker_logs_is_of_whoever_called_and_its_death_of_nobody(tmp_path: Path) -> None:
+    """Who came first started the worker, which works for everyone; so what is logged must not be theirs."""
+    lines = list[tuple[str, str]]()
+    keep = logging.Handler()
+    keep.emit = lambda record: lines.append((current_principal.get(), record.getMessage()))
+    logging.root.addHandler(keep)
+    source = '"""Says things."""\nimport ot_sdk\ndef say(*, text: str) -> None:\n    ot_sdk.log(text, "warning")\n'
+    door = Door(tmp_path / "state", [extension("speaker", source)])
+    try:
+        for who in ("token|ann", "token|bob"):
+            asked = contextvars.copy_context()
+            asked.run(current_principal.set, who)
+            call = door("speaker.say", text=f"words of {who}")
+            await asyncio.get_running_loop().create_task(call, context=asked)
+        os.kill(door.pid("speaker"), signal.SIGKILL)
+        await until(lambda: any("died" in line for _, line in lines))
+    finally:
+        logging.root.removeHandler(keep)
+        await door.aclose()
+    said = {text: who for who, line in lines for text in ("of token|ann", "of token|bob", "died") if text in line}
+    assert said == {"of token|ann": "token|ann", "of token|bob": "token|bob", "died": ""}

@@ -27,6 +27,9 @@ def logs(
     since: Annotated[str, typer.Option("--since", help="Only newer entries: 90s, 15m, 2h, 7d.")] = "",
     level: Annotated[str, typer.Option("--level", help="Only this level and above.")] = "DEBUG",
     run: Annotated[str, typer.Option("--run", help="Only entries of the run with this id.")] = "",
+    principal: Annotated[
+        str, typer.Option("--principal", help="Only entries about this person: token|ann, or ann of any issuer.")
+    ] = "",
     shared: Annotated[bool, typer.Option("--shared", help="That of the server that your clients share.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the lines unchanged, as JSON.")] = False,
 ) -> None:
@@ -41,8 +44,15 @@ def logs(
             continue
         if run and entry.get("run") != run:
             continue
+        if principal and not _is_about(entry, principal):
+            continue
         # A line as it is; what a terminal would obey is written as JSON can write it too.
         echo(visible_json(line) if as_json else _text(entry))
+
+
+def _is_about(entry: dict[str, Any], principal: str) -> bool:
+    found = str(entry.get("principal", ""))
+    return found == principal or ("|" not in principal and found.rpartition("|")[2] == principal)
 
 
 def _path(shared: bool) -> Path:

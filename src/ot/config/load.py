@@ -25,7 +25,8 @@ type ProjectState = Literal["none", "untrusted", "changed", "trusted"]
 
 CHANGES_SHOWN = 5
 PROJECTS = "projects"
-UV_PLACES = re.compile("UV_.*|XDG_(?:CACHE|CONFIG|DATA)_HOME")
+INSTALLERS_PLACES = re.compile("(?:UV|PIP|NPM_CONFIG)_.*|XDG_(?:CACHE|CONFIG|DATA)_HOME", re.IGNORECASE)
+ABSOLUTE = re.compile(r"(?<![\w.~-])/[^\s,;:=\"']*")
 STEERING = "{} lies in the working directory, where programs write: what OneTool installs and starts does not use it"
 PLAIN_CHANGE = re.compile(r"[\w./@+-]{1,100} (?:was|is|can|cannot|has) [\w ,:]{1,60}")
 
@@ -217,21 +218,21 @@ def _state_of(project_dir: Path, global_dir: Path) -> Path:
 
 
 def _steering_variables(paths: Paths) -> list[str]:
-    """Return the variables that let uv find programs, packages or settings in files which a repository brought.
+    """Return the variables that let uv or npm find programs, packages or settings in files which a repository brought.
 
-    Above the home directory everything is below the working directory, and other rules protect what uv uses there.
+    Above the home directory everything is below the working directory, and other rules protect what they use there.
     """
-    named = [name for name in paths.environ if UV_PLACES.fullmatch(name)]
+    named = [name for name in paths.environ if INSTALLERS_PLACES.fullmatch(name)]
     if not named or paths.global_dir.is_relative_to(paths.cwd):
         return []
     work = os.path.realpath(paths.cwd)
 
-    def lies_there(place: str) -> bool:
-        path = place.rpartition("file://")[2]  # an index has a name before its address
-        # What is relative lies in the directory that uv runs in, which is not the repository's.
-        return path.startswith("/") and Path(os.path.realpath(path)).is_relative_to(work)
+    def leads_there(value: str) -> bool:
+        # What is relative lies in the directory that they run in, which is not the repository's.
+        found = ABSOLUTE.findall(value.replace("file://localhost/", "file:///"))
+        return any(Path(os.path.realpath(path)).is_relative_to(work) for path in found)
 
-    return sorted(name for name in named if any(map(lies_there, re.split(r"[\s,]", paths.environ[name]))))
+    return sorted(name for name in named if leads_there(paths.environ[name]))
 
 
 def _without(names: list[str], environ: Mapping[str, str]) -> Mapping[str, str]:

@@ -65,6 +65,8 @@ RUNS_CODE = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 """Variables by which a program is told to run something else: their values must be seen, so no secret fills them."""
+INSTALLS = re.compile(r"(?:UV|PIP)_(?!\w*(?:AUTH|TOKEN|PASSWORD|USERNAME))\w*", re.ASCII | re.IGNORECASE)
+"""Variables that say from where packages are installed, likewise; credentials have variables of their own."""
 
 
 def not_for_projects(layer: Layer, root: Path) -> list[Problem]:
@@ -169,7 +171,7 @@ def _foreign(text: str) -> list[str]:
 def _variable(key: str, name: str, node: Node) -> Iterator[Problem]:
     if not NAME.fullmatch(name):
         yield Problem(node.place, f"{key}: {name[:40]!r} cannot be a variable's name: use letters, digits and _")
-    elif RUNS_CODE.fullmatch(name) and REFERENCE.search(str(node.value)):
+    elif (RUNS_CODE.fullmatch(name) or INSTALLS.fullmatch(name)) and REFERENCE.search(str(node.value)):
         text = f"{key}.{name} of a project's server may not refer to a secret: programs run what it says"
         yield Problem(node.place, f"{text}; write the value itself, so that 'onetool trust' shows it")
 

@@ -83,13 +83,21 @@ class Secrets:
         """Return *text* with every known value replaced by ``[secret:NAME]``."""
         return self._redactor.text(self.issued.redactor.text(text))
 
+    def redacts_same(self, other: Secrets) -> bool:
+        """Return whether *other* knows the same values, by the same names."""
+        return self.issued is other.issued and self._named_values == other._named_values
+
     def __repr__(self) -> str:
         return f"Secrets({', '.join(self.names())})"
 
     @cached_property
     def _redactor(self) -> Redactor:
+        return Redactor(self._named_values)
+
+    @property
+    def _named_values(self) -> list[tuple[str, str]]:
         used = [(name, self.environment[name]) for name in sorted(self.in_use) if name in self.environment]
-        return Redactor([*self.user.items(), *self.project.items(), *used])
+        return [*self.user.items(), *self.project.items(), *used]
 
 
 def read_secrets(path: Path, *, below: Path | None = None) -> tuple[Mapping[str, str], tuple[str, ...]]:

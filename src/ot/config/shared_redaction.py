@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 
 from ot.config.secrets import Secrets
@@ -20,7 +19,7 @@ class SharedRedaction:
     def __init__(self) -> None:
         """Know of none yet."""
         self._open: dict[object, Callable[[], Secrets]] = {}
-        self._closed = deque[Secrets](maxlen=KEPT)
+        self._closed: list[Secrets] = []
 
     def add(self, workspace: object, secrets: Callable[[], Secrets]) -> None:
         """Take out what *secrets* returns, asked anew for every text: a reload may bring new ones."""
@@ -28,11 +27,13 @@ class SharedRedaction:
 
     def drop(self, workspace: object) -> None:
         """Note that *workspace* has closed."""
-        if secrets := self._open.pop(workspace, None):
-            self._closed.append(secrets())
+        if known := self._open.pop(workspace, None):
+            closed = known()
+            # Replaced as a whole: the log is written on a thread. Commands come and go with the same secrets.
+            self._closed = [*(one for one in self._closed if not one.redacts_same(closed)), closed][-KEPT:]
 
     def redact(self, text: str) -> str:
         """Return *text* with every value that any workspace knows replaced by ``[secret:NAME]``; for any thread."""
-        for secrets in (*(known() for known in tuple(self._open.values())), *tuple(self._closed)):
+        for secrets in (*(known() for known in tuple(self._open.values())), *self._closed):
             text = secrets.redact(text)
         return text

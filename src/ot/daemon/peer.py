@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
-import struct
-import sys
 
 from ot.relay.place import confinement
-
-MAC_LEVEL, MAC_CREDENTIALS, MAC_PID = 0, 1, 2
-"""SOL_LOCAL, LOCAL_PEERCRED and LOCAL_PEERPID, which Python does not name."""
-MAC_CREDENTIAL_BYTES = 76
+from ot.relay.reach import peer
 
 
 class ClientRefused(Exception):
@@ -31,24 +26,11 @@ def require_own_peer(client: socket.socket) -> None:
         ClientRefused: It is somebody else's, is confined otherwise, or has gone.
     """
     try:
-        pid, user = _mac_peer(client) if sys.platform == "darwin" else _linux_peer(client)
+        pid, user = peer(client)
         same = confinement(pid) == confinement("self")
-    except (OSError, struct.error):
+    except OSError:
         raise ClientRefused("the client cannot be identified") from None
     if user != os.getuid():
         raise ClientRefused("the client belongs to another user")
     if not same:
         raise ClientRefused("the client is confined otherwise than the shared server")
-
-
-def _linux_peer(client: socket.socket) -> tuple[int, int]:
-    size = struct.calcsize("3i")
-    pid, user, _ = struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
-    return pid, user
-
-
-def _mac_peer(client: socket.socket) -> tuple[int, int]:
-    credentials = client.getsockopt(MAC_LEVEL, MAC_CREDENTIALS, MAC_CREDENTIAL_BYTES)
-    _, user = struct.unpack_from("2I", credentials)
-    (pid,) = struct.unpack("i", client.getsockopt(MAC_LEVEL, MAC_PID, struct.calcsize("i")))
-    return pid, user

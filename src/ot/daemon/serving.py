@@ -7,7 +7,6 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 from ot.config.paths import Paths
@@ -25,10 +24,9 @@ START_SECONDS = 3.0
 
 async def serve(life: Life) -> None:
     """Serve those who connect to the socket of *life*, until nobody needs it."""
-    redactors: dict[object, Callable[[str], str]] = {}
     paths = Paths.find(os.environ, Path.home())
     host = Host(paths)
-    resident = _resident(host, paths, redactors)
+    resident = _resident(host, paths)
     if resident:
         resident.spawn_engine()  # it gets warm while the protocol's library is imported
     from ot.daemon.lazy_modules import import_lazy_modules  # noqa: PLC0415 - as above
@@ -36,7 +34,7 @@ async def serve(life: Life) -> None:
     from ot.server.serve import Watchdog  # noqa: PLC0415 - as above
 
     watchdog = Watchdog()
-    server = SharedServer(life, host, redactors)
+    server = SharedServer(life, host)
     gc.freeze()  # what is there now stays, and need not be looked through for garbage
     gc.enable()
     for number, now in ((signal.SIGTERM, False), (signal.SIGINT, True)):
@@ -55,15 +53,14 @@ async def serve(life: Life) -> None:
         watchdog.release()
 
 
-def _resident(host: Host, paths: Paths, redactors: dict[object, Callable[[str], str]]) -> Workspace | None:
+def _resident(host: Host, paths: Paths) -> Workspace | None:
     """Return a workspace that holds the engine of the user's own settings, so that it outlives each client."""
     try:
         resident = Workspace(host, paths)
     except OneToolError as error:  # each client is told of it by its own
         logger.warning("nothing is kept warm: %s", error)
         return None
-    redactors[resident] = lambda text: resident.picture.loaded.secrets.redact(text)
-    _start_log(resident, redactors)
+    _start_log(resident)
     return resident
 
 
@@ -75,15 +72,10 @@ async def _started(resident: Workspace | None) -> None:
         logger.warning("no engine is kept warm: %s", error)
 
 
-def _start_log(resident: Workspace, redactors: dict[object, Callable[[str], str]]) -> None:
+def _start_log(resident: Workspace) -> None:
     """Write one log for all clients, without the secrets of any."""
     loaded = resident.picture.loaded
     logs = loaded.config.logs
     file = LogFile(log_path(loaded.state_dir), max_bytes=logs.max_bytes, files=logs.files) if logs.file else None
-
-    def redact(text: str) -> str:
-        for one in list(redactors.values()):
-            text = one(text)
-        return text
-
+    redact = resident.host.redaction.redact
     configure_logs(logs.level, redact, format=logs.format, file=file, terminal_level="WARNING")

@@ -9,7 +9,6 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -29,8 +28,6 @@ logger = logging.getLogger(__name__)
 IDLE_SECONDS = 600.0
 LOOK_SECONDS = 1.0
 """How often it looks whether it is still needed."""
-LAST_WORDS_SECONDS = 5.0
-"""How long the log still redacts the secrets of a client that has gone."""
 
 
 class SharedServer:
@@ -40,15 +37,11 @@ class SharedServer:
         self,
         life: Life,
         host: Host,
-        redactors: dict[object, Callable[[str], str]],
         *,
         idle_seconds: float = IDLE_SECONDS,
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
-        """Serve those who connect to the socket of *life*; end *idle_seconds* after the last one has gone.
-
-        Whatever takes a client's secrets out of the log is among *redactors* while the client is there.
-        """
+        """Serve those who connect to the socket of *life*; end *idle_seconds* after the last one has gone."""
         self._life = life
         self._host = host
         self._idle_seconds, self._look_seconds = idle_seconds, look_seconds
@@ -60,7 +53,6 @@ class SharedServer:
         self._takes_clients = True
         self._ended = asyncio.Event()
         self._stopping: asyncio.Task[None] | None = None
-        self._redactors = redactors
 
     async def serve(self) -> None:
         """Serve until it is stopped, or not needed any more."""
@@ -149,26 +141,16 @@ class SharedServer:
             await connection.serve(reader, writer)
         finally:
             self._connections.discard(connection)
-            self._forget(connection)
 
     async def _carry_out(self, command: TypedCommand, client: ClientProcess, writer: asyncio.StreamWriter) -> None:
         workspace = await open_workspace(self._host, client, secrets.token_hex(8), trust_project=command.trusts_project)
         try:
-            self._redact(workspace, workspace)
             self._commands[command] = workspace
             welcome(writer)
             await command.answer(workspace)
         finally:
             self._commands.pop(command, None)
             await workspace.aclose()
-            self._forget(workspace)
-
-    def _redact(self, who: object, workspace: Workspace) -> None:
-        self._redactors[who] = lambda text: workspace.picture.loaded.secrets.redact(text)
-
-    def _forget(self, who: object) -> None:
-        """Redact the secrets of *who* a little longer: the last lines about it may still be written."""
-        asyncio.get_running_loop().call_later(LAST_WORDS_SECONDS, self._redactors.pop, who, None)
 
     def _require_own_build(self, header: Header) -> None:
         if header.key != self._life.place.key:
@@ -184,7 +166,6 @@ class SharedServer:
     async def _opened(self, header: Header) -> Connection:
         connection = await Connection.opened(self._host, client_process(header))
         workspace = connection.workspace
-        self._redact(connection, workspace)
         if workspace.picture.loaded.config.daemon == "off":
             await workspace.aclose()
             self.retire()  # it holds for every client of this user

@@ -95,6 +95,10 @@ TABLE = (
         " jupyter_*_config.py jupyter_*_config.json",
         "an interpreter or debugger runs it when it starts in the directory",
     ),
+    NameRule(
+        "*.db-journal *.db3-journal *.sqlite-journal *.sqlite3-journal *.s3db-journal",
+        "whatever opens the database lets SQLite remove the file that its journal names",
+    ),
     NameRule("", "the server's own code lives there", "OneTool's own code, and what it imports from"),
     NameRule("", "programs are started from there", "the directories of the `PATH`"),
     NameRule(

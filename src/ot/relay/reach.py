@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import _socket
 import fcntl
 import os
 import select
 import sys
 import time
-from _socket import AF_UNIX, MSG_DONTWAIT, SOCK_STREAM, socket
+from _socket import AF_UNIX, MSG_DONTWAIT, SOCK_STREAM, SOL_SOCKET, socket
 
 from ot.relay.header import NOT_NOW, WELCOME, Header
 from ot.relay.place import PROCESS_WIDE, Hangs, NotNow, Place, Unshared, source_root
@@ -17,6 +18,8 @@ LOCK_SECONDS = 3.0
 """How long another client may hold the lock of the start without the server being there."""
 START_SECONDS = 20.0
 PAUSE_SECONDS = 0.02
+MAC_LEVEL, MAC_CREDENTIALS, MAC_PID, MAC_CREDENTIAL_BYTES = 0, 1, 2, 76
+"""SOL_LOCAL, LOCAL_PEERCRED and LOCAL_PEERPID, which Python does not name."""
 READY = b"ready"
 """In the file of the server's life, once it answers; before that it is starting, and a welcome may take longer."""
 
@@ -85,7 +88,29 @@ def _connected(place: Place) -> socket | None:
     except OSError as error:
         connection.close()
         raise Unshared(f"{place.socket}: {error.strerror}") from None
+    # The header has the client's whole environment. With the XDG_RUNTIME_DIR of another user, as su and sudo leave it,
+    # that user can put a directory with a socket of theirs in the place of the one that was looked at.
+    if peer(connection)[1] != os.getuid():
+        connection.close()
+        raise Unshared(f"{place.socket} belongs to another user")
     return connection
+
+
+def peer(connection: socket) -> tuple[int, int]:
+    """Return the process and the user at the other end.
+
+    Raises:
+        OSError: The system does not tell.
+    """
+    if sys.platform == "darwin":
+        pid = connection.getsockopt(MAC_LEVEL, MAC_PID)
+        return pid, _number(connection.getsockopt(MAC_LEVEL, MAC_CREDENTIALS, MAC_CREDENTIAL_BYTES)[4:8])
+    told = connection.getsockopt(SOL_SOCKET, _socket.SO_PEERCRED, 12)
+    return _number(told[:4]), _number(told[4:8])
+
+
+def _number(data: bytes) -> int:
+    return int.from_bytes(data, sys.byteorder)
 
 
 def _started(place: Place) -> socket:

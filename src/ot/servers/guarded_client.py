@@ -17,6 +17,9 @@ from ot.servers.trusted_certificates import trusted_certificates
 LIMITS = httpx2.Limits(max_connections=100, max_keepalive_connections=20)
 NEXT_SECONDS = 2.0
 """How long an address may take to be connected where the name has another one."""
+ANSWER_SECONDS, ANSWER_BYTES = 30.0, 1 << 20
+"""What the answer of an authorization server may take as a whole; a renewal is locked for longer than that."""
+UNWRAPPED = ("content-encoding", "content-length", "transfer-encoding")
 
 
 class GuardedClient(httpx2.AsyncClient):
@@ -44,6 +47,30 @@ class GuardedClient(httpx2.AsyncClient):
         if self._rule.trusts(url):
             return found
         return self._checked if found is self._transport else _CheckedProxy(self._rule, found)
+
+
+async def ask(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
+    """Return the answer to *request*, read as a whole: who answers slowly or without an end is not waited for.
+
+    Raises:
+        httpx2.HTTPError: There was none, or not in time.
+        Refused: It is too long.
+    """
+    data = bytearray()
+    try:
+        with anyio.fail_after(ANSWER_SECONDS):
+            answer = await client.send(request, stream=True)
+            try:
+                async for chunk in answer.aiter_bytes():
+                    data += chunk
+                    if len(data) > ANSWER_BYTES:
+                        raise Refused(f"the answer of {request.url.host} is longer than {ANSWER_BYTES >> 20} MB")
+            finally:
+                await answer.aclose()
+    except TimeoutError:
+        raise httpx2.ReadTimeout(f"its answer took longer than {ANSWER_SECONDS:g} s") from None
+    headers = [(name, text) for name, text in answer.headers.multi_items() if name.lower() not in UNWRAPPED]
+    return httpx2.Response(answer.status_code, headers=headers, content=bytes(data), request=request)
 
 
 class _CheckedNetwork(httpcore2.AsyncNetworkBackend):

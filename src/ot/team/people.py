@@ -23,6 +23,7 @@ from ot.config.trust import Trust
 from ot.errors import ConfigError, OneToolError
 from ot.execution.caller import Caller
 from ot.host import Host
+from ot.logs import current_principal
 from ot.server.front import client_name
 from ot.team.identity import SCOPE_KEY, Identity
 from ot.team.own_permissions import OwnPermissions, PermissionBook
@@ -120,13 +121,17 @@ class TeamFront:
         Raises:
             ToolError: It cannot be opened.
         """
-        place = await self._place(principal)
-        place.users += 1
+        logged = current_principal.set(principal)  # a worker that carries out its runs has no request that says it
         try:
-            yield place.workspace
+            place = await self._place(principal)
+            place.users += 1
+            try:
+                yield place.workspace
+            finally:
+                place.users -= 1
+                place.used = time.monotonic()
         finally:
-            place.users -= 1
-            place.used = time.monotonic()
+            current_principal.reset(logged)
 
     async def _place(self, principal: str) -> OpenWorkspace:
         """Return the open workspace of *principal*; those who ask at the same time wait for the same one."""

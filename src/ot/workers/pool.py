@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from contextvars import Context
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -138,7 +139,8 @@ class WorkerPool(Pool[Worker]):
             raise ToolBusy(spec.pack, f"{why}. {backoff.why}")
         task = self._starts.get(spec.key)
         if task is None:
-            task = asyncio.ensure_future(self._started(spec, tell))
+            # Without the first caller's variables: what the worker says later may be about anybody's call.
+            task = asyncio.get_running_loop().create_task(self._started(spec, tell), context=Context())
             self._starts[spec.key] = task
             task.add_done_callback(lambda done: self._starts.pop(spec.key, None))
             # Nobody may be left to take the error when all who waited were cancelled.

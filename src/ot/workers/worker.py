@@ -78,6 +78,7 @@ class Worker(Leased):
         self._numbers = itertools.count(1)
         self._pending: dict[str, _Pending] = {}
         self._starting: asyncio.Future[dict[str, Any]] | None = None
+        self._pack_logger = logging.getLogger(f"ot_tools.{spec.pack}")
         self._requests = WorkerRequests(spec.pack, connection.write)
         self._living = asyncio.ensure_future(self._live())
         self.on_death: Callable[[Worker], None] = lambda worker: None
@@ -276,7 +277,8 @@ class Worker(Leased):
         pending = self._pending.get(str(told.get("id")))
         if method == "log":
             level = LEVELS.get(str(told.get("level")), logging.INFO)
-            logging.getLogger(f"ot_tools.{self.spec.pack}").log(level, "%s", str(told.get("message", ""))[:2000])
+            variables = pending.variables.copy() if pending else Context()  # they say whose call it is, for the log
+            variables.run(self._pack_logger.log, level, "%s", str(told.get("message", ""))[:2000])
         elif pending and pending.context.told and (details := _told_of(method, told)):
             what, said = details
             pending.context.told(what, pending.tool.full_name, said)

@@ -12,10 +12,11 @@ import pytest
 
 from oauth.authorization_server import LoopbackAuthorizationServer
 from oauth.resource_server import LoopbackResourceServer
-from ot.errors import AuthServerDown
+from ot.errors import AuthServerDown, LoginNeeded
 from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.login_state import login_state
 from ot.servers.auth.logout import logout
+from ot.servers.auth.record import TokenRecord
 from ot.servers.auth.renewal import renewed
 from ot.servers.auth.shared_token_store import shared_token_stores
 from ot.servers.auth.token_store import RecordUnreadable, token_store
@@ -71,6 +72,39 @@ async def test_of_replicas_that_find_the_same_token_expired_one_renews_it(
     assert len(tokens) == 1
     assert used not in tokens
     assert (issuer.counts["refreshes"], issuer.counts["alarms"]) == (1, 0)
+
+
+async def test_a_refresh_token_that_was_revoked_is_shown_once_by_all_replicas_until_somebody_logs_in(
+    account: ServerAccount, redis: RedisProcess, issuer: LoopbackAuthorizationServer
+) -> None:
+    async with replica(account, redis) as here, replica(account, redis) as there:
+        used = (await logged_in(here)).access_token
+        issuer.book.revoke_all()
+        work = [asyncio.to_thread(renewed, one, token_store(one), used) for one in (here, there) * 2]
+        ended = await asyncio.gather(*work, return_exceptions=True)
+        assert [type(end) for end in ended] == [LoginNeeded] * 4
+        assert issuer.counts["/token"] == 2, "the login itself, and one refresh that was refused"
+        async with door_to(spec_of_account(here)) as door:
+            with pytest.raises(LoginNeeded, match="expired or was revoked"):
+                await door.call("echo", text="tea")
+            await logged_in(there)
+            assert await door.call("echo", text="tea") == "tea"
+    assert issuer.counts["alarms"] == 0
+
+
+async def test_a_logout_on_one_replica_while_another_renews_leaves_no_login_and_no_good_token(
+    account: ServerAccount, redis: RedisProcess, issuer: LoopbackAuthorizationServer
+) -> None:
+    async with replica(account, redis) as here, replica(account, redis) as there:
+        used = (await logged_in(here)).access_token
+        renewal = asyncio.to_thread(renewed, here, token_store(here), used)
+        ended, why = await asyncio.gather(renewal, logout(there), return_exceptions=True)
+        assert why == ""
+        assert await asyncio.to_thread(token_store(here).read) is None
+        assert isinstance(ended, TokenRecord | LoginNeeded)
+        assert all(token.revoked for token in issuer.book.tokens)
+        with pytest.raises(LoginNeeded):
+            await asyncio.to_thread(renewed, there, token_store(there), used)
 
 
 async def test_redis_holds_no_token_in_clear_and_a_record_opens_with_its_keys_at_its_place_alone(

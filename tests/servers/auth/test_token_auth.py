@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import httpx2
@@ -13,10 +15,12 @@ import pytest
 from oauth.authorization_server import LoopbackAuthorizationServer
 from oauth.resource_server import LoopbackResourceServer
 from ot.errors import AuthServerDown, LoginNeeded
+from ot.servers import guarded_client
 from ot.servers.auth.account import ServerAccount
+from ot.servers.auth.record import TokenRecord
 from ot.servers.auth.renewal import renewed
 from ot.servers.auth.token_auth import TokenAuth
-from ot.servers.auth.token_store import TokenStore
+from ot.servers.auth.token_store import LOCK_SECONDS, TokenStore
 from pace import PATIENCE
 from servers.auth.login_desk import account_at, logged_in, overwritten, spec_of_account, stored
 from servers.desk import Door, door_to, until
@@ -140,6 +144,57 @@ async def test_of_those_who_find_the_same_token_expired_one_renews_it_and_the_ot
     tokens = {record.access_token for record in await asyncio.gather(*work)}
     assert len(tokens) == 1 and used not in tokens
     assert (issuer.counts["refreshes"], issuer.counts["alarms"]) == (1, 0)
+
+
+@pytest.mark.parametrize(("then", "why"), [("slowly", "took longer than 0.5 s"), ("without end", "longer than 1 MB")])
+async def test_an_answer_that_comes_slowly_or_without_end_is_given_up_while_the_login_is_locked(
+    account: ServerAccount, issuer: LoopbackAuthorizationServer, monkeypatch: pytest.MonkeyPatch, then: str, why: str
+):
+    """Else another replica would use the same refresh token, and the authorization server revoke the login for it."""
+    assert guarded_client.ANSWER_SECONDS < 0.75 * LOCK_SECONDS
+    monkeypatch.setattr(guarded_client, "ANSWER_SECONDS", 0.5 if then == "slowly" else PATIENCE)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n")
+        with suppress(ConnectionError):
+            while True:
+                writer.write(b" " if then == "slowly" else b" " * 65536)
+                await writer.drain()
+                await asyncio.sleep(0.05 if then == "slowly" else 0)
+        writer.close()
+
+    record = await logged_in(account)
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        overwritten(account, token_endpoint=f"http://127.0.0.1:{port}/token")
+        with pytest.raises(AuthServerDown, match=why):
+            await asyncio.to_thread(renewed, account, TokenStore(account), record.access_token)
+    assert stored(account).refresh_token == record.refresh_token
+
+
+async def test_a_refusal_that_comes_after_a_new_login_spoils_it_not_and_one_after_a_logout_makes_none(
+    account: ServerAccount, issuer: LoopbackAuthorizationServer, monkeypatch: pytest.MonkeyPatch
+):
+    """Whatever the lock was worth: a process may have been stopped for longer than it lasts."""
+    used, store = await logged_in(account), TokenStore(account)
+    new = replace(used, access_token="of-the-new-login", refresh_token="its-own")
+
+    def refused_after(happened: Callable[[], None]) -> None:
+        def refuse(account: ServerAccount, record: TokenRecord) -> TokenRecord:
+            happened()
+            raise LoginNeeded(account.server, "the login has expired or was revoked")
+
+        monkeypatch.setattr("ot.servers.auth.renewal.refreshed", refuse)
+
+    refused_after(lambda: store.write(new))
+    found = await asyncio.to_thread(renewed, account, TokenStore(account), used.access_token)
+    assert found.access_token == stored(account).access_token == "of-the-new-login"
+    assert stored(account).refused == ""
+    refused_after(store.delete)
+    with pytest.raises(LoginNeeded):
+        await asyncio.to_thread(renewed, account, TokenStore(account), "of-the-new-login")
+    assert store.read() is None
 
 
 async def test_no_other_origin_gets_the_token(account: ServerAccount):

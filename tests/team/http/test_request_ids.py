@@ -16,9 +16,11 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from ot.log_span import SpanMessage
-from ot.logs import BatchedHandler, current_request, json_line, text_line
-from ot.team.http.asgi import REQUEST_ID
+from ot.logs import BatchedHandler, current_principal, current_request, json_line, text_line
+from ot.team.http.asgi import REQUEST_ID, Receive, Scope, Send
+from ot.team.http.bearer import Bearer
 from ot.team.http.request_ids import RequestIds
+from ot.team.identity import Identity
 
 MADE = re.compile(r"[0-9a-f]{32}")
 
@@ -94,16 +96,30 @@ def test_every_log_line_of_a_request_carries_its_id() -> None:
     assert [line.endswith(" request=r-1") for line in as_text] == [True, True, False]
 
 
-def test_a_tool_of_the_protocols_server_runs_under_the_id_of_its_request() -> None:
+class KnowsEveryone:
+    """Takes every token for the name of whoever shows it."""
+
+    async def identify(self, token: str) -> Identity:
+        return Identity(f"token|{token}", token)
+
+    async def aclose(self) -> None: ...
+
+
+def test_a_tool_of_the_protocols_server_runs_under_the_id_and_the_principal_of_its_request() -> None:
     server = FastMCP("names")
 
     @server.tool
     def which() -> str:  # pyright: ignore[reportUnusedFunction] - registered
-        return current_request.get()
+        return f"{current_request.get()} {current_principal.get()}"
 
     asked: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "which"}}
-    headers = {"Accept": "application/json, text/event-stream", "X-Request-Id": "r-2"}
+    headers = {"Accept": "application/json, text/event-stream", "X-Request-Id": "r-2", "Authorization": "Bearer ann"}
     app = server.http_app(stateless_http=True, json_response=True)
-    with TestClient(RequestIds(app), base_url="http://127.0.0.1") as client:
+    guarded = Bearer(app, KnowsEveryone(), lambda refused: "Bearer")
+
+    async def edge(scope: Scope, receive: Receive, send: Send) -> None:
+        await (guarded if scope["type"] == "http" else app)(scope, receive, send)
+
+    with TestClient(RequestIds(edge), base_url="http://127.0.0.1") as client:
         reply = client.post("/mcp", json=asked, headers=headers)
-    assert reply.json()["result"]["content"][0]["text"] == "r-2"
+    assert reply.json()["result"]["content"][0]["text"] == "r-2 token|ann"

@@ -19,7 +19,7 @@ from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.challenge import challenge_fields
 from ot.servers.auth.record import ClientAuth, TokenRecord
 from ot.servers.auth.refresh import expiry
-from ot.servers.guarded_client import GuardedClient
+from ot.servers.guarded_client import GuardedClient, ask
 from ot.servers.internal_addresses import AddressRule
 from ot.servers.reply_faults import Refused
 
@@ -100,7 +100,7 @@ async def _refused(
 ) -> httpx2.Response:
     """Return a refusal that asks for *scope*, where it is given, and says what the server's own refusal says."""
     try:
-        answer = await client.send(request)
+        answer = await ask(client, request)
     except httpx2.HTTPError as error:
         raise ServerUnavailable(account.server, f"no answer: {error or type(error).__name__}") from None
     if answer.status_code >= 500 or answer.status_code == 429:
@@ -114,7 +114,7 @@ async def _refused(
 
 async def _answer(account: ServerAccount, client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
     try:
-        answer = await client.send(request)
+        answer = await ask(client, request)
     except httpx2.HTTPError as error:
         words = str(error) or type(error).__name__
         raise AuthServerDown(account.server, f"no answer from {request.url.host}: {words}") from None

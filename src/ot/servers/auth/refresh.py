@@ -13,7 +13,7 @@ import httpx2
 from ot.errors import AuthServerDown, LoginNeeded
 from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.record import TokenRecord
-from ot.servers.guarded_client import GuardedClient
+from ot.servers.guarded_client import GuardedClient, ask
 from ot.servers.internal_addresses import AddressRule
 from ot.servers.reply_faults import Refused
 from ot_sdk.http_headers import retry_seconds
@@ -101,7 +101,9 @@ async def _post(
     # No redirect is followed: the form would go wherever it points.
     rule = AddressRule(*account.rule)
     async with GuardedClient(rule, timeout=SECONDS, auth=pair, follow_redirects=False) as client:
-        return await client.post(address, data=form, headers={"Accept": "application/json"})
+        return await ask(
+            client, client.build_request("POST", address, data=form, headers={"Accept": "application/json"})
+        )
 
 
 def _refresh_form(record: TokenRecord) -> dict[str, str]:

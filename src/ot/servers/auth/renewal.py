@@ -60,5 +60,9 @@ def _refreshed(account: ServerAccount, store: TokenRecords, record: TokenRecord 
     try:
         return refreshed(account, record)
     except LoginNeeded as error:
-        store.write(replace(record, refused=error.why))
+        kept = store.read_accepted()
+        if kept and kept.access_token != record.access_token:
+            return kept  # a new login, or another's renewal, came while this one took longer than the lock lasts
+        if kept:
+            store.write(replace(record, refused=error.why))
         raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from http import HTTPStatus
 
+from ot.logs import current_principal
 from ot.team.http.answers import send_failure
 from ot.team.http.asgi import AsgiApp, Receive, Scope, Send, all_headers
 from ot.team.identity import SCOPE_KEY, Authenticator, Identity, TokenRefused, TokensUncheckable
@@ -33,14 +34,18 @@ class Bearer:
             await self._refuse(scope, send, None)
             return
         try:
-            scope[SCOPE_KEY] = await self._identified(token)
+            identity = scope[SCOPE_KEY] = await self._identified(token)
         except TokenRefused as refused:
             await self._refuse(scope, send, refused)
         except TokensUncheckable:
             later = [(b"retry-after", b"5")]
             await send_failure(scope, send, HTTPStatus.SERVICE_UNAVAILABLE, UNCHECKABLE, later)
         else:
-            await self._app(scope, receive, send)
+            logged = current_principal.set(identity.principal)
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                current_principal.reset(logged)
 
     async def _identified(self, token: str) -> Identity:
         identity = await self._authenticator.identify(token)
