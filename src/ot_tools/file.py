@@ -31,7 +31,7 @@ __ot_needs__ = {
     "search": ["file.read"],
 }
 __ot_heavy__ = ["glob", "list", "search", "tree"]
-__ot_planned__ = {"edit": "plan_edit", "patch": "plan_patch"}
+__ot_planned__ = {"copy": "", "delete": "", "edit": "plan_edit", "move": "", "patch": "plan_patch"}
 
 from builtins import list as List  # this module's own list() takes the name
 from contextlib import suppress

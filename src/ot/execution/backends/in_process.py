@@ -70,7 +70,7 @@ class InProcessBackend:
         """
         if tool.target not in self._functions:
             function, away = await anyio.to_thread.run_sync(_import_function, tool, abandon_on_cancel=True)
-            if away and self._hand_over:
+            if away is not None and self._hand_over:
                 self._away[tool.target] = away
             self._functions[tool.target] = function
 
@@ -117,6 +117,8 @@ class InProcessBackend:
             return await hand_over(tool, {"target": target, "arguments": {**arguments, **more}, **needed}, context)
 
         async def plan_away() -> Any:
+            if not target:
+                return await run()
             from tempfile import TemporaryDirectory  # noqa: PLC0415 - only large changes need it
 
             with TemporaryDirectory(prefix="onetool-plan-") as place:
@@ -233,13 +235,14 @@ def failure(tool: Tool, error: BaseException) -> ToolFailed | InvalidArguments |
     return ToolFailed(tool.full_name, type(error).__name__, message)
 
 
-def _import_function(tool: Tool) -> tuple[Callable[..., Any], str]:
-    """Return the function, and the target of what helpers carry out where it takes long; empty: nothing."""
+def _import_function(tool: Tool) -> tuple[Callable[..., Any], str | None]:
+    """Return the function, and of one that may take long the target of what helpers carry out; empty: nothing."""
     path, _, name = tool.target.partition(":")
     try:
         module = importlib.import_module(path)
         heavy = {one: one for one in getattr(module, "__ot_heavy__", ())} | getattr(module, "__ot_planned__", {})
-        return attrgetter(name)(module), f"{path}:{heavy[name]}" if name in heavy else ""
+        away = heavy.get(name)
+        return attrgetter(name)(module), f"{path}:{away}" if away else away
     except BaseException as error:
         logger.exception("pack %s cannot be imported", tool.pack)
         raise ToolUnavailable(tool.pack, f"{type(error).__name__}: {error}") from None
