@@ -25,7 +25,7 @@ SAFE = (
 )
 """What keeps a diff from running a program, entering a submodule, or looking other than expected."""
 STATUSES = {"A": "added", "C": "copied", "D": "deleted", "M": "modified", "R": "renamed", "T": "type", "U": "conflict"}
-SECTION = re.compile(r"^(?=diff --)", re.MULTILINE)
+SECTION = b"\ndiff --"
 
 _REVISION = re.compile(r"[^\x00-\x20\x7f:?*\[\\^~@-][^\x00-\x20\x7f:?*\[\\]*|@(?:[~^{][^\x00-\x20\x7f:?*\[\\]*)?")
 
@@ -91,7 +91,7 @@ class Comparison:
         found = [*islice(_parsed(listed), limit)]
         if hunks:
             text = self._run("--find-renames", "--patch", f"--unified={self.context}", left_out=left_out)
-            _add_patches(found, shown(text))
+            _add_patches(found, text)
         for change in found:
             change.name = as_text(change.path)
             change.path = self.repository.shown(change.path)
@@ -169,11 +169,21 @@ def number(text: str) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-def _add_patches(changes: list[Difference], text: str) -> None:
+def _add_patches(changes: list[Difference], text: bytes) -> None:
     """Give each change its part of the diff; the parts come in the order of the records."""
-    parts = iter([part for part in SECTION.split(text) if part.startswith("diff --git ")])
+    parts = _sections(text)
     for change in changes:
         if change.status == "conflict":
             continue
         # What was a link and is a file, or the other way round, has two parts.
         change.patch = next(parts, "") + (next(parts, "") if change.status == "type" else "")
+
+
+def _sections(text: bytes) -> Iterator[str]:
+    """Yield the parts of a diff, one by one: to take a long one apart at once would hold the interpreter."""
+    at = 0
+    while at < len(text):
+        end = text.find(SECTION, at) + 1 or len(text)
+        if text.startswith(b"diff --git ", at):
+            yield shown(text[at:end])
+        at = end

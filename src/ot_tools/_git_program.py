@@ -15,6 +15,8 @@ from pathlib import Path
 
 BLOCK = 1 << 16
 MAX_ERROR = 4000
+STALL_SECONDS = 2.0
+"""How long git may sleep and print nothing; after the second time it is taken to wait for what never comes."""
 
 
 class GitMissing(RuntimeError):
@@ -66,7 +68,7 @@ class GitProgram:
         return out
 
     def _collect(self, process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
-        until = time.monotonic() + self.seconds
+        until, asleep = time.monotonic() + self.seconds, list[list[str]]()
         out, said = bytearray(), bytearray()
         assert process.stdout
         assert process.stderr
@@ -74,9 +76,17 @@ class GitProgram:
             waiting.register(process.stdout, selectors.EVENT_READ, out)
             waiting.register(process.stderr, selectors.EVENT_READ, said)
             while waiting.get_map():
-                ready = waiting.select(max(0.0, until - time.monotonic()))
+                ready = waiting.select(max(0.0, min(until - time.monotonic(), STALL_SECONDS)))
                 if not ready:
-                    raise TimeoutError(f"git was not done after {self.seconds:g} s (tools.git.seconds): ask for less")
+                    if time.monotonic() >= until:
+                        raise TimeoutError(
+                            f"git was not done after {self.seconds:g} s (tools.git.seconds): ask for less"
+                        )
+                    before, asleep = asleep, _times_asleep(process.pid)
+                    if asleep and asleep == before:
+                        raise TimeoutError(
+                            "git waits for input that never comes: remove named pipes, such as one called .gitignore"
+                        )
                 for key, _ in ready:
                     block = os.read(key.fd, BLOCK)
                     if not block:
@@ -90,6 +100,16 @@ class GitProgram:
                     )
         process.wait(max(1.0, until - time.monotonic()))
         return bytes(out), bytes(said)
+
+
+def _times_asleep(pid: int) -> list[list[str]]:
+    """Return the time that each thread of a process has worked, if all of them sleep; else, or unknown, nothing."""
+    try:
+        # What follows the name, which may hold anything: the state, and among others the two times.
+        rows = [file.read_text().rpartition(")")[2].split() for file in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except OSError:
+        return []
+    return [row[11:13] for row in rows] if all(row[0] == "S" for row in rows) else []
 
 
 def git_path() -> str:

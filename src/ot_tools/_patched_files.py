@@ -5,16 +5,13 @@ from __future__ import annotations
 import posixpath
 
 from ot.files.path_guard import PathGuard
-from ot_tools._text_changes import TextFile, require_new
+from ot_tools._text_changes import BYTES_AT_ONCE, LINE_COST, MAX_LINES, Change, TextFile, require_new
 from ot_tools._tree_walk import WalkDeadline
 from ot_tools._unified_diff import FileDiff, parse_diff
 
-Change = tuple[str, bytes | None, bytes]
-"""A path, what its file holds (None: it is new), and what it is to hold."""
-
 
 def patched_files(
-    guard: PathGuard, diff: str, path: str, max_bytes: int, deadline: WalkDeadline
+    guard: PathGuard, diff: str, path: str, max_bytes: int, deadline: WalkDeadline, into: str
 ) -> tuple[list[Change], dict[str, FileDiff]]:
     """Return the changes of *diff*, whose paths start at the directory *path*, and what it says of each file.
 
@@ -24,6 +21,10 @@ def patched_files(
     """
     if len(diff) > max_bytes:
         raise ValueError(f"the diff has {len(diff):,} characters, more than {max_bytes:,} (tools.file.max_bytes)")
+    lines = diff.count("\n")
+    if lines > MAX_LINES:
+        raise ValueError(f"the diff has {lines:,} lines, more than {MAX_LINES:,}: apply it in parts")
+    deadline.spend(len(diff) / BYTES_AT_ONCE + 2 * lines * LINE_COST)
     changes, said = list[Change](), dict[str, FileDiff]()
     for file in parse_diff(diff):
         at = posixpath.normpath(posixpath.join(path, file.path))
@@ -32,10 +33,9 @@ def patched_files(
         said[at] = file
         if file.new:
             require_new(guard, at)
-            before = TextFile(at, "", b"")
+            before = TextFile(at, "", None)
         else:
-            before = TextFile.read(guard, at, max_bytes)
+            before = TextFile.read(guard, at, max_bytes, deadline.spend)
         fitting = file.without_returns() if before.crlf else file
-        data = before.encoded(fitting.applied(before.text, deadline.check), max_bytes)
-        changes.append((at, None if file.new else before.data, data))
+        changes.append(before.changed_to(fitting.applied(before.text, deadline), max_bytes, into))
     return changes, said

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from pathlib import Path
 
 from ot.files.path_guard import PathGuard
 from ot.files.run_writes import current_writes
@@ -13,6 +15,16 @@ from ot_tools._text_pages import text_to_search
 CONTEXT = 3
 SHOWN_PLACES = 5
 MAX_PLACES = 10_000
+MAX_LINES = 1_000_000
+MAX_DIFF = 1 << 20
+"""Characters of a diff that are returned; what comes after them is left out."""
+BYTES_AT_ONCE, LINE_COST, PLACE_COST = 100, 1, 4
+"""Bytes that are read, decoded and written for a cost of one; what each line and each place costs."""
+
+State = tuple[int, str]
+"""How many bytes a file holds, and their hash."""
+Change = tuple[str, State | None, bytes | str]
+"""A path, what its file held (None: it is new), and what it is to hold: bytes, or the path of a file with them."""
 
 
 @dataclass(frozen=True)
@@ -21,18 +33,22 @@ class TextFile:
 
     path: str
     text: str
-    data: bytes
+    data: bytes | None
+    """None: there is no such file yet."""
     crlf: bool = False
     """Whether every line of the file ends in both carriage return and line feed."""
 
     @classmethod
-    def read(cls, guard: PathGuard, path: str, max_bytes: int) -> TextFile:
-        """Return the file at *path*, which must be text and may be written."""
+    def read(cls, guard: PathGuard, path: str, max_bytes: int, spend: Callable[[float], None]) -> TextFile:
+        """Return the file at *path*, which must be text and may be written; *spend* takes what changing it costs."""
         with guard.place_to_change(path, file=True) as (directory, name):
-            directory.require_changeable(name)
+            spend(min(directory.require_changeable(name).st_size, max_bytes) / BYTES_AT_ONCE)
             with directory.open_file(name) as stream:
                 try:
                     data = text_to_search(stream, max_bytes)
+                    if (lines := data.count(b"\n")) > MAX_LINES:
+                        raise ValueError(f"has {lines:,} lines, more than {MAX_LINES:,}: write it with file.write")
+                    spend(lines * LINE_COST)
                     text = data.decode()
                 except UnicodeDecodeError:
                     raise ValueError(
@@ -42,6 +58,16 @@ class TextFile:
                     raise ValueError(f"{path!r} {error}") from None
         plain, crlf = without_returns(text)
         return cls(path, plain, data, crlf)
+
+    def changed_to(self, text: str, max_bytes: int, into: str) -> Change:
+        """Return the change that makes *text* of the file; its bytes are written to the directory *into*, if any."""
+        data = self.encoded(text, max_bytes)
+        before = None if self.data is None else state_of(self.data)
+        if not into:
+            return self.path, before, data
+        file = Path(into, hashlib.sha256(self.path.encode()).hexdigest())
+        file.write_bytes(data)
+        return self.path, before, str(file)
 
     def encoded(self, text: str, max_bytes: int) -> bytes:
         """Return *text* as it stands in this file."""
@@ -62,6 +88,11 @@ def without_returns(text: str) -> tuple[str, bool]:
     return (text.replace("\r\n", "\n"), True) if returns and returns == text.count("\n") else (text, False)
 
 
+def state_of(data: bytes) -> State:
+    """Return what tells these bytes from others."""
+    return len(data), hashlib.sha256(data).hexdigest()
+
+
 def require_new(guard: PathGuard, path: str) -> None:
     """See that nothing is at *path*, and that a file may be made there."""
     try:
@@ -73,16 +104,16 @@ def require_new(guard: PathGuard, path: str) -> None:
     raise FileExistsError(f"{path!r} exists, and the diff makes it as a new file")
 
 
-def change_files(guard: PathGuard, changes: Sequence[tuple[str, bytes | None, bytes]]) -> None:
-    """Give each path its new content, if it still holds the old one (None: nothing); undo all when one fails."""
+def change_files(guard: PathGuard, changes: Sequence[Change]) -> None:
+    """Give each path its new content, if it still holds the old one; undo all when one fails."""
     guard.require_agreed(path for path, _, _ in changes)
-    current_writes().spend(sum(len(after) for _, _, after in changes))
+    current_writes().spend(sum(Path(to).stat().st_size if isinstance(to, str) else len(to) for _, _, to in changes))
     done: list[tuple[str, bytes | None]] = []
     try:
-        for path, before, after in changes:
-            _require_unchanged(guard, path, before)
+        for path, state, after in changes:
+            before = _unchanged(guard, path, state)
             with guard.open_for_writing(path) as stream:
-                stream.write(after)
+                stream.write(Path(after).read_bytes() if isinstance(after, str) else after)
             done.append((path, before))
     except BaseException:
         for path, before in reversed(done):
@@ -90,14 +121,16 @@ def change_files(guard: PathGuard, changes: Sequence[tuple[str, bytes | None, by
         raise
 
 
-def _require_unchanged(guard: PathGuard, path: str, before: bytes | None) -> None:
+def _unchanged(guard: PathGuard, path: str, state: State | None) -> bytes | None:
+    """Return what the file holds, which is what it held."""
     try:
         with guard.open_for_reading(path) as stream:
-            now = stream.read(len(before or b"") + 1)
+            now = stream.read(state[0] + 1 if state else 1)
     except FileNotFoundError:
         now = None
-    if now != before:
+    if (None if now is None else state_of(now)) != state:
         raise FileExistsError(f"{path!r} was changed meanwhile: read it again; nothing was changed")
+    return now
 
 
 def _restore(guard: PathGuard, path: str, before: bytes | None) -> None:
@@ -157,10 +190,10 @@ class Replacement:
         return self.text.replace(self.old, self.new)
 
     def unified_diff(self, path: str) -> str:
-        """Return what changes, in the form that ``patch`` takes."""
+        """Return what changes, in the form that ``patch`` takes, unless it is so much that the end is left out."""
         before, regions = split_lines(self.text), [*self._regions()]
         text = [f"--- a/{path}\n", f"+++ b/{path}\n"]
-        shift = 0
+        shift, left = 0, MAX_DIFF
         for group in _near_each_other(regions):
             first, last = max(0, group[0].start - CONTEXT), min(len(before), group[-1].end + CONTEXT)
             body, at, grown = list[str](), first, 0
@@ -171,7 +204,12 @@ class Replacement:
                 at, grown = region.end, grown + len(region.lines) - (region.end - region.start)
             body += [f" {line}" for line in before[at:last]]
             size = last - first
-            text.append(f"@@ -{_range(first, size)} +{_range(first + shift, size + grown)} @@\n")
+            head = f"@@ -{_range(first, size)} +{_range(first + shift, size + grown)} @@\n"
+            left -= len(head) + sum(map(len, body))
+            if left < 0:  # in a form that no patch is read from: half of a change is not one
+                text.append(f"@@ the rest of the diff is left out: it has more than {MAX_DIFF:,} characters @@\n")
+                break
+            text.append(head)
             text += (line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in body)
             shift += grown
         return "".join(text)

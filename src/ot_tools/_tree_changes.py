@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import count
 from typing import BinaryIO
 
 from ot.files.guarded_directory import GuardedDirectory
@@ -13,6 +14,10 @@ from ot.files.run_writes import current_writes
 from ot_tools._tree_walk import MAX_DEPTH, WalkDeadline
 
 BLOCK = 1 << 20
+ENTRY_COST = 200
+"""What it costs to look at an entry, and to copy, move or remove it."""
+MAX_ENTRIES = 50_000
+"""Entries that are copied, moved or removed in one call; more would not be done before the deadline."""
 
 Found = tuple[str, str]
 """The way of an entry below the top, and its type."""
@@ -42,6 +47,7 @@ def copy_tree(guard: PathGuard, source: str, target: str, deadline: WalkDeadline
         found = [*_below(directory, name, deadline, change=False)]
         _begin(guard, source, target, found, overwrite=overwrite)
         for way, kind in found:
+            deadline.check()
             with ExitStack() as opened:
                 parent, last = _parent(directory, f"{name}/{way}", opened)
                 if kind == "directory":
@@ -113,23 +119,32 @@ def _begin(guard: PathGuard, source: str, target: str, found: list[Found], *, ov
 
 def _below(directory: GuardedDirectory, name: str, deadline: WalkDeadline, *, change: bool = True) -> Iterator[Found]:
     """Yield what lies below *name*, a directory before what it holds; with *change* refuse what must stay."""
+    numbers = count(1)
+
+    def read_name() -> None:
+        deadline.spend(ENTRY_COST)
+        if next(numbers) > MAX_ENTRIES:
+            raise ValueError(f"{name!r} holds more than {MAX_ENTRIES:,} entries: take its directories one by one")
+
     with directory.child(name) as top:
-        yield from _walk(top, "", deadline, change, 1)
+        yield from _walk(top, "", deadline, read_name, change, 1)
 
 
-def _walk(top: GuardedDirectory, way: str, deadline: WalkDeadline, change: bool, depth: int) -> Iterator[Found]:
+def _walk(
+    top: GuardedDirectory, way: str, deadline: WalkDeadline, read_name: Callable[[], None], change: bool, depth: int
+) -> Iterator[Found]:
     if depth > MAX_DEPTH:
         raise ValueError(f"{way[:200]!r} lies more than {MAX_DEPTH} directories deep")
     if change:
         top.refuse_code(environments=True)
-    for entry in top.entries(hidden=change):
+    for entry in top.entries(read_name, hidden=change):
         deadline.check()
         if change:
             top.require_changeable(entry.name)
         yield f"{way}{entry.name}", entry.type
         if entry.type == "directory":
             with top.child(entry.name) as inner:
-                yield from _walk(inner, f"{way}{entry.name}/", deadline, change, depth + 1)
+                yield from _walk(inner, f"{way}{entry.name}/", deadline, read_name, change, depth + 1)
 
 
 def _parent(directory: GuardedDirectory, way: str, opened: ExitStack) -> tuple[GuardedDirectory, str]:

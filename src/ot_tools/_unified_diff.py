@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from ot_tools._text_changes import split_lines, without_returns
+from ot_tools._tree_walk import WalkDeadline
 
 MAX_FILES = 200
+LOOKED_AT_COST = 150
+"""What it costs to look for a hunk at a thousand lines."""
 NOTHING = "/dev/null"
 
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
@@ -76,15 +78,15 @@ class FileDiff:
             return replace(self, hunks=[hunk.without_returns() for hunk in self.hunks])
         return self
 
-    def applied(self, text: str, check: Callable[[], None]) -> str:
-        """Return *text* as it is after all hunks; *check* is called now and then and ends what takes too long.
+    def applied(self, text: str, deadline: WalkDeadline) -> str:
+        """Return *text* as it is after all hunks; the *deadline* ends what takes too long.
 
         Raises:
             ValueError: The text is not what a hunk expects, or fits it at several places.
         """
         lines, shift, done = split_lines(text), 0, 0
         for hunk in self.hunks:
-            at = self._place(lines, hunk, hunk.start + shift, done, check)
+            at = self._place(lines, hunk, hunk.start + shift, done, deadline)
             old = hunk.old
             new = _replaced(lines[at : at + len(old)], hunk)
             lines[at : at + len(old)] = new
@@ -94,7 +96,7 @@ class FileDiff:
                 lines[number] = f"{line}\n"
         return "".join(lines)
 
-    def _place(self, lines: list[str], hunk: Hunk, wanted: int, least: int, check: Callable[[], None]) -> int:
+    def _place(self, lines: list[str], hunk: Hunk, wanted: int, least: int, deadline: WalkDeadline) -> int:
         old = hunk.old
         if not old and least <= wanted <= len(lines):
             return wanted
@@ -103,7 +105,8 @@ class FileDiff:
         found: list[int] = []
         for at in range(least, len(lines) - len(old) + 1 if old else 0):
             if not at % 1000:
-                check()
+                deadline.check()
+                deadline.spend(LOOKED_AT_COST)
             if _fits(lines, old, at):
                 found.append(at)
         if len(found) == 1:

@@ -31,6 +31,7 @@ __ot_needs__ = {
     "search": ["file.read"],
 }
 __ot_heavy__ = ["glob", "list", "search", "tree"]
+__ot_planned__ = {"copy": "", "delete": "", "edit": "plan_edit", "move": "", "patch": "plan_patch"}
 
 from builtins import list as List  # this module's own list() takes the name
 from contextlib import suppress
@@ -49,7 +50,7 @@ from ot_tools._glob_pattern import GlobPattern
 from ot_tools._ignore_rules import IgnoreRules
 from ot_tools._numbers import check_number
 from ot_tools._patched_files import patched_files
-from ot_tools._text_changes import Replacement, TextFile, change_files
+from ot_tools._text_changes import PLACE_COST, Change, Replacement, TextFile, change_files
 from ot_tools._text_pages import Page, read_page
 from ot_tools._text_search import Hit, compile_pattern, find_lines
 from ot_tools._tree_overview import Overview, TreeNode
@@ -131,6 +132,21 @@ class Patched(TypedDict):
     created: bool
     added: int
     deleted: int
+
+
+class EditPlan(TypedDict):
+    """What an edit comes to."""
+
+    change: Change
+    replaced: int
+    diff: str
+
+
+class PatchPlan(TypedDict):
+    """What a diff comes to."""
+
+    changes: List[Change]
+    patched: List[Patched]
 
 
 class Branch(TypedDict):
@@ -227,13 +243,22 @@ def edit(
         file.edit(path="notes.txt", old="milk", new="bread", dry_run=True)
     """
     check_number("count", count, 1)
-    guard, most = _guard(), _config().max_bytes
-    before = TextFile.read(guard, path, most)
-    change = Replacement.find(before, old, new, None if replace_all else count)
-    data = before.encoded(change.result(most), most)
+    plan = current_tool_context().plan or plan_edit(path=path, old=old, new=new, count=count, replace_all=replace_all)
     if not dry_run:
-        change_files(guard, [(path, before.data, data)])
-    return {"path": path, "replaced": len(change.places), "diff": change.unified_diff(path)}
+        change_files(_guard(), [plan["change"]])
+    return {"path": path, "replaced": plan["replaced"], "diff": plan["diff"]}
+
+
+def plan_edit(
+    *, path: str, old: str, new: str, count: int = 1, replace_all: bool = False, dry_run: bool = False, into: str = ""
+) -> EditPlan:
+    """Return what an edit changes, and changes nothing; a helper puts the new bytes into the directory *into*."""
+    most, spend = _config().max_bytes, _deadline().spend
+    before = TextFile.read(_guard(), path, most, spend)
+    found = Replacement.find(before, old, new, None if replace_all else count)
+    spend(len(found.places) * PLACE_COST)
+    change = before.changed_to(found.result(most), most, into)
+    return {"change": change, "replaced": len(found.places), "diff": found.unified_diff(path)}
 
 
 def patch(*, diff: str, path: str = ".", dry_run: bool = False) -> List[Patched]:
@@ -253,13 +278,19 @@ def patch(*, diff: str, path: str = ".", dry_run: bool = False) -> List[Patched]
     Example:
         file.patch(diff="--- a/notes.txt\\n+++ b/notes.txt\\n@@ -1 +1 @@\\n-buy milk\\n+buy bread\\n", dry_run=True)
     """
-    guard, most = _guard(), _config().max_bytes
-    changes, patched = patched_files(guard, diff, path, most, _deadline())
+    plan = current_tool_context().plan or plan_patch(diff=diff, path=path)
     if not dry_run:
-        change_files(guard, changes)
-    return [
-        {"path": at, "created": file.new, "added": file.added, "deleted": file.deleted} for at, file in patched.items()
+        change_files(_guard(), plan["changes"])
+    return plan["patched"]
+
+
+def plan_patch(*, diff: str, path: str = ".", dry_run: bool = False, into: str = "") -> PatchPlan:
+    """Return what a diff changes, and changes nothing; a helper puts the new bytes into the directory *into*."""
+    changes, said = patched_files(_guard(), diff, path, _config().max_bytes, _deadline(), into)
+    patched: List[Patched] = [
+        {"path": at, "created": file.new, "added": file.added, "deleted": file.deleted} for at, file in said.items()
     ]
+    return {"changes": changes, "patched": patched}
 
 
 def tree(*, path: str = ".", depth: int = 3, hidden: bool = False, ignored: bool = False) -> Branch:

@@ -23,7 +23,7 @@ from ot.files import path_guard
 from ot.files.guarded_directory import GuardedDirectory
 from ot.files.path_guard import PathGuard
 from ot.registry.tool_loader import read_pack_file
-from ot_tools import file
+from ot_tools import _tree_changes, file
 from ot_tools._glob_pattern import GlobPattern
 from ot_tools._text_search import compile_pattern, find_lines
 from ot_tools._tree_walk import WalkDeadline
@@ -814,6 +814,17 @@ TREE_CHANGES: dict[str, Callable[[], object]] = {
 def test_a_change_of_a_tree_whose_walk_takes_too_long_changes_nothing(root: Path, change: str) -> None:
     before = sorted(root.rglob("*"))
     with use(context(root, search_seconds=1e-9)), pytest.raises(TimeoutError):
+        TREE_CHANGES[change]()
+    assert sorted(root.rglob("*")) == before
+
+
+@pytest.mark.parametrize("change", TREE_CHANGES)
+def test_a_change_of_a_tree_with_too_many_entries_changes_nothing(
+    root: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    monkeypatch.setattr(_tree_changes, "MAX_ENTRIES", 2)
+    before = sorted(root.rglob("*"))
+    with pytest.raises(ValueError, match="more than 2 entries: take its directories one by one"):
         TREE_CHANGES[change]()
     assert sorted(root.rglob("*")) == before
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from ot.execution.tool_context import use
 from ot_tools import file
+from ot_tools._text_changes import MAX_DIFF, MAX_LINES
 
 TEXT = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n"
 
@@ -115,6 +116,29 @@ def test_as_many_places_as_said_or_all_are_replaced(root: Path) -> None:
     assert file.edit(path="a.txt", old="o", new="0", count=3)["replaced"] == 3
     assert file.edit(path="a.txt", old="e", new="E", replace_all=True)["replaced"] == 9
     assert "sEvEn" in (root / "a.txt").read_text()
+
+
+def test_of_a_very_long_diff_the_end_is_left_out_and_what_is_left_is_not_applied(root: Path) -> None:
+    before = "".join(f"one {number} {'x' * 1000}\n{'same\n' * 8}" for number in range(1000))
+    (root / "long.txt").write_text(before)
+    edited = file.edit(path="long.txt", old="one", new="two", replace_all=True)
+    assert edited["replaced"] == 1000
+    assert (root / "long.txt").read_text() == before.replace("one", "two")
+    assert MAX_DIFF / 2 < len(edited["diff"]) < MAX_DIFF + 1000
+    assert "the rest of the diff is left out" in edited["diff"].splitlines()[-1]
+    (root / "long.txt").write_text(before)
+    with pytest.raises(ValueError, match="must be like"):
+        file.patch(diff=edited["diff"])
+    assert (root / "long.txt").read_text() == before
+
+
+def test_a_file_and_a_diff_of_more_lines_than_can_be_compared_are_refused(root: Path) -> None:
+    many = "\n" * (MAX_LINES + 1)
+    (root / "many.txt").write_text(many)
+    with pytest.raises(ValueError, match="1,000,001 lines, more than 1,000,000"):
+        file.edit(path="many.txt", old="a", new="b")
+    with pytest.raises(ValueError, match="1,000,001 lines, more than 1,000,000"):
+        file.patch(diff=many)
 
 
 def test_line_ends_and_mode_of_a_file_stay(root: Path) -> None:

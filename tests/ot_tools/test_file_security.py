@@ -350,7 +350,44 @@ def test_a_large_directory_is_too_much_for_the_servers_process(root: Path, call:
         call()
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda: file.copy(source="many", target="other"), id="copy"),
+        pytest.param(lambda: file.move(source="many", target="other"), id="move"),
+        pytest.param(lambda: file.delete(path="many", recursive=True), id="delete"),
+        pytest.param(lambda: file.edit(path="many/long.txt", old="4321\n", new="x"), id="edit"),
+        pytest.param(
+            lambda: file.patch(diff="--- a/many/long.txt\n+++ b/many/long.txt\n@@ -1 +1 @@\n-0\n+x\n"), id="patch"
+        ),
+        pytest.param(
+            lambda: file.patch(diff=f"--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1,3000 @@\n{'+x\n' * 3000}"), id="diff"
+        ),
+    ],
+)
+def test_a_large_change_is_too_much_for_the_servers_process_and_changes_nothing(
+    root: Path, change: Callable[[], object]
+) -> None:
+    (root / "many").mkdir()
+    for number in range(50):
+        (root / "many" / str(number)).touch()
+    (root / "many" / "long.txt").write_text("".join(f"{number}\n" for number in range(5000)))
+    before = state(root)
+    with use(little(root)), pytest.raises(TooMuchHere):
+        change()
+    assert state(root) == before
+    with use(context(root)):
+        change()
+    assert state(root) != before
+
+
 def test_small_trees_and_texts_are_not_too_much(root: Path) -> None:
+    with use(little(root)):
+        file.edit(path="a.txt", old="one", new="1")
+        file.patch(diff="--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-1\n+one\n")
+        file.move(source="a.txt", target="b.txt")
+        file.copy(source="b.txt", target="a.txt")
+        file.delete(path="b.txt")
     with use(little(root)):
         assert "a.txt" in file.glob(pattern="*")
         assert file.search(pattern="nowhere to be found") == []

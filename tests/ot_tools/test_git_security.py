@@ -15,7 +15,7 @@ from git_repositories import context, make_repository, run_git
 from ot.execution.tool_context import ToolContext, use
 from ot.files.path_guard import PathGuard
 from ot.files.protected_paths import LockedPath
-from ot_tools import _git_changes, _git_staging, git
+from ot_tools import _git_changes, _git_program, _git_staging, git
 from ot_tools._git_program import GitProgram
 
 SECRET = "the secret words"
@@ -560,6 +560,17 @@ def test_the_old_name_of_what_was_a_secret_is_not_told(repo: Path) -> None:
     with_secret(repo)
     run_git(repo, "mv", ".onetool/secrets.yaml", "plain.txt")
     assert git.status()["files"] == [{"path": "plain.txt", "staged": "renamed", "unstaged": "modified"}]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux tells that git sleeps")
+@pytest.mark.parametrize("name", [".gitignore", "sub/.gitignore"])
+def test_git_does_not_wait_for_a_pipe(repo: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(_git_program, "STALL_SECONDS", 0.2)
+    (repo / name).parent.mkdir(exist_ok=True)
+    (repo / name).unlink(missing_ok=True)
+    os.mkfifo(repo / name)
+    with pytest.raises(TimeoutError, match="waits for input that never comes"):
+        git.status()
 
 
 def test_a_repository_inside_is_not_staged(repo: Path) -> None:

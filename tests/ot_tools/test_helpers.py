@@ -1,4 +1,4 @@
-"""Calls of the pack ``file`` that take long: helper processes carry them out, as the server itself would."""
+"""Calls of the pack ``file`` that take long: helper processes do what the server itself would do."""
 
 from __future__ import annotations
 
@@ -27,6 +27,18 @@ READS = [
     "sorted(os.listdir('src'))",
     "[str(path) for path in Path('.').iterdir()]",
 ]
+CHANGES = [
+    "file.edit(path='notes.txt', old='buy', new='sell', replace_all=True)",
+    "file.edit(path='notes.txt', old='sell milk', new='sell tea', dry_run=True)",
+    "file.read(path='notes.txt')",
+    "file.patch(diff='--- a/notes.txt\\n+++ b/notes.txt\\n@@ -9 +9 @@\\n-sell milk\\n+sell tea\\n"
+    "--- /dev/null\\n+++ b/new/one.txt\\n@@ -0,0 +1 @@\\n+one\\n')",
+    "[file.read(path=path) for path in ('notes.txt', 'new/one.txt')]",
+    "file.delete(path='new', recursive=True)",
+    "file.edit(path='notes.txt', old='sell tea', new='buy milk')",
+    "file.edit(path='notes.txt', old='sell', new='buy', count=2)",
+]
+"""The last ones bring everything back."""
 REFUSED = [
     "file.list(path='missing')",
     "file.tree(path='../outside')",
@@ -35,6 +47,14 @@ REFUSED = [
     "file.search(pattern='x', path='out/x')",
     "file.list(path='notes.txt')",
     "file.list(path='.onetool/secrets.yaml')",
+    "file.edit(path='.onetool/secrets.yaml', old='key', new='x')",
+    "file.edit(path='.git/config', old='key', new='x')",
+    "file.edit(path='out/x', old='x', new='y')",
+    "file.edit(path='notes.txt', old='beer', new='y')",
+    "file.edit(path='notes.txt', old='buy', new='y')",
+    "file.patch(diff='--- a/.git/config\\n+++ b/.git/config\\n@@ -1 +1 @@\\n-a\\n+b\\n', dry_run=True)",
+    "file.patch(diff='--- a/notes.txt\\n+++ b/notes.txt\\n@@ -1 +1 @@\\n-a\\n+b\\n')",
+    "file.patch(diff='--- /dev/null\\n+++ b/notes.txt\\n@@ -0,0 +1 @@\\n+a\\n')",
 ]
 PROGRAM = """
 import os
@@ -46,15 +66,17 @@ def text(read):
         return type(error).__name__ + ': ' + str(error)
 [text(read) for read in [{reads}]]
 """
-ALL = PROGRAM.format(reads=", ".join(f"lambda: {read}" for read in (*READS, *REFUSED)))
+ALL = PROGRAM.format(reads=", ".join(f"lambda: {read}" for read in (*READS, *CHANGES, *REFUSED)))
 
 
 @pytest.fixture
 async def app(tmp_path: Path) -> AsyncIterator[Workspace]:
-    async with running_app(tmp_path, config={"limits": {"call_seconds": PATIENCE}}) as app:
+    config = {"limits": {"call_seconds": PATIENCE}, "policy": {"allow": ["file.*"]}}
+    async with running_app(tmp_path, config=config) as app:
         work, outside = tmp_path / "work", tmp_path / "outside"
         (work / "src").mkdir()
         (work / ".git").mkdir()
+        (work / ".git" / "config").write_text("key\n")
         (work / ".onetool").mkdir()
         (work / ".onetool" / "secrets.yaml").write_text("key: milk\n")
         (work / ".gitignore").write_text("*.log\n")

@@ -10,7 +10,8 @@ import pytest
 
 from ot.errors import CannotAsk, ServerUnavailable
 from ot.servers.call_trace import CallTrace, current_trace
-from ot.servers.failures import call_failure
+from ot.servers.failure_words import MAX_TEXT
+from ot.servers.failures import Lost, call_failure
 from ot.servers.http_client import ServerClient
 from ot.servers.messages import StrayOutput
 from ot.servers.place import ClientRoots
@@ -62,3 +63,15 @@ async def test_an_error_of_who_signs_reaches_the_program_as_it_is():
     found = call_failure(RuntimeError(), "web.buy", CallTrace(fault=Refused("log in first"), sent=True), live)
     assert isinstance(found, ServerUnavailable)
     assert not found.unknown
+
+
+@pytest.mark.parametrize("sent", [True, False])
+async def test_a_secret_where_a_long_failure_is_cut_leaves_no_part_of_itself(sent: bool):
+    secret = "hush-0123456789-abcdefghij-0123456789"
+    spec = http_spec("http://127.0.0.1:9/mcp", secrets=(("KEY", secret),))
+    live = LiveSession(spec, StrayOutput("s"), lambda: None, "auto", ClientRoots())
+    fault = OSError("x" * (MAX_TEXT - 20) + secret + "y" * MAX_TEXT)
+    found = call_failure(RuntimeError(), "web.buy", CallTrace(fault=fault, sent=sent), live)
+    assert isinstance(found, ServerUnavailable | Lost)
+    assert "hush" not in found.why
+    assert MAX_TEXT / 2 < len(found.why) <= MAX_TEXT

@@ -241,7 +241,7 @@ async def _value(app: Workspace, call: DevCall, redact: Callable[[str], str]) ->
 
 
 def _progress(details: Mapping[str, Any]) -> str:
-    done, total, message = details.get("done"), details.get("total"), str(details.get("message", ""))
+    done, total, message = details.get("done"), details.get("total"), " ".join(str(details.get("message", "")).split())
     if done is None:
         return message
     place = f"{done}" if total is None else f"{done}/{total}"

@@ -102,7 +102,7 @@ def show_progress() -> Callable[[RunEvent], None]:
             return
         pack = event.tool.partition(".")[0]
         if not event.message.startswith(f"{pack}: "):
-            echo(event.message, err=True)
+            echo(" ".join(event.message.split()), err=True)
         elif pack not in installed:
             installed.add(pack)
             echo(f"{pack}: installing its packages, at the first call alone (details: onetool logs)", err=True)

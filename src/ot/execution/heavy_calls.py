@@ -46,7 +46,7 @@ class HeavyCalls:
     async def call(
         self, caller: Caller, here: Callable[[WorkAllowance], Awaitable[Any]], away: Callable[[], Awaitable[Any]]
     ) -> Any:
-        """Return what *here* comes to within its allowance, or else *away*; neither may change anything."""
+        """Return what *here* comes to within its allowance, or else *away*; no change is made before that is known."""
         who = _name_of(caller)
         async with self._here.turn(who):
             # Whose calls are with helpers already has shown that these take long.
@@ -58,6 +58,10 @@ class HeavyCalls:
         async with self._away.turn(who):
             self._helpers_until = time.monotonic() + HELPERS_LAST_SECONDS
             return await away()
+
+    def little(self) -> WorkAllowance:
+        """Return what a call may do here without having a turn."""
+        return WorkAllowance(HERE_WITH_HELPERS)
 
     def _allowed(self) -> int:
         return HERE_WITH_HELPERS if time.monotonic() < self._helpers_until else HERE

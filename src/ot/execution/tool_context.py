@@ -27,7 +27,7 @@ from ot_sdk.host import current_key
 
 
 class TooMuchHere(Exception):
-    """A call that changes nothing would hold the server's interpreter for long: it begins again in a helper."""
+    """A call that has changed nothing would hold the server's interpreter for long: a helper is to do its work."""
 
 
 @dataclass
@@ -73,6 +73,8 @@ class ToolContext:
     """What the run may still write."""
     allowance: WorkAllowance | None = None
     """What the call may do in this process before another carries it out; None: all of it."""
+    plan: Any = None
+    """What a helper has found out for this call, which has only to do it now; None: it has not been asked."""
 
     def data_dir(self, pack: str) -> Path:
         """Return where the bundled pack *pack* may keep what is to last, for this caller alone; it need not be there.

@@ -289,9 +289,9 @@ class GuardedDirectory:
     def may_show(self, name: str) -> bool:
         """Return whether a listing may hold the name: one may read what has it, and a reply can carry it."""
         # No reply can carry the lone surrogates that a name holds which is not UTF-8.
-        return not any("\ud800" <= mark <= "\udfff" for mark in name) and not self._protected.why_not_read(
-            self._path_of(name)
-        )
+        if not name.isascii() and any("\ud800" <= mark <= "\udfff" for mark in name):
+            return False
+        return not self._protected.why_not_read(self._path_of(name))
 
     def _require_writable(self, folded: tuple[str, ...]) -> None:
         _refuse(self._protected.why_not_write(folded))

@@ -81,9 +81,15 @@ class PathGuard:
         hidden = [os.path.realpath(path) for path in self.hidden]
         return {"roots": places(bounds.roots), "shown": places(bounds.shown), "hidden": hidden}
 
+    @cached_property
+    def plain_with_locks(self) -> dict[str, Any]:
+        """The same, for what only finds out what to write: it knows what may not be written, and why."""
+        return {**self.plain, "locked": [[str(place.path), place.why, place.below] for place in self.locked()]}
+
     @classmethod
     def for_reading(cls, plain: Mapping[str, Any]) -> Self:
         """Return the guard that ``plain`` describes; its roots are where they were then, whatever lies there now."""
+        locks = [LockedPath(Path(path), why, below) for path, why, below in plain.get("locked", ())]
         roots, shown = (
             tuple(_Root(Path(given).parts[1:], Path(real).parts[1:]) for given, real in plain[kind])
             for kind in ("roots", "shown")
@@ -91,7 +97,7 @@ class PathGuard:
         guard = cls(
             tuple(Path("/", *root.given) for root in roots),
             hidden=tuple(map(Path, plain["hidden"])),
-            locked=_lock_everything,
+            locked=(lambda: locks) if "locked" in plain else _lock_everything,
             shown=tuple(Path("/", *root.given) for root in shown),
         )
         object.__setattr__(guard, "_bounds", _Bounds(roots, shown, guard._bounds.protected))

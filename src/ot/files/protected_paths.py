@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -183,6 +183,9 @@ PRIVATE_STATE = frozenset({"sessions", "stats", "tmp"})
 
 type Names = tuple[str, ...]
 
+KEPT_NAMES = 2048
+"""Names whose rules are remembered: those of directories come with each path below them."""
+
 _ROWS = {name.rstrip("/").lower(): (name, row) for row in TABLE for name in row.names}
 _STARRED = {name: entry for name, entry in _ROWS.items() if "*" in name}
 _CLIENT_FOLDERS = frozenset(name for name, (shown, row) in _ROWS.items() if row.why is CLIENTS and shown.endswith("/"))
@@ -190,6 +193,7 @@ _SHORT_NAME = re.compile(r"([^.~]{1,6})~\d")
 _SHORT_FORMS = {name.lstrip(".").split(".")[0][:6]: name for name in _ROWS if not {"*", "/"}.intersection(name)}
 
 
+@lru_cache(KEPT_NAMES)
 def fold(name: str) -> str:
     """Return *name* as the most forgiving file system would compare it.
 
@@ -221,6 +225,7 @@ def _holds_checkouts(name: str, below: str) -> bool:
     return name in _CLIENT_FOLDERS and below == "worktrees"
 
 
+@lru_cache(KEPT_NAMES)
 def _entry(name: str) -> tuple[str, NameRule] | None:
     starred = (entry for pattern, entry in _STARRED.items() if _fits(name, pattern))
     return _ROWS.get(name) or next(starred, None)
@@ -228,8 +233,9 @@ def _entry(name: str) -> tuple[str, NameRule] | None:
 
 def _fits(name: str, pattern: str) -> bool:
     head, _, tail = pattern.partition("*")
-    fits = len(name) >= len(pattern) - 1 and name.startswith(head) and name.endswith(tail)
-    return fits and name.count("/") == pattern.count("/")
+    if not name.startswith(head) or not name.endswith(tail):  # nearly always
+        return False
+    return len(name) >= len(pattern) - 1 and name.count("/") == pattern.count("/")
 
 
 class HarmlessNames:

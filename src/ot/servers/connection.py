@@ -185,7 +185,7 @@ class ServerConnection(Leased):
                 self._set("failed", error.why)
             raise
         except Exception as error:  # noqa: BLE001 - as above
-            self._refuse(failure_words(error) or type(error).__name__, pause_asked_for(error))
+            self._refuse(failure_words(error, self._redact) or type(error).__name__, pause_asked_for(error))
         else:
             self._live = live
             self.last_used = time.monotonic()
@@ -339,7 +339,8 @@ class ServerConnection(Leased):
             try:
                 self._take(await asyncio.wait_for(live.definitions(), self.spec.start_seconds))
             except Exception as error:  # noqa: BLE001 - the old list stays, and the next connection brings a new one
-                logger.warning("the new list of the server %s was not read: %s", self.spec.name, failure_words(error))
+                why = failure_words(error, self._redact)
+                logger.warning("the new list of the server %s was not read: %s", self.spec.name, why)
 
     def _take(self, definitions: ServerDefinitions) -> None:
         self.definitions = definitions

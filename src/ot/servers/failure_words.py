@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ot.servers.reply_faults import Refused
 
@@ -17,8 +17,16 @@ MAX_TEXT = 600
 REFUSED = (401, 403)
 
 
-def failure_words(error: BaseException) -> str:
-    """Return why, from the innermost cause that says something."""
+def failure_words(error: BaseException, redact: Callable[[str], str] | None = None) -> str:
+    """Return why, from the innermost cause that says something; passed through *redact*, as much as a person reads.
+
+    What is not redacted is not cut: half a secret would not be found any more.
+    """
+    words = _words(error)
+    return redact(words)[:MAX_TEXT] if redact else words
+
+
+def _words(error: BaseException) -> str:
     causes = list(_causes(error))
     for cause in causes:
         if isinstance(cause, ssl.SSLError) or "[SSL" in str(cause):
@@ -48,9 +56,9 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 def _text(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror and not isinstance(error, ssl.SSLError):
         where = f": {error.filename}" if error.filename else ""
-        return f"{error.strerror}{where}"[:MAX_TEXT]
+        return f"{error.strerror}{where}"
     text = str(error).removeprefix("Client failed to connect: ")
-    return (text or type(error).__name__)[:MAX_TEXT]
+    return text or type(error).__name__
 
 
 def pause_asked_for(error: BaseException) -> float:

@@ -15,6 +15,7 @@ from ot.servers.call_trace import CallTrace
 from ot.servers.failure_words import REFUSED, failure_words, status_words
 from ot.servers.reply_faults import Refused, UnusableReply
 from ot.servers.session import LiveSession
+from ot.servers.spec import ServerSpec
 
 SESSION_NOT_FOUND = -32001
 SESSION_CODES = frozenset({SESSION_NOT_FOUND, INVALID_REQUEST, CONNECTION_CLOSED})
@@ -38,10 +39,10 @@ def call_failure(error: Exception, tool: str, trace: CallTrace, live: LiveSessio
         return error
     if trace.refusal:
         return replace(trace.refusal, unknown=trace.answers > 0)
-    if live.process is None and (found := _fault(trace, live.spec.name) or _refusal(error, trace, live.spec.name)):
+    if live.process is None and (found := _fault(trace, live.spec) or _refusal(error, trace, live.spec.name)):
         return found
     if live.over:
-        return Lost(failure_words(error), sent=trace.sent)
+        return Lost(failure_words(error, live.spec.redactor().text), sent=trace.sent)
     if live.process is None and _code(error) == CONNECTION_CLOSED:
         if not trace.sent:
             return Lost("the connection was lost")
@@ -50,9 +51,9 @@ def call_failure(error: Exception, tool: str, trace: CallTrace, live: LiveSessio
     return _failed(error, tool)
 
 
-def _fault(trace: CallTrace, server: str) -> ToolError | Lost | None:
+def _fault(trace: CallTrace, spec: ServerSpec) -> ToolError | Lost | None:
     """Return what it means that no answer came; the server said nothing."""
-    fault, taken = trace.fault, trace.answers > 0
+    fault, taken, server = trace.fault, trace.answers > 0, spec.name
     if isinstance(fault, ToolError):  # of whoever signs the requests
         return fault
     if isinstance(fault, Refused):
@@ -62,8 +63,8 @@ def _fault(trace: CallTrace, server: str) -> ToolError | Lost | None:
         return ServerUnavailable(server, str(fault), unknown=True)
     if fault and (trace.sent or taken):
         # One request's trouble: the session and the other calls on it go on, and a server that is gone shows next time.
-        return ServerUnavailable(server, failure_words(fault), unknown=True)
-    return Lost(failure_words(fault)) if fault else None
+        return ServerUnavailable(server, failure_words(fault, spec.redactor().text), unknown=True)
+    return Lost(failure_words(fault, spec.redactor().text)) if fault else None
 
 
 def _refusal(error: Exception, trace: CallTrace, server: str) -> ToolError | Lost | None:
@@ -127,7 +128,9 @@ def start_failure_words(live: LiveSession, trace: CallTrace, error: Exception) -
     if live.process and live.process.ending:
         return live.process.ending_words
     if trace.fault:
-        return failure_words(trace.fault)
+        return failure_words(trace.fault, live.spec.redactor().text)
     if trace.status and (not trace.replied or trace.status in REFUSED):
         return status_words(trace.status, live.spec.name)
-    return (f"it answered HTTP {trace.status}: " if trace.status else "") + failure_words(error)
+    return (f"it answered HTTP {trace.status}: " if trace.status else "") + failure_words(
+        error, live.spec.redactor().text
+    )

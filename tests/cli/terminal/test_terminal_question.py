@@ -154,7 +154,7 @@ def test_the_installation_of_a_pack_is_one_line_and_a_tools_own_progress_is_show
     show = show_progress()
     for line in ("Resolved 7 packages", "Downloading numpy", "Installed 7 packages"):
         show(Progress(message=f"web: {line}", tool="web.fetch"))
-    show(Progress(1, 2, "page 1 of 2", "web.fetch"))
+    show(Progress(1, 2, "page 1\n of 2\n", "web.fetch"))
     assert capsys.readouterr().err.splitlines() == [
         "web: installing its packages, at the first call alone (details: onetool logs)",
         "page 1 of 2",

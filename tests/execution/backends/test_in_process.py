@@ -337,8 +337,9 @@ HEAVY = '''
     """A pack with heavy tools."""
 
     pack = "heavy"
-    __all__ = ["walk", "light"]
+    __all__ = ["walk", "light", "change"]
     __ot_heavy__ = ["walk"]
+    __ot_planned__ = {"change": "plan_change"}
 
     from ot.execution.tool_context import current_tool_context
 
@@ -347,6 +348,16 @@ HEAVY = '''
         """Do some of it here."""
         current_tool_context().allowance.spend(cost)
         return "here"
+
+
+    def change(*, cost: int) -> str:
+        """Do what was planned, here or away."""
+        return f"changed as planned {current_tool_context().plan or plan_change(cost=cost)}"
+
+
+    def plan_change(*, cost: int, into: str = "") -> str:
+        """Find out what to change."""
+        return walk(cost=cost)
 
 
     def light() -> bool:
@@ -419,6 +430,32 @@ async def test_whose_calls_are_with_helpers_gets_nothing_done_here_and_others_do
         assert await call("walk", who="ann", cost=0) == "here"
         helpers.free.set()
     assert [task.result() for task in tasks] == ["away", "away"]
+
+
+async def test_what_a_tool_changes_is_found_out_here_or_by_a_helper_and_changed_here(
+    heavy: tuple[Callable[..., Any], Helpers],
+) -> None:
+    call, helpers = heavy
+    assert await call("change", cost=HERE) == "changed as planned here"
+    assert helpers.calls == []
+    assert await call("change", cost=HERE + 1) == "changed as planned away"
+    (handed,) = helpers.calls
+    assert handed["target"].endswith("heavy:plan_change")
+    assert handed["guard"]["locked"] == []
+    place = handed["arguments"].pop("into")
+    assert not await anyio.Path(place).exists()  # nor what a helper has left there
+    assert handed["arguments"] == {"cost": HERE + 1}
+
+
+async def test_a_small_change_waits_for_no_turn(heavy: tuple[Callable[..., Any], Helpers]) -> None:
+    call, helpers = heavy
+    helpers.free.clear()
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(call("change", cost=HERE + 1))
+        await helpers.asked.wait()
+        assert await call("change", cost=HERE_WITH_HELPERS) == "changed as planned here"
+        helpers.free.set()
+    assert task.result() == "changed as planned away"
 
 
 async def test_a_tool_that_is_not_heavy_has_no_allowance(heavy: tuple[Callable[..., Any], Helpers]) -> None:

@@ -50,13 +50,15 @@ class InProcessBackend:
         """Run tools under ``contexts(pack, call)``; *bound* holds live functions by target, others are imported.
 
         Those that their module lists in ``__ot_heavy__`` change nothing, and have places of *heavy*: what takes
-        long is left to *hand_over*.
+        long is left to *hand_over*. Of those in ``__ot_planned__`` that is the function which finds out what to
+        change; they themselves change it.
         """
         self._contexts = contexts
         self._functions: dict[str, Callable[..., Any]] = dict(bound or {})
         self._heavy = heavy
         self._hand_over = hand_over
-        self._heavy_targets: set[str] = set()
+        self._away: dict[str, str] = {}
+        """What helpers carry out, by the tool whose work it is."""
         self._threads: anyio.CapacityLimiter | None = None
         self._abandoned: set[_ThreadedCall] = set()
 
@@ -67,9 +69,9 @@ class InProcessBackend:
             ToolUnavailable: It cannot be imported.
         """
         if tool.target not in self._functions:
-            function, is_heavy = await anyio.to_thread.run_sync(_import_function, tool, abandon_on_cancel=True)
-            if is_heavy and self._hand_over:
-                self._heavy_targets.add(tool.target)
+            function, away = await anyio.to_thread.run_sync(_import_function, tool, abandon_on_cancel=True)
+            if away is not None and self._hand_over:
+                self._away[tool.target] = away
             self._functions[tool.target] = function
 
     async def call(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
@@ -84,7 +86,7 @@ class InProcessBackend:
         work = _prepared(tool, self._functions[tool.target], arguments)
         noting = NOTHING if tool.input_schema is None else _collect_notes()
         with tool_context.use(self._contexts(tool.pack, context), asyncio.current_task()), noting as notes:
-            if tool.target in self._heavy_targets:
+            if tool.target in self._away:
                 value = await self._where_it_fits(tool, work, arguments, context)
             elif tool.pure:
                 value = _done_here(tool, work)
@@ -101,17 +103,33 @@ class InProcessBackend:
         self, tool: Tool, work: Callable[[], Any], arguments: dict[str, Any], context: CallContext
     ) -> Any:
         assert self._heavy and self._hand_over
-        around, hand_over = tool_context.current_tool_context(), self._hand_over
+        around, hand_over, target = tool_context.current_tool_context(), self._hand_over, self._away[tool.target]
 
-        async def here(allowance: WorkAllowance) -> Any:
-            with tool_context.use(replace(around, allowance=allowance), asyncio.current_task()):
+        async def run(**changes: Any) -> Any:
+            with tool_context.use(replace(around, **changes), asyncio.current_task()):
                 return await self._in_thread(tool, work)
 
-        async def away() -> Any:
-            needed = {"settings": dict(around.settings), "guard": around.guard.plain}
-            return await hand_over(tool, {"target": tool.target, "arguments": arguments, **needed}, context)
+        async def here(allowance: WorkAllowance) -> Any:
+            return await run(allowance=allowance)
 
-        return await self._heavy().call(context.caller, here, away)
+        async def away(guard: Mapping[str, Any] = around.guard.plain, **more: str) -> Any:
+            needed = {"settings": dict(around.settings), "guard": guard}
+            return await hand_over(tool, {"target": target, "arguments": {**arguments, **more}, **needed}, context)
+
+        async def plan_away() -> Any:
+            if not target:
+                return await run()
+            from tempfile import TemporaryDirectory  # noqa: PLC0415 - only large changes need it
+
+            with TemporaryDirectory(prefix="onetool-plan-") as place:
+                return await run(plan=await away(around.guard.plain_with_locks, into=place))
+
+        if target == tool.target:
+            return await self._heavy().call(context.caller, here, away)
+        try:  # nearly all of them are small, and wait for nobody
+            return await here(self._heavy().little())
+        except TooMuchHere:
+            return await self._heavy().call(context.caller, here, plan_away)
 
     async def _in_thread(self, tool: Tool, work: Callable[[], Any]) -> Any:
         if len(self._abandoned) >= MAX_ABANDONED:
@@ -217,12 +235,14 @@ def failure(tool: Tool, error: BaseException) -> ToolFailed | InvalidArguments |
     return ToolFailed(tool.full_name, type(error).__name__, message)
 
 
-def _import_function(tool: Tool) -> tuple[Callable[..., Any], bool]:
-    """Return the function, and whether it may take long."""
+def _import_function(tool: Tool) -> tuple[Callable[..., Any], str | None]:
+    """Return the function, and of one that may take long the target of what helpers carry out; empty: nothing."""
     path, _, name = tool.target.partition(":")
     try:
         module = importlib.import_module(path)
-        return attrgetter(name)(module), name in getattr(module, "__ot_heavy__", ())
+        heavy = {one: one for one in getattr(module, "__ot_heavy__", ())} | getattr(module, "__ot_planned__", {})
+        away = heavy.get(name)
+        return attrgetter(name)(module), f"{path}:{away}" if away else away
     except BaseException as error:
         logger.exception("pack %s cannot be imported", tool.pack)
         raise ToolUnavailable(tool.pack, f"{type(error).__name__}: {error}") from None
