@@ -43,4 +43,5 @@ class ReturnedValues:
         value = self._latest[tool]
         if isinstance(value, list) and not value:
             return "an empty list"
-        return shape_text(value if isinstance(value, Shape) else shape_of(value))
+        shape = value if isinstance(value, Shape) else shape_of(value)
+        return shape_text(shape) + (": read it by json.loads(...)" if shape.inside else "")

@@ -15,24 +15,26 @@ from __future__ import annotations
 # ruff: noqa: E402 - a pack file opens with its name and its tools
 pack = "data"
 
-__all__ = ["chart", "describe", "join", "pivot", "query", "tables"]
-__ot_read_only__ = ["chart", "describe", "join", "pivot", "query", "tables"]
+__all__ = ["chart", "describe", "join", "pivot", "query", "read", "tables"]
+__ot_read_only__ = ["chart", "describe", "join", "pivot", "query", "read", "tables"]
 __ot_needs__ = {
     "chart": ["file.read"],
     "describe": ["file.read"],
     "join": ["file.read"],
     "pivot": ["file.read"],
     "query": ["file.read"],
+    "read": ["file.read"],
     "tables": ["file.read"],
 }
 
 from collections.abc import Generator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
-from data_databases import Database, Databases
+from data_databases import Database, Databases, first_rows
 from data_engine import CallLimits, Found, TableEngine, apart, literal, quoted
+from data_references import SqlReferences
 from data_sources import Sources
 
 import ot_sdk
@@ -47,8 +49,23 @@ JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "right": "RIGHT JOIN", "full": "F
 FILTERS = {"semi": "SEMI JOIN", "anti": "ANTI JOIN"}
 SUMS = {"sum": "sum", "count": "count", "mean": "avg", "min": "min", "max": "max", "median": "median"}
 
-type Source = str | list[Any] | dict[str, Any]
-type Scalar = str | int | float | bool | bytes | None
+
+class FileSource(TypedDict):
+    """A file with options; a CSV file also takes header, delimiter and encoding."""
+
+    path: str
+    sheet: NotRequired[str | int]
+
+
+class DatabaseSource(TypedDict):
+    """A table of a database, or what a query there finds."""
+
+    database: str
+    table: NotRequired[str]
+    sql: NotRequired[str]
+
+
+type Source = str | list[dict[str, Any]] | FileSource | DatabaseSource
 
 
 @dataclass(frozen=True)
@@ -133,19 +150,23 @@ def query(
     *,
     sql: str,
     tables: dict[str, Source] | None = None,
-    parameters: list[Scalar] | dict[str, Scalar] | None = None,
+    parameters: list[Any] | dict[str, Any] | None = None,
     limit: int = 1000,
+    database: str = "",
 ) -> Rows:
     """Run one SELECT (DuckDB's SQL) over files, databases, stored results and rows, each a table by name.
 
     Args:
-        sql: The query. It sees only these tables, and cannot write or open anything.
+        sql: The query, which only reads. FROM 'sales.csv' names a file and FROM shop.orders a table of a database
+            (of the settings, or of the SQLite file shop.db; also "data/shop.db".orders); others are names of tables.
         tables: By name: a path (csv, tsv, json, jsonl, parquet, xlsx, xls, ods; also .csv.gz, .json.gz), a list of
             dicts, what query returned, the handle of a stored result, {"path": "a.xlsx", "sheet": "May"}, or
             {"database": "shop", "table": "orders"} (or "sql": a query that the database itself runs), where the
             database is a name of the settings (PostgreSQL) or a path (SQLite).
         parameters: Values for ? (a list) or $name (a dict) in sql.
         limit: How many rows to return at most.
+        database: The database (SQLite file, or name of the settings) that runs sql itself, in its own SQL; with tables=
+            only plain names that those do not have are its tables.
 
     Returns:
         columns, rows as dicts, and more: whether there are further rows. Dates are ISO text, times with a zone are
@@ -155,9 +176,34 @@ def query(
         data.query(sql="SELECT sum(n) AS total FROM t WHERE n > ?", tables={"t": [{"n": 1}, {"n": 5}]}, parameters=[2])
     """
     _check_limit(limit)
-    with _engine(tables or {}) as engine:
-        engine.check(sql)
+    config: Config = ot_sdk.config()
+    databases = Databases(config.databases)
+    references = SqlReferences(tables or {}, databases, database)
+    with TableEngine(_limits(config)) as engine:
+        if database and not tables:
+            with closing(databases.open(database, engine)) as opened:
+                return _rows(first_rows(opened.select(sql=sql, parameters=parameters), limit))
+        sql = references.take(sql, engine)
+        Sources(engine, databases).load_all({**(tables or {}), **references.sources})
         return _rows(engine.rows(sql, parameters, limit))
+
+
+def read(*, table: Source, limit: int = MAX_LIMIT) -> list[dict[str, Any]]:
+    """Read a CSV, JSON, Parquet or Excel file, or another table, as a list of dicts.
+
+    Args:
+        table: A table, as in query.
+        limit: How many rows to return at most; there may be more when as many come back.
+
+    Returns:
+        A dict for each row; numbers are numbers, and dates ISO text.
+
+    Example:
+        data.read(table=[{"city": "Oslo", "visits": 3}])
+    """
+    _check_limit(limit)
+    with _engine({"t": table}) as engine:
+        return engine.rows("FROM t", None, limit).rows
 
 
 def describe(*, table: Source, samples: int = 3) -> Description:
