@@ -9,8 +9,9 @@ from functools import cached_property
 from types import MappingProxyType
 
 from ot.errors import ToolUnavailable, UnknownPack, UnknownTool
+from ot.nearest_names import nearest_of, same_name
 from ot.registry.pack_needs import Needs, no_needs
-from ot.registry.tool import Tool
+from ot.registry.tool import Tool, signature_text
 
 logger = logging.getLogger(__name__)
 
@@ -80,6 +81,11 @@ def hidden_pack(server: str, pack: str) -> str:
     )
 
 
+def _words(tool: Tool) -> str:
+    """Return what is said of *tool*, for a name that is like none."""
+    return " ".join((tool.description, *(parameter.name for parameter in tool.parameters)))
+
+
 class ToolRegistry:
     """An immutable picture of all packs; a reload builds a new one."""
 
@@ -124,7 +130,7 @@ class ToolRegistry:
         return UnknownPack(name, tuple(self._packs), disabled=name in self._disabled)
 
     def tool(self, pack: str, name: str) -> Tool:
-        """Return the tool ``pack.name``, by exact names.
+        """Return the tool ``pack.name``; of a name that no tool has, the only one with the same letters.
 
         Raises:
             UnknownPack: No such pack.
@@ -135,11 +141,25 @@ class ToolRegistry:
         try:
             return tools[name]
         except KeyError:
+            if (exact := self.exact_name(pack, name)) != name:
+                return tools[exact]
             if why := self.pack(pack).left_out.get(name):
                 note = f"It is left out: {why}"
             else:
                 note = hidden_pack(self.pack(pack).server, pack) if pack in self.hidden else ""
-            raise UnknownTool(pack, name, tuple(tools), note) from None
+            nearest = nearest_of(name, {known: _words(tool) for known, tool in tools.items()})
+            signatures = tuple(signature_text(tools[near]) for near in nearest)
+            raise UnknownTool(pack, name, tuple(tools), note, signatures) from None
+
+    def exact_name(self, pack: str, name: str) -> str:
+        """Return the name of the tool that *name* is another spelling of; *name* itself where it is not."""
+        found = self._packs.get(pack)
+        try:
+            if found is None or name in found.tools or name in found.left_out:
+                return name
+            return same_name(name, found.tools) or name
+        except ToolUnavailable:
+            return name
 
     def tools(self) -> list[Tool]:
         """Return every tool of every pack that can be read, by name."""
