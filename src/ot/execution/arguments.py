@@ -167,7 +167,7 @@ def complete_names(
     completed: dict[str, Any] = {}
     source: dict[str, str] = {}
     for name, value in given.items():
-        full = complete_name(name, parameters, any_name=_takes_any_name(tool))
+        full = name if name in parameters else complete_name(name, parameters, any_name=_takes_any_name(tool))
         if not full.startswith(name):
             note(f"{name}= was taken as {full}=")
         # Without this, q= after query= would silently win.

@@ -24,12 +24,9 @@ LOOKING: Final = frozenset({"hasattr", "getattr", "dir"})
 WRITTEN: Final = (str, bytes, int, float, bool, type(None))
 BUILTINS: Final = frozenset(vars(builtins))
 
-TRIES: Final = (ast.Try, ast.TryStar)
-WITHS: Final = (ast.With, ast.AsyncWith)
 SUPPRESSING: Final = frozenset({"suppress", "ExitStack", "AsyncExitStack", "assertRaises"})
 
 type Place = tuple[int, int]
-type Spanned = ast.stmt | ast.expr
 type Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
 
 
@@ -90,57 +87,59 @@ def pack_calls(program: Program, reach: Foresees, hidden: Collection[str] | None
         # An earlier program of the session may have named what this one uses, in ways that nobody saw.
         unknown = program.loads - packs - own - BUILTINS if hidden is None else frozenset[str]()
         if not tree.imports_all:
-            return [call for member in tree.members if (call := tree.read(member, packs - own, unknown))]
+            members = tree.members_of((packs - own) | unknown)
+            return [call for member in members if (call := tree.read(member, unknown))]
     return []
 
 
 class _Tree:
-    """The parts of a program's tree that matter here, found in one walk over nodes that are there already."""
+    """The parts of a program's tree that matter here, taken from nodes that were walked over already."""
 
     def __init__(self, program: Program) -> None:
-        self.imports_all = False
-        self._calls: dict[int, ast.Call] = {}
-        self._asked: set[str] = set()
-        members: list[ast.Attribute] = []
-        tried: list[Spanned] = []
-        functions: list[Function] = []
-        contexts: list[ast.With] = []
+        by_kind: dict[type[ast.AST], list[Any]] = {}
         for node in program.nodes:
-            kind = type(node)
-            if kind is ast.Attribute:
-                member = cast("ast.Attribute", node)
-                if type(member.value) is ast.Name and type(member.ctx) is ast.Load:
-                    members.append(member)
-            elif kind is ast.Call:
-                call = cast("ast.Call", node)
-                self._calls[id(call.func)] = call
-                if _is_tolerant(call):
-                    tried.append(call)
-                elif isinstance(call.func, ast.Name) and call.func.id in LOOKING:
-                    self._asked.update(given.id for given in call.args[:1] if isinstance(given, ast.Name))
-            elif kind in FUNCTIONS:
-                functions.append(cast("Function", node))
-            elif kind in TRIES and cast("ast.Try", node).handlers:
-                tried.append(cast("ast.Try", node))
-            elif kind in WITHS:
-                contexts.append(cast("ast.With", node))
-            elif kind is ast.alias:
-                self.imports_all = self.imports_all or cast("ast.alias", node).name == "*"
-        own = {node.name for node in functions if not isinstance(node, ast.Lambda)} if contexts else set[str]()
-        tried += [node for node in contexts if any(_may_suppress(item.context_expr, own) for item in node.items)]
+            by_kind.setdefault(type(node), []).append(node)
+
+        def of(*kinds: type[ast.AST]) -> list[Any]:
+            return [node for kind in kinds for node in by_kind.get(kind, ())]
+
+        calls: list[ast.Call] = of(ast.Call)
+        functions: list[Function] = of(*FUNCTIONS)
+        own = {node.name for node in functions if not isinstance(node, ast.Lambda)}
+        tried: list[ast.stmt | ast.expr] = [
+            *(node for node in of(ast.Try, ast.TryStar) if node.handlers),
+            *(node for node in of(ast.With, ast.AsyncWith) if any(_may_suppress(item, own) for item in node.items)),
+            *(call for call in calls if any(given.arg == "return_exceptions" for given in call.keywords)),
+        ]
+        self._calls = {id(call.func): call for call in calls}
+        self._asked = {
+            call.args[0].id
+            for call in calls
+            if isinstance(call.func, ast.Name) and call.func.id in LOOKING and call.args
+            and isinstance(call.args[0], ast.Name)
+        }  # fmt: skip
         # What a function calls may fail where somebody else expects it.
         self._guarded = [_span(node) for node in (*tried, *functions)] if tried else []
-        self.members = sorted(members, key=lambda member: (member.lineno, member.col_offset))
+        self.imports_all = any(alias.name == "*" for alias in of(ast.alias))
+        self._members: list[ast.Attribute] = of(ast.Attribute)
 
-    def read(self, member: ast.Attribute, packs: Collection[str], unknown: Collection[str]) -> PackCall | None:
+    def members_of(self, names: Collection[str]) -> list[ast.Attribute]:
+        """Return where a member of something among *names* is read, in the order of the text."""
+        found = [
+            node
+            for node in self._members
+            if type(node.value) is ast.Name and node.value.id in names and type(node.ctx) is ast.Load
+        ]
+        return sorted(found, key=lambda node: (node.lineno, node.col_offset))
+
+    def read(self, member: ast.Attribute, unknown: Collection[str]) -> PackCall | None:
         """Return what *member* asks of a pack, unless that is left to the door."""
         pack, name, line = cast("ast.Name", member.value).id, member.attr, member.lineno
         call = self._calls.get(id(member))
-        is_unknown = pack in unknown and call is not None and not pack.startswith("_")
-        if not (pack in packs or is_unknown) or name.startswith("__") or self._is_guarded(member):
+        if name.startswith("__") or self._is_guarded(member):
             return None
-        if is_unknown:
-            return PackCall(pack, name, line, is_known=False)
+        if pack in unknown:
+            return PackCall(pack, name, line, is_known=False) if call and not pack.startswith("_") else None
         must_exist = pack not in self._asked
         if call is None or any(isinstance(given, ast.Starred) for given in call.args):
             return PackCall(pack, name, line, must_exist=must_exist)
@@ -157,18 +156,14 @@ class _Tree:
         return any(start <= place < end for start, end in self._guarded)
 
 
-def _is_tolerant(call: ast.Call) -> bool:
-    """Whether failures in the arguments of *call* are values to it: ``gather(..., return_exceptions=True)``."""
-    return any(given.arg == "return_exceptions" for given in call.keywords)
-
-
-def _may_suppress(context: ast.expr, own: Collection[str]) -> bool:
-    """Whether a ``with`` of *context* may let a failure pass; the program itself defines *own*."""
+def _may_suppress(item: ast.withitem, own: Collection[str]) -> bool:
+    """Whether a ``with`` of *item* may let a failure pass; the program itself defines *own*."""
+    context = item.context_expr
     name = ast.unparse(context.func if isinstance(context, ast.Call) else context).rpartition(".")[2]
     return name in SUPPRESSING or name in own
 
 
-def _span(node: Spanned) -> tuple[Place, Place]:
+def _span(node: ast.stmt | ast.expr) -> tuple[Place, Place]:
     return (node.lineno, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or 0)
 
 
