@@ -1,95 +1,61 @@
 """Finds the calls of a program that the door would refuse, on its tree and before anything of it runs.
 
-What the door alone can judge is left to it: names that the program gives a meaning, ``*`` and ``**``, and calls whose
-failure the program may expect.
+Left to the door are names that the program gives a meaning, ``*`` and ``**``, and failures that it may expect.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Protocol, cast
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, Final
 
-from ot.errors import CallMistake, ProgramFailed, ToolError
+from ot.errors import CallMistake, ProgramFailed
 from ot.execution.arguments import UNSEEN
 from ot.runtime.engines.failures import builtin_exception
 from ot.runtime.program import FUNCTIONS, Program
 
+if TYPE_CHECKING:
+    from ot.runtime.pack_proxy import PackProxy
+
+BUILTINS: Final = frozenset(vars(builtins))
 REBINDING: Final = frozenset({"exec", "eval", "globals", "locals", "vars", "__import__"})
 """With these a program may give a name a meaning that its tree does not show."""
 LOOKING: Final = frozenset({"hasattr", "getattr", "dir"})
 """Whoever asks these about a pack knows that it may lack something."""
-WRITTEN: Final = (str, bytes, int, float, bool, type(None))
-BUILTINS: Final = frozenset(vars(builtins))
-
 SUPPRESSING: Final = frozenset({"suppress", "ExitStack", "AsyncExitStack", "assertRaises"})
-
-type Place = tuple[int, int]
-type Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+WRITTEN: Final = (str, bytes, int, float, bool, type(None))
 
 
-@dataclass(frozen=True, slots=True)
-class PackCall:
-    """What a program says of a member of a pack: its arguments, or that it is not called where it stands."""
-
-    pack: str
-    name: str
-    line: int
-    args: tuple[Any, ...] = ()
-    kwargs: Mapping[str, Any] | None = None
-    is_known: bool = True
-    """Whether there is a pack of that name."""
-    must_exist: bool = True
-    doubled: str = ""
-    """The keyword that is there twice."""
-
-
-class Foresees(Protocol):
-    """What a run can reach, and what the door says of a call without making it."""
-
-    def has_pack(self, name: str) -> bool:
-        """Return whether *name* is a pack."""
-        ...
-
-    async def foresee(self, call: PackCall) -> ToolError | None:
-        """Return how the door would refuse *call*, if that is certain."""
-        ...
-
-
-async def find_mistakes(program: Program, reach: Foresees, hidden: Collection[str] | None = None) -> list[CallMistake]:
-    """Return the calls that the door would refuse, in the order of their lines, each mistake once.
+async def find_mistakes(program: Program, packs: PackProxy, hidden: Collection[str] | None = None) -> list[CallMistake]:
+    """Return how calls of *program* would fail, in the order of their lines, each mistake once.
 
     In a session, *hidden* are the names that earlier programs gave a meaning.
     """
+    known = {name for name in program.loads if packs.has_pack(name)}
+    if not (known or program.loads - BUILTINS) or program.loads & REBINDING:
+        return []
+    tree = _Tree(program)
+    own = program.binds.union((name for name, _ in program.prelude), hidden or ())
+    # What an earlier program of the session has named, nobody knows for certain.
+    unknown = program.loads - known - own - BUILTINS if hidden is None else frozenset[str]()
     found: dict[tuple[str, str], CallMistake] = {}
-    for call in pack_calls(program, reach, hidden):
-        if not call.is_known:
-            failure = ProgramFailed("NameError", f"name '{call.pack}' is not defined", call.line)
-            found.setdefault(("", call.pack), CallMistake(failure, "NameError"))
-        elif call.doubled:
-            failure = ProgramFailed("SyntaxError", f"keyword argument repeated: {call.doubled}", call.line)
-            found[call.doubled, program.line(call.line)] = CallMistake(failure, "SyntaxError")
-        elif error := await reach.foresee(call):
+    for node, name in tree.members((known - own) | unknown):
+        call = tree.calls.get(id(node))
+        if name in unknown:
+            cause, kind, message = "NameError", "NameError", f"name '{name}' is not defined"
+            if call is None or name.startswith("_"):
+                continue
+        elif call and (doubled := _doubled(call)):
+            cause, kind, message = "SyntaxError", "SyntaxError", f"keyword argument repeated: {doubled}"
+        elif error := await packs.foresee(name, node.attr, _arguments(call), must_exist=name not in tree.asked):
             raised = builtin_exception(error)
-            failure = ProgramFailed(type(raised).__name__, str(raised), call.line)
-            found.setdefault((str(raised), program.line(call.line)), CallMistake(failure, type(error).__name__))
+            cause, kind, message = type(error).__name__, type(raised).__name__, str(raised)
+        else:
+            continue
+        key = message, "" if name in unknown else program.line(node.lineno)
+        found.setdefault(key, CallMistake(ProgramFailed(kind, message, node.lineno), cause))
     return list(found.values())
-
-
-def pack_calls(program: Program, reach: Foresees, hidden: Collection[str] | None = None) -> list[PackCall]:
-    """Return what *program* asks of packs and the door can be asked about, in the order of the text."""
-    packs = {name for name in program.loads if reach.has_pack(name)}
-    if (packs or program.loads - BUILTINS) and program.loads.isdisjoint(REBINDING):
-        tree = _Tree(program)
-        own = program.binds.union((name for name, _ in program.prelude), hidden or ())
-        # An earlier program of the session may have named what this one uses, in ways that nobody saw.
-        unknown = program.loads - packs - own - BUILTINS if hidden is None else frozenset[str]()
-        if not tree.imports_all:
-            members = tree.members_of((packs - own) | unknown)
-            return [call for member in members if (call := tree.read(member, unknown))]
-    return []
 
 
 class _Tree:
@@ -104,70 +70,67 @@ class _Tree:
             return [node for kind in kinds for node in by_kind.get(kind, ())]
 
         calls: list[ast.Call] = of(ast.Call)
-        functions: list[Function] = of(*FUNCTIONS)
-        own = {node.name for node in functions if not isinstance(node, ast.Lambda)}
-        tried: list[ast.stmt | ast.expr] = [
+        functions = of(*FUNCTIONS)
+        own = SUPPRESSING.union(node.name for node in functions if not isinstance(node, ast.Lambda))
+        tried = [
             *(node for node in of(ast.Try, ast.TryStar) if node.handlers),
-            *(node for node in of(ast.With, ast.AsyncWith) if any(_may_suppress(item, own) for item in node.items)),
+            *(
+                node
+                for node in of(ast.With, ast.AsyncWith)
+                if any(_name(item.context_expr) in own for item in node.items)
+            ),
             *(call for call in calls if any(given.arg == "return_exceptions" for given in call.keywords)),
         ]
-        self._calls = {id(call.func): call for call in calls}
-        self._asked = {
-            call.args[0].id
-            for call in calls
-            if isinstance(call.func, ast.Name) and call.func.id in LOOKING and call.args
-            and isinstance(call.args[0], ast.Name)
-        }  # fmt: skip
         # What a function calls may fail where somebody else expects it.
-        self._guarded = [_span(node) for node in (*tried, *functions)] if tried else []
-        self.imports_all = any(alias.name == "*" for alias in of(ast.alias))
-        self._members: list[ast.Attribute] = of(ast.Attribute)
+        self._guarded = [
+            ((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset))
+            for node in (*tried, *functions) if tried
+        ]  # fmt: skip
+        self._members: list[ast.Attribute] = (
+            [] if any(alias.name == "*" for alias in of(ast.alias)) else of(ast.Attribute)
+        )
+        self.calls = {id(call.func): call for call in calls}
+        self.asked = {_name(call.args[0]) for call in calls if call.args and _name(call) in LOOKING}
 
-    def members_of(self, names: Collection[str]) -> list[ast.Attribute]:
-        """Return where a member of something among *names* is read, in the order of the text."""
+    def members(self, names: Collection[str]) -> list[tuple[ast.Attribute, str]]:
+        """Return where a member of something among *names* is read and what that is, in the order of the text."""
         found = [
-            node
+            (node, node.value.id)
             for node in self._members
             if type(node.value) is ast.Name and node.value.id in names and type(node.ctx) is ast.Load
-        ]
-        return sorted(found, key=lambda node: (node.lineno, node.col_offset))
+            and not node.attr.startswith("__") and not self._is_guarded((node.lineno, node.col_offset))
+        ]  # fmt: skip
+        return sorted(found, key=lambda found: (found[0].lineno, found[0].col_offset))
 
-    def read(self, member: ast.Attribute, unknown: Collection[str]) -> PackCall | None:
-        """Return what *member* asks of a pack, unless that is left to the door."""
-        pack, name, line = cast("ast.Name", member.value).id, member.attr, member.lineno
-        call = self._calls.get(id(member))
-        if name.startswith("__") or self._is_guarded(member):
-            return None
-        if pack in unknown:
-            return PackCall(pack, name, line, is_known=False) if call and not pack.startswith("_") else None
-        must_exist = pack not in self._asked
-        if call is None or any(isinstance(given, ast.Starred) for given in call.args):
-            return PackCall(pack, name, line, must_exist=must_exist)
-        names = [given.arg for given in call.keywords]
-        if None in names:
-            return PackCall(pack, name, line, must_exist=must_exist)
-        if doubled := next((str(given) for given in names if names.count(given) > 1), ""):
-            return PackCall(pack, name, line, doubled=doubled)
-        kwargs = {str(given.arg): written_value(given.value) for given in call.keywords}
-        return PackCall(pack, name, line, tuple(map(written_value, call.args)), kwargs, must_exist=must_exist)
-
-    def _is_guarded(self, member: ast.Attribute) -> bool:
-        place = member.lineno, member.col_offset
+    def _is_guarded(self, place: tuple[int, int]) -> bool:
         return any(start <= place < end for start, end in self._guarded)
 
 
-def _may_suppress(item: ast.withitem, own: Collection[str]) -> bool:
-    """Whether a ``with`` of *item* may let a failure pass; the program itself defines *own*."""
-    context = item.context_expr
-    name = ast.unparse(context.func if isinstance(context, ast.Call) else context).rpartition(".")[2]
-    return name in SUPPRESSING or name in own
+def _name(node: ast.expr) -> str:
+    """Return the last name of what *node* is or calls."""
+    match node:
+        case ast.Call(func):
+            return _name(func)
+        case ast.Name(name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""
 
 
-def _span(node: ast.stmt | ast.expr) -> tuple[Place, Place]:
-    return (node.lineno, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or 0)
+def _doubled(call: ast.Call) -> str:
+    names = [given.arg for given in call.keywords]
+    return next((name for name in names if name and names.count(name) > 1), "")
 
 
-def written_value(node: ast.expr) -> Any:
+def _arguments(call: ast.Call | None) -> tuple[list[Any], dict[str, Any]] | None:
+    """Return what a call is given, as far as it is written out; nothing where that is not a list of its own."""
+    if call is None or any(isinstance(given, ast.Starred) for given in call.args):
+        return None
+    named = {given.arg: written_value(given.value) for given in call.keywords if given.arg}
+    return ([*map(written_value, call.args)], named) if len(named) == len(call.keywords) else None
+
+
+def written_value(node: ast.expr | None) -> Any:
     """Return the value that *node* writes out; UNSEEN stands for each part that is known only when it runs."""
     match node:
         case ast.Constant(value) if isinstance(value, WRITTEN):
@@ -175,21 +138,17 @@ def written_value(node: ast.expr) -> Any:
         case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)):
             return -number
         case ast.List(parts):
-            return list(_parts(parts))
+            return [*map(written_value, parts)]
         case ast.Tuple(parts):
-            return tuple(_parts(parts))
+            return (*map(written_value, parts),)
         case ast.Set(parts):
-            return {part if isinstance(part, WRITTEN) else UNSEEN for part in _parts(parts)}
+            return {*map(_key, parts)}
         case ast.Dict(keys, values):
-            return dict(zip(map(_key, keys), _parts(values), strict=True))
+            return dict(zip(map(_key, keys), map(written_value, values), strict=True))
         case _:
             return UNSEEN
 
 
-def _parts(nodes: list[ast.expr]) -> Iterator[Any]:
-    return map(written_value, nodes)
-
-
 def _key(node: ast.expr | None) -> Any:
-    value = written_value(node) if node else UNSEEN
+    value = written_value(node)
     return value if isinstance(value, WRITTEN) else UNSEEN

@@ -22,7 +22,6 @@ from ot.nearest_names import MAX_NAME
 from ot.registry.tool import Tool
 from ot.registry.tool_registry import ToolRegistry
 from ot.runtime import project_proxy
-from ot.runtime.call_check import PackCall
 from ot.runtime.engines.engine import Constant, Function, Missing, PrintCapture
 from ot.runtime.file_calls import FileCalls
 from ot.runtime.foreseen_calls import foreseen_calls
@@ -144,24 +143,23 @@ class PackProxy:
         finally:
             self._under_way[f"{pack}.{name}"] -= 1
 
-    async def foresee(self, call: PackCall) -> ToolError | None:
-        """Return how *call* would be refused whatever it is given at its time, if that is certain."""
+    async def foresee(
+        self, pack: str, name: str, arguments: tuple[Sequence[Any], Mapping[str, Any]] | None, *, must_exist: bool
+    ) -> ToolError | None:
+        """Return how a call would be refused, if that is certain; parts of its arguments, or all, may be unknown."""
+        args, kwargs = arguments or ((), {})
         try:
-            _require_names(call.pack, call.name, call.kwargs or {})
-            if call.pack == project_proxy.PACK and isinstance(self._projects.member(call.name), Constant):
+            _require_names(pack, name, kwargs)
+            if pack == project_proxy.PACK and isinstance(self._projects.member(name), Constant):
                 return None
-            tool = self._tool(call.pack, call.name)
+            tool = self._tool(pack, name)
             # A dict that stands alone may name the arguments.
-            if call.kwargs is None or (len(call.args) == 1 and not call.kwargs and not is_seen(call.args)):
-                return None
-            given, named, _ = _meant(tool, call.args, call.kwargs)
-            await self._executor.foresee(tool, given, named, self._caller)
-        except UnknownTool as error:
-            return error if call.must_exist else None
-        except InvalidArguments as error:
-            return error
+            if arguments and (len(args) != 1 or kwargs or is_seen(args)):
+                await self._executor.foresee(tool, *_meant(tool, args, kwargs)[:2], self._caller)
+        except (UnknownTool, InvalidArguments) as error:
+            return error if must_exist or isinstance(error, InvalidArguments) else None
         except ToolError:
-            return None  # of what is denied, or cannot be listed, the call itself tells
+            pass  # of what is denied, or cannot be listed, the call itself tells
         return None
 
     async def file(self, step: str, arguments: Mapping[str, Any]) -> Any:
