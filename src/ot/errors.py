@@ -123,6 +123,26 @@ class NotSupported(CommandError):
         return "\n".join([f"the {self.engine} engine cannot run this; nothing was run", *shown, *more])
 
 
+@dataclass(frozen=True)
+class CallMistake:
+    """How a program would fail at one of its calls, and the name of the error that it would come from."""
+
+    failure: ProgramFailed
+    cause: str
+
+
+@error()
+class WrongCalls(CommandError):
+    """Calls of the program cannot succeed; nothing of it has run."""
+
+    mistakes: Sequence[CallMistake]
+    gaps: NotSupported | None = None
+    """What the engine lacks that the program uses."""
+
+    def __str__(self) -> str:
+        return "\n".join([str(mistake.failure) for mistake in self.mistakes])
+
+
 class SnippetError(CommandError):
     """A ``$snippet`` could not be expanded."""
 
@@ -153,11 +173,13 @@ class UnknownTool(ToolError):
     name: str
     functions: Sequence[str]
     note: str = ""
+    signatures: Sequence[str] = ()
+    """Of the functions that are most like it."""
 
     def __str__(self) -> str:
         name = self.name[:MAX_NAME]
         text = f"'{name}' is not in pack '{self.pack[:MAX_NAME]}'{available('functions', name, self.functions)}"
-        return text + (f". {self.note}" if self.note else "")
+        return "\n".join([text + (f". {self.note}" if self.note else ""), *self.signatures])
 
 
 @error()

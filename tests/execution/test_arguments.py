@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ot.errors import AmbiguousArgument, InvalidArguments
+from ot.execution.annotation_check import may_take
 from ot.execution.arguments import MAX_ARGUMENTS, bind_arguments, complete_name, complete_names
 from ot.registry.tool import Parameter, Tool
 
@@ -72,6 +74,46 @@ def test_a_tool_that_takes_anything_gets_it_under_the_names_given() -> None:
     assert bind_arguments(ANYTHING, (1,), {"x": 2, "y": 3}) == {"first": 1, "x": 2, "y": 3}
 
 
+@pytest.mark.parametrize(
+    ("given_names", "bound"),
+    [
+        ({"per_page": 3}, {"perPage": 3}),
+        ({"PERPAGE": 3, "UserId": 1}, {"perPage": 3, "user_id": 1}),
+        ({"user-id": 1}, {"user_id": 1}),
+    ],
+)
+def test_a_name_with_the_letters_of_one_parameter_is_that_one_and_a_note_says_so(
+    given_names: dict[str, int], bound: dict[str, int]
+) -> None:
+    notes: list[str] = []
+    assert bound == complete_names(given_names, tool("perPage", "user_id", "Id", "ID"), notes.append)
+    taken = zip(given_names, bound, strict=True)
+    assert notes == [f"{name}= was taken as {full}=" for name, full in taken]
+
+
+@pytest.mark.parametrize("name", ["id", "i_d", "perPag\u0435", "\u212aey", "_", ""])
+def test_a_name_with_the_letters_of_two_parameters_or_of_other_alphabets_is_none_of_them(name: str) -> None:
+    parameters = ["perPage", "Id", "ID", "key"]
+    assert name == complete_name(name, parameters)
+
+
+def test_a_tool_that_takes_any_name_is_not_given_another_spelling() -> None:
+    assert bind_arguments(ANYTHING, (1,), {"First": 2}) == {"first": 1, "First": 2}
+
+
+def test_the_only_unknown_name_is_the_only_missing_parameter_where_that_may_take_its_value() -> None:
+    notes: list[str] = []
+    read = Tool("file", "read", (Parameter("path", "any", "str"), Parameter("limit", "any", "int", "10")))
+    bind = partial(bind_arguments, read, may_be=may_take, note=notes.append)
+    assert bind((), {"filename": "a.txt", "limit": 3}) == {"limit": 3, "path": "a.txt"}
+    assert notes == ["filename= was taken as path="]
+    for kwargs in ({"filename": 3}, {"filename": "a", "encoding": "b"}, {"path": "a", "filename": "b"}):
+        with pytest.raises(InvalidArguments, match="unexpected keyword argument 'filename'"):
+            bind((), kwargs)
+    with pytest.raises(InvalidArguments, match="is missing 1 required argument: 'path'"):
+        bind_arguments(read, (), {"filename": "a.txt"})
+
+
 def test_the_number_of_arguments_is_bounded() -> None:
     many = {f"x{n}": n for n in range(MAX_ARGUMENTS)}
     with pytest.raises(InvalidArguments, match="got 1,001 arguments, at most 1000 are allowed"):
@@ -106,10 +148,11 @@ def test_an_exact_name_is_never_changed(parameters: list[str]) -> None:
 def test_a_name_means_the_first_parameter_that_begins_with_it(name: str, parameters: list[str]) -> None:
     found = complete_name(name, parameters)
     fitting = [parameter for parameter in parameters if parameter.startswith(name)]
-    if name in parameters or not fitting:
+    spelled = [parameter for parameter in parameters if parameter.replace("_", "") == name.replace("_", "") != ""]
+    if name in parameters or not (fitting or len(spelled) == 1):
         assert name == found
     else:
-        assert fitting[0] == found
+        assert [*fitting, *spelled][0] == found
 
 
 @given(NAMES, SIGNATURES)

@@ -49,7 +49,7 @@ async def test_what_the_schema_refuses_never_reaches_the_server(desk: Desk) -> N
         "sort: Literal['stars', 'updated'] = '...')"
     )
     with pytest.raises(InvalidArguments, match=r"unexpected keyword argument 'qurey', did you mean 'query'\?"):
-        await call(desk, "search", qurey="x")
+        await call(desk, "search", qurey=3)
     assert desk.backend.calls == []
 
 

@@ -12,7 +12,7 @@ from types import NoneType
 from typing import Any, cast
 
 from ot.brief_repr import brief_repr
-from ot.execution.arguments import MAX_WRONG, invalid
+from ot.execution.arguments import MAX_WRONG, UNSEEN, invalid
 from ot.execution.schema_errors import choice_text
 from ot.registry.tool import Parameter, Tool
 
@@ -48,7 +48,7 @@ class Accepted:
 
     def has(self, value: Any) -> bool:
         """Return whether *value* is among them; 3.0 is a whole number in JSON."""
-        if isinstance(value, self.types) or value in self.options:
+        if isinstance(value, self.types) or value is UNSEEN or value in self.options:
             return True
         return int in self.types and isinstance(value, float) and value.is_integer()
 
@@ -73,6 +73,12 @@ def require_fit(tool: Tool, arguments: Mapping[str, Any]) -> None:
             wrong.append(f"argument '{name}' {_wrong(parameters[name], accepted, value)}")
     if wrong:
         raise invalid(tool, "; ".join(wrong[:MAX_WRONG]))
+
+
+def may_take(parameter: Parameter, value: Any) -> bool:
+    """Return whether *value* may be what the annotation of *parameter* asks for."""
+    accepted = _accepted(parameter)
+    return accepted is None or accepted.has(value)
 
 
 @lru_cache(maxsize=MAX_KEPT)

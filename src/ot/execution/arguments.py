@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import PurePath
 from typing import Any, cast
 
 from ot.errors import AmbiguousArgument, InvalidArguments
-from ot.nearest_names import did_you_mean
-from ot.registry.tool import Tool, signature_text
+from ot.nearest_names import did_you_mean, same_name
+from ot.registry.tool import Parameter, Tool, signature_text
 
 MAX_WRONG = 5
 MAX_ARGUMENTS = 1000
@@ -29,25 +29,58 @@ HINTS: Mapping[type, str] = {
 }
 
 
+class Unseen:
+    """A value that is known only when the program runs."""
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+UNSEEN = Unseen()
+"""What stands for such a value while a program's calls are checked."""
+
+
+def is_seen(value: Any) -> bool:
+    """Return whether every part of *value*, which a program has written out, is known."""
+    if isinstance(value, dict):
+        return all(is_seen(part) for pair in cast("dict[Any, Any]", value).items() for part in pair)
+    if isinstance(value, list | tuple | set):
+        return all(map(is_seen, cast("Sequence[Any]", value)))
+    return value is not UNSEEN
+
+
 def bind_arguments(
-    tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], *, exact_names: bool = False
+    tool: Tool,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    exact_names: bool = False,
+    may_be: Callable[[Parameter, Any], bool] | None = None,
+    note: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """Return one mapping of full parameter names to values.
 
     Arguments given by place are named, so that a backend on the other side of a process needs only names.
-    Names may be shortened unless *exact_names* are wanted.
+    Names may be shortened or spelled otherwise unless *exact_names* are wanted. With *may_be*, the only unknown name
+    stands for the only parameter that is missing, if that can take its value. *note* hears of names that were taken
+    for others.
 
     Raises:
         InvalidArguments: The call does not fit; the text holds the expected signature.
     """
     require_few(tool, len(args) + len(kwargs))
     bound = _name_placed(tool, args)
-    for name, value in (kwargs if exact_names else complete_names(kwargs, tool)).items():
+    for name, value in (kwargs if exact_names else complete_names(kwargs, tool, note)).items():
         if name in bound:
             raise invalid(tool, f"got multiple values for argument '{name}'")
         bound[name] = value
-    if wrong := [*_unexpected(tool, bound), *_missing(tool, bound)]:
-        raise invalid(tool, "; ".join(wrong))
+    unknown = _unknown(tool, bound)
+    missing = [parameter for parameter in tool.parameters if parameter.required and parameter.name not in bound]
+    if may_be and len(unknown) == len(missing) == 1 and may_be(missing[0], bound[unknown[0]]):
+        bound[missing[0].name] = bound.pop(unknown[0])
+        note(f"{unknown[0]}= was taken as {missing[0].name}=")
+    elif unknown or missing:
+        raise invalid(tool, "; ".join([*_unexpected(tool, unknown), *_missing(missing)]))
     return bound
 
 
@@ -81,12 +114,21 @@ def _name_placed(tool: Tool, args: Sequence[Any]) -> dict[str, Any]:
     return dict(zip(names, args, strict=False))
 
 
-def _unexpected(tool: Tool, bound: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with each name that the tool does not have."""
-    if any(p.kind == "kwargs" for p in tool.parameters):
+def _unknown(tool: Tool, bound: Mapping[str, Any]) -> list[str]:
+    """Return the names that the tool does not have."""
+    if _takes_any_name(tool):
         return []
     names = _named(tool)
-    return [_not_a_name(name, names) for name in bound if name not in names][:MAX_WRONG]
+    return [name for name in bound if name not in names]
+
+
+def _takes_any_name(tool: Tool) -> bool:
+    return any(p.kind == "kwargs" for p in tool.parameters)
+
+
+def _unexpected(tool: Tool, unknown: Sequence[str]) -> list[str]:
+    names = _named(tool)
+    return [_not_a_name(name, names) for name in unknown[:MAX_WRONG]]
 
 
 def _not_a_name(name: str, names: Sequence[str]) -> str:
@@ -95,23 +137,28 @@ def _not_a_name(name: str, names: Sequence[str]) -> str:
     return f"got an unexpected keyword argument '{name[:100]}'{more}"
 
 
-def _missing(tool: Tool, bound: Mapping[str, Any]) -> list[str]:
-    missing = [p.name for p in tool.parameters if p.required and p.name not in bound]
-    names = ", ".join(f"'{name}'" for name in missing)
+def _missing(missing: Sequence[Parameter]) -> list[str]:
+    names = ", ".join(f"'{parameter.name}'" for parameter in missing)
     many = "s" if len(missing) > 1 else ""
     return [f"is missing {len(missing)} required argument{many}: {names}"] if missing else []
 
 
-def complete_name(name: str, parameters: Sequence[str]) -> str:
-    """Return the parameter that *name* stands for, or *name* itself."""
+def complete_name(name: str, parameters: Sequence[str], *, any_name: bool = False) -> str:
+    """Return the parameter that *name* shortens or spells otherwise, or *name* itself.
+
+    A tool that takes *any_name* means another spelling as it is written.
+    """
     # Only a non-empty ASCII identifier may abbreviate: a look-alike letter must never match.
-    if name in parameters or not (name.isascii() and name.isidentifier()):
+    if name in parameters or not name.isascii():
         return name
-    return next((full for full in parameters if full.startswith(name)), name)
+    full = next((full for full in parameters if full.startswith(name)), "") if name.isidentifier() else ""
+    return full or ("" if any_name else same_name(name, parameters)) or name
 
 
-def complete_names(given: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
-    """Return *given* under the tool's full parameter names.
+def complete_names(
+    given: Mapping[str, Any], tool: Tool, note: Callable[[str], None] = lambda text: None
+) -> dict[str, Any]:
+    """Return *given* under the tool's full parameter names; *note* hears of those that are spelled otherwise.
 
     Raises:
         AmbiguousArgument: Two given names mean the same parameter.
@@ -120,13 +167,25 @@ def complete_names(given: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
     completed: dict[str, Any] = {}
     source: dict[str, str] = {}
     for name, value in given.items():
-        full = complete_name(name, parameters)
+        full = name if name in parameters else complete_name(name, parameters, any_name=_takes_any_name(tool))
+        if full not in parameters and not tool.destructive and (meant := _other_parameter(tool, name, given)):
+            full = meant
+        if not full.startswith(name):
+            note(f"{name}= was taken as {full}=")
         # Without this, q= after query= would silently win.
         if full in source:
             raise AmbiguousArgument(tool.full_name, full, (source[full], name), signature_text(tool))
         source[full] = name
         completed[full] = value
     return completed
+
+
+def _other_parameter(tool: Tool, word: str, given: Mapping[str, Any]) -> str:
+    """Return the parameter of a bundled tool that *word* is another word for, unless it is *given* as well."""
+    from ot.registry.other_words import other_parameter  # noqa: PLC0415 - most programs need no other words
+
+    meant = other_parameter(tool, word)
+    return meant if meant and meant not in given else ""
 
 
 class NotJsonValue(ValueError):

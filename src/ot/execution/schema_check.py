@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol, cast
@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 import anyio.to_thread
 
 from ot.execution.annotation_check import require_fit
-from ot.execution.arguments import NotJsonValue, invalid, json_value
+from ot.execution.arguments import UNSEEN, NotJsonValue, invalid, json_value
 from ot.execution.schema_errors import error_text
 from ot.registry.announced_tool import is_announced
 from ot.registry.proxy_target import PROXY, ProxyTarget
@@ -64,8 +64,10 @@ class SchemaCheck:
     def __init__(self) -> None:
         self._kept: OrderedDict[str, tuple[Mapping[str, Any], Validators | None]] = OrderedDict()
 
-    async def checked(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def checked(self, tool: Tool, arguments: dict[str, Any], unseen: Collection[str] = ()) -> dict[str, Any]:
         """Return the *arguments* of a pack as they are, those of a server as JSON has them.
+
+        Of those that are *unseen*, some part is not known yet: the others are checked each by itself.
 
         Raises:
             InvalidArguments: They are not what the schema or the annotations ask for; the text says which, and why.
@@ -82,16 +84,21 @@ class SchemaCheck:
                 require_fit(tool, arguments)
             return arguments
         validators = await self._validators(tool, tool.input_schema)
+        if unseen:
+            return self._check(tool, {k: v for k, v in arguments.items() if k not in unseen}, validators, alone=True)
         nodes, text = _amount(arguments)
         if nodes > QUICK_NODES or text > QUICK_TEXT:
             return await anyio.to_thread.run_sync(self._check, tool, arguments, validators, abandon_on_cancel=True)
         return self._check(tool, arguments, validators)
 
-    def _check(self, tool: Tool, arguments: dict[str, Any], validators: Validators | None) -> dict[str, Any]:
+    def _check(
+        self, tool: Tool, arguments: dict[str, Any], validators: Validators | None, *, alone: bool = False
+    ) -> dict[str, Any]:
         plain = {name: self._plain(tool, name, value) for name, value in arguments.items()}
         nodes, text = _amount(plain)
         if validators is not None and nodes <= MAX_NODES:
-            self._require_valid(tool, validators.whole if text <= MAX_TEXT else validators.without_patterns, plain)
+            validator = validators.whole if text <= MAX_TEXT else validators.without_patterns
+            self._require_valid(tool, validator, plain, alone=alone)
         return plain
 
     def _plain(self, tool: Tool, name: str, value: Any) -> Any:
@@ -100,11 +107,13 @@ class SchemaCheck:
         except NotJsonValue as error:
             raise invalid(tool, f"argument '{name}{error.where}' {error.what}: {error.hint}") from None
 
-    def _require_valid(self, tool: Tool, validator: Validator, arguments: Mapping[str, Any]) -> None:
+    def _require_valid(self, tool: Tool, validator: Validator, arguments: Mapping[str, Any], *, alone: bool) -> None:
         target = ProxyTarget.of(tool.target)
         known = {original: name for name, original in target.names.items()}
-        errors = islice(validator.iter_errors(target.sent(arguments)), MAX_ERRORS)
-        wrong = [error_text(error, known) for error in errors]
+        errors = validator.iter_errors(target.sent(arguments))
+        if alone:  # only what is asked of one argument, whatever the others are
+            errors = (error for error in errors if error.schema_path[:1] == ["properties"])
+        wrong = [error_text(error, known) for error in islice(errors, MAX_ERRORS)]
         if wrong:
             raise invalid(tool, "; ".join(dict.fromkeys(wrong)))
 
@@ -123,7 +132,7 @@ class SchemaCheck:
 def _require_constants(tool: Tool, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
     """Return when each argument that must be one exact word is that: nobody is asked about a call without it."""
     for name, rule in schema.get("properties", {}).items():
-        if "const" in rule and arguments.get(name, rule["const"]) != rule["const"]:
+        if "const" in rule and (given := arguments.get(name, UNSEEN)) is not UNSEEN and given != rule["const"]:
             raise invalid(tool, f"{name}: Input should be {rule['const']!r}")
 
 

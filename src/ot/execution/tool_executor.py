@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, Protocol
 import anyio
 
 from ot.errors import InvalidArguments, NotApproved, ToolDenied, ToolError, ToolFailed, ToolTimeout
-from ot.execution.arguments import bind_arguments
+from ot.execution.annotation_check import may_take
+from ot.execution.arguments import bind_arguments, is_seen
 from ot.execution.backends.backend import Backend, CallContext
 from ot.execution.border import Border
 from ot.execution.call_context import CallTool
@@ -30,7 +31,7 @@ from ot.execution.policy import NOBODYS, PolicyVerdict, ToolPolicy, why
 from ot.execution.schema_check import SchemaCheck
 from ot.files.run_writes import AsksFirst
 from ot.log_span import LOG_FILE_ONLY, cut_arguments, cut_result, log_span
-from ot.registry.tool import Tool
+from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_registry import ToolRegistry
 from ot_sdk.redaction import MARK
 
@@ -225,17 +226,43 @@ class ToolExecutor:
         self, tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], context: CallContext
     ) -> tuple[dict[str, Any], str]:
         """Return the bound arguments of a call that the policy allows, and whose consent was needed for it."""
-        held = self._as_approved(tool)
-        verdict = self.verdict(tool, context.caller.groups)
+
+        def note(text: str) -> None:
+            if context.told:
+                context.told("note", tool.full_name, {"text": text})
+
+        self._require_allowed(tool, context.caller.groups)
+        arguments = await self._schemas.checked(tool, self._bind(tool, args, kwargs, note))
+        if _holds_mark(arguments) and not self.changes_nothing(tool):
+            raise InvalidArguments(tool.full_name, REDACTED.format(tool=tool.full_name))
+        return arguments, await self._agreed(tool, arguments, context)
+
+    def _require_allowed(self, tool: Tool, groups: frozenset[str]) -> None:
+        verdict = self.verdict(tool, groups)
         if verdict.action == "deny":
             raise ToolDenied(tool.full_name, verdict.pattern, verdict.rule, verdict.need)
         if self._require_approved:
             self._require_approved(tool)
-        bound = bind_arguments(tool, args, kwargs, exact_names=self._policy.wants_exact_names(held))
-        arguments = await self._schemas.checked(tool, bound)
-        if _holds_mark(arguments) and not self.changes_nothing(tool):
-            raise InvalidArguments(tool.full_name, REDACTED.format(tool=tool.full_name))
-        return arguments, await self._agreed(tool, arguments, context)
+
+    def _bind(
+        self, tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], note: Callable[[str], None]
+    ) -> dict[str, Any]:
+        exact = self._policy.wants_exact_names(self._as_approved(tool))
+
+        def may_be(parameter: Parameter, value: Any) -> bool:
+            return self.only_reads(tool) and may_take(parameter, value)
+
+        return bind_arguments(tool, args, kwargs, exact_names=exact, may_be=may_be, note=note)
+
+    async def foresee(self, tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], caller: Caller) -> None:
+        """Return when a call may pass, of whose arguments some are UNSEEN; nothing is called and nobody is asked.
+
+        Raises:
+            ToolError: The call would raise it.
+        """
+        self._require_allowed(tool, caller.groups)
+        bound = self._bind(tool, args, kwargs, lambda text: None)
+        await self._schemas.checked(tool, bound, [name for name, value in bound.items() if not is_seen(value)])
 
     async def _agreed(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> str:
         """Return how the user has agreed, and who that is; nothing for a call that needs no question."""
@@ -288,8 +315,11 @@ class ToolExecutor:
 
     def changes_nothing(self, tool: Tool) -> bool:
         """Return whether a call of *tool* needs no entry in the ledger."""
-        of_ot = tool.pack == "ot" and tool.full_name not in OT_EFFECTS
-        return of_ot or bool(self._as_approved(tool).read_only) or self._policy.is_read_only(tool.full_name)
+        return (tool.pack == "ot" and tool.full_name not in OT_EFFECTS) or self.only_reads(tool)
+
+    def only_reads(self, tool: Tool) -> bool:
+        """Return whether *tool*, or the user, says that it only reads."""
+        return bool(self._as_approved(tool).read_only) or self._policy.is_read_only(tool.full_name)
 
     async def _carry_out(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         clock = context.clock or Deadline(context.deadline)

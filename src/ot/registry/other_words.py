@@ -194,7 +194,7 @@ def tools_for_word(pack: str, name: str) -> list[str]:
 def other_parameter(tool: Tool, word: str) -> str | None:
     """Return the parameter of a bundled pack's *tool* that *word* is another word for, or None."""
     named = {parameter.name for parameter in tool.parameters}
-    if tool.pack not in PACKS or word in named:
+    if tool.pack not in PACKS or tool.source != "local" or word in named:
         return None
     sought = letters_of(word)
     found = (name for name, words in PARAMETERS.items() if name in named and sought in map(letters_of, words.split()))

@@ -9,8 +9,9 @@ from functools import cached_property
 from types import MappingProxyType
 
 from ot.errors import ToolUnavailable, UnknownPack, UnknownTool
+from ot.nearest_names import nearest_of, same_name
 from ot.registry.pack_needs import Needs, no_needs
-from ot.registry.tool import Tool
+from ot.registry.tool import Tool, signature_text
 
 logger = logging.getLogger(__name__)
 
@@ -82,6 +83,11 @@ def hidden_pack(server: str, pack: str) -> str:
     )
 
 
+def _words(tool: Tool) -> str:
+    """Return what is said of *tool*, for a name that is like none."""
+    return " ".join((tool.description, *(parameter.name for parameter in tool.parameters)))
+
+
 class ToolRegistry:
     """An immutable picture of all packs; a reload builds a new one."""
 
@@ -126,7 +132,7 @@ class ToolRegistry:
         return UnknownPack(name, tuple(self._packs), disabled=name in self._disabled)
 
     def tool(self, pack: str, name: str) -> Tool:
-        """Return the tool ``pack.name``; of a bundled pack also by an alias of the tool.
+        """Return the tool ``pack.name``; of a name that no tool has, the one that it is an alias or a spelling of.
 
         Raises:
             UnknownPack: No such pack.
@@ -137,13 +143,28 @@ class ToolRegistry:
         try:
             return tools[name]
         except KeyError:
-            if self.pack(pack).bundled and (meant := _tool_of_alias(pack, name)) in tools:
-                return tools[meant]
+            if (exact := self.exact_name(pack, name)) != name:
+                return tools[exact]
             if why := self.pack(pack).left_out.get(name):
                 note = f"It is left out: {why}"
             else:
                 note = hidden_pack(self.pack(pack).server, pack) if pack in self.hidden else ""
-            raise UnknownTool(pack, name, tuple(tools), note) from None
+            nearest = nearest_of(name, {known: _words(tool) for known, tool in tools.items()})
+            meant = [known for known in _tools_for_word(pack, name) if known in tools] if self.pack(pack).bundled else []
+            signatures = tuple(signature_text(tools[near]) for near in list(dict.fromkeys([*meant, *nearest]))[:3])
+            raise UnknownTool(pack, name, tuple(tools), note, signatures) from None
+
+    def exact_name(self, pack: str, name: str) -> str:
+        """Return the name of the tool that *name* is an alias or another spelling of; else *name* itself."""
+        found = self._packs.get(pack)
+        try:
+            if found is None or name in found.tools or name in found.left_out:
+                return name
+            if found.bundled and (meant := _tool_of_alias(pack, name)) in found.tools:
+                return meant
+            return same_name(name, found.tools) or name
+        except ToolUnavailable:
+            return name
 
     def tools(self) -> list[Tool]:
         """Return every tool of every pack that can be read, by name."""
@@ -155,3 +176,10 @@ def _tool_of_alias(pack: str, name: str) -> str:
     from ot.registry.other_words import tool_of_alias  # noqa: PLC0415 - most programs need no other words
 
     return tool_of_alias(pack, name)
+
+
+def _tools_for_word(pack: str, name: str) -> list[str]:
+    from ot.registry.other_words import tools_for_word  # noqa: PLC0415 - as above
+
+    found = (full.partition(".") for full in tools_for_word(pack, name))
+    return [tool for owner, _, tool in found if owner == pack]

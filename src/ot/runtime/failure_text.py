@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 
 from ot.errors import (
     InvalidSyntax,
@@ -15,6 +16,7 @@ from ot.errors import (
     ToolError,
     ToolFailed,
     ToolUnavailable,
+    WrongCalls,
 )
 from ot.nearest_names import did_you_mean, listing
 from ot.registry.tool_registry import ToolRegistry
@@ -42,6 +44,9 @@ OF_JAVASCRIPT = {
     "undefined": "use None",
 }
 """Names of JavaScript that a program may use in valid Python."""
+MAX_MISTAKES = 6000
+"""Characters of all mistakes of a program together."""
+NOTHING_HAS_RUN = "nothing has run: correct this and run the whole program again"
 UNDEFINED = re.compile(r"name '(?P<name>[^']{1,200})' is not defined")
 
 
@@ -57,6 +62,9 @@ def failure_text(
 
     *returned* is what tools gave the program, *was_assigned* tells the variables of the caller's earlier runs.
     """
+    if isinstance(error, WrongCalls):
+        failures = [failure_text(one.failure, program, registry, was_assigned=was_assigned) for one in error.mistakes]
+        return "\n".join([*_first(failures), *([str(error.gaps)] if error.gaps else []), NOTHING_HAS_RUN])
     if isinstance(error, InvalidSyntax):
         return _with_line(str(error), error.line, error.source, _syntax_hint(error))
     if isinstance(error, ProgramFailed):
@@ -86,6 +94,8 @@ def failure_cause(error: OneToolError, call: ToolError | None) -> str:
         if (cause := failed_call(error, call)) is None:
             return error.kind
         return cause.kind if isinstance(cause, ToolFailed) else type(cause).__name__
+    if isinstance(error, WrongCalls):
+        return error.mistakes[0].cause
     return error.limit if isinstance(error, LimitExceeded) else type(error).__name__
 
 
@@ -104,6 +114,15 @@ def unavailable_service(call: ToolError) -> str:
 def _with_line(head: str, line: int | None, source: str, hint: str) -> str:
     where = f"\n  line {line}" + (f": {source}" if source else "") if line else ""
     return head + where + (f"\n{hint}" if hint else "")
+
+
+def _first(failures: Sequence[str]) -> Iterator[str]:
+    """Yield the texts that fit into a reply, and how many more there are."""
+    for place, end in enumerate(accumulate(len(text) + 1 for text in failures)):
+        if place and end > MAX_MISTAKES:
+            yield f"and {len(failures) - place} more mistakes"
+            return
+        yield failures[place]
 
 
 def _syntax_hint(error: InvalidSyntax) -> str:

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from ot.config.models import Limits
-from ot.errors import InvalidArguments, ToolError, ToolFailed
-from ot.execution.arguments import require_few
+from ot.errors import InvalidArguments, ToolError, ToolFailed, UnknownTool
+from ot.execution.arguments import is_seen, require_few
 from ot.execution.backends.backend import CallContext
 from ot.execution.call_context import CallForecast
 from ot.execution.caller import Caller
@@ -131,6 +131,7 @@ class PackProxy:
         """
         self._budget.spend_call()
         _require_names(pack, name, kwargs)
+        name = self._spell(pack, name)
         self._note(pack, f"{pack}.{name}")
         self._under_way[f"{pack}.{name}"] += 1
         try:
@@ -141,6 +142,25 @@ class PackProxy:
             raise
         finally:
             self._under_way[f"{pack}.{name}"] -= 1
+
+    async def foresee(
+        self, pack: str, name: str, arguments: tuple[Sequence[Any], Mapping[str, Any]] | None, *, must_exist: bool
+    ) -> ToolError | None:
+        """Return how a call would be refused, if that is certain; parts of its arguments, or all, may be unknown."""
+        args, kwargs = arguments or ((), {})
+        try:
+            _require_names(pack, name, kwargs)
+            if pack == project_proxy.PACK and isinstance(self._projects.member(name), Constant):
+                return None
+            tool = self._tool(pack, name)
+            # A dict that stands alone may name the arguments.
+            if arguments and (len(args) != 1 or kwargs or is_seen(args)):
+                await self._executor.foresee(tool, *_meant(tool, args, kwargs)[:2], self._caller)
+        except (UnknownTool, InvalidArguments) as error:
+            return error if must_exist or isinstance(error, InvalidArguments) else None
+        except ToolError:
+            pass  # of what is denied, or cannot be listed, the call itself tells
+        return None
 
     async def file(self, step: str, arguments: Mapping[str, Any]) -> Any:
         """Return what one step of Python's own file functions comes to.
@@ -167,15 +187,13 @@ class PackProxy:
         line: int | None = None,
         key: str = "",
     ) -> Any:
-        if pack == project_proxy.PACK:
-            self._projects.require_function(name)
-        tool = self.registry.tool(pack, name)
+        tool = self._tool(pack, name)
         require_few(tool, len(args) + len(kwargs))
         most, parts = self._limits.value_bytes, self._limits.value_parts
         given, named = await plain_arguments(f"{pack}.{name}", args, kwargs, max_bytes=most, max_parts=parts)
-        if (meant := arguments_in_dict(tool, given, named)) is not None:
+        given, named, in_dict = _meant(tool, given, named)
+        if in_dict:
             self.tolerated.add("dict-argument")
-            given, named = (), meant
         self.calls += 1
         value, chars = await self._told_call(tool, given, named, self._context(line, key))
         self.returned.note(f"{pack}.{name}", value, chars)
@@ -186,6 +204,18 @@ class PackProxy:
         else:
             self.tool_chars += chars
         return value
+
+    def _spell(self, pack: str, name: str) -> str:
+        """Return the name of the tool that *name* is another spelling of, and say so in the reply; else *name*."""
+        exact = self.registry.exact_name(pack, name)
+        if exact != name:
+            self.blocks.add_note(f"{pack}.{exact}", f"{name}() was taken as {exact}()")
+        return exact
+
+    def _tool(self, pack: str, name: str) -> Tool:
+        if pack == project_proxy.PACK:
+            self._projects.require_function(name)
+        return self.registry.tool(pack, name)
 
     async def _told_call(
         self, tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], context: CallContext
@@ -239,6 +269,7 @@ class PackProxy:
         """Call a tool for a tool: its own call holds a place already, and waiting for another could wait for ever."""
         self._budget.spend_call()
         _require_names(pack, name, kwargs)
+        name = self._spell(pack, name)
         self._note(pack, f"{pack}.{name}")
         return await self._checked_call(pack, name, args, kwargs)
 
@@ -277,6 +308,12 @@ class PackProxy:
             self.sources.add("stored" if tool == PAGE_TOOL else known.source)
         if len(self.tools_called) < 20 and tool not in self.tools_called:
             self.tools_called.append(tool[:100])
+
+
+def _meant(tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any], bool]:
+    """Return the arguments of a call, and whether they were named by one dict."""
+    named = arguments_in_dict(tool, args, kwargs)
+    return (args, kwargs, False) if named is None else ((), named, True)
 
 
 def _require_names(pack: str, name: str, kwargs: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import anyio.to_thread
 
 from ot.config.models import Limits, Security
-from ot.errors import LimitExceeded, OneToolError, ProgramFailed, RunError, ToolError
+from ot.errors import LimitExceeded, NotSupported, OneToolError, ProgramFailed, RunError, ToolError, WrongCalls
 from ot.execution.caller import Caller
 from ot.execution.consent import RunConsent
 from ot.execution.deadline import Deadline
@@ -28,6 +28,7 @@ from ot.output.result_pages import is_page
 from ot.registry.tool import Tool
 from ot.registry.tool_loader import loaded_tool
 from ot.runtime.aliases import expand_aliases
+from ot.runtime.call_check import find_mistakes
 from ot.runtime.engines.engine import NO_VALUE, Engine, Outcome
 from ot.runtime.failure_text import failed_call, failure_cause, failure_text, unavailable_service
 from ot.runtime.fence_processor import strip_fences
@@ -294,17 +295,33 @@ class Runner:
         if isinstance(reading.result, OneToolError):
             raise reading.result
         program = packs.program = reading.result
-        if len(program.source) <= QUICK_CHARACTERS:
-            self.engine.refuse(program, packs)
-        else:
-            await anyio.to_thread.run_sync(self.engine.refuse, program, packs, abandon_on_cancel=True)
         if trail.session and self._sessions:
+            check = partial(self._check, program, packs)
             return await self._sessions.run(
-                trail.caller.seat, trail.session, program, packs, self._limits, budget.deadline
+                trail.caller.seat, trail.session, program, packs, self._limits, budget.deadline, check=check
             )
+        await self._check(program, packs)
         if trail.seconds is not None:
             return await self._in_background(program, packs, trail.seconds, budget.deadline)
         return await self.engine.run(program, packs, self._limits, budget.deadline)
+
+    async def _check(self, program: Program, packs: PackProxy, hidden: Collection[str] | None = None) -> None:
+        """Return when the engine can run *program* and no call of it is bound to fail.
+
+        In a session, *hidden* are the names that earlier programs gave a meaning.
+        """
+        gaps: NotSupported | None = None
+        try:
+            if len(program.source) <= QUICK_CHARACTERS:
+                self.engine.refuse(program, packs)
+            else:
+                await anyio.to_thread.run_sync(self.engine.refuse, program, packs, abandon_on_cancel=True)
+        except NotSupported as error:
+            gaps = error
+        if mistakes := await find_mistakes(program, packs, hidden):
+            raise WrongCalls(mistakes, gaps)
+        if gaps:
+            raise gaps
 
     async def _in_background(self, program: Program, packs: PackProxy, seconds: float, deadline: Deadline) -> Outcome:
         try:
@@ -420,7 +437,8 @@ class Runner:
             was_assigned=lambda name: self._was_assigned(trail, name),
         )
         # What exists, for a name that does not, is told after a look at every pack: not on the event loop.
-        looks = isinstance(error, ProgramFailed) and error.kind == "NameError"
+        failures = [one.failure for one in error.mistakes] if isinstance(error, WrongCalls) else [error]
+        looks = any(isinstance(one, ProgramFailed) and one.kind == "NameError" for one in failures)
         text = await anyio.to_thread.run_sync(explain, abandon_on_cancel=True) if looks else explain()
         text = text if isinstance(error, ProgramFailed) or not instead else f"{text}\n{instead}"
         text = text if len(text) <= MAX_ERROR_TEXT else text[:MAX_ERROR_TEXT] + "… [cut]"
@@ -442,7 +460,7 @@ class Runner:
             return missing_in_pack(call, registry) or unavailable_service(call)
         if isinstance(error, ToolError):
             return missing_in_pack(error, registry)
-        reached = out_of_reach(error, program)
+        reached = out_of_reach((isinstance(error, WrongCalls) and error.gaps) or error, program)
         if reached is None:
             return ""
         return await anyio.to_thread.run_sync(reached.instead, registry, self._find_tools, abandon_on_cancel=True)

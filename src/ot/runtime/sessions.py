@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +37,8 @@ class Kept:
     variables: EngineSession
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     names: set[str] = field(default_factory=set[str])
+    bound: set[str] = field(default_factory=set[str])
+    """What any of its programs gave a meaning, in whatever scope."""
     runs: int = 0
     waiting: int = 0
     used: float = field(default_factory=time.monotonic)
@@ -75,9 +77,19 @@ class Sessions:
         return len(self._kept)
 
     async def run(
-        self, caller: str, name: str, program: Program, reach: Reach, limits: Limits, deadline: Deadline
+        self,
+        caller: str,
+        name: str,
+        program: Program,
+        reach: Reach,
+        limits: Limits,
+        deadline: Deadline,
+        *,
+        check: Callable[[Collection[str]], Awaitable[None]] | None = None,
     ) -> Outcome:
         """Return the outcome of *program*, run after every other in the same session.
+
+        *check* is given the names that others in it gave a meaning, and raises where the program must not begin.
 
         Raises:
             RunError: It ended without one; SessionLost when the session has ended since its last run.
@@ -89,6 +101,9 @@ class Sessions:
         if kept.idle is not None:
             kept.idle.cancel()  # it is not idle any more, however long this run takes
         try:
+            if check:
+                await check(kept.bound)
+            kept.bound |= program.binds
             return await self._in_turn(key, kept, program, reach, limits, deadline)
         finally:
             kept.waiting -= 1

@@ -144,7 +144,7 @@ async def test_a_program_catches_a_failure_by_its_class(desk: Desk) -> None:
 
 async def test_wrong_arguments_are_refused_in_the_same_words(desk: Desk) -> None:
     with pytest.raises(InvalidArguments, match="did you mean 'city'") as raised:
-        await desk.call("forecast", cty="Bern")
+        await desk.call("forecast", cty="Bern", dys=3)
     assert "forecast(city: str, days: int = 3, units: Literal['C', 'F'] = 'C', at: datetime | None = None)" in str(
         raised.value
     )

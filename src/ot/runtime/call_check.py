@@ -1,0 +1,154 @@
+"""Finds the calls of a program that the door would refuse, on its tree and before anything of it runs.
+
+Left to the door are names that the program gives a meaning, ``*`` and ``**``, and failures that it may expect.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, Final
+
+from ot.errors import CallMistake, ProgramFailed
+from ot.execution.arguments import UNSEEN
+from ot.runtime.engines.failures import builtin_exception
+from ot.runtime.program import FUNCTIONS, Program
+
+if TYPE_CHECKING:
+    from ot.runtime.pack_proxy import PackProxy
+
+BUILTINS: Final = frozenset(vars(builtins))
+REBINDING: Final = frozenset({"exec", "eval", "globals", "locals", "vars", "__import__"})
+"""With these a program may give a name a meaning that its tree does not show."""
+LOOKING: Final = frozenset({"hasattr", "getattr", "dir"})
+"""Whoever asks these about a pack knows that it may lack something."""
+SUPPRESSING: Final = frozenset({"suppress", "ExitStack", "AsyncExitStack", "assertRaises"})
+WRITTEN: Final = (str, bytes, int, float, bool, type(None))
+
+
+async def find_mistakes(program: Program, packs: PackProxy, hidden: Collection[str] | None = None) -> list[CallMistake]:
+    """Return how calls of *program* would fail, in the order of their lines, each mistake once.
+
+    In a session, *hidden* are the names that earlier programs gave a meaning.
+    """
+    known = {name for name in program.loads if packs.has_pack(name)}
+    if not (known or program.loads - BUILTINS) or program.loads & REBINDING:
+        return []
+    tree = _Tree(program)
+    own = program.binds.union((name for name, _ in program.prelude), hidden or ())
+    # What an earlier program of the session has named, nobody knows for certain.
+    unknown = program.loads - known - own - BUILTINS if hidden is None else frozenset[str]()
+    found: dict[tuple[str, str], CallMistake] = {}
+    for node, name in tree.members((known - own) | unknown):
+        call = tree.calls.get(id(node))
+        if name in unknown:
+            cause, kind, message = "NameError", "NameError", f"name '{name}' is not defined"
+            if call is None or name.startswith("_"):
+                continue
+        elif call and (doubled := _doubled(call)):
+            cause, kind, message = "SyntaxError", "SyntaxError", f"keyword argument repeated: {doubled}"
+        elif error := await packs.foresee(name, node.attr, _arguments(call), must_exist=name not in tree.asked):
+            raised = builtin_exception(error)
+            cause, kind, message = type(error).__name__, type(raised).__name__, str(raised)
+        else:
+            continue
+        key = message, "" if name in unknown else program.line(node.lineno)
+        found.setdefault(key, CallMistake(ProgramFailed(kind, message, node.lineno), cause))
+    return list(found.values())
+
+
+class _Tree:
+    """The parts of a program's tree that matter here, taken from nodes that were walked over already."""
+
+    def __init__(self, program: Program) -> None:
+        by_kind: dict[type[ast.AST], list[Any]] = {}
+        for node in program.nodes:
+            by_kind.setdefault(type(node), []).append(node)
+
+        def of(*kinds: type[ast.AST]) -> list[Any]:
+            return [node for kind in kinds for node in by_kind.get(kind, ())]
+
+        calls: list[ast.Call] = of(ast.Call)
+        functions = of(*FUNCTIONS)
+        own = SUPPRESSING.union(node.name for node in functions if not isinstance(node, ast.Lambda))
+        tried = [
+            *(node for node in of(ast.Try, ast.TryStar) if node.handlers),
+            *(
+                node
+                for node in of(ast.With, ast.AsyncWith)
+                if any(_name(item.context_expr) in own for item in node.items)
+            ),
+            *(call for call in calls if any(given.arg == "return_exceptions" for given in call.keywords)),
+        ]
+        # What a function calls may fail where somebody else expects it.
+        self._guarded = [
+            ((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset))
+            for node in (*tried, *functions) if tried
+        ]  # fmt: skip
+        self._members: list[ast.Attribute] = (
+            [] if any(alias.name == "*" for alias in of(ast.alias)) else of(ast.Attribute)
+        )
+        self.calls = {id(call.func): call for call in calls}
+        self.asked = {_name(call.args[0]) for call in calls if call.args and _name(call) in LOOKING}
+
+    def members(self, names: Collection[str]) -> list[tuple[ast.Attribute, str]]:
+        """Return where a member of something among *names* is read and what that is, in the order of the text."""
+        found = [
+            (node, node.value.id)
+            for node in self._members
+            if type(node.value) is ast.Name and node.value.id in names and type(node.ctx) is ast.Load
+            and not node.attr.startswith("__") and not self._is_guarded((node.lineno, node.col_offset))
+        ]  # fmt: skip
+        return sorted(found, key=lambda found: (found[0].lineno, found[0].col_offset))
+
+    def _is_guarded(self, place: tuple[int, int]) -> bool:
+        return any(start <= place < end for start, end in self._guarded)
+
+
+def _name(node: ast.expr) -> str:
+    """Return the last name of what *node* is or calls."""
+    match node:
+        case ast.Call(func):
+            return _name(func)
+        case ast.Name(name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""
+
+
+def _doubled(call: ast.Call) -> str:
+    names = [given.arg for given in call.keywords]
+    return next((name for name in names if name and names.count(name) > 1), "")
+
+
+def _arguments(call: ast.Call | None) -> tuple[list[Any], dict[str, Any]] | None:
+    """Return what a call is given, as far as it is written out; nothing where that is not a list of its own."""
+    if call is None or any(isinstance(given, ast.Starred) for given in call.args):
+        return None
+    named = {given.arg: written_value(given.value) for given in call.keywords if given.arg}
+    return ([*map(written_value, call.args)], named) if len(named) == len(call.keywords) else None
+
+
+def written_value(node: ast.expr | None) -> Any:
+    """Return the value that *node* writes out; UNSEEN stands for each part that is known only when it runs."""
+    match node:
+        case ast.Constant(value) if isinstance(value, WRITTEN):
+            return value
+        case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)):
+            return -number
+        case ast.List(parts):
+            return [*map(written_value, parts)]
+        case ast.Tuple(parts):
+            return (*map(written_value, parts),)
+        case ast.Set(parts):
+            return {*map(_key, parts)}
+        case ast.Dict(keys, values):
+            return dict(zip(map(_key, keys), map(written_value, values), strict=True))
+        case _:
+            return UNSEEN
+
+
+def _key(node: ast.expr | None) -> Any:
+    value = written_value(node)
+    return value if isinstance(value, WRITTEN) else UNSEEN
