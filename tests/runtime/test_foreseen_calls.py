@@ -43,6 +43,11 @@ def test_calls_are_counted_where_their_number_is_written(code: str, most: int | 
     assert foreseen_calls(parse_program(code), "t.f", None, 1).most == most
 
 
+def test_calls_by_an_alias_count_as_calls_of_the_tool() -> None:
+    program = parse_program("memory.write('a')\nfor x in range(3):\n    memory.save(x)")
+    assert foreseen_calls(program, "memory.write", None, 1).most == 4
+
+
 def test_the_line_is_the_engines_or_the_first_that_names_the_tool() -> None:
     program = parse_program("x = 1\nt.f(x)\nt.f(2)")
     assert (foreseen_calls(program, "t.f", 3, 1).line, foreseen_calls(program, "t.f", 3, 1).text) == (3, "t.f(2)")

@@ -124,7 +124,7 @@ class ToolRegistry:
         return UnknownPack(name, tuple(self._packs), disabled=name in self._disabled)
 
     def tool(self, pack: str, name: str) -> Tool:
-        """Return the tool ``pack.name``, by exact names.
+        """Return the tool ``pack.name``; of a bundled pack also by an alias of the tool.
 
         Raises:
             UnknownPack: No such pack.
@@ -135,6 +135,8 @@ class ToolRegistry:
         try:
             return tools[name]
         except KeyError:
+            if self.pack(pack).bundled and (meant := _tool_of_alias(pack, name)) in tools:
+                return tools[meant]
             if why := self.pack(pack).left_out.get(name):
                 note = f"It is left out: {why}"
             else:
@@ -145,3 +147,9 @@ class ToolRegistry:
         """Return every tool of every pack that can be read, by name."""
         readable = [self._packs[name] for name in sorted(self._packs) if not self._packs[name].broken]
         return [pack.tools[name] for pack in readable for name in sorted(pack.tools)]
+
+
+def _tool_of_alias(pack: str, name: str) -> str:
+    from ot.registry.other_words import tool_of_alias  # noqa: PLC0415 - most programs need no other words
+
+    return tool_of_alias(pack, name)

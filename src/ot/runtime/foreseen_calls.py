@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ot.execution.call_context import CallForecast
@@ -22,8 +22,11 @@ def foreseen_calls(program: Program, tool: str, line: int | None, waiting: int) 
     """Return how many calls of *tool* the program holds, and the line that one of them stands in."""
     if len(program.source) > MAX_CHARACTERS:
         return CallForecast(line, program.whole_line(line), waiting, None)
+    from ot.registry.other_words import aliases_of, letters_of  # noqa: PLC0415 - only a question to the user needs it
+
     pack, _, name = tool.partition(".")
-    count = _Count(pack, name, _literal_lengths(program))
+    known = {letters_of(word) for word in (name, *aliases_of(tool))}
+    count = _Count(pack, lambda name: letters_of(name) in known, _literal_lengths(program))
     for statement in program.tree.body:
         count.look(statement, 1, 0)
     at = line or (count.lines[0] if count.lines else None)
@@ -35,7 +38,8 @@ class _Count:
     """Adds up the calls of one tool while it walks down a tree; ``most`` is None when there is no telling."""
 
     pack: str
-    name: str
+    is_meant: Callable[[str], bool]
+    """Whether a name is the tool's own or an alias of it."""
     lengths: dict[str, int]
     most: int | None = 0
     lines: list[int] = field(default_factory=list[int])
@@ -60,7 +64,7 @@ class _Count:
             self.look(node, times, depth + 1)
 
     def _take(self, node: ast.Attribute, owner: str, times: int | None) -> None:
-        if (owner, node.attr) == (self.pack, self.name):
+        if owner == self.pack and self.is_meant(node.attr):
             self.lines.append(node.lineno)
             self.most = None if times is None or self.most is None else self.most + times
 

@@ -1,0 +1,200 @@
+"""Other words for the tools of bundled packs and their parameters; read only where a name is not known, and by search.
+
+An alias is a name that programs may call: its parameters and its result mean the same. Any other word is only a way to
+find the tool, for search and for the texts of errors, since what a program expects of it may be something else.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from ot.registry.tool import Tool
+
+
+class OtherWords(NamedTuple):
+    """Aliases of a tool, and words that only lead to it, each in one text; names have ``_`` and no blanks."""
+
+    aliases: str = ""
+    leads: str = ""
+
+    @property
+    def all(self) -> list[str]:
+        """Every word that stands for the tool."""
+        return f"{self.aliases} {self.leads}".split()
+
+
+TOOLS: dict[str, OtherWords] = {
+    "brave.image_search": OtherWords("images search_images", "pictures photos"),
+    "brave.local_search": OtherWords("local places search_places", "maps nearby"),
+    "brave.news_search": OtherWords("news search_news", "headlines"),
+    "brave.search_batch": OtherWords("search_many batch_search"),
+    "brave.web_search": OtherWords("search_web web", "google internet"),
+    "code.definitions": OtherWords("definition find_definition find_definitions goto_definition", "find locate where"),
+    "code.references": OtherWords("find_references usages find_usages", "callers calls uses"),
+    "code.rewrite": OtherWords("", "replace refactor rename sub"),
+    "code.search": OtherWords("ast_search structural_search", "grep query match"),
+    "code.symbols": OtherWords("outline list_symbols get_symbols", "functions classes structure parse tree"),
+    "context7.doc": OtherWords("docs documentation get_docs get_library_docs", "get fetch read"),
+    "context7.search": OtherWords("search_libraries find_library", "resolve resolve_library_id lookup"),
+    "data.chart": OtherWords("", "plot draw graph visualize bar line"),
+    "data.describe": OtherWords("describe_table", "schema columns profile summary summarize info head inspect"),
+    "data.join": OtherWords("", "merge combine"),
+    "data.pivot": OtherWords("pivot_table", "group groupby aggregate crosstab"),
+    "data.query": OtherWords(
+        "sql run_sql run_query execute_sql query_sql sql_query",
+        "select execute filter read load read_csv load_csv read_json read_excel read_parquet csv pandas dataframe",
+    ),
+    "data.tables": OtherWords("list_tables show_tables", "schema databases"),
+    "documents.info": OtherWords("metadata get_info", "properties pages_count page_count"),
+    "documents.pages": OtherWords("get_pages read_pages", "page slides split"),
+    "documents.search": OtherWords("", "find grep"),
+    "documents.tables": OtherWords("get_tables extract_tables read_tables", "sheets rows"),
+    "documents.to_markdown": OtherWords(
+        "read extract_text get_text markdown read_text to_text text", "convert parse extract load open content pdf docx"
+    ),
+    "file.append": OtherWords("append_text append_file append_to_file"),
+    "file.copy": OtherWords("cp copy_file", "duplicate backup"),
+    "file.delete": OtherWords("rm remove unlink delete_file remove_file", "rmdir rmtree erase trash"),
+    "file.edit": OtherWords("replace edit_file str_replace replace_text replace_in_file", "update sed substitute"),
+    "file.exists": OtherWords("file_exists path_exists", "is_file is_dir isfile isdir has"),
+    "file.glob": OtherWords("glob_files", "find find_files rglob list_files files walk"),
+    "file.info": OtherWords("stat file_info get_info metadata", "size mtime modified details"),
+    "file.list": OtherWords("ls list_dir list_directory", "dir iterdir scandir list_files browse"),
+    "file.make_directory": OtherWords("mkdir makedirs make_dir create_directory create_dir create_folder"),
+    "file.move": OtherWords("mv rename move_file rename_file"),
+    "file.patch": OtherWords("apply_patch apply_diff"),
+    "file.read": OtherWords("read_file read_text cat get_contents get_content", "open load get view show head tail"),
+    "file.search": OtherWords("grep search_text grep_files search_in_files find_in_files", "find search_files rg"),
+    "file.tree": OtherWords("directory_tree", "walk structure"),
+    "file.write": OtherWords("write_file write_text save save_file create_file", "create put overwrite dump touch new"),
+    "git.blame": OtherWords("annotate", "who author"),
+    "git.branches": OtherWords("list_branches", "branch current_branch tags refs"),
+    "git.commit": OtherWords("", "save checkin"),
+    "git.diff": OtherWords("", "changes compare patch"),
+    "git.log": OtherWords("history get_log list_commits", "commits revisions"),
+    "git.read": OtherWords("show_file read_file cat cat_file file_at", "file get checkout blob"),
+    "git.show": OtherWords("show_commit get_commit", "details inspect"),
+    "git.stage": OtherWords("add"),
+    "git.status": OtherWords("", "changed dirty branch current_branch"),
+    "llm.extract": OtherWords("", "parse structured fields"),
+    "llm.map": OtherWords("", "classify each batch"),
+    "llm.transform": OtherWords("", "ask generate complete prompt chat summarize translate rewrite"),
+    "memory.delete": OtherWords("remove forget", "clear erase"),
+    "memory.list": OtherWords("list_notes", "all recent latest notes keys"),
+    "memory.read": OtherWords("get read_note get_note", "load show open"),
+    "memory.search": OtherWords("find recall search_notes find_notes", "query lookup retrieve"),
+    "memory.tags": OtherWords("list_tags"),
+    "memory.update": OtherWords("edit update_note", "change append modify"),
+    "memory.write": OtherWords("save add store remember note add_note save_note create", "set put insert append"),
+    "ot.help": OtherWords("search find_tools search_tools", "find describe docs signature usage"),
+    "ot.tools": OtherWords("list_tools"),
+    "package.changelog": OtherWords("changes release_notes", "releases news history"),
+    "package.compare": OtherWords("compare_versions", "outdated check upgrade audit"),
+    "package.info": OtherWords("get_info metadata", "show search details license dependencies"),
+    "package.latest": OtherWords("latest_version get_latest get_latest_version newest", "version"),
+    "package.versions": OtherWords("list_versions get_versions all_versions", "releases history"),
+    "rg.count": OtherWords("count_matches"),
+    "rg.files": OtherWords("list_files", "list find ls glob find_files"),
+    "rg.search": OtherWords("grep rg find ripgrep search_text", "match lines"),
+    "rg.types": OtherWords("list_types file_types"),
+    "web.check": OtherWords("check_urls check_links", "head alive ping status"),
+    "web.fetch": OtherWords("get fetch_url get_url fetch_page get_page read_url", "read download open scrape"),
+    "web.fetch_many": OtherWords("fetch_all fetch_urls get_many", "batch crawl"),
+    "web.links": OtherWords("get_links extract_links list_links", "hrefs anchors"),
+    "web.tables": OtherWords("get_tables extract_tables read_tables", "table read_html"),
+}
+
+PARAMETERS: dict[str, str] = {
+    "path": "file filename file_path file_name directory dir dir_path folder root",
+    "paths": "path file files file_path filenames",
+    "content": "text data body contents",
+    "text": "content note body message value query pattern phrase",
+    "old": "old_string old_str old_text find search",
+    "new": "new_string new_str new_text replace replacement replace_with",
+    "pattern": "query regex regexp expression text search glob",
+    "glob": "include file_pattern file_glob files",
+    "ignore_case": "case_insensitive insensitive",
+    "context": "context_lines",
+    "limit": "max_results max_count num_results count n max top top_k max_lines num_lines max_rows max_chars",
+    "count": "limit max_results num_results n",
+    "offset": "start start_line line_offset",
+    "start": "offset start_line",
+    "depth": "max_depth levels",
+    "hidden": "include_hidden show_hidden all",
+    "overwrite": "force replace",
+    "source": "src from_path old_path path source_path",
+    "target": "dst dest destination to to_path new_path target_path to_ref to_commit head",
+    "base": "from_ref from_commit base_ref",
+    "revision": "ref rev commit sha hash branch commit_hash commit_id",
+    "repo": "repository repo_path repo_dir cwd directory path",
+    "message": "msg text body",
+    "diff": "patch",
+    "sql": "query statement",
+    "database": "db path file database_path db_path filename",
+    "table": "path source data file rows",
+    "tables": "sources files data",
+    "parameters": "params args",
+    "how": "agg aggfunc aggregate func",
+    "kind": "type chart_type mark",
+    "query": "q text search pattern term keyword keywords question name topic tool",
+    "url": "address link uri page",
+    "urls": "addresses links pages",
+    "id": "note_id",
+    "ids": "id note_id note_ids",
+    "tags": "labels",
+    "name": "package package_name symbol symbol_name",
+    "library": "library_id name package",
+    "replacement": "rewrite replace new",
+    "language": "lang",
+    "format": "output_format fmt as_format",
+    "registry": "ecosystem",
+    "pages": "page page_numbers",
+    "input": "text data content",
+    "prompt": "instruction instructions",
+    "handle": "id key",
+}
+"""Other words for each parameter; where two parameters of a tool have the same word, it means the earlier one here."""
+
+PACKS = frozenset(name.partition(".")[0] for name in TOOLS)
+
+
+def letters_of(name: str) -> str:
+    """Return the letters by which names are compared: without case, ``_`` and ``-``."""
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def tool_of_alias(pack: str, name: str) -> str:
+    """Return which tool of the bundled *pack* is meant by its alias *name*, or nothing."""
+    return _aliases().get((pack, letters_of(name)), "")
+
+
+def aliases_of(tool: str) -> list[str]:
+    """Return the names by which programs may call *tool*, such as ``file.read``, beside its own."""
+    return TOOLS.get(tool, OtherWords()).aliases.split()
+
+
+def tools_for_word(pack: str, name: str) -> list[str]:
+    """Return the full names of the tools that *name* leads to, those of *pack* first, for the text of an error."""
+    word = letters_of(name)
+    found = [tool for tool, words in TOOLS.items() if word in map(letters_of, words.all)]
+    return sorted(found, key=lambda tool: not tool.startswith(f"{pack}."))
+
+
+def other_parameter(tool: Tool, word: str) -> str | None:
+    """Return the parameter of a bundled pack's *tool* that *word* is another word for, or None."""
+    named = {parameter.name for parameter in tool.parameters}
+    if tool.pack not in PACKS or word in named:
+        return None
+    sought = letters_of(word)
+    found = (name for name, words in PARAMETERS.items() if name in named and sought in map(letters_of, words.split()))
+    return next(found, None)
+
+
+@cache
+def _aliases() -> dict[tuple[str, str], str]:
+    return {
+        (pack, letters_of(alias)): tool
+        for pack, _, tool in (name.partition(".") for name in TOOLS)
+        for alias in TOOLS[f"{pack}.{tool}"].aliases.split()
+    }
