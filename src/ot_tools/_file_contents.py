@@ -44,7 +44,7 @@ def encoded(path: str, content: str | bytes, max_bytes: int) -> bytes:
     return data
 
 
-def exists(guard: PathGuard, path: str) -> bool:
+def is_there(guard: PathGuard, path: str) -> bool:
     """Return whether anything is at *path*."""
     try:
         guard.status(path)

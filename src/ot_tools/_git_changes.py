@@ -51,11 +51,24 @@ def commit_id(repository: Repository, revision: str) -> str:
         ValueError: It is no revision, or there is no such commit.
     """
     if not isinstance(revision, str) or len(revision) > MAX_REVISION or not _REVISION.fullmatch(revision):  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
-        raise ValueError(f"{revision!r:.200} is not a revision: give a branch, a tag or the id of a commit")
+        file = "; git.read(path=..., revision=...) returns a file at a revision" if ":" in str(revision) else ""
+        raise ValueError(f"{revision!r:.200} is not a revision: give a branch, a tag or the id of a commit{file}")
     name = ("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     found = repository.git.run(*name, accepted=(0, 1, 128)).decode().strip()
     if not re.fullmatch(r"[0-9a-f]{40,64}", found):
         raise ValueError(f"{revision!r} is not a commit of this repository: git.branches lists its branches")
+    return found
+
+
+def common_ancestor(repository: Repository, base: str, target: str) -> str:
+    """Return the id of the best commit that both come from.
+
+    Raises:
+        ValueError: There is none.
+    """
+    found = repository.git.run("merge-base", base, commit_id(repository, target), accepted=(0, 1)).decode().strip()
+    if not found:
+        raise ValueError(f"{base!r} and {target!r} have no commit in common: leave out merge_base")
     return found
 
 
@@ -64,10 +77,9 @@ def empty_tree(repository: Repository) -> str:
     return repository.git.run("hash-object", "-t", "tree", "--stdin").decode().strip()
 
 
-def pathspecs(repository: Repository, paths: Sequence[str]) -> list[str]:
+def pathspecs(repository: Repository, paths: str | Sequence[str]) -> list[str]:
     """Return the arguments that stand for paths which a program gives, each meant as it is written."""
-    if isinstance(paths, str):  # programs are not type-checked
-        raise TypeError(f"paths must be a list of paths, got {paths!r:.100}")
+    paths = [paths] if isinstance(paths, str) else paths
     if len(paths) > MAX_PATHS:
         raise ValueError(f"{len(paths):,} paths are more than {MAX_PATHS}: give directories")
     inside = map(repository.inside, paths)

@@ -113,6 +113,15 @@ def add_files(repository: Repository, found: Sequence[LoggedCommit], paths: Sequ
             files.append(change)
 
 
+def file_at(repository: Repository, commit: str, path: str) -> bytes | None:
+    """Return what the file *path*, as git names it, holds in a commit; None where there is no file."""
+    found = repository.git.run("ls-tree", "-z", commit, "--", f":(top,literal){path}").split(b"\t", 1)[0].split()
+    # A directory, a submodule and a link have other modes.
+    if not found or found[0] not in (b"100644", b"100755"):
+        return None
+    return repository.git.run("cat-file", "blob", found[2].decode())
+
+
 def blame(repository: Repository, commit: str, path: str, start: int, limit: int) -> Iterator[BlamedLine]:
     """Yield the lines of the file *path*, as git names it, in a commit, each with the commit that it comes from."""
     told = repository.git.run("blame", "--line-porcelain", "-L", f"{start},+{limit}", commit, "--", path)

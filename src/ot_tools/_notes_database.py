@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -134,13 +135,25 @@ class Notes:
         terms = _terms(pieces)
         for joined in (" ", " OR ") if len(terms) > 1 else (" ",):
             if terms and (found := self._matching(joined.join(terms), chosen, most)):
-                return found
+                return self._scored(found, terms if joined == " OR " else ())
         return self._containing(pieces, chosen, most)
 
     def tags(self, chosen: Chosen) -> list[tuple[str, int]]:
         """Return each tag and how many notes have it, the most used first."""
         sql = "SELECT tag, count(*) FROM note_tags JOIN notes n ON n.id = note WHERE {} GROUP BY tag ORDER BY 2 DESC, 1"
         return self._run(sql.format(chosen.condition), chosen.values).fetchall()
+
+    def _scored(self, found: Sequence[Row], terms: Sequence[str]) -> list[Row]:
+        """Return *found* with scores from 0 to 1: the part of *terms* that a note has, at most halved by its rank.
+
+        BM25 alone tells little: where there are few notes it is tiny.
+        """
+        ids, best = [row.id for row in found], found[0].score
+        sql = f"SELECT rowid FROM note_texts WHERE note_texts MATCH ? AND rowid IN ({_marks(ids)})"
+        had = Counter(id for term in terms for (id,) in self._run(sql, (term, *ids)))
+        parts = {id: had[id] / len(terms) if terms else 1.0 for id in ids}
+        scored = [replace(row, score=parts[row.id] * (1 + row.score / best) / 2) for row in found]
+        return sorted(scored, key=lambda row: -row.score)
 
     def _matching(self, match: str, chosen: Chosen, most: int) -> list[Row]:
         cut = f"snippet(note_texts, 0, '{MARK}', '', ' … ', {SNIPPET_TOKENS})"
@@ -155,7 +168,7 @@ class Notes:
         condition = f"{contained} AND {chosen.condition} ORDER BY n.updated DESC, n.id DESC LIMIT ?"
         return [*self._rows(around, condition, (pieces[0], *pieces, *chosen.values, most))]
 
-    def _rows(self, text: str, condition: str, values: Sequence[Any], score: str = "0.0") -> Iterator[Row]:
+    def _rows(self, text: str, condition: str, values: Sequence[Any], score: str = "1.0") -> Iterator[Row]:
         columns = f"n.id, n.place, n.chars, n.created, n.updated, {text}, {score}"
         sql = f"SELECT {columns} FROM note_texts JOIN notes n ON n.id = note_texts.rowid WHERE {condition}"
         for row in self._run(sql, values).fetchall():

@@ -6,9 +6,11 @@ from __future__ import annotations
 pack = "file"
 
 __all__ = [
+    "append",
     "copy",
     "delete",
     "edit",
+    "exists",
     "glob",
     "info",
     "list",
@@ -21,8 +23,9 @@ __all__ = [
     "write",
 ]
 __ot_destructive__ = ["delete", "move"]
-__ot_read_only__ = ["glob", "info", "list", "read", "search", "tree"]
+__ot_read_only__ = ["exists", "glob", "info", "list", "read", "search", "tree"]
 __ot_needs__ = {
+    "append": ["file.write"],
     "copy": ["file.write"],
     "edit": ["file.write"],
     "make_directory": ["file.write"],
@@ -44,7 +47,7 @@ from ot.execution.tool_context import current_tool_context
 from ot.files.path_guard import PathGuard
 from ot.files.run_writes import current_writes
 from ot_tools import _tree_changes
-from ot_tools._file_contents import about, encoded, exists, is_file, read_bytes, texts
+from ot_tools._file_contents import about, encoded, is_file, is_there, read_bytes, texts
 from ot_tools._glob_pattern import GlobPattern
 from ot_tools._ignore_rules import IgnoreRules
 from ot_tools._numbers import check_number
@@ -76,6 +79,7 @@ class Listed(TypedDict):
     """One entry of a listing."""
 
     path: str
+    name: str
     type: str
     size: int
 
@@ -200,11 +204,27 @@ def write(*, path: str, content: str | bytes, append: bool = False) -> Written:
     """
     data = encoded(path, content, _config().max_bytes)
     guard = _guard()
-    created = not exists(guard, path)
+    created = not is_there(guard, path)
     current_writes().spend(len(data))
     with guard.open_for_appending(path) if append else guard.open_for_writing(path) as stream:
         stream.write(data)
     return {"path": path, "bytes": len(data), "created": created}
+
+
+def append(*, path: str, content: str | bytes) -> Written:
+    """Add text or bytes to the end of a file; one that is missing is created.
+
+    Args:
+        path: The file, relative to the working directory or absolute.
+        content: The text, with the line breaks that it is to have, or bytes.
+
+    Returns:
+        As file.write.
+
+    Example:
+        file.append(path="log.txt", content="done\\n")
+    """
+    return write(path=path, content=content, append=True)
 
 
 def edit(
@@ -292,7 +312,7 @@ def list(*, path: str = ".", depth: int = 1, hidden: bool = False, ignored: bool
         ignored: Also list what .gitignore files leave out.
 
     Returns:
-        A path, a type ('file', 'directory', 'link' or 'other') and a size in bytes for each entry, by name.
+        Path, name, type ('file', 'directory', 'link' or 'other') and size in bytes of each entry, ordered by name.
 
     Example:
         file.list(path="src", depth=2)
@@ -384,6 +404,21 @@ def search(
     return matches
 
 
+def exists(*, path: str) -> bool:
+    """Tell whether there is a file or directory at a path.
+
+    Args:
+        path: Relative to the working directory or absolute.
+
+    Returns:
+        True or False; a path that programs may not read raises PermissionError.
+
+    Example:
+        file.exists(path="notes.txt")
+    """
+    return is_there(_guard(), path)
+
+
 def info(*, path: str) -> Info:
     """Tell what is at a path.
 
@@ -391,14 +426,20 @@ def info(*, path: str) -> Info:
         path: The file or directory, relative to the working directory or absolute.
 
     Returns:
-        The path, its type ('file', 'directory' or 'other'), its size in bytes and when it was modified, in UTC.
+        Path, name, type ('file', 'directory' or 'other'), size in bytes, and when it was modified, in UTC.
 
     Example:
         file.info(path="notes.txt")
     """
     found = _guard().status(path)
     modified = datetime.fromtimestamp(found.modified, UTC).isoformat(timespec="seconds")
-    return {"path": path, "type": found.type, "size": found.size, "modified": modified}
+    return {
+        "path": path,
+        "name": _guard().absolute(path).name,
+        "type": found.type,
+        "size": found.size,
+        "modified": modified,
+    }
 
 
 def make_directory(*, path: str) -> Made:
@@ -501,7 +542,7 @@ def _listed(found: FoundEntry) -> Listed:
     if found.entry.type == "file":
         with suppress(OSError):  # it may be gone meanwhile
             size = found.directory.status(found.entry.name).size
-    return {"path": found.path, "type": found.entry.type, "size": size}
+    return {"path": found.path, "name": found.entry.name, "type": found.entry.type, "size": size}
 
 
 def _match(path: str, hit: Hit, *, with_neighbours: bool) -> Match:

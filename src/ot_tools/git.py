@@ -5,20 +5,22 @@ from __future__ import annotations
 # ruff: noqa: E402 - a pack file opens with its name and its tools
 pack = "git"
 
-__all__ = ["blame", "branches", "commit", "diff", "log", "show", "stage", "status"]
+__all__ = ["blame", "branches", "commit", "diff", "log", "read", "show", "stage", "status"]
 __ot_destructive__ = ["commit"]
-__ot_read_only__ = ["blame", "branches", "diff", "log", "show", "status"]
+__ot_read_only__ = ["blame", "branches", "diff", "log", "read", "show", "status"]
 __ot_requires__ = {"programs": ["git"]}
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import PurePosixPath
 from typing import NotRequired, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ot.execution.tool_context import current_tool_context
 from ot_tools import _git_history, _git_staging
-from ot_tools._git_changes import Comparison, Difference, commit_id, empty_tree, pathspecs, shown
+from ot_tools._file_contents import is_there
+from ot_tools._git_changes import Comparison, Difference, commit_id, common_ancestor, empty_tree, pathspecs, shown
 from ot_tools._git_program import GitFailed, GitMissing
 from ot_tools._git_repository import Repository, open_repository
 from ot_tools._numbers import check_number
@@ -186,7 +188,7 @@ def log(
     *,
     repo: str = ".",
     revision: str = "HEAD",
-    paths: list[str] | None = None,
+    paths: str | list[str] | None = None,
     author: str = "",
     since: str = "",
     until: str = "",
@@ -238,8 +240,9 @@ def diff(
     repo: str = ".",
     base: str = "",
     target: str = "",
+    merge_base: bool = False,
     staged: bool = False,
-    paths: list[str] | None = None,
+    paths: str | list[str] | None = None,
     hunks: bool = True,
     context: int = 3,
     limit: int = 300,
@@ -249,7 +252,9 @@ def diff(
     Args:
         repo: The repository: any path inside it. Paths that come back begin at the working directory, not there.
         base: The commit, branch or tag to compare with; without it, what is staged (with staged=True the last commit).
+            'main..topic' gives target, too, and 'main...topic' also merge_base=True.
         target: The commit, branch or tag that is compared; without it the work tree.
+        merge_base: Compare with the common ancestor of base and target: only what was changed on target's side.
         staged: Compare what is staged instead of the work tree.
         paths: Only these files or directories.
         hunks: Also return each file's part of the diff as 'patch', which file.patch takes (with path=repo where the
@@ -267,16 +272,29 @@ def diff(
     """
     check_number("limit", limit, 1, MAX_LIMIT)
     check_number("context", context, 0, MAX_CONTEXT)
+    base, dots, tip = base.partition("...") if "..." in base else base.partition("..")
+    if dots:
+        base, target, merge_base = base or "HEAD", target or tip or "HEAD", merge_base or dots == "..."
+    if merge_base and not base:
+        raise ValueError("merge_base needs base: the branch that target, or the work tree, comes from")
     if target and (staged or not base):
         raise ValueError("target needs base, and not staged=True: give base and target for two commits")
     with _open(repo) as repository:
-        sides = (*(("--cached",) if staged else ()), *(commit_id(repository, side) for side in (base, target) if side))
+        commits = [commit_id(repository, side) for side in (base, target) if side]
+        if merge_base:
+            commits[0] = common_ancestor(repository, commits[0], target or "HEAD")
+        sides = (*(("--cached",) if staged else ()), *commits)
         comparison = Comparison(repository, sides, tuple(pathspecs(repository, paths or ())), context)
         return [*map(_change, comparison.changes(limit, hunks=hunks))]
 
 
 def show(
-    *, revision: str = "HEAD", repo: str = ".", paths: list[str] | None = None, hunks: bool = True, limit: int = 300
+    *,
+    revision: str = "HEAD",
+    repo: str = ".",
+    paths: str | list[str] | None = None,
+    hunks: bool = True,
+    limit: int = 300,
 ) -> Commit:
     """Show one commit: who, when, why, and what it changed against its first parent.
 
@@ -302,6 +320,29 @@ def show(
     return _commit(found, files=True)
 
 
+def read(*, path: str, revision: str = "HEAD", repo: str = "", encoding: str | None = "utf-8") -> str | bytes:
+    """Return a file as it was at a revision, as git show REVISION:PATH does.
+
+    Args:
+        path: The file, as other tools take it; it need not exist any more.
+        revision: The commit, branch or tag.
+        repo: The repository, by any path inside it; that of the file when left out.
+        encoding: How the bytes are to be read; None returns them as they are.
+
+    Returns:
+        The text of the file, or its bytes.
+
+    Example:
+        git.read(path="src/app.py", revision="HEAD~1")
+    """
+    with _open(repo or _directory_of(path)) as repository:
+        commit, inside = commit_id(repository, revision), repository.inside(path)
+        data = _git_history.file_at(repository, commit, inside)
+    if data is None:
+        raise FileNotFoundError(f"{path!r} is not a file at {revision!r}: git.show(revision=...) lists what changed")
+    return data if encoding is None else data.decode(encoding)
+
+
 def blame(*, path: str, repo: str = "", revision: str = "HEAD", start: int = 1, limit: int = 2000) -> list[BlameLine]:
     """Tell for each line of a file which commit wrote it.
 
@@ -320,7 +361,7 @@ def blame(*, path: str, repo: str = "", revision: str = "HEAD", start: int = 1, 
     """
     check_number("start", start, 1, MAX_LINES)
     check_number("limit", limit, 1, MAX_LINES)
-    with _open(repo or path.rpartition("/")[0] or ".") as repository:
+    with _open(repo or _directory_of(path)) as repository:
         commit, inside = commit_id(repository, revision), repository.inside(path)
         lines = [*_git_history.blame(repository, commit, inside, start, limit)]
     return [
@@ -377,7 +418,7 @@ def branches(*, repo: str = ".", remote: bool = False, limit: int = 200) -> list
     ]
 
 
-def stage(*, paths: list[str], repo: str = ".") -> Staged:
+def stage(*, paths: str | list[str], repo: str = ".") -> Staged:
     """Stage changed, new and deleted files for the next commit.
 
     Args:
@@ -391,7 +432,7 @@ def stage(*, paths: list[str], repo: str = ".") -> Staged:
         git.stage(paths=["notes.txt"])
     """
     with _open(repo, write=True) as repository:
-        staged, left_out = _git_staging.stage(repository, paths)
+        staged, left_out = _git_staging.stage(repository, [paths] if isinstance(paths, str) else paths)
     return {"staged": staged, "left_out": [{"path": left.path, "why": left.why} for left in left_out]}
 
 
@@ -426,6 +467,14 @@ def _open(path: str, *, write: bool = False) -> Generator[Repository]:
         raise ValueError(str(error)) from None
     except GitMissing as error:
         raise RuntimeError(str(error)) from None
+
+
+def _directory_of(path: str) -> str:
+    """Return the nearest directory above *path* that is still there."""
+    directory, guard = PurePosixPath(path).parent, current_tool_context().guard
+    while directory != directory.parent and not is_there(guard, str(directory)):
+        directory = directory.parent
+    return str(directory)
 
 
 def _range(repository: Repository, revision: str) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ class ListedNote(AboutNote):
 
 
 class FoundNote(AboutNote):
-    """A note that matches, with the place where it does; the better, the higher its score."""
+    """A note that matches, with the place where it does; a score of 1 has all the words and none matches better."""
 
     snippet: str
     score: float
@@ -101,7 +101,7 @@ def write(*, text: str, tags: Sequence[str] = (), scope: Literal["project", "use
     Example:
         memory.write(text="Deploys go out on Tuesdays, never on Fridays.", tags=["decision", "deploy"])
     """
-    text, words, place = _checked_text(text), _checked_tags(tags), _place(scope)
+    text, words, place = _checked_text(text), _tags_to_keep(tags), _place(scope)
     most = _config().max_notes
     with _writing() as notes:
         if notes.count() >= most:
@@ -149,7 +149,8 @@ def search(
         limit: The most notes to return.
 
     Returns:
-        For each note the part that matches as snippet, a score, and what list returns; memory.read returns the text.
+        For each note the part that matches as snippet, a score from 0 to 1 (1 for the best with all the words), and
+        what list returns; memory.read returns the text.
 
     Example:
         memory.search(query="when do we deploy", tags=["decision"], limit=5)
@@ -158,7 +159,7 @@ def search(
     check_number("limit", limit, 1, MAX_LIMIT)
     with _reading() as notes:
         return [
-            {**_known(row), "snippet": row.text, "score": round(row.score, 6)}
+            {**_known(row), "snippet": row.text, "score": round(row.score, 3)}
             for row in notes.search(wanted, chosen, limit)
         ]
 
@@ -210,7 +211,7 @@ def update(*, id: int, text: str | None = None, append: bool = False, tags: Sequ
     check_number("id", id, 1, MAX_ID)
     if text is None and tags is None:
         raise ValueError("nothing to change: give text, tags or both")
-    words = None if tags is None else _checked_tags(tags)
+    words = None if tags is None else _tags_to_keep(tags)
     with _writing() as notes:
         before = _found(notes, id)
         if text is not None:
@@ -372,6 +373,12 @@ def _checked_text(text: str) -> str:
             "keep what matters, or write it to a file and note its path"
         )
     return text
+
+
+def _tags_to_keep(tags: Sequence[str]) -> List[str]:
+    if isinstance(tags, str):  # the second text of memory.write("supplier", "Nordholz") is not meant as a tag
+        raise TypeError(f"tags must be a list, such as ['decision'], got {tags!r:.100}: all of a note is in text=")
+    return _checked_tags(tags)
 
 
 def _checked_tags(tags: Sequence[str]) -> List[str]:

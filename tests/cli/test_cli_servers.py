@@ -247,8 +247,8 @@ def test_patterns_go_into_the_users_configuration(onetool: OneTool) -> None:
 
 def test_who_denies_a_tool_is_told_what_else_that_covers(onetool: OneTool) -> None:
     said = onetool("deny", "file.write").out
-    covered = "code.rewrite, file.copy, file.edit, file.make_directory, file.move, file.patch, ot.stats(output=...)"
-    assert said.splitlines()[1].endswith(f"need the permission of what it names: {covered}")
+    covered = "code.rewrite, file.append, file.copy, file.edit, file.make_directory, file.move, file.patch"
+    assert said.splitlines()[1].endswith(f"need the permission of what it names: {covered}, ot.stats(output=...)")
     also = json.loads(onetool("ask", "file.read", "--json").out)["also"]
     assert {"file.search", "rg.search", "code.rewrite", "data.query", "documents.info"} <= set(also)
     assert "code.rewrite" not in onetool("allow", "file.write").out

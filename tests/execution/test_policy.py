@@ -196,6 +196,8 @@ def test_a_need_never_makes_a_verdict_laxer(allow: list[str], ask: list[str], de
 
 
 WRITES = {
+    "file.append(path='b.txt', content='b')": "file.append",
+    "file.save(path='b.txt', content='b')": "file.write",
     "file.edit(path='a.txt', old='a', new='b')": "file.edit",
     "file.patch(diff='--- /dev/null\\n+++ b/b.txt\\n@@ -0,0 +1 @@\\n+x\\n')": "file.patch",
     "file.copy(source='a.txt', target='b.txt', overwrite=True)": "file.copy",

@@ -273,10 +273,11 @@ def test_half_a_character_is_not_written(root: Path) -> None:
 CALLS = {
     "read": lambda path: file.read(path=path),
     "write": lambda path: file.write(path=path, content="x"),
-    "append": lambda path: file.write(path=path, content="x", append=True),
+    "append": lambda path: file.append(path=path, content="x"),
     "list": lambda path: file.list(path=path, depth=3),
     "glob": lambda path: file.glob(pattern="**", path=path),
     "search": lambda path: file.search(pattern="secret", path=path),
+    "exists": lambda path: file.exists(path=path),
     "info": lambda path: file.info(path=path),
 }
 WAYS_OUT = [
@@ -452,7 +453,7 @@ def test_a_file_that_vanishes_before_its_size_is_known_has_none(root: Path, monk
     (root / "gone").write_text("milk")
     with monkeypatch.context() as patch:
         vanish(patch, "status", root / "gone")
-        assert file.list()[0] == {"path": "gone", "type": "file", "size": 0}
+        assert file.list()[0] == {"path": "gone", "name": "gone", "type": "file", "size": 0}
     (root / "gone").write_text("milk")
     vanish(monkeypatch, "status", root / "gone")
     assert file.tree().get("entries", [])[0] == {"name": "gone", "type": "file", "size": 0, "files": 1}

@@ -287,6 +287,29 @@ def test_blame_names_the_author_of_each_line(repo: Path) -> None:
     assert [line["line"] for line in git.blame(path="notes.txt", start=2, limit=1)] == [2]
 
 
+def test_a_file_is_read_as_it_was_at_a_revision(repo: Path) -> None:
+    assert git.read(path="src/app.py", revision="HEAD~2") == "def main() -> None:\n    ...\n"
+    assert git.read(path="src/hello.py", encoding=None) == b"def main() -> None:\n    print('hello')\n"
+    (repo / "src" / "hello.py").unlink()
+    (repo / "src").rmdir()
+    assert "hello" in str(git.read(path="src/hello.py"))
+    for path in ("src", "src/app.py"):
+        with pytest.raises(FileNotFoundError, match=f"'{path}' is not a file at 'HEAD'"):
+            git.read(path=path)
+    with pytest.raises(ValueError, match=r"git.read\(path=..., revision=...\) returns a file at a revision"):
+        git.show(revision="HEAD:notes.txt")
+
+
+def test_what_programs_may_not_read_is_not_read_at_a_revision_either(repo: Path) -> None:
+    (repo / ".onetool").mkdir()
+    (repo / ".onetool" / "secrets.yaml").write_text("KEY: abc\n")
+    run_git(repo, "add", "--force", ".onetool")
+    run_git(repo, "commit", "--quiet", "-m", "By mistake")
+    for path in (".onetool/secrets.yaml", "../other"):
+        with pytest.raises(PermissionError):
+            git.read(path=path)
+
+
 def test_branches_are_listed_with_the_one_that_is_checked_out(repo: Path) -> None:
     run_git(repo, "branch", "topic/ü", "HEAD~1")
     told = git.branches()
@@ -317,6 +340,29 @@ def test_diff_compares_every_pair_of_sides(repo: Path) -> None:
     assert git.diff(base="HEAD~2", paths=["src/app.py"], hunks=False) == [
         {"path": "src/app.py", "name": "src/app.py", "status": "deleted", "added": 0, "deleted": 2}
     ]
+
+
+def test_diff_can_begin_at_the_common_ancestor(repo: Path) -> None:
+    run_git(repo, "checkout", "--quiet", "-b", "topic", "HEAD~1")
+    (repo / "notes.txt").write_text("on topic\n")
+    run_git(repo, "commit", "--quiet", "-a", "-m", "On topic")
+    both = {"notes.txt", "src/app.py"}
+    assert {change["path"] for change in git.diff(base="main", target="topic", hunks=False)} == both
+    assert {change["path"] for change in git.diff(base="main..topic", hunks=False)} == both
+    own = git.diff(base="main", target="topic", merge_base=True)
+    assert [change["path"] for change in own] == ["notes.txt"]
+    assert own == git.diff(base="main...topic") == git.diff(base="main...") == git.diff(base="main", merge_base=True)
+    with pytest.raises(ValueError, match="merge_base needs base"):
+        git.diff(merge_base=True)
+    tree = run_git(repo, "commit-tree", "-m", "Apart", "HEAD^{tree}").strip()
+    with pytest.raises(ValueError, match="have no commit in common"):
+        git.diff(base=tree, merge_base=True)
+
+
+def test_one_path_may_be_given_as_text(repo: Path) -> None:
+    (repo / "notes.txt").write_text("x\n")
+    assert git.diff(paths="notes.txt") == git.diff(paths=["notes.txt"]) != []
+    assert git.stage(paths="notes.txt")["staged"] == ["notes.txt"]
 
 
 def test_each_change_has_its_own_part_of_the_diff(repo: Path) -> None:

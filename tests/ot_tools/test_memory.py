@@ -110,7 +110,14 @@ def test_notes_with_all_words_win_over_those_with_any() -> None:
 def test_the_note_that_says_most_about_a_word_comes_first() -> None:
     _, best = written("cache " + "and much about other things " * 30, "cache cache")
     hits = memory.search(query="cache")
-    assert hits[0]["id"] == best and hits[0]["score"] > hits[1]["score"] > 0
+    assert hits[0]["id"] == best and hits[0]["score"] == 1 > hits[1]["score"] > 0
+
+
+def test_scores_say_how_much_of_the_query_is_met() -> None:
+    written("the api deploys on tuesday", "deploys are slow", "lunch")
+    assert [hit["score"] for hit in memory.search(query="api tuesday")] == [1]
+    most, least = (hit["score"] for hit in memory.search(query="api tuesday deploys zebra"))
+    assert most == 0.75 > least > 0
 
 
 @pytest.mark.parametrize(
@@ -171,7 +178,7 @@ def test_snippets_are_short_and_show_the_match() -> None:
     (hit,) = memory.search(query="thread")
     assert hit["snippet"].strip() == "short words before a thread"
     (hit,) = memory.search(query="部署")
-    assert "部署" in hit["snippet"] and len(hit["snippet"]) <= 400 and hit["score"] == 0
+    assert "部署" in hit["snippet"] and len(hit["snippet"]) <= 400 and hit["score"] == 1
 
 
 def test_tags_and_limit_narrow_what_is_found() -> None:
@@ -372,11 +379,20 @@ def test_what_cannot_be_done_is_refused_with_the_reason(call: Any, why: str) -> 
         call()
 
 
-def test_tags_may_also_be_one_text_or_none() -> None:
+def test_tags_may_also_be_none() -> None:
     nothing: Any = None
     assert memory.write(text="x", tags=nothing)["tags"] == []
     assert [note["id"] for note in memory.list(tags=nothing)] == found("x", tags=nothing) == [1]
-    assert memory.write(text="y", tags="Deploy")["tags"] == ["deploy"]
+
+
+def test_a_text_in_the_place_of_tags_is_refused_before_anything_is_kept() -> None:
+    supplier: Any = "Nordholz"
+    with pytest.raises(TypeError, match=r"tags must be a list, such as \['decision'\], got 'Nordholz'"):
+        memory.write(text="supplier", tags=supplier)
+    note = memory.write(text="supplier: Nordholz")
+    with pytest.raises(TypeError, match="tags must be a list"):
+        memory.update(id=note["id"], tags=supplier)
+    assert [kept["tags"] for kept in memory.list()] == [[]]
 
 
 def test_other_types_are_refused_by_name() -> None:

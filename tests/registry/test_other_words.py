@@ -6,8 +6,11 @@ from collections import Counter
 
 import pytest
 
+from ot.build import BUNDLED, IN_WORKERS
 from ot.errors import UnknownTool
-from ot.registry.other_words import TOOLS, letters_of, other_parameter, tool_of_alias, tools_for_word
+from ot.introspect import ot_pack
+from ot.registry.bundled_extensions import bundled_extensions
+from ot.registry.other_words import PARAMETERS, TOOLS, letters_of, other_parameter, tool_of_alias, tools_for_word
 from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_registry import Pack, ToolRegistry
 
@@ -40,6 +43,15 @@ def test_words_that_mean_something_else_only_lead_to_tools() -> None:
     assert tools_for_word("file", "find")[:2] == ["file.glob", "file.search"]
     assert tools_for_word("data", "read_csv") == ["data.query"]
     assert tools_for_word("file", "no such word") == []
+
+
+def test_every_word_is_of_a_tool_and_a_parameter_that_bundled_packs_have() -> None:
+    packs = [*BUNDLED.packs(), *(extension.pack() for extension in bundled_extensions(IN_WORKERS))]
+    tools = [found for pack in packs for found in pack.tools.values()]
+    names = {found.full_name for found in tools} | {f"ot.{name}" for name in vars(ot_pack.OtPack)}
+    assert set(TOOLS) <= names
+    taken = {parameter.name for found in tools for parameter in found.parameters} | {"handle"}
+    assert set(PARAMETERS) <= taken
 
 
 def test_no_alias_has_two_meanings_in_a_pack() -> None:
