@@ -300,6 +300,51 @@ def test_the_example_of_each_tool_runs(app: DataApp, tool: str):
     assert app.value(example_calls()[tool])
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id, city FROM 'cities.csv'",
+        'SELECT cities.id, city FROM "cities.csv"',
+        "SELECT id, city FROM cities.csv",
+        "SELECT c.id, city FROM 'cities.xlsx' AS c",
+        "FROM 'cities.parquet'",
+        "WITH c AS (FROM 'cities.json') SELECT * FROM c",
+        "SELECT * FROM read_csv_auto('cities.tsv', delim = '\\t', header = true)",
+        "SELECT * FROM read_json_auto('cities.jsonl')",
+        "SELECT cities.id, city FROM shop.cities",
+        "SELECT * FROM 'shop.sqlite'.cities",
+        'SELECT * FROM "shop.sqlite".cities',
+        "SELECT * FROM shop.sqlite.cities",
+        "SELECT * FROM sqlite_scan('shop.sqlite', 'cities')",
+        "SELECT a.* FROM 'cities.csv' a JOIN shop.cities b USING (id) WHERE a.city IN (SELECT city FROM 'cities.json')",
+    ],
+)
+def test_sql_names_files_and_tables_of_databases_itself(app: DataApp, sql: str):
+    assert app.value(f"data.query(sql={sql!r} + ' ORDER BY 1')['rows']") == CITIES
+
+
+def test_plain_names_are_tables_of_the_database_that_is_given(app: DataApp):
+    asked = "SELECT city FROM cities WHERE id > ? AND id IN (SELECT n FROM t)"
+    call = f"data.query(sql={asked!r}, database='shop.sqlite', tables={{'t': [{{'n': 2}}]}}, parameters=[1])['rows']"
+    assert app.value(call) == [{"city": "Rome"}]
+    assert "no such table: none" in app.error("data.query(sql='FROM none', database='shop.sqlite')")
+
+
+def test_a_given_table_comes_before_what_its_name_could_be_otherwise(app: DataApp):
+    given = "{'cities.csv': [{'id': 7}], 'cities': [{'id': 8}]}"
+    sql = "SELECT * FROM 'cities.csv' UNION ALL FROM cities"
+    assert app.value(f"data.query(sql={sql!r}, tables={given}, database='shop.sqlite')['rows']") == [
+        {"id": 7},
+        {"id": 8},
+    ]
+
+
+def test_a_database_file_is_the_table_of_the_given_name_or_its_only_one(app: DataApp):
+    assert app.value("data.query(sql='FROM cities', tables={'cities': 'shop.sqlite'})['rows']") == CITIES
+    said = app.error("data.query(sql='FROM t', tables={'t': 'shop.sqlite'})")
+    assert 'FROM "shop.sqlite".table. There are: cities, names' in said
+
+
 def test_parameters_are_values_and_never_sql(app: DataApp):
     program = "data.query(sql='SELECT city FROM t WHERE city = {}', tables={{'t': 'cities.csv'}}, parameters={})"
     assert app.value(program.format("?", ["Oslo"]))["rows"] == [{"city": "Oslo"}]

@@ -92,6 +92,10 @@ class Databases:
         """Know those of the *settings*."""
         self._settings = settings
 
+    def find(self, name: str) -> str:
+        """Return *name* where it can be one of a database, else nothing."""
+        return name if name in self._settings or PurePosixPath(name).suffix.lower() in SQLITE else ""
+
     def open(self, name: str, engine: TableEngine) -> OpenDatabase:
         """Return the database that the settings call *name*, or the SQLite file of that path.
 

@@ -172,6 +172,21 @@ class TableEngine:
             kind = statements[0].type.name
             raise ValueError(f"sql may only read (SELECT, WITH, FROM, PIVOT, DESCRIBE, SUMMARIZE), not {kind}")
 
+    def parse(self, sql: str) -> Any:
+        """Return the tree of *sql*, which was checked; None where DuckDB writes none, as of a PIVOT."""
+        try:
+            ((text,),) = self._db.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
+            tree = json.loads(text)
+        except (duckdb.Error, RecursionError):  # if it is wrong, its execution tells why
+            return None
+        return None if tree["error"] else tree
+
+    def write(self, tree: Any) -> str:
+        """Return a *tree* as SQL."""
+        with self._errors("the SQL cannot be read", {}):
+            ((sql,),) = self._db.execute("SELECT json_deserialize_sql(?)", [json.dumps(tree)]).fetchall()
+        return sql
+
     def rows(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] | None, limit: int) -> Found:
         """Return the first *limit* rows of *sql*, which was checked or is our own."""
         with self._errors("the SQL failed", {}):
@@ -217,7 +232,10 @@ class TableEngine:
             text = text.partition("\nLINE 1:")[0]
         text = ADVICE.split(text.replace(str(self.scratch), ""), maxsplit=1)[0][:2000]
         if NO_FILES in text:
-            return "SQL reads only the tables that were named: give a file in tables={'name': 'its path'}"
+            return (
+                "SQL reads only the tables that were named: write FROM 'the path of one file', or give a file in "
+                "tables={'name': 'its path'}"
+            )
         known = f"\nTables: {', '.join(self.tables) or 'none'}" if text.startswith("Catalog Error: Table") else ""
         return text.strip() + known
 

@@ -107,7 +107,8 @@ class Sources:
     def _load_file(self, name: str, path: str, options: Mapping[str, Any]) -> None:
         kind, packed = format_of(path)
         if kind == "sqlite":
-            raise ValueError(f"{path} is a database: give {{'database': {path!r}, 'table': ...}}")
+            self._load_database(name, path, {"table": self._only_table(name, path)})
+            return
         _check_options(path, options, OPTIONS[kind])
         with ot_sdk.open_file(path) as file:
             check_size(file, self._engine.limits.file_bytes)
@@ -281,6 +282,18 @@ class Sources:
             self._engine.load(name, f"SELECT {parts} LIMIT 0")
             return
         self._load_json(name, at, f"the rows of {database}", found.types)
+
+    def _only_table(self, name: str, database: str) -> str:
+        """Return which table of a database is meant by *name*: the one that has it, or the only one."""
+        with closing(self._databases.open(database, self._engine)) as opened:
+            tables = [*dict.fromkeys(table for table, *_ in opened.tables())]
+        if len(tables) != 1 and name not in tables:
+            known = ", ".join(tables)[:1000] or "none"
+            raise ValueError(
+                f"{database} is a database, and which of its tables is meant is not said: give {{'database': "
+                f"{database!r}, 'table': ...}}, or write FROM \"{database}\".table. There are: {known}"
+            )
+        return name if name in tables else tables[0]
 
 
 def format_of(path: str) -> tuple[str, bool]:

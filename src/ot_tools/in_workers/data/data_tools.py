@@ -33,6 +33,7 @@ from typing import Any, Literal, TypedDict
 
 from data_databases import Database, Databases
 from data_engine import CallLimits, Found, TableEngine, apart, literal, quoted
+from data_references import SqlReferences
 from data_sources import Sources
 
 import ot_sdk
@@ -135,17 +136,20 @@ def query(
     tables: dict[str, Source] | None = None,
     parameters: list[Scalar] | dict[str, Scalar] | None = None,
     limit: int = 1000,
+    database: str = "",
 ) -> Rows:
     """Run SQL (one SELECT of DuckDB's) over CSV, JSON, Parquet and Excel files, databases, stored results and rows.
 
     Args:
-        sql: The query. It sees only these tables, and cannot write or open anything.
+        sql: The query, which only reads. FROM 'sales.csv' names a file and FROM shop.orders a table of a database
+            (of the settings, or of the SQLite file shop.db; also "data/shop.db".orders); others are names of tables.
         tables: By name: a path (csv, tsv, json, jsonl, parquet, xlsx, xls, ods; also .csv.gz, .json.gz), a list of
             dicts, what query returned, the handle of a stored result, {"path": "a.xlsx", "sheet": "May"}, or
             {"database": "shop", "table": "orders"} (or "sql": a query that the database itself runs), where the
             database is a name of the settings (PostgreSQL) or a path (SQLite).
         parameters: Values for ? (a list) or $name (a dict) in sql.
         limit: How many rows to return at most.
+        database: The database that names without a place in sql are tables of.
 
     Returns:
         columns, rows as dicts, and more: whether there are further rows. Dates are ISO text, times with a zone are
@@ -155,8 +159,12 @@ def query(
         data.query(sql="SELECT sum(n) AS total FROM t WHERE n > ?", tables={"t": [{"n": 1}, {"n": 5}]}, parameters=[2])
     """
     _check_limit(limit)
-    with _engine(tables or {}) as engine:
-        engine.check(sql)
+    config: Config = ot_sdk.config()
+    databases = Databases(config.databases)
+    references = SqlReferences(tables or {}, databases, database)
+    with TableEngine(_limits(config)) as engine:
+        sql = references.take(sql, engine)
+        Sources(engine, databases).load_all({**(tables or {}), **references.sources})
         return _rows(engine.rows(sql, parameters, limit))
 
 
