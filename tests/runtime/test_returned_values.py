@@ -22,6 +22,19 @@ PACK = '''
         """List nothing."""
         return []
 '''
+TEXTS = '''
+    def one() -> str:
+        """Answer as servers do."""
+        return ' {"city": "Oslo", "tags": ["a"]}'
+
+    def many() -> str:
+        """Answer with a list."""
+        return '[{"id": 1}, {"id": 2}]'
+
+    def prose() -> str:
+        """Answer with what only begins like JSON."""
+        return "[1] is a note"
+'''
 ENGINES: dict[str, Callable[[], Engine]] = {"portable": PortableEngine, "exact": lambda: ExactEngine(ready=1)}
 SHAPE = "shop.rows() returned list[{path: str, size: int}]"
 
@@ -40,6 +53,35 @@ async def test_guessed_keys_attributes_and_places_are_answered_with_the_shape(tm
             text = error_of(await app.run(f"rows = shop.rows()\n{use}"))
             assert text.endswith(SHAPE), text
         assert error_of(await app.run("shop.none()[0]")).endswith("shop.none() returned an empty list")
+
+
+@pytest.mark.anyio
+async def test_json_that_came_as_text_is_also_read_by_its_keys(tmp_path: Path) -> None:
+    if ExactEngine.missing_here():
+        pytest.skip(ExactEngine.missing_here())
+    async with running_app(tmp_path, {"shop": TEXTS}, engine=ExactEngine(ready=1)) as app:
+        for use in ("r['city']", "r.get('city')", "dict(r.items())['city']", "__import__('json').loads(r)['city']"):
+            assert value_of(await app.run(f"r = shop.one()\n{use}")) == "Oslo"
+        assert value_of(await app.run("r = shop.many()\n[r[0]['id'], r[-1]['id'], r[0], r[:2], len(r)]")) == (
+            '[1,2,"[","[{",22]'
+        )
+        assert value_of(await app.run("r = shop.one()\n[isinstance(r, str), r == str(r), type(r + '')]")) == (
+            "[true,true,\"<class 'str'>\"]"
+        )
+        assert value_of(await app.run("shop.one()")).startswith(' {"city"')
+        assert "'size'" in error_of(await app.run("shop.one()['size']"))
+        for wrong in ("['a']", "[0]['a']", ".get('a')", ".size"):
+            assert "Error" in error_of(await app.run(f"shop.prose(){wrong}"))
+
+
+@pytest.mark.anyio
+async def test_on_json_that_came_as_text_the_error_gives_the_words_to_write(tmp_path: Path) -> None:
+    async with running_app(tmp_path, {"shop": TEXTS}, engine=PortableEngine()) as app:
+        said = error_of(await app.run("r = shop.one()\nr['city']"))
+        assert said.endswith(
+            "shop.one() returned text that is JSON: json.loads(result) gives {city: str, tags: list[str]}"
+        )
+        assert value_of(await app.run("import json\njson.loads(shop.one())['city']")) == "Oslo"
 
 
 @pytest.mark.anyio

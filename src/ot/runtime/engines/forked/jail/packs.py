@@ -48,13 +48,14 @@ class Door:
             answer = self._channel.ask(_call(pack, name, args, kwargs) | self.line())
         except MessageTooLarge as error:
             raise ValueError(f"{pack}.{name}(): {error}") from None
-        return decode(_answer(answer)["v"])
+        return _readable(decode(_answer(answer)["v"]))
 
     async def call_later(
         self, pack: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], line: dict[str, int]
     ) -> Any:
         """Return the value of a call in *line*, letting others of the same event loop work meanwhile."""
-        return decode(_answer(await self._channel.ask_later(_call(pack, name, args, kwargs) | line))["v"])
+        answer = await self._channel.ask_later(_call(pack, name, args, kwargs) | line)
+        return _readable(decode(_answer(answer)["v"]))
 
     def line(self) -> dict[str, int]:
         """Return, for a message, in which line of the program that is running the call stands."""
@@ -67,6 +68,50 @@ class Door:
         else:
             return {}
         return {"l": frame.f_lineno} if frame else {}
+
+
+class JsonText(str):
+    """Text that is JSON, as servers answer it: a text as key reads its value, where plain text could only fail."""
+
+    def __getitem__(self, key: Any) -> Any:
+        value: Any = _value(self) if issubclass(type(key), str) else self
+        if value is not self:
+            return value[key]
+        found = super().__getitem__(key)
+        return JsonElement(found, self, key) if isinstance(key, int) else found
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("get", "items", "keys", "values") and issubclass(type(value := _value(self)), dict):
+            return getattr(value, name)
+        raise AttributeError(f"'str' object has no attribute '{name}'")
+
+
+class JsonElement(str):
+    """A character of JSON text: with a text as key it is the element of the list at its index."""
+
+    def __new__(cls, character: str, text: JsonText, index: int) -> JsonElement:
+        element = super().__new__(cls, character)
+        element.__dict__.update(text=text, index=index)
+        return element
+
+    def __getitem__(self, key: Any) -> Any:
+        rows: Any = _value(self.__dict__["text"]) if issubclass(type(key), str) else None
+        return rows[self.__dict__["index"]][key] if issubclass(type(rows), list) else super().__getitem__(key)
+
+
+def _readable(value: Any) -> Any:
+    return JsonText(value) if type(value) is str and value.lstrip()[:1] in ("{", "[") else value
+
+
+def _value(text: JsonText) -> Any:
+    """Return what *text* says; the text itself where it is not JSON."""
+    known = text.__dict__
+    if "value" not in known:
+        try:
+            known["value"] = loads(text)
+        except (ValueError, RecursionError):
+            known["value"] = text
+    return known["value"]
 
 
 class Pack:
