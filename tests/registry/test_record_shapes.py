@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 
 import pytest
 
-from ot.registry.record_shapes import returned_type, typed_dicts
+from ot.build import BUNDLED, IN_WORKERS
+from ot.registry.bundled_extensions import bundled_extensions
+from ot.registry.record_shapes import named_types, written_type
+from ot.registry.tool import signature_text
 
 FILE = '''
 import typing
@@ -26,6 +30,11 @@ class Loose(typing.TypedDict, total=False):
 class Other:
     x: int
 
+type Place = str | Listed
+type Nested = str | list[Nested]
+Kind = Literal["a", "b"]
+Size = int
+
 class Again(TypedDict):
     more: list["Again"]
     self: Again
@@ -40,20 +49,32 @@ class Again(TypedDict):
         ("dict[str, Info] | None", "dict[str, {path: str, size: int, note?: str}] | None"),
         ("Loose", "{of?: list[{path: str, size: int}]}"),
         ("Other", "Other"),
+        ("Size", "Size"),
+        ("Kind | None", "Literal['a', 'b'] | None"),
+        ("dict[str, Place]", "dict[str, str | {path: str, size: int}]"),
         ("typing.Any", "typing.Any"),
         ("'Listed'", "'Listed'"),
         ("tuple[int, ...]", "tuple[int, ...]"),
     ],
 )
 def test_records_are_shown_with_their_keys(annotation: str, text: str) -> None:
-    records = typed_dicts(ast.parse(FILE))
-    assert returned_type(ast.parse(annotation, mode="eval").body, records) == text
+    records = named_types(ast.parse(FILE))
+    assert written_type(ast.parse(annotation, mode="eval").body, records) == text
 
 
 def test_a_record_that_holds_itself_ends() -> None:
-    records = typed_dicts(ast.parse(FILE))
-    assert returned_type(ast.parse("Again", mode="eval").body, records).count("more") == 3
+    records = named_types(ast.parse(FILE))
+    assert written_type(ast.parse("Again", mode="eval").body, records).count("more") == 3
+    assert written_type(ast.parse("Nested", mode="eval").body, records) == "str | list[str | list[str | list[Nested]]]"
+
+
+def test_no_signature_of_a_bundled_tool_has_a_name_that_only_its_file_knows() -> None:
+    packs = [*BUNDLED.packs(), *(extension.pack() for extension in bundled_extensions(IN_WORKERS))]
+    signatures = [re.sub(r"'[^']*'", "", signature_text(tool)) for pack in packs for tool in pack.tools.values()]
+    assert set(re.findall(r"\b[A-Z]\w+", " ".join(signatures))) <= {
+        "Any", "Literal", "Mapping", "None", "Sequence", "False", "True"
+    }  # fmt: skip
 
 
 def test_a_function_that_says_nothing_returns_nothing() -> None:
-    assert returned_type(None, {}) == ""
+    assert written_type(None, {}) == ""

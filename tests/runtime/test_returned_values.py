@@ -79,7 +79,7 @@ async def test_on_json_that_came_as_text_the_error_gives_the_words_to_write(tmp_
     async with running_app(tmp_path, {"shop": TEXTS}, engine=PortableEngine()) as app:
         said = error_of(await app.run("r = shop.one()\nr['city']"))
         assert said.endswith(
-            "shop.one() returned text that is JSON: json.loads(result) gives {city: str, tags: list[str]}"
+            "shop.one() returned str holding JSON {city: str, tags: list[str]}: read it by json.loads(...)"
         )
         assert value_of(await app.run("import json\njson.loads(shop.one())['city']")) == "Oslo"
 

@@ -92,7 +92,7 @@ def _accepted(parameter: Parameter) -> Accepted | None:
 
 
 def _parsed(annotation: str) -> ast.expr:
-    return ast.parse(annotation, mode="eval").body
+    return ast.parse(annotation.replace("?: ", ": "), mode="eval").body  # {path: str, sheet?: str} is not Python
 
 
 def _read(node: ast.expr) -> Accepted | None:

@@ -1,4 +1,4 @@
-"""The type that a function's source says it returns, with the keys of the file's own TypedDicts written out."""
+"""The types that a function's source names, with the file's own TypedDicts and names of types written out."""
 
 from __future__ import annotations
 
@@ -9,26 +9,42 @@ MAX_DEPTH = 3
 PLAIN_NAMES = {"List": "list", "Dict": "dict", "Tuple": "tuple", "Set": "set"}
 
 
-def typed_dicts(tree: ast.Module) -> dict[str, ast.ClassDef]:
-    """Return the classes of a file that are TypedDicts, or begin as one of the file."""
-    found: dict[str, ast.ClassDef] = {}
+type Named = ast.ClassDef | ast.expr
+"""A TypedDict, or what another name of a type stands for."""
+
+
+def named_types(tree: ast.Module) -> dict[str, Named]:
+    """Return the classes of a file that are TypedDicts, or begin as one of the file, and its other names of types."""
+    found: dict[str, Named] = {}
     for node in tree.body:
-        if isinstance(node, ast.ClassDef) and any(_last(base) in ("TypedDict", *found) for base in node.bases):
-            found[node.name] = node
+        match node:
+            case ast.ClassDef(name=name, bases=bases) if any(_last(base) in ("TypedDict", *found) for base in bases):
+                found[name] = node
+            case ast.TypeAlias(name=ast.Name(id=name), value=value, type_params=[]):
+                found[name] = value
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Subscript(value=kind) as value) if (
+                _last(kind) == "Literal"
+            ):
+                found[name] = value
+            case _:
+                pass
     return found
 
 
-def returned_type(annotation: ast.expr | None, records: Mapping[str, ast.ClassDef]) -> str:
+def written_type(annotation: ast.expr | None, named: Mapping[str, Named]) -> str:
     """Return *annotation* as a reader wants it: ``List[Listed]`` is ``list[{path: str, size: int}]``."""
-    return _text(annotation, records, MAX_DEPTH) if annotation is not None else ""
+    return _text(annotation, named, MAX_DEPTH) if annotation is not None else ""
 
 
-def _text(node: ast.expr, records: Mapping[str, ast.ClassDef], depth: int) -> str:
+def _text(node: ast.expr, records: Mapping[str, Named], depth: int) -> str:
     match node:
         case ast.Name(id=name) if name in records and depth > 0:
-            return "{" + ", ".join(_keys(records[name], records, depth - 1)) + "}"
+            found = records[name]
+            if isinstance(found, ast.expr):
+                return _text(found, records, depth - 1)
+            return "{" + ", ".join(_keys(found, records, depth - 1)) + "}"
         case ast.Name(id=name):
-            return "dict" if name in records else PLAIN_NAMES.get(name, name)
+            return "dict" if isinstance(records.get(name), ast.ClassDef) else PLAIN_NAMES.get(name, name)
         case ast.Subscript(value=value, slice=ast.Tuple(elts=parts)):
             return f"{_text(value, records, 0)}[{', '.join(_text(part, records, depth) for part in parts)}]"
         case ast.Subscript(value=value, slice=part):
@@ -39,11 +55,11 @@ def _text(node: ast.expr, records: Mapping[str, ast.ClassDef], depth: int) -> st
             return ast.unparse(node)
 
 
-def _keys(record: ast.ClassDef, records: Mapping[str, ast.ClassDef], depth: int) -> Iterator[str]:
+def _keys(record: ast.ClassDef, records: Mapping[str, Named], depth: int) -> Iterator[str]:
     for base in record.bases:
         # A class can only begin as one that stands before it, so this ends.
-        if (name := _last(base)) in records and records[name].lineno < record.lineno:
-            yield from _keys(records[name], records, depth)
+        if isinstance(first := records.get(_last(base)), ast.ClassDef) and first.lineno < record.lineno:
+            yield from _keys(first, records, depth)
     partial = any(word.arg == "total" and ast.unparse(word.value) == "False" for word in record.keywords)
     for node in record.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):

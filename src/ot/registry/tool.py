@@ -82,29 +82,36 @@ class Tool:
         return " ".join(self.doc.strip().split("\n\n", 1)[0].split())
 
 
-def parameters_of_node(node: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[Parameter, ...]:
+type WriteType = Callable[[ast.expr], str]
+"""Returns an annotation as text."""
+
+
+def parameters_of_node(
+    node: ast.FunctionDef | ast.AsyncFunctionDef, write_type: WriteType = ast.unparse
+) -> tuple[Parameter, ...]:
     """Return the parameters that a function's source declares."""
-    return tuple(_walk_arguments(node.args))
+    return tuple(_walk_arguments(node.args, write_type))
 
 
-def _walk_arguments(arguments: ast.arguments) -> Iterator[Parameter]:
+def _walk_arguments(arguments: ast.arguments, write_type: WriteType) -> Iterator[Parameter]:
     placed = [*arguments.posonlyargs, *arguments.args]
     defaults: list[ast.expr | None] = [None] * (len(placed) - len(arguments.defaults)) + list(arguments.defaults)
     for index, (argument, default) in enumerate(zip(placed, defaults, strict=True)):
-        yield _parameter(argument, "positional" if index < len(arguments.posonlyargs) else "any", default)
+        kind: ParameterKind = "positional" if index < len(arguments.posonlyargs) else "any"
+        yield _parameter(argument, kind, default, write_type)
     if arguments.vararg:
-        yield _parameter(arguments.vararg, "args", None)
+        yield _parameter(arguments.vararg, "args", None, write_type)
     for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        yield _parameter(argument, "keyword", default)
+        yield _parameter(argument, "keyword", default, write_type)
     if arguments.kwarg:
-        yield _parameter(arguments.kwarg, "kwargs", None)
+        yield _parameter(arguments.kwarg, "kwargs", None, write_type)
 
 
-def _parameter(argument: ast.arg, kind: ParameterKind, default: ast.expr | None) -> Parameter:
+def _parameter(argument: ast.arg, kind: ParameterKind, default: ast.expr | None, write_type: WriteType) -> Parameter:
     return Parameter(
         name=argument.arg,
         kind=kind,
-        annotation=ast.unparse(argument.annotation) if argument.annotation else "",
+        annotation=write_type(argument.annotation) if argument.annotation else "",
         default=ast.unparse(default) if default is not None else None,
     )
 

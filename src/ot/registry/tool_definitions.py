@@ -180,7 +180,7 @@ def _default(parameter: Parameter) -> Schema:
 def schema_of_annotation(annotation: str) -> Schema:
     """Return the JSON schema of a type; an empty one, which allows everything, where it is not known."""
     try:
-        return _schema(ast.parse(annotation, mode="eval").body, 0) if annotation else {}
+        return _schema(ast.parse(annotation.replace("?: ", ": "), mode="eval").body, 0) if annotation else {}
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
 

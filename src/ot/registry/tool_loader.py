@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from ot.errors import ToolUnavailable
 from ot.registry.pack_needs import declared_needs
-from ot.registry.record_shapes import returned_type, typed_dicts
+from ot.registry.record_shapes import named_types, written_type
 from ot.registry.tool import Tool, parameters_of_function, parameters_of_node, returns_of_function
 from ot.registry.tool_registry import Pack, ToolRegistry
 
@@ -98,7 +98,7 @@ class PackSource:
         self._pack = pack
         tree = _parse(pack, file, source)
         self._constants = _constants(tree)
-        self._records = typed_dicts(tree)
+        self._types = named_types(tree)
         _check_name(self._constants, pack)
         self._functions: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
         for node in tree.body:
@@ -117,8 +117,8 @@ class PackSource:
             Tool(
                 pack=self._pack,
                 name=name,
-                parameters=parameters_of_node(node),
-                returns=returned_type(node.returns, self._records),
+                parameters=parameters_of_node(node, lambda part: written_type(part, self._types)),
+                returns=written_type(node.returns, self._types),
                 doc=ast.get_docstring(node) or "",
                 target=f"{target}:{name}",
                 destructive=name in destructive,

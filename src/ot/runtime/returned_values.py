@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-from contextlib import suppress
 from typing import Any
 
 from ot.registry.value_shape import Shape, shape_of, shape_text
@@ -45,7 +43,5 @@ class ReturnedValues:
         value = self._latest[tool]
         if isinstance(value, list) and not value:
             return "an empty list"
-        if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-            with suppress(ValueError, RecursionError):
-                return f"text that is JSON: json.loads(result) gives {shape_text(shape_of(json.loads(value)))}"
-        return shape_text(value if isinstance(value, Shape) else shape_of(value))
+        shape = value if isinstance(value, Shape) else shape_of(value)
+        return shape_text(shape) + (": read it by json.loads(...)" if shape.inside else "")

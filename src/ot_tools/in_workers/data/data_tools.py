@@ -29,7 +29,7 @@ __ot_needs__ = {
 from collections.abc import Generator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from data_databases import Database, Databases
 from data_engine import CallLimits, Found, TableEngine, apart, literal, quoted
@@ -48,8 +48,23 @@ JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "right": "RIGHT JOIN", "full": "F
 FILTERS = {"semi": "SEMI JOIN", "anti": "ANTI JOIN"}
 SUMS = {"sum": "sum", "count": "count", "mean": "avg", "min": "min", "max": "max", "median": "median"}
 
-type Source = str | list[Any] | dict[str, Any]
-type Scalar = str | int | float | bool | bytes | None
+
+class FileSource(TypedDict):
+    """A file with options; a CSV file also takes header, delimiter and encoding."""
+
+    path: str
+    sheet: NotRequired[str | int]
+
+
+class DatabaseSource(TypedDict):
+    """A table of a database, or what a query there finds."""
+
+    database: str
+    table: NotRequired[str]
+    sql: NotRequired[str]
+
+
+type Source = str | list[dict[str, Any]] | FileSource | DatabaseSource
 
 
 @dataclass(frozen=True)
@@ -134,7 +149,7 @@ def query(
     *,
     sql: str,
     tables: dict[str, Source] | None = None,
-    parameters: list[Scalar] | dict[str, Scalar] | None = None,
+    parameters: list[Any] | dict[str, Any] | None = None,
     limit: int = 1000,
     database: str = "",
 ) -> Rows:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from arguments import check_text
 from package_versions import NpmVersions, PythonVersions, VersionRules
 from packaging.utils import canonicalize_name
 from service_client import ServiceClient, at, rows_at, text_at
+
+if TYPE_CHECKING:
+    from package_tools import (
+        PackageInfo,
+        PackageRelease,
+        Vulnerability,
+    )  # help reads the keys of results from that file
 
 PYPI_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", re.ASCII)
 NPM_NAME = re.compile(r"(@[A-Za-z0-9~-][\w.~-]*/)?[A-Za-z0-9~_-][\w.~-]*", re.ASCII)
@@ -21,41 +28,6 @@ LINKS = {
     "documentation": ("documentation", "docs"),
     "changelog": ("changelog", "changes", "release notes", "releases", "history", "what's new", "news"),
 }
-
-
-class PackageRelease(TypedDict):
-    """A version; ``withdrawn`` where its makers took it back (yanked) or advise against it (deprecated)."""
-
-    version: str
-    date: str
-    prerelease: bool
-    withdrawn: bool
-
-
-class Vulnerability(TypedDict):
-    """A known weakness of a version."""
-
-    id: str
-    summary: str
-    fixed_in: list[str]
-
-
-class PackageInfo(TypedDict):
-    """What a registry says of one version of a package; ``requires`` is the Python or Node that it needs."""
-
-    name: str
-    version: str
-    registry: str
-    date: str
-    summary: str
-    license: str
-    requires: str
-    dependencies: list[str]
-    homepage: str
-    repository: str
-    documentation: str
-    changelog: str
-    vulnerabilities: NotRequired[list[Vulnerability]]
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ __ot_read_only__ = ["changelog", "compare", "info", "latest", "versions"]
 
 import time
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from arguments import check_choice, check_number
 from package_changes import VersionNotes, find_notes, find_repository
-from package_registries import REGISTRIES, PackageInfo, PackageRelease, PublishedPackage, Registry
+from package_registries import REGISTRIES, PublishedPackage, Registry
 from package_requirements import RequiredPackage, read_requirements
 from package_versions import behind
 from service_client import ServiceClient, WebService, ask_each, asking, check_timeout, check_url
@@ -49,6 +49,41 @@ class Config:
         for name in ("pypi_url", "npm_url", "github_url"):
             check_url(name, getattr(self, name))
         check_timeout("timeout", self.timeout)
+
+
+class PackageRelease(TypedDict):
+    """A version; ``withdrawn`` where its makers took it back (yanked) or advise against it (deprecated)."""
+
+    version: str
+    date: str
+    prerelease: bool
+    withdrawn: bool
+
+
+class Vulnerability(TypedDict):
+    """A known weakness of a version."""
+
+    id: str
+    summary: str
+    fixed_in: list[str]
+
+
+class PackageInfo(TypedDict):
+    """What a registry says of one version of a package; ``requires`` is the Python or Node that it needs."""
+
+    name: str
+    version: str
+    registry: str
+    date: str
+    summary: str
+    license: str
+    requires: str
+    dependencies: list[str]
+    homepage: str
+    repository: str
+    documentation: str
+    changelog: str
+    vulnerabilities: NotRequired[list[Vulnerability]]
 
 
 class LatestVersion(TypedDict):
