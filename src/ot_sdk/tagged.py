@@ -72,9 +72,10 @@ def tagged(kind: str, value: Any) -> Tagged:
 
 def has_plain_keys(value: Mapping[Any, Any]) -> bool:
     """True when *value* can be a JSON object as it is."""
-    if not TEXT.issuperset(map(type, value)) or TAG in value:
+    keys = value.keys()
+    if not TEXT.issuperset(map(type, keys)) or TAG in keys:
         return False
-    return all(map(str.isascii, value)) or all(map(is_unicode, value))
+    return all(map(str.isascii, keys)) or all(map(is_unicode, keys))
 
 
 def is_unicode(text: str) -> bool:

@@ -332,7 +332,7 @@ def list(*, path: str = ".", depth: int = 1, hidden: bool = False, ignored: bool
     return listed
 
 
-def glob(*, pattern: str, path: str = ".", limit: int = 1000, ignored: bool = False) -> List[str]:
+def glob(*, pattern: str, path: str = ".", limit: int = 10_000, ignored: bool = False) -> List[str]:
     """Find files by a pattern of their path, such as **/*.py.
 
     Directories are not returned. What lies below .git, and what .gitignore files leave out, is found only where
@@ -365,7 +365,7 @@ def search(
     glob: str = "**/*",
     ignore_case: bool = False,
     context: int = 0,
-    limit: int = 200,
+    limit: int = 10_000,
     ignored: bool = False,
 ) -> List[Match]:
     """Find lines in files by a regular expression, as grep does.

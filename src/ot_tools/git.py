@@ -195,7 +195,7 @@ def log(
     grep: str = "",
     merges: bool = True,
     files: bool = False,
-    limit: int = 100,
+    limit: int = 1000,
 ) -> list[Commit]:
     """List commits, the newest first: the history of a repository or of some files.
 
@@ -237,9 +237,9 @@ def log(
 
 def diff(
     *,
-    repo: str = ".",
     base: str = "",
     target: str = "",
+    repo: str = ".",
     merge_base: bool = False,
     staged: bool = False,
     paths: str | list[str] | None = None,
@@ -250,10 +250,10 @@ def diff(
     """Compare the work tree with what is staged, what is staged with the last commit, or two commits.
 
     Args:
-        repo: The repository: any path inside it. Paths that come back begin at the working directory, not there.
         base: The commit, branch or tag to compare with; without it, what is staged (with staged=True the last commit).
             'main..topic' gives target, too, and 'main...topic' also merge_base=True.
         target: The commit, branch or tag that is compared; without it the work tree.
+        repo: The repository: any path inside it. Paths that come back begin at the working directory, not there.
         merge_base: Compare with the common ancestor of base and target: only what was changed on target's side.
         staged: Compare what is staged instead of the work tree.
         paths: Only these files or directories.

@@ -324,10 +324,26 @@ def test_sql_names_files_and_tables_of_databases_itself(app: DataApp, sql: str):
 
 
 def test_plain_names_are_tables_of_the_database_that_is_given(app: DataApp):
-    asked = "SELECT city FROM cities WHERE id > ? AND id IN (SELECT n FROM t)"
+    asked = "SELECT city FROM main.cities WHERE id > ? AND id IN (SELECT n FROM t)"
     call = f"data.query(sql={asked!r}, database='shop.sqlite', tables={{'t': [{{'n': 2}}]}}, parameters=[1])['rows']"
     assert app.value(call) == [{"city": "Rome"}]
-    assert "no such table: none" in app.error("data.query(sql='FROM none', database='shop.sqlite')")
+    assert "no such table: none" in app.error("data.query(sql='SELECT 1 FROM none', database='shop.sqlite')")
+
+
+def test_a_database_runs_the_sql_itself_in_its_own_dialect(app: DataApp):
+    asked = "SELECT strftime('%Y', '2025-02-03') AS y, city FROM cities WHERE id = :id GROUP BY id"
+    call = f"data.query(sql={asked!r}, database='shop.sqlite', parameters={{'id': 2}})"
+    assert app.value(call) == {"columns": ["y", "city"], "rows": [{"y": "2025", "city": "Rome"}], "more": False}
+    assert app.value("data.query(sql='SELECT 1 FROM cities', database='shop.sqlite', limit=1)['more']") is True
+    assert "it is only read" in app.error("data.query(sql='DELETE FROM cities', database='shop.sqlite')")
+
+
+def test_a_file_is_read_as_rows_and_numbers_with_a_zero_before_them_stay_text(app: DataApp):
+    (app.directory / "zips.csv").write_text("name,zip,n\nAda,02134,1\nBob,10115,20\n")
+    rows = [{"name": "Ada", "zip": "02134", "n": 1}, {"name": "Bob", "zip": "10115", "n": 20}]
+    assert app.value("data.read(table='zips.csv')") == app.value("data.read_csv('zips.csv')") == rows
+    assert app.value("data.query(sql=\"SELECT zip FROM 'zips.csv' WHERE zip LIKE '0%'\")['rows']") == [{"zip": "02134"}]
+    assert app.value("data.read(table='cities.xlsx', limit=1)") == CITIES[:1]
 
 
 def test_a_given_table_comes_before_what_its_name_could_be_otherwise(app: DataApp):

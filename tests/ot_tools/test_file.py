@@ -627,7 +627,7 @@ def test_an_empty_file_holds_nothing(root: Path) -> None:
 
 def test_the_limit_ends_a_search(root: Path) -> None:
     (root / "many").write_text("x\n" * 1000)
-    assert len(file.search(pattern="x", path="many")) == 200
+    assert len(file.search(pattern="x", path="many", limit=200)) == 200
     assert [hit["line"] for hit in file.search(pattern="x", path="many", limit=3)] == [1, 2, 3]
 
 

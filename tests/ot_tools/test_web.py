@@ -31,6 +31,9 @@ HOME = """<html><head><title>Our
 PRICES = """<table><caption>Prices</caption><thead><tr><th>Fruit</th><th>Price</th></tr></thead>
 <tbody><tr><td>apple</td><td> 1.20 </td></tr><tr><td colspan="2">sold out</td></tr></tbody></table>
 <table><tr><td>x</table>"""
+LIST = """<html><body><nav><a href="/">Home</a></nav><main><h1>Books</h1><p>These are the books of the first page, in
+the order of their titles: <a href="/books/a">A</a> and <a href="/books/b">B</a>, which are the ones to read.</p></main>
+<footer><a rel="nofollow next" href="?page=2">More</a></footer></body></html>"""
 LONG_ENOUGH = 0.2
 CACHED = {"Cache-Control": "max-age=3600"}
 
@@ -65,6 +68,7 @@ PAGES = {
     "/choices": Served(b"choose", status=300),
     "/busy": Served(b"later", status=503, headers={"Retry-After": "7"}),
     "/busier": Served(b"later", status=503, headers={"Retry-After": "\xb2"}),
+    "/list": Served(LIST.encode()),
     "/links": Served(
         b"".join(b"<a href=/%d>x</a>" % number for number in range(10_001)) + b"<base href='http://[bad'>"
     ),
@@ -126,6 +130,14 @@ async def test_a_page_comes_as_markdown_of_its_main_content(web_app: Web, site: 
     assert "color" not in text
     linked = await web_app.value("web.fetch(url=url, links=True)", url=site.url)
     assert f"[four rooms]({site.url}/rooms)" in linked
+
+
+async def test_a_page_with_links_says_which_comes_next_and_how_many_are_left_out(web_app: Web, site: WebSite):
+    text = await web_app.value("web.fetch(url=url, links=True)", url=f"{site.url}/list")
+    assert f"]({site.url}/books/a)" in text
+    below = f"\n\nnext: {site.url}/list?page=2\n\nlinks of the page that are not in this text: 1 (web.links lists them)"
+    assert text.endswith(below)
+    assert "next:" not in await web_app.value("web.fetch(url=url)", url=f"{site.url}/list")
 
 
 async def test_a_page_comes_as_text_as_its_source_and_cut(web_app: Web, site: WebSite):

@@ -41,7 +41,7 @@ def test_an_alias_stands_for_a_tool_of_its_pack(alias: str, meant: str) -> None:
 def test_words_that_mean_something_else_only_lead_to_tools() -> None:
     assert tool_of_alias("file", "find") == tool_of_alias("file", "rglob") == ""
     assert tools_for_word("file", "find")[:2] == ["file.glob", "file.search"]
-    assert tools_for_word("data", "read_csv") == ["data.query"]
+    assert tools_for_word("data", "pandas") == ["data.query"]
     assert tools_for_word("file", "no such word") == []
 
 

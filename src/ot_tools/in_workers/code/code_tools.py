@@ -99,7 +99,7 @@ class Rewritten(TypedDict):
 
 
 def symbols(
-    *, path: str = ".", language: str | None = None, glob: str | list[str] | None = None, limit: int = 1000
+    *, path: str = ".", language: str | None = None, glob: str | list[str] | None = None, limit: int = 10_000
 ) -> list[CodeSymbol]:
     """List the functions, methods, classes and other types that source files define.
 
@@ -126,7 +126,7 @@ def definitions(
     path: str = ".",
     language: str | None = None,
     glob: str | list[str] | None = None,
-    limit: int = 100,
+    limit: int = 10_000,
 ) -> list[CodeSymbol]:
     """Find where a function, method, class or other type is defined, by its name.
 
@@ -153,7 +153,7 @@ def references(
     path: str = ".",
     language: str | None = None,
     glob: str | list[str] | None = None,
-    limit: int = 1000,
+    limit: int = 10_000,
 ) -> list[CodeReference]:
     """Find where a name is used in code: calls and other references, not comments or strings.
 
@@ -178,7 +178,7 @@ def references(
 
 
 def search(
-    *, pattern: str, language: str, path: str = ".", glob: str | list[str] | None = None, limit: int = 200
+    *, pattern: str, language: str, path: str = ".", glob: str | list[str] | None = None, limit: int = 10_000
 ) -> list[CodeMatch]:
     """Find code by its structure (syntax tree), whatever its layout: calls, loops, try blocks.
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Protocol
 
-from data_engine import TableEngine, apart, quoted
+from data_engine import Found, TableEngine, apart, plain, quoted
 
 import ot_sdk
 
@@ -72,7 +72,7 @@ class Selected:
 class OpenDatabase(Protocol):
     """A database that is open."""
 
-    def select(self, *, table: str = "", sql: str = "") -> Selected:
+    def select(self, *, table: str = "", sql: str = "", parameters: Any = None) -> Selected:
         """Return the rows of a table or of a query."""
         ...
 
@@ -159,9 +159,9 @@ class SqliteDatabase:
                 "that writes it, which ends the transaction, and try again"
             )
 
-    def select(self, *, table: str = "", sql: str = "") -> Selected:
+    def select(self, *, table: str = "", sql: str = "", parameters: Any = None) -> Selected:
         """Return the rows of a table or of a query."""
-        cursor = self._run(sql or f"SELECT * FROM {quoted(table)}")
+        cursor = self._run(sql or f"SELECT * FROM {quoted(table)}", parameters or ())
         names = list(apart(column[0] for column in cursor.description or ()))
         return Selected(names, {}, self._rows(cursor, names))
 
@@ -181,9 +181,9 @@ class SqliteDatabase:
         )
         return self._run(asked).fetchall()
 
-    def _run(self, sql: str) -> sqlite3.Cursor:
+    def _run(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
         try:
-            return self._db.execute(sql)
+            return self._db.execute(sql, parameters)
         except (sqlite3.Error, sqlite3.Warning) as error:
             raise self._failed(error) from None
 
@@ -198,6 +198,12 @@ class SqliteDatabase:
     def close(self) -> None:
         """End it; the copy goes with the engine's directory."""
         self._db.close()
+
+
+def first_rows(selected: Selected, limit: int) -> Found:
+    """Return the first *limit* rows, as the database itself gives them."""
+    rows = [{name: plain(cell) for name, cell in row.items()} for row in islice(selected.rows, limit + 1)]
+    return Found(selected.columns, rows[:limit], more=len(rows) > limit)
 
 
 def _names_another_file(journal: Path) -> bool:
@@ -254,8 +260,12 @@ class PostgresDatabase:
         except self._errors as error:
             raise self._failed(error) from None
 
-    def select(self, *, table: str = "", sql: str = "") -> Selected:
+    def select(self, *, table: str = "", sql: str = "", parameters: Any = None) -> Selected:
         """Return the rows of a table (``schema.table``) or of a query."""
+        if parameters:
+            raise ValueError(
+                f"{self._name} takes no parameters: leave out database=, and write FROM {self._name}.table"
+            )
         if table:
             sql = f"SELECT * FROM {'.'.join(quoted(part) for part in table.split('.', 1))}"
         else:

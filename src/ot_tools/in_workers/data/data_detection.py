@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-from data_engine import TableEngine, bound_memory, literal
+from data_engine import TableEngine, bound_memory, literal, quoted
 
 SMALL = 4 << 20
 SMALL_PACKED = 64 << 10
@@ -43,8 +43,17 @@ def csv_reader(name: str, at: str, given: Sequence[str], engine: TableEngine, sa
         found = [column | ({"type": "VARCHAR"} if column["type"] == "TIMESTAMP" else {}) for column in found]
     options = [f"{option} = {literal(value)}" for option, value in chosen.items()]
     options += [item for item in given if not item.startswith(("delimiter =", "header ="))]
-    columns = _columns({column["name"]: column["type"] for column in found})
-    return f"read_csv({', '.join([literal(at), 'auto_detect = false', *options, columns])})"
+    types = {column["name"]: column["type"] for column in found}
+
+    def reader(types: Mapping[str, str]) -> str:
+        return f"read_csv({', '.join([literal(at), 'auto_detect = false', *options, _columns(types)])})"
+
+    if numbers := [name for name, kind in types.items() if kind == "BIGINT"]:
+        # A zip code such as 02134 is not the number 2134.
+        asked = ", ".join(f"coalesce(bool_or(regexp_matches({quoted(name)}, '^0[0-9]')), false)" for name in numbers)
+        (padded,) = engine.ask(name, f"SELECT {asked} FROM {reader(dict.fromkeys(types, 'VARCHAR'))}", {at: said})
+        types |= {number: "VARCHAR" for number, is_padded in zip(numbers, padded, strict=True) if is_padded}
+    return reader(types)
 
 
 def json_reader(name: str, at: str, given: Sequence[str], engine: TableEngine, said: str, *, packed: bool) -> str:

@@ -15,14 +15,15 @@ from __future__ import annotations
 # ruff: noqa: E402 - a pack file opens with its name and its tools
 pack = "data"
 
-__all__ = ["chart", "describe", "join", "pivot", "query", "tables"]
-__ot_read_only__ = ["chart", "describe", "join", "pivot", "query", "tables"]
+__all__ = ["chart", "describe", "join", "pivot", "query", "read", "tables"]
+__ot_read_only__ = ["chart", "describe", "join", "pivot", "query", "read", "tables"]
 __ot_needs__ = {
     "chart": ["file.read"],
     "describe": ["file.read"],
     "join": ["file.read"],
     "pivot": ["file.read"],
     "query": ["file.read"],
+    "read": ["file.read"],
     "tables": ["file.read"],
 }
 
@@ -31,7 +32,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NotRequired, TypedDict
 
-from data_databases import Database, Databases
+from data_databases import Database, Databases, first_rows
 from data_engine import CallLimits, Found, TableEngine, apart, literal, quoted
 from data_references import SqlReferences
 from data_sources import Sources
@@ -164,7 +165,8 @@ def query(
             database is a name of the settings (PostgreSQL) or a path (SQLite).
         parameters: Values for ? (a list) or $name (a dict) in sql.
         limit: How many rows to return at most.
-        database: The database that names without a place in sql are tables of.
+        database: The database (SQLite file, or name of the settings) that runs sql itself, in its own SQL; with tables=
+            only plain names that those do not have are its tables.
 
     Returns:
         columns, rows as dicts, and more: whether there are further rows. Dates are ISO text, times with a zone are
@@ -178,9 +180,30 @@ def query(
     databases = Databases(config.databases)
     references = SqlReferences(tables or {}, databases, database)
     with TableEngine(_limits(config)) as engine:
+        if database and not tables:
+            with closing(databases.open(database, engine)) as opened:
+                return _rows(first_rows(opened.select(sql=sql, parameters=parameters), limit))
         sql = references.take(sql, engine)
         Sources(engine, databases).load_all({**(tables or {}), **references.sources})
         return _rows(engine.rows(sql, parameters, limit))
+
+
+def read(*, table: Source, limit: int = MAX_LIMIT) -> list[dict[str, Any]]:
+    """Read a CSV, JSON, Parquet or Excel file, or another table, as a list of dicts.
+
+    Args:
+        table: A table, as in query.
+        limit: How many rows to return at most; there may be more when as many come back.
+
+    Returns:
+        A dict for each row; numbers are numbers, and dates ISO text.
+
+    Example:
+        data.read(table=[{"city": "Oslo", "visits": 3}])
+    """
+    _check_limit(limit)
+    with _engine({"t": table}) as engine:
+        return engine.rows("FROM t", None, limit).rows
 
 
 def describe(*, table: Source, samples: int = 3) -> Description:

@@ -73,7 +73,7 @@ def search(
     multiline: bool = False,
     hidden: bool = False,
     ignored: bool = False,
-    limit: int = 200,
+    limit: int = 10_000,
 ) -> list[TextMatch]:
     """Find lines in files by a regular expression, as grep and ripgrep do.
 
@@ -166,7 +166,7 @@ def files(
     types: str | list[str] | None = None,
     hidden: bool = False,
     ignored: bool = False,
-    limit: int = 1000,
+    limit: int = 10_000,
 ) -> list[str]:
     """List the files that rg.search would search: all but what .gitignore names.
 

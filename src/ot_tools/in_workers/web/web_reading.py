@@ -35,6 +35,8 @@ MAX_COLUMNS, MAX_ROWS = 1000, 65534
 """The most that one cell spans in browsers."""
 SHORT_PAGE = 2000
 BLANKS = re.compile(r"\s+")
+LINK = re.compile(r"\]\(([^\s()]+)\)")
+"""Where a link in Markdown leads."""
 
 
 class Unreadable(Exception):
@@ -125,7 +127,20 @@ def read_text(body: bytes, asked: Mapping[str, Any]) -> dict[str, Any]:
     if tree is None:
         return {"title": "", "content": ""}
     title, everything = _title(tree), _all_text(tree)
-    return {"title": title, "content": _main_content(tree, asked) or everything}
+    wants_links = asked["links"] and asked["format"] == "markdown"
+    links = {url: anchor.get("rel") for url, anchor in _links(tree, asked["url"])} if wants_links else {}
+    content = _main_content(tree, asked) or everything
+    return {"title": title, "content": content + _left_out(content, links)}
+
+
+def _left_out(content: str, links: Mapping[str, str | None]) -> str:
+    """Return the lines that say which of a page's *links* are not in its main content."""
+    kept = {urldefrag(url).url for url in LINK.findall(content)}
+    others = [url for url in links if url not in kept]
+    following = [f"next: {url}" for url in others if "next" in (links[url] or "").lower().split()][:1]
+    more = len(others) - len(following)
+    count = [f"links of the page that are not in this text: {more:,} (web.links lists them)"] if more else []
+    return "".join(f"\n\n{line}" for line in (*following, *count))
 
 
 def _main_content(tree: Any, asked: Mapping[str, Any]) -> str:
@@ -178,14 +193,20 @@ def _no_constant(name: str) -> None:
 def read_links(body: bytes, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the pages that a page links to, each once, with the first text that is not empty."""
     tree = _page(body, asked)
-    base = _joined(asked["url"], "".join(tree.xpath("//base/@href")[:1])) or asked["url"]
     links: dict[str, str] = {}
-    for anchor in tree.iter("a", "area"):
-        url = urldefrag(_joined(base, anchor.get("href") or "")).url
-        wanted = url.startswith(("http://", "https://")) and asked["contains"] in url
-        if wanted and (url in links or len(links) < asked["limit"]):
+    for url, anchor in _links(tree, asked["url"]):
+        if asked["contains"] in url and (url in links or len(links) < asked["limit"]):
             links[url] = links.get(url) or _line(anchor.text_content() or anchor.get("title") or "")[:200]
     return {"title": _title(tree), "content": [{"url": url, "text": text} for url, text in links.items()]}
+
+
+def _links(tree: Any, address: str) -> Iterator[tuple[str, Any]]:
+    """Yield where each link of the page at *address* leads, and its element."""
+    base = _joined(address, "".join(tree.xpath("//base/@href")[:1])) or address
+    for anchor in tree.iter("a", "area"):
+        url = urldefrag(_joined(base, anchor.get("href") or "")).url
+        if url.startswith(("http://", "https://")):
+            yield url, anchor
 
 
 def _joined(base: str, href: str) -> str:

@@ -133,7 +133,7 @@ async def fetch(
         url: Its address, with http:// or https://.
         format: 'markdown' or 'text' for the main content of a page, 'json' for the value of a JSON document, 'raw' for
             the source as it came: text as text, anything else as bytes.
-        links: Keep links in Markdown.
+        links: Keep links in Markdown, and say below it which comes next (rel=next) and how many are left out.
         limit: The most characters, or bytes, to return; a JSON value is never cut.
         cache: False neither uses nor keeps a copy.
         max_age: Take a copy up to so many seconds old, whatever its server says; 0 asks the server.
