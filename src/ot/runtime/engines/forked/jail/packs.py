@@ -100,7 +100,7 @@ class JsonElement(str):
         return rows[self.__dict__["index"]][key] if issubclass(type(rows), list) else super().__getitem__(key)
 
 
-class Table(dict[str, Any]):
+class TableRows(dict[str, Any]):
     """A table with ``columns`` and ``rows``, as tools return it: where one goes through it, it is its rows."""
 
     def __iter__(self) -> Any:
@@ -119,8 +119,8 @@ def _readable(value: Any) -> Any:
     if kind is str:
         return JsonText(value) if value.lstrip()[:1] in ("{", "[") else value
     if kind is list and value and _is_table(value[0]):
-        return [Table(part) if _is_table(part) else part for part in value]
-    return Table(value) if _is_table(value) else value
+        return [TableRows(part) if _is_table(part) else part for part in value]
+    return TableRows(value) if _is_table(value) else value
 
 
 def _is_table(value: Any) -> bool:
