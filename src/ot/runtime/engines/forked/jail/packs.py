@@ -71,7 +71,7 @@ class Door:
         return {"l": frame.f_lineno} if frame else {}
 
 
-class JsonText(str):
+class JsonString(str):
     """Text that is JSON, as servers answer it: a text as key reads its value, where plain text could only fail."""
 
     def __getitem__(self, key: Any) -> Any:
@@ -90,7 +90,7 @@ class JsonText(str):
 class JsonElement(str):
     """A character of JSON text: with a text as key it is the element of the list at its index."""
 
-    def __new__(cls, character: str, text: JsonText, index: int) -> JsonElement:
+    def __new__(cls, character: str, text: JsonString, index: int) -> JsonElement:
         element = super().__new__(cls, character)
         element.__dict__.update(text=text, index=index)
         return element
@@ -117,7 +117,7 @@ def _readable(value: Any) -> Any:
     """Return what a tool gave as what programs also take it for."""
     kind = kind_of(value)
     if kind is str:
-        return JsonText(value) if value.lstrip()[:1] in ("{", "[") else value
+        return JsonString(value) if value.lstrip()[:1] in ("{", "[") else value
     if kind is list and value and _is_table(value[0]):
         return [TableRows(part) if _is_table(part) else part for part in value]
     return TableRows(value) if _is_table(value) else value
@@ -128,7 +128,7 @@ def _is_table(value: Any) -> bool:
     return kind is dict and type(value.get("rows")) is list and type(value.get("columns")) is list
 
 
-def _value(text: JsonText) -> Any:
+def _value(text: JsonString) -> Any:
     """Return what *text* says; the text itself where it is not JSON."""
     known = text.__dict__
     if "value" not in known:
