@@ -51,7 +51,7 @@ A refusal looks like this; nothing of the program has run:
 
 ```text
 the portable engine cannot run this; nothing was run
-line 1: there is no module statistics; use sum(xs) / len(xs) for the mean, sorted(xs)[len(xs) // 2] for the median
+line 1: there is no module statistics; {statistics}
 ```
 
 An import whose failure the program handles (`try: import numpy` with `except ImportError`) is not refused.
@@ -157,7 +157,7 @@ def page() -> str:
     every = [rule for name, rule in rules.RULES.items() if name not in _FROM_TABLES]
     parts = [
         START.format(modules=code(sorted(rules.MODULES - {"__future__"}))),
-        REFUSALS,
+        REFUSALS.format(statistics=library.INSTEAD_OF_MODULE["statistics"]),
         "\n### Iterators, tools, calls and values\n\n",
         table(every),
         WAITING.format(callbacks=code(sorted(rules.CALLBACKS)), methods=code(sorted(rules.SPECIAL_METHODS_THAT_WAIT))),

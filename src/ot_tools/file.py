@@ -178,7 +178,7 @@ def read(*, path: str, offset: int = 1, limit: int | None = None, encoding: str 
 @overload
 def read(*, path: str, offset: int = 1, limit: int | None = None, encoding: None) -> bytes: ...
 def read(*, path: str, offset: int = 1, limit: int | None = None, encoding: str | None = "utf-8") -> str | bytes:
-    """Return the text of a file, or some of its lines; with encoding=None its bytes.
+    """Read the text of a file, or some of its lines; with encoding=None its bytes.
 
     Large files are read in pages: limit=2000 with offset=1, then offset=2001, until the text is empty.
 
@@ -334,7 +334,7 @@ def tree(*, path: str = ".", depth: int = 3, hidden: bool = False, ignored: bool
 
 
 def list(*, path: str = ".", depth: int = 1, hidden: bool = False, ignored: bool = True) -> List[Listed]:
-    """List what a directory holds.
+    """List the files and folders in a directory, with their sizes.
 
     Args:
         path: The directory, relative to the working directory or absolute.
@@ -364,7 +364,7 @@ def list(*, path: str = ".", depth: int = 1, hidden: bool = False, ignored: bool
 
 
 def glob(*, pattern: str, path: str = ".", limit: int = 10_000, ignored: bool = False) -> List[str]:
-    """Find files by a pattern of their path.
+    """Find files by a pattern of their path, such as **/*.py.
 
     Directories are not returned. What lies below .git, and what .gitignore files leave out, is found only where
     the pattern or the path names it, as in 'dist/*.js'.
@@ -399,7 +399,7 @@ def search(
     limit: int = 10_000,
     ignored: bool = False,
 ) -> List[Match]:
-    """Find lines by a regular expression.
+    """Find lines in files by a regular expression, as grep does.
 
     Binary files and files larger than the setting tools.file.max_bytes are left out.
 
@@ -451,7 +451,7 @@ def exists(*, path: str) -> bool:
 
 
 def info(*, path: str) -> Info:
-    """Tell what is at a path.
+    """Tell what is at a path: file or directory, its size, and when it was last changed.
 
     Args:
         path: The file or directory, relative to the working directory or absolute.

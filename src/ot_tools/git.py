@@ -152,7 +152,7 @@ class Committed(TypedDict):
 
 
 def status(*, repo: str = ".", untracked: bool = True, limit: int = 1000) -> WorkTreeStatus:
-    """Tell which branch is checked out, and which files are changed, staged or new.
+    """Tell which branch is checked out, and which files are changed, staged or new: all that is not committed.
 
     Args:
         repo: The repository: any path inside it. Paths that come back begin at the working directory, not there.
@@ -197,7 +197,7 @@ def log(
     files: bool = False,
     limit: int = 1000,
 ) -> list[Commit]:
-    """List commits, the newest first.
+    """List commits, the newest first: the history of a repository or of some files.
 
     Args:
         repo: The repository: any path inside it. Paths that come back begin at the working directory, not there.
@@ -344,7 +344,7 @@ def read(*, path: str, revision: str = "HEAD", repo: str = "", encoding: str | N
 
 
 def blame(*, path: str, repo: str = "", revision: str = "HEAD", start: int = 1, limit: int = 2000) -> list[BlameLine]:
-    """Tell for each line of a file which commit wrote it.
+    """Tell for each line of a file which commit and which author wrote it, and when.
 
     Args:
         path: The file.

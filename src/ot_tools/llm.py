@@ -71,7 +71,7 @@ def transform(*, input: Any, prompt: str) -> str:
 
 
 def extract(*, input: Any, schema: Mapping[str, Any], prompt: str = "") -> dict[str, Any]:
-    """Have a model find what a JSON schema describes, as a dict that fits it.
+    """Have a model extract from a text what a JSON schema describes, as a dict that fits it.
 
     Args:
         input: The text, or data, to look in.
@@ -99,7 +99,7 @@ async def map(
     max_questions: int | None = None,
     max_tokens: int | None = None,
 ) -> list[Mapped]:
-    """Have a model do the same with each of many items, several at a time.
+    """Have a model do the same with each of many items: classify, translate, sum up, several at a time.
 
     An item that fails does not affect the others. When time or budget runs out, the answers so far come back.
 

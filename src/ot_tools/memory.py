@@ -88,7 +88,7 @@ class DeletedNotes(TypedDict):
 
 
 def write(*, text: str, tags: Sequence[str] = (), scope: Literal["project", "user"] = "project") -> KeptNote:
-    """Keep a note that later runs, sessions and days can find.
+    """Remember something: write a note that later runs, sessions and days can find.
 
     Args:
         text: What to remember.
@@ -110,7 +110,7 @@ def write(*, text: str, tags: Sequence[str] = (), scope: Literal["project", "use
 
 
 def read(*, id: int) -> KeptNote:
-    """Return one note with its whole text.
+    """Read one note with its whole text.
 
     Args:
         id: The note's id, as search, list and write return it.
@@ -172,7 +172,7 @@ def list(
     scope: Literal["project", "user", "all"] = "project",
     limit: int = 20,
 ) -> List[ListedNote]:
-    """List notes, the last written first.
+    """List notes, the last written first: what was noted lately.
 
     Args:
         tags: Only notes with all of these tags.
@@ -246,7 +246,7 @@ def delete(*, ids: int | Sequence[int]) -> DeletedNotes:
 
 
 def tags(*, scope: Literal["project", "user", "all"] = "project") -> List[TagCount]:
-    """List all tags, the most used first.
+    """List the tags of all notes, the most used first.
 
     Args:
         scope: Where to look: "project", "user", or "all" for both.

@@ -18,7 +18,7 @@ VALUES: dict[str, list[str]] = {
     "run_syntax-24": ["\nmulti\n"],
     "run_syntax-25": ["\n"],
     "run_syntax-28": ["[1,2]"],
-    "run_syntax-35": ["a\nb\n", "None"],
+    "run_syntax-35": ["a\nb\n"],
     "run_syntax-40": ["2"],
     "run_syntax-49": ["<pack>"],
     "run_syntax-51": ["<tool brave.search>"],

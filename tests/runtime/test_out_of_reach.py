@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import textwrap
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.engines.portable.portable_engine import PortableEngine
+from ot.runtime.out_of_reach import NEAREST
 from ot.workspace import Workspace
 from run_app import error_of, running_app
 
@@ -74,14 +76,14 @@ async def without_tools(request: Any, tmp_path_factory: Any) -> AsyncIterator[Wo
 async def test_the_network_is_named_with_the_tool_for_it(with_tools: Workspace, name: str) -> None:
     said = error_of(await with_tools.run(NETWORK[name]))
     assert "no network" in said
-    assert "web.fetch(url=...): ot.help(query='web.fetch') shows how" in said
+    assert "web.fetch(url=\"https://...\") or web.fetch(url=...): ot.help(query='web.fetch') shows how" in said
 
 
 @pytest.mark.parametrize("name", PROCESSES)
 async def test_processes_are_named_with_the_tool_for_them(with_tools: Workspace, name: str) -> None:
     said = error_of(await with_tools.run(PROCESSES[name]))
     assert "a program starts no processes" in said
-    assert "file.list() or file.tree()" in said
+    assert 'in this workspace use file.list(path=".") or file.tree(): ' in said
     said = error_of(await with_tools.run(PROCESSES[name].replace("ls", "xyz -a")))
     assert "shell.run(command=...)" in said
 
@@ -89,13 +91,18 @@ async def test_processes_are_named_with_the_tool_for_them(with_tools: Workspace,
 @pytest.mark.parametrize(
     ("program", "tools"),
     [
-        ("import pandas\npandas.read_csv('a.csv')", "data.query(sql=...) or data.describe(table=...)"),
-        ("from openpyxl import load_workbook", "documents.to_markdown(path=...)"),
-        ("import subprocess\nsubprocess.run(['git', 'log'])", "git.log()"),
-        ("import subprocess\ncommand = ['/usr/bin/git', 'log']\nsubprocess.check_output(command)", "git.log()"),
-        ("import os\nos.system('grep -r x .')", "rg.search(pattern=...)"),
-        ("import os\nos.popen('find . -name x')", "rg.files("),
-        ("import subprocess\nsubprocess.run('curl https://example.com', shell=True)", "web.fetch(url=...)"),
+        ("import pandas\npandas.read_csv('a.csv')", 'data.query(sql="SELECT ... FROM t", tables={"t": "sales.csv"})'),
+        ("from openpyxl import load_workbook", 'documents.to_markdown(path="report.pdf")'),
+        ("import subprocess\nsubprocess.run(['git', 'log'])", "use git.log(limit=20) or "),
+        ("import os\nos.system('git blame a.py')", 'use git.blame(path="...") or git.log(limit=20)'),
+        ("import subprocess\ncommand = ['/usr/bin/git', 'log']\nsubprocess.check_output(command)", "git.log(limit=20)"),
+        ("import os\nos.system('grep -r x .')", 'rg.search(pattern="..."'),
+        ("import os\nos.popen('find . -name x')", "file.glob("),
+        ("import subprocess\nsubprocess.run('curl https://example.com', shell=True)", "web.fetch(url="),
+        ("import subprocess\nsubprocess.run(['sqlite3', 'shop.db', 'select 1'])", 'data.tables(database="shop.db")'),
+        ("import sqlite3\nsqlite3.connect('shop.db').execute('select 1')", 'data.tables(database="shop.db")'),
+        ("x = 1\n!ls -l", 'a program is Python; in this workspace use file.list(path=".")'),
+        ("%cat notes.txt", 'file.read(path="...")'),
     ],
 )
 async def test_the_pack_that_does_the_same_is_named_by_its_tools(
@@ -108,7 +115,7 @@ async def test_the_pack_that_does_the_same_is_named_by_its_tools(
 
 async def test_a_pack_that_is_not_there_is_not_named(without_tools: Workspace) -> None:
     said = error_of(await without_tools.run("import subprocess\nsubprocess.run(['curl', 'https://example.com'])"))
-    assert "no tool of this workspace does it" in said
+    assert "a program starts no processes: ot.help(query='words of the task') finds what there is" in said
     assert "web.fetch" not in said
 
 
@@ -120,7 +127,56 @@ async def test_where_no_tool_does_it_that_is_said(without_tools: Workspace, name
 
 
 async def test_a_question_of_a_program_fails_aloud(without_tools: Workspace) -> None:
-    assert "a program cannot ask" in error_of(await without_tools.run("name = input('name? ')\nname"))
+    said = error_of(await without_tools.run("name = input('name? ')\nname"))
+    assert "a program cannot ask" in said
+    assert "workspace" not in said
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import subprocess\nsubprocess.run(['make', 'all'])",
+        "import yaml\nyaml.safe_load('a: 1')",
+        "import numpy",
+        "import boto3",
+        "!pip install pandas",
+        "%timeit 1",
+    ],
+)
+async def test_what_no_tool_is_known_to_do_is_not_said_to_be_impossible(with_tools: Workspace, program: str) -> None:
+    assert "no tool" not in error_of(await with_tools.run(program.replace("make", "shell")))
+    assert "package.info" not in error_of(await with_tools.run(program))
+
+
+async def test_every_call_that_is_named_gives_what_its_tool_takes(tmp_path: Path) -> None:
+    calls = [ast.parse(call, mode="eval").body for row in NEAREST.values() for call in row]
+    async with running_app(tmp_path) as app:
+        for call in calls:
+            assert isinstance(call, ast.Call)
+            parameters = app.picture.registry.tool(*ast.unparse(call.func).split(".")).parameters
+            given = {keyword.arg for keyword in call.keywords}
+            assert {known.name for known in parameters if known.required} <= given, ast.unparse(call)
+            assert given <= {known.name for known in parameters}, ast.unparse(call)
+
+
+@pytest.mark.parametrize(
+    ("program", "instead"),
+    [
+        ("import yaml", "json and tomllib"),
+        ("import numpy as np", "statistics"),
+        ("from dateutil import parser", "fromiso"),
+    ],
+)
+async def test_a_package_that_python_can_do_without_is_named_with_what_it_has(
+    needy: Workspace, program: str, instead: str
+) -> None:
+    assert instead in error_of(await needy.run(program)).splitlines()[-1]
+
+
+async def test_a_database_that_is_changed_is_opened_in_memory(needy: Workspace) -> None:
+    said = error_of(await needy.run("import sqlite3\nsqlite3.connect('a.db').execute('create table t(x)')"))
+    assert "deserialize" in said
+    assert "data.query" not in said
 
 
 async def test_a_missing_package_is_named_with_what_the_user_can_do(tmp_path_factory: Any) -> None:

@@ -63,6 +63,7 @@ EXAMPLES = {
     "run-call": ('run("20 + 1")', "21"),
     "pack-import": ("import shop\nshop.product(id=2)['id']", "2"),
     "call-tool": ('call_tool("shop.product", {"id": 3})["id"]', "3"),
+    "python-help": ("dir(shop)", '["product","save"]'),
     "main-block": ('def main():\n    return 21\n\nif __name__ == "__main__":\n    main()', "21"),
     "asyncio-run": ("import asyncio\ndef main():\n    return 21\nasyncio.run(main())", "21"),
     "bare-coroutine": ("async def main():\n    return 21\nmain()", "21"),
@@ -399,6 +400,40 @@ async def test_a_variable_of_the_session_is_not_hidden_by_a_module(engine: str, 
         assert value_of(await app.run("json.dumps", session="s")) == "21"
 
 
+# ---------------------------------------------------------------- help() and dir()
+
+
+@pytest.mark.parametrize(
+    ("source", "read_as"),
+    [
+        ("help(shop)", "ot.help(query='shop')"),
+        ("x = 1; print(help(shop.product))", "x = 1; print(ot.help(query='shop.product'))"),
+        ("help('find a file')", "ot.help(query='find a file')"),
+        ("help(\n    shop.save\n)", "ot.help(\n    query='shop.save'\n)"),
+    ],
+)
+def test_help_of_a_pack_asks_ot_help(source: str, read_as: str) -> None:
+    program = read(source)
+    assert (program.source, program.tolerated) == (read_as, ("python-help",))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "help(len)",
+        "help()",
+        "dir()",
+        "x = 1\ndir(x)",
+        "def help(x):\n    return x\nhelp(shop)",
+        "shop = 1\ndir(shop)",
+        "ot.help(query='shop')",
+        "'help(shop)'",
+    ],
+)
+def test_help_of_anything_else_is_left_alone(code: str) -> None:
+    untouched(code)
+
+
 # ---------------------------------------------------------------- what a program answers
 
 
@@ -411,7 +446,12 @@ async def test_a_variable_of_the_session_is_not_hidden_by_a_module(engine: str, 
         ("x = 1\nx += 1", ("2",)),
         ("x, y = 1, 2", ("[1,2]",)),
         ("x = None", ("None",)),
-        ("print('a')\nx = 1", ("a\n", NO_VALUE_TEXT)),
+        ("print('a')\nx = 1", ("a\n",)),
+        ("print('a')", ("a\n",)),
+        ("print('a')\nreturn None", ("a\n",)),
+        ("for i in [1]:\n    print(i)", ("1\n",)),
+        ("print('a')\nFalse", ("a\n", "false")),
+        ("print()\nNone", ("\n", "None")),
         ("if 1:\n    return 5\nx = 1", ("5",)),
         ("x = {}\nx['a'] = 1", (NO_VALUE_TEXT,)),
         ("x = 1\nfor i in [1]:\n    x = i", (NO_VALUE_TEXT,)),

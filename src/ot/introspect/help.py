@@ -19,8 +19,7 @@ from ot.introspect.listing import (
 )
 from ot.introspect.search import Hits, Kind
 from ot.introspect.snippets import Expand, snippet_page
-from ot.nearest_names import did_you_mean, listing
-from ot.output.formats import serialize_result
+from ot.nearest_names import did_you_mean, listing, nearest_names
 from ot.registry.announced_tool import has_docstring
 from ot.registry.tool import Parameter, Tool, signature_text
 from ot.registry.tool_loader import loaded_tool
@@ -43,15 +42,20 @@ Format:  __format__ = "json" | "json_h" | "yml" | "yml_h" | "raw"
 State:   ot.health()  ot.stats()  ot.config()  ot.version()  ot.reload()  ot.notify(topic="notes", message="...")
 Tips:    search before you guess a name; do the whole task in one program; return only what matters"""
 
-MAX_HITS: Mapping[Kind, int] = {"tools": 8, "packs": 3, "snippets": 3, "aliases": 3}
+MAX_HITS: Mapping[Kind, int] = {"tools": 5, "packs": 3, "snippets": 3, "aliases": 3}
 DESCRIPTION = 140
 MAX_LEFT_OUT = 10
-CHARACTERS_PER_TOKEN = 4
+NEAREST_PACKS = 3
 VALUES = {"int": "1", "float": "1.0", "bool": "True", "list": "[]", "dict": "{}"}
-"""What stands for a value in an example, by the type's name; anything else is text."""
+"""What stands for a value in an example, by the first word of its type; anything else is text."""
 
 SIGNATURE = 160
-"""Characters of a compact signature, roughly."""
+"""Characters of the parameters in a compact signature, unless more must be given."""
+RESULT = 100
+"""Characters of a result's type in a compact signature, if leaving out what is nested makes it so short."""
+NESTED = re.compile(r"\{[^{}]*\}")
+KEPT_LAST = "limit"
+"""The parameter that most calls give: it is left out last."""
 SLUGS = {
     "brave": "brave-search",
     "code": "code-search",
@@ -78,7 +82,7 @@ def show_help(registry: ToolRegistry, config: Config, find: Find, query: Query, 
     query = query.strip()
     if not query:
         return OVERVIEW
-    page = None if info == "list" else _exact(registry, config, query.removesuffix("()"), info)
+    page = None if info == "list" else _exact(registry, config, _name_in(query), info)
     return page or _search(registry, config, find, query, info)
 
 
@@ -86,9 +90,15 @@ def is_search(registry: ToolRegistry, config: Config, query: Query, info: str) -
     """Return whether *query* is looked for among everything, so that it does not name one thing."""
     if not isinstance(query, str):
         return bool(query)
-    name = query.strip().removesuffix("()")
+    name = _name_in(query)
     is_name = name.partition(".")[0] in registry.packs or name in config.aliases
     return bool(name) and (info == "list" or not is_name)
+
+
+def _name_in(query: str) -> str:
+    """Return the name that *query* may be: a call of a tool names that tool."""
+    name, bracket, _ = query.strip().partition("(")
+    return name.strip() if bracket and query.rstrip().endswith(")") else query.strip()
 
 
 def _exact(registry: ToolRegistry, config: Config, name: str, info: str) -> str | None:
@@ -122,10 +132,9 @@ def _search(registry: ToolRegistry, config: Config, find: Find, query: Query, in
     words = _joined(query)
     found = found_by(registry, config, find, query, info)
     if not found:
-        return f"No matches for '{words[:100]}'. Browse with ot.tools() or ot.packs()."
-    if info == "list":
-        return found
-    return found | {"cost": f"~{len(serialize_result(found, 'yml')) // CHARACTERS_PER_TOKEN + 5} tokens"}
+        near = ", ".join(nearest_names(words, list(registry.packs), NEAREST_PACKS))
+        return f"No matches for '{words[:100]}'. Nearest packs: {near}. Browse with ot.tools() or ot.packs()."
+    return found
 
 
 def found_by(registry: ToolRegistry, config: Config, find: Find, query: Query, info: str) -> dict[str, Any]:
@@ -164,7 +173,7 @@ def _hit(registry: ToolRegistry, config: Config, kind: Kind, name: str, info: st
         return tool_entry(tool, info) if info == "full" else _tool_hit(tool)
     if kind == "packs":
         pack = registry.pack(name)
-        return pack_entry(pack, "min", config.prompts.packs) | _what_to_do(pack)
+        return pack_entry(pack, "min", config.prompts.packs) | _what_to_do(pack) if pack.broken else name
     if kind == "snippets":
         return {"name": _called(kind, name), "description": config.snippets[name].description}
     return alias_entry(name, config.aliases[name], info)
@@ -174,8 +183,6 @@ def _what_to_do(pack: Pack) -> dict[str, str]:
     """Return how a pack without tools can come to have some."""
     if pack.pending:
         return {"do": f'ot.help(query="{pack.name}") asks it for its tools'}
-    if not pack.broken:
-        return {}
     how = (
         "ot.health() shows the state of its server"
         if pack.source == "proxy"
@@ -228,7 +235,8 @@ class HelpPages:
         if pack.broken:
             return f"# {pack.name}\nThis pack cannot be used: {pack.broken}"
         said = instructions_of(pack, self.instructions)
-        lines = [f"# {pack.name}", *([said, ""] if said else []), "Tools:"]
+        example = worked_example(pack)
+        lines = [f"# {pack.name}", *([example, ""] if example else []), *([said, ""] if said else []), "Tools:"]
         for tool in sorted_tools(pack):
             said = f": {tool.description}" if tool.description else ""
             lines.append(f"- {tool.full_name}{compact_signature(tool)}{said}")
@@ -253,14 +261,26 @@ class HelpPages:
 
 
 def compact_signature(tool: Tool) -> str:
-    """Return ``(query: str, limit: int = 10, ...) -> list``: what must be given, and some of the rest."""
-    shown: list[str] = []
-    for parameter in sorted(tool.parameters, key=lambda parameter: not parameter.required):
-        if not parameter.required and len(", ".join(shown)) > SIGNATURE:
-            shown.append("...")
-            break
-        shown.append(_parameter(parameter))
-    return f"({', '.join(shown)})" + (f" -> {tool.returns or tool.observed}" if tool.returns or tool.observed else "")
+    """Return ``(query: str, limit: int = 10, ...) -> list``: what must be given, and what there is room for.
+
+    Of the rest the longest are left out first, and ``limit`` last.
+    """
+    given = sorted(tool.parameters, key=lambda parameter: not parameter.required)
+    texts = {parameter.name: _parameter(parameter) for parameter in given}
+    optional = [parameter.name for parameter in given if not parameter.required]
+    kept = sorted(optional, key=lambda name: (name != KEPT_LAST, len(texts[name])))
+    while kept and len(", ".join(texts.values())) > SIGNATURE:
+        del texts[kept.pop()]
+    shown = [*texts.values(), *(["..."] if len(texts) < len(given) else [])]
+    returns = _shortened(tool.returns or tool.observed)
+    return f"({', '.join(shown)})" + (f" -> {returns}" if returns else "")
+
+
+def _shortened(kind: str) -> str:
+    """Return a type without what its innermost objects hold, as long as it is long."""
+    while len(kind) > RESULT and kind.count("{") > 1:
+        kind = NESTED.sub("dict", kind, count=1)
+    return kind
 
 
 def _parameter(parameter: Parameter) -> str:
@@ -271,10 +291,22 @@ def _parameter(parameter: Parameter) -> str:
     return f"{mark}{parameter.name}" + (f": {parameter.annotation}" if parameter.annotation else "") + default
 
 
+def worked_example(pack: Pack) -> str:
+    """Return the example that says most among those of the tools of *pack* that change nothing, else of all."""
+    harmless = [tool for tool in pack.tools.values() if tool.read_only] or list(pack.tools.values())
+    examples = (example for tool in harmless if (example := docstring_parts(tool).get("example", "")))
+    return max((example for example in examples if "\n" not in example), key=len, default="")
+
+
 def example_call(tool: Tool) -> str:
     """Return a call of *tool* that gives what must be given."""
-    given = [f"{known.name}={VALUES.get(known.annotation, repr('...'))}" for known in tool.parameters if known.required]
+    given = [f"{known.name}={_value(known)}" for known in tool.parameters if known.required]
     return f"{tool.full_name}({', '.join(given)})"
+
+
+def _value(parameter: Parameter) -> str:
+    kind = WORD.match(parameter.annotation)
+    return VALUES.get(kind[0], repr("...")) if kind else "{}" if parameter.annotation.startswith("{") else repr("...")
 
 
 def _argument(parameter: Parameter, said: Mapping[str, str]) -> str:
@@ -285,11 +317,8 @@ def _argument(parameter: Parameter, said: Mapping[str, str]) -> str:
 
 
 def _returns(tool: Tool, said: str) -> str:
-    # What is said of a proxied tool's value may be its type already.
-    kind = "" if tool.returns and said.startswith(tool.returns) else tool.returns
-    if not kind and not said:
-        return ""
-    return f"\nReturns{f' ({kind})' if kind else ''}" + (f": {said}" if said else "") + "\n"
+    # The signature above says the type; what is said of a proxied tool's value may be nothing else.
+    return f"\nReturns: {said}\n" if said and not (tool.returns and said.startswith(tool.returns)) else ""
 
 
 def _everything(tool: Tool, more: Sequence[str]) -> str:

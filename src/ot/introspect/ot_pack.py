@@ -228,7 +228,7 @@ class OtPack:
         path: str = "",
         outline: bool = False,
     ) -> Any:
-        """Read lines of a stored result, or a part of the value that it is.
+        """Read more of a large output that was stored: its next lines, or a part of the value that it is.
 
         Args:
             handle: The handle that the summary of the large result gave.
@@ -250,7 +250,7 @@ class OtPack:
         return self._view.pages(handle, **lines, path=path, outline=outline)
 
     def show(self, *, value: Any) -> Any:
-        """Put an image, audio or file that a tool returned into the reply; what a program returns is there anyway.
+        """Show the user an image, audio or file that a tool returned; what a program returns is shown anyway.
 
         Args:
             value: What the tool returned, or data that holds it.
@@ -414,7 +414,7 @@ class OtPack:
         return await self._runs().begin(current_tool_context().caller, command, name)
 
     async def run_state(self, *, id: str = "", wait: float = 0) -> Any:
-        """Tell how runs in the background are: waiting, running, asks, done, failed, stopped or cancelled.
+        """Tell how runs (jobs) in the background are: waiting, running, asks, done, failed, stopped or cancelled.
 
         Args:
             id: The run; empty for a list of the latest that were begun in this directory.
@@ -450,7 +450,7 @@ class OtPack:
         return self._view.runs()
 
     async def reload(self) -> str:
-        """Read the configuration again; calls under way keep the old one.
+        """Read the configuration (onetool.yaml) again after it was edited; calls under way keep the old one.
 
         Returns:
             A confirmation; a configuration that cannot be used is an error, and the old one stays.

@@ -10,6 +10,7 @@ from typing import Literal
 
 from ot.config.models import Config
 from ot.introspect.search_index import Field, Rule, SearchIndex
+from ot.registry.other_words import TOOLS as OTHER
 from ot.registry.tool import Tool
 from ot.registry.tool_registry import ToolRegistry
 
@@ -22,6 +23,8 @@ PACK: Rule = (7.0, 1)
 SENTENCE: Rule = (7.0, 10)
 PARAMETERS: Rule = (0.8, 8)
 DETAILS: Rule = (0.8, 80)
+OTHER_WORDS: Rule = (5.0, 12)
+"""Those of the bundled packs' tools."""
 
 LEAST, LEAST_OF_ALL = 0.4, 0.2
 """Hits that score less than this share of the best of their kind, and of the best at all, are noise."""
@@ -95,7 +98,7 @@ def _in_turn(rankings: Sequence[Sequence[str]]) -> tuple[str, ...]:
 def items(registry: ToolRegistry, config: Config) -> Iterator[SearchItem]:
     """Yield everything that can be found."""
     for tool in registry.tools():
-        yield SearchItem("tools", tool.full_name, _of_tool(tool))
+        yield SearchItem("tools", tool.full_name, _of_tool(tool, registry.packs[tool.pack].bundled))
     for name, pack in registry.packs.items():
         said = f"{pack.said} {config.prompts.packs.get(name, '')}"
         yield SearchItem("packs", name, (Field(name, *NAME), Field(said, *SENTENCE)))
@@ -105,7 +108,7 @@ def items(registry: ToolRegistry, config: Config) -> Iterator[SearchItem]:
         yield SearchItem("aliases", name, (Field(name, *NAME), Field(target, *SENTENCE)))
 
 
-def _of_tool(tool: Tool) -> tuple[Field, ...]:
+def _of_tool(tool: Tool, bundled: bool) -> tuple[Field, ...]:
     head, _, rest = FIRST_SENTENCE.sub(r"\1\n\n", tool.doc.strip(), count=1).partition("\n\n")
     described = " ".join(parameter.description for parameter in tool.parameters)
     return (
@@ -114,4 +117,5 @@ def _of_tool(tool: Tool) -> tuple[Field, ...]:
         Field(tool.pack, *PACK),
         Field(" ".join(parameter.name for parameter in tool.parameters), *PARAMETERS),
         Field(f"{rest} {described}", *DETAILS),
+        Field(" ".join(words.all) if bundled and (words := OTHER.get(tool.full_name)) else "", *OTHER_WORDS),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import nlargest
@@ -22,6 +22,9 @@ LENGTH = 0.6
 SYNONYM, BEGINNING, SLIP = 0.75, 0.45, 0.8
 """What a word counts that is not the one sought but a synonym of it, begins with it, or is spelt much like it."""
 
+COMMONER = 0.5
+"""How much less a way to say a word counts that is commoner than the word: an exponent of their rarities' ratio."""
+
 BESIDE = 0.35
 """What a word of a query counts for an intent that stands elsewhere in it."""
 
@@ -35,6 +38,9 @@ OTHER_ACTION, DESTROYS = 0.8, 0.7
 
 NAME_SAID = 0.85
 """How much more a document counts whose name the query says in full."""
+
+PACK_SAID, OWN_WORD = 1.5, 0.8
+"""What a document counts whose pack the query names, by a word that is so seldom used outside that pack."""
 
 MAX_BEGINNINGS = 20
 LIKENESS = 72
@@ -81,8 +87,16 @@ class SearchIndex:
         self._names = [frozenset(words_of(name)) for name in names]
         self._actions = [action_of(name.rpartition(".")[2]) for name in names]
         self._postings = _postings(fields)
+        self._rarity = {term: _rarity(len(having), len(names)) for term, having in self._postings.items()}
         self._vocabulary = sorted(self._postings)
+        self._packs = self._own_words([stem(name.partition(".")[0]) for name in names])
         self._synonyms = synonyms()
+
+    def _own_words(self, packs: Sequence[str]) -> list[str]:
+        """Return for each document the name of its pack, if hardly any other document has that word."""
+        inside = Counter(packs)
+        own = {pack for pack, tools in inside.items() if tools >= OWN_WORD * len(self._postings.get(pack, ()))}
+        return [pack if pack in own else "" for pack in packs]
 
     def find(self, query: str) -> IndexHits:
         """Return the documents that fit *query*."""
@@ -129,10 +143,11 @@ class SearchIndex:
 
     def _sought(self, written: str, word: str) -> Sought:
         meant = self._meant(word)
-        # However a document says it, a word is as telling as the word itself is rare.
-        known = [word] if word in self._postings else list(meant)
-        having = max((len(self._postings[term]) for term in known), default=0)
-        return Sought(written, meant, math.log(1 + (len(self._names) - having + 0.5) / (having + 0.5)))
+        known = [word] if word in self._postings else meant
+        rarity = max((self._rarity[term] for term in known), default=0.0)
+        # Said in a commoner word, the same is less telling.
+        told = {term: factor * min(1.0, self._rarity[term] / rarity) ** COMMONER for term, factor in meant.items()}
+        return Sought(written, told, rarity)
 
     def _meant(self, word: str) -> dict[str, float]:
         meant = {term: SYNONYM for term in self._synonyms.get(word, ()) if term in self._postings}
@@ -185,7 +200,8 @@ class SearchIndex:
         def fit(place: int) -> float:
             name = self._names[place]
             said_of_it = sum(said.get(word, 0.0) for word in name) / max(1, len(name))
-            return (1 + NAME_SAID * said_of_it) * _done(action, self._actions[place])
+            of_pack = PACK_SAID if said.get(self._packs[place]) == 1.0 else 1.0
+            return (1 + NAME_SAID * said_of_it) * _done(action, self._actions[place]) * of_pack
 
         ranked = ((place, score * fit(place)) for place, score in _best_of(scores).items())
         return sorted(ranked, key=lambda hit: (-hit[1], hit[0]))
@@ -207,6 +223,10 @@ def _best_of(scores: dict[int, float]) -> dict[int, float]:
 
 
 # ---------------------------------------------------------------- building
+
+
+def _rarity(having: int, of: int) -> float:
+    return math.log(1 + (of - having + 0.5) / (having + 0.5))
 
 
 def _postings(documents: Iterable[Sequence[Field]]) -> dict[str, dict[int, float]]:

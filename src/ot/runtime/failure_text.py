@@ -185,10 +185,19 @@ def _name_hint(
         return f"'{name}' is JavaScript: {OF_JAVASCRIPT[name]}"
     if _used_as_pack(name, program):
         return str(registry.unknown(name))
+    if not re.search(rf"\b{re.escape(name)}\s*\(", program.source):  # a variable: a list of tools would say nothing
+        near = did_you_mean(name, sorted(program.binds))
+        return f"did you mean {near}?" if near else ""
     tools = [tool.full_name for tool in registry.tools()]
-    guess = did_you_mean(name, [tool.partition(".")[2] for tool in tools])
-    hint = f"did you mean {next(t for t in tools if t.endswith(f'.{guess}'))}? " if guess else ""
+    # read_file() and file_read() are file.read().
+    called = {form: tool for tool in reversed(tools) for form in _called_as(*tool.split(".", 1))}
+    guess = did_you_mean(name, list(called))
+    hint = f"did you mean {called[guess]}? " if guess else ""
     return f"{hint}Available tools: {listing(name, tools)}"
+
+
+def _called_as(pack: str, tool: str) -> tuple[str, ...]:
+    return tool, f"{tool}_{pack}", f"{pack}_{tool}"
 
 
 def _used_as_pack(name: str, program: Program) -> bool:

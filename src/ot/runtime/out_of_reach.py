@@ -2,34 +2,83 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ot.errors import NotSupported, OneToolError, ProgramFailed, ToolError, ToolFailed
+from ot.errors import InvalidSyntax, NotSupported, OneToolError, ProgramFailed, ToolError, ToolFailed
 from ot.registry.tool import Tool
 from ot.registry.tool_loader import loaded_tool
 from ot.registry.tool_registry import ToolRegistry
 from ot.runtime.program import Program
 
 MOST_TOOLS = 3
+DATABASE = '{"database": "shop.db", "table": "orders"}'
 
 NEAREST = {
-    "git": "git.log git.diff git.show",
-    "rg grep egrep fgrep ag ack": "rg.search rg.count",
-    "find fd": "rg.files file.glob",
-    "curl wget requests httpx aiohttp urllib urllib3 http socket bs4": "web.fetch web.fetch_many",
-    "pandas polars duckdb sqlite3 sqlalchemy pyarrow csv": "data.query data.describe",
-    "matplotlib seaborn plotly altair": "data.chart",
-    "openpyxl xlrd docx pptx pypdf PyPDF2 pdfplumber fitz markitdown pdftotext pandoc": (
-        "documents.to_markdown documents.tables documents.search"
+    "git": (
+        "git.log(limit=20)",
+        "git.diff()",
+        "git.status()",
+        'git.show(revision="HEAD")',
+        'git.blame(path="...")',
+        "git.branches()",
+        'git.stage(paths=["..."])',
+        'git.commit(message="...")',
     ),
-    "cat head tail": "file.read",
-    "ls tree": "file.list file.tree",
-    "sed awk": "file.edit file.search",
-    "pip npm": "package.info package.versions",
+    "rg grep egrep fgrep ag ack": ('rg.search(pattern="...", path=".")', 'file.search(pattern="...", path=".")'),
+    "find fd": ('file.glob(pattern="**/*.py")', 'rg.files(glob="*.py")'),
+    "curl wget requests httpx aiohttp urllib urllib3 http socket": (
+        'web.fetch(url="https://...")',
+        'web.fetch(url="https://...", format="json")',
+    ),
+    "bs4 lxml html5lib selectolax trafilatura": (
+        'web.fetch(url="https://...")',
+        'web.tables(url="https://...")',
+        'documents.to_markdown(path="page.html")',
+    ),
+    "pandas polars duckdb pyarrow csvkit xsv": (
+        'data.query(sql="SELECT ... FROM t", tables={"t": "sales.csv"})',
+        'data.describe(table="sales.csv")',
+    ),
+    "sqlite3 psql mysql sqlalchemy psycopg psycopg2 pymysql aiosqlite": (
+        f'data.query(sql="SELECT ... FROM t", tables={{"t": {DATABASE}}})',
+        'data.tables(database="shop.db")',
+    ),
+    "matplotlib seaborn plotly altair": ('data.chart(table="sales.csv", x="month", y="total")',),
+    "openpyxl xlrd docx pptx pypdf PyPDF2 pdfplumber pdfminer fitz pymupdf markitdown mammoth pdftotext pandoc": (
+        'documents.to_markdown(path="report.pdf")',
+        'documents.tables(path="sales.xlsx")',
+        'documents.search(text="...", paths=["report.pdf"])',
+    ),
+    "cat head tail less": ('file.read(path="...")',),
+    "ls dir tree": ('file.list(path=".")', "file.tree()"),
+    "sed awk patch": ('file.edit(path="...", old="...", new="...")', 'file.patch(diff="...")'),
+    "cp": ('file.copy(source="...", target="...")',),
+    "mv": ('file.move(source="...", target="...")',),
+    "rm rmdir": ('file.delete(path="...")',),
+    "mkdir": ('file.make_directory(path="...")',),
+    "ast_grep sg tree_sitter ctags": ('code.search(pattern="...", language="python")', 'code.symbols(path=".")'),
+    "pip pip3 npm": ('package.info(name="...")', 'package.versions(name="...")'),
 }
-"""The modules and commands that programs try, and the tools that do the same."""
+"""The modules and commands that programs try, and calls of bundled tools that do the same."""
+
+STANDARD = {
+    "yaml ruamel": "write a few lines that read it; json and tomllib read JSON and TOML",
+    "numpy scipy": "use lists, math and statistics",
+    "dateutil arrow pendulum": "use datetime.fromisoformat() and strptime()",
+    "pytz": "use zoneinfo",
+    "toml tomli": "use tomllib",
+    "simplejson orjson ujson": "use json",
+    "regex": "use re",
+    "pydantic attr attrs": "use dataclasses",
+    "tabulate rich prettytable": "write f-strings, or return the rows",
+    "tqdm": "leave it out",
+    "jinja2": "use string.Template or f-strings",
+    "dotenv": "take the values from a tool, or write them out",
+}
+"""What Python has itself in the place of packages that programs try."""
 
 
 @dataclass(frozen=True)
@@ -48,19 +97,19 @@ class Reached:
     """How the failure reads, as ``Kind: message``, when such a line or module is about."""
     used: tuple[str, ...] = ()
     """The modules and commands that the program used for it."""
+    otherwise: str = ": ot.help(query='words of the task') finds what there is"
+    """What to do where no tool is known that does it."""
 
     def instead(self, registry: ToolRegistry, find_tools: Callable[[str], Sequence[Tool]]) -> str:
         """Return what is the matter, and which tools do it, if one does; *find_tools* may take its time."""
-        nearest = (loaded_tool(registry, *name.split(".")) for name in _nearest(self.used))
-        fit = [tool for tool in nearest if tool] or [tool for tool in find_tools(self.query) if self._fits(tool)]
-        if fit:
-            calls = " or ".join(_call(tool) for tool in fit[:MOST_TOOLS])
-            use = f"in this workspace use {calls}: ot.help(query='{fit[0].full_name}') shows how"
+        calls = _nearest_calls(self.used, registry)
+        if not calls and self.query:
+            calls = [_call(tool) for tool in find_tools(self.query) if self._fits(tool)]
+        if calls:
+            use = f"in this workspace use {' or '.join(calls[:MOST_TOOLS])}"
+            use = f"{use}: ot.help(query='{calls[0].partition('(')[0]}') shows how"
             return f"{self.what}; {use}" if self.what else use
-        return (
-            self.what
-            and f"{self.what}, and no tool of this workspace does it: ot.help(query='...') finds what there is"
-        )
+        return self.what and f"{self.what}{self.otherwise}"
 
     def has(self, module: str) -> bool:
         """Return whether *module* is for this alone."""
@@ -82,6 +131,7 @@ NETWORK = Reached(
     _names("requests httpx aiohttp urllib3 urllib.request http.client socket ftplib smtplib websockets"),
     re.compile(r"\b(urlopen|urlretrieve|urllib\.request|http\.client|socket|open_connection|smtplib|ftplib|request)\b"),
     re.compile(r"\AURLError|\Agaierror|name resolution|not permitted|Permission denied"),
+    otherwise=", and no tool of this workspace does it: ot.help(query='...') finds what there is",
 )
 PROCESSES = Reached(
     "a program starts no processes",
@@ -91,50 +141,64 @@ PROCESSES = Reached(
     re.compile(r"\b(subprocess|Popen|check_output|check_call|system|popen|fork|exec\w*|spawn\w*|Process)\b"),
     re.compile(r"not permitted|Permission denied|unavailable|starts no processes|there is no os\."),
 )
-INPUT = Reached(
-    "a program cannot ask: write the value into it",
-    "ask the user a question",
-    ("ask", "asks", "elicit", "prompt", "prompts"),
-    names=re.compile(r"\binput\s*\(|\bstdin\b"),
-    failures=re.compile(r"\AEOFError"),
-)
-PLACES = (NETWORK, PROCESSES, INPUT)
+PLACES = (NETWORK, PROCESSES)
 
 IMPORT_FAILURES = ("ModuleNotFoundError", "ImportError")
 MISSING = re.compile(r"No module named '([\w.]+)'")
 MODULE_GAP = re.compile(r"\b(?:module|import) '?([\w.]+)")
-COMMAND = re.compile(r"""["'](?:[\w./]*/)?(\w+)""")
-"""The first word of a text, which may be a command, without its directory."""
+WORDS = re.compile(r"""["'!%]\s*(?:[\w./]*/)?([\w-]+)(?:\s+([\w-]+))?""")
+"""The first two words of a text, which may be a command, without its directory."""
 MAX_SOURCE = 10_000
+BY_USER = "the user can let programs import it (engines.exact.packages)"
+INSTALLS = Reached("a program installs nothing, and the standard library or a tool may do the same", "", ())
+SHELL = Reached("a line that begins with ! or % is for a shell or a notebook, and a program is Python", "", ())
+NO_DATABASE = "unable to open database file"
+CHANGES = re.compile(r"\b(?:create|insert|update|delete|drop|alter|replace)\b", re.IGNORECASE)
 
 
 def out_of_reach(error: OneToolError, program: Program | None) -> Reached | None:
     """Return what a program that failed with *error*, which is its own, tried to reach and cannot."""
+    if isinstance(error, InvalidSyntax):
+        return _command(SHELL, error.source.strip(), None) if error.source.lstrip().startswith(("!", "%")) else None
     if isinstance(error, NotSupported):
         modules = [found[1] for gap in error.gaps if (found := MODULE_GAP.search(gap.what))]
-        return next((found for module in modules if (found := _module(module, "", program))), None)
+        return next((found for module in modules if (found := _module(module, program))), None)
     if not isinstance(error, ProgramFailed):
         return None
     if error.kind in IMPORT_FAILURES and (missing := MISSING.search(error.message)):
-        package = f"the package '{_top(missing[1])}' is not installed"
-        return _module(missing[1], f"{package}; the user can let programs import it (engines.exact.packages)", program)
+        return _package(_top(missing[1]), _module(missing[1], program))
+    if NO_DATABASE in error.message and program and not CHANGES.search(program.source):
+        return Reached("", "", (), used=("sqlite3",))
     line, text = program.line(error.line) if program else "", f"{error.kind}: {error.message}"
     place = next((place for place in PLACES if place.failures.search(text) and place.names.search(line)), None)
-    used = {PROCESSES.what: _commands(line, program), NETWORK.what: ("urllib",)}
-    return replace(place, used=used.get(place.what, ())) if place else None
+    return _command(PROCESSES, line, program) if place is PROCESSES else place and replace(place, used=("urllib",))
 
 
-def _module(module: str, what: str, program: Program | None) -> Reached | None:
-    """Return what a program wanted of *module*; *what* is the matter with one that is for nothing special."""
-    top = _top(module)
-    if place := next((place for place in PLACES if place.has(module)), None):
-        return replace(place, used=_commands("", program) if place is PROCESSES else (top,))
-    return Reached(what, top.replace("_", " "), (top.lower(),), used=(top,)) if what or _nearest((top,)) else None
+def _module(module: str, program: Program | None) -> Reached | None:
+    """Return what a program wanted of *module*, if that is for something special, or a tool does the same."""
+    place, top = next((place for place in PLACES if place.has(module)), None), _top(module)
+    if place is PROCESSES:
+        return _command(PROCESSES, "", program)
+    if place:
+        return replace(place, used=(top,))
+    return Reached("", "", (), used=(top,)) if _row(NEAREST, top) else None
 
 
-def _commands(line: str, program: Program | None) -> tuple[str, ...]:
-    """Return what may be commands in the texts of *line*, or of the whole program where that line has no text."""
-    return tuple(COMMAND.findall(line) or COMMAND.findall(program.source[:MAX_SOURCE] if program else ""))
+def _package(name: str, known: Reached | None) -> Reached:
+    """Return what to do about a package that is not installed, where *known* is what it is for."""
+    what = f"the package '{name}' is not installed"
+    if known:
+        return known if known.what else replace(known, what=what, otherwise=f"; {BY_USER}")
+    if instead := _row(STANDARD, name):
+        return Reached(f"{what}: {instead}", "", (), otherwise="")
+    return Reached(what, name.replace("_", " "), (name.lower(),), otherwise=f"; {BY_USER}")
+
+
+def _command(place: Reached, line: str, program: Program | None) -> Reached:
+    """Return *place* with what may be commands in the texts of *line*, or of the whole program if it has no text."""
+    found = WORDS.findall(line) or WORDS.findall(program.source[:MAX_SOURCE] if program else "")
+    used = tuple(word for words in found for word in words if word)
+    return INSTALLS if "install" in used[:3] else replace(place, used=used)
 
 
 def missing_in_pack(call: ToolError, registry: ToolRegistry) -> str:
@@ -150,10 +214,32 @@ def missing_in_pack(call: ToolError, registry: ToolRegistry) -> str:
     return f"{needs}: list it in its '# /// script' header (dependencies)"
 
 
-def _nearest(used: Sequence[str]) -> Iterator[str]:
-    return (
-        name for word in used for words, names in NEAREST.items() if word in words.split() for name in names.split()
-    )
+def _nearest_calls(used: Sequence[str], registry: ToolRegistry) -> list[str]:
+    """Return calls of the tools that do what the first known of *used* does; ``git log`` is git.log() first."""
+    for word in used:
+        calls = [call for call in _row(NEAREST, word) or () if loaded_tool(registry, *_tool_in(call))]
+        if calls:
+            said = tuple(f"{word}.{other}" for other in used)
+            calls.sort(key=lambda call: not call.startswith(said))
+            return list(dict.fromkeys(_fitting(call, registry) for call in calls))
+    return []
+
+
+def _fitting(call: str, registry: ToolRegistry) -> str:
+    """Return *call*, unless another pack has taken the name, whose tool takes something else."""
+    tool, given = registry.tool(*_tool_in(call)), ast.parse(call, mode="eval").body
+    assert isinstance(given, ast.Call)
+    takes = {known.name for known in tool.parameters}
+    return call if takes.issuperset(str(keyword.arg) for keyword in given.keywords) else _call(tool)
+
+
+def _tool_in(call: str) -> tuple[str, str]:
+    pack, _, name = call.partition("(")[0].partition(".")
+    return pack, name
+
+
+def _row[T](table: Mapping[str, T], word: str) -> T | None:
+    return next((row for words, row in table.items() if word in words.split()), None)
 
 
 def _call(tool: Tool) -> str:

@@ -358,8 +358,9 @@ class Runner:
     async def _success(self, outcome: Outcome, trail: _Trail) -> Reply:
         asked = self._asked(outcome, trail)
         texts = await self._printed(outcome.printed, trail, asked)
-        if outcome.value is NO_VALUE:
-            texts.append(NO_VALUE_TEXT)
+        printed = any(text.strip() for text in texts)
+        if outcome.value is NO_VALUE or (outcome.value is None and printed):
+            texts += [] if printed else [NO_VALUE_TEXT]  # what was printed is the answer
         else:
             if trail.packs:
                 trail.packs.blocks.show(outcome.value)

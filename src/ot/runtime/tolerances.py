@@ -29,6 +29,7 @@ TABLE: Final = {
     "run-call": '`run("...")` as the whole program is the program in the text',
     "pack-import": "an import of a pack, or of a tool from one, names what is there already",
     "call-tool": '`call_tool("pack.tool", {...})` is `pack.tool(**{...})`',
+    "python-help": '`help(pack.tool)` is `ot.help(query="pack.tool")`, and `dir(pack)` the names of its tools',
     "main-block": 'a last `if __name__ == "__main__":` is no block: its last expression is the value',
     "asyncio-run": "`asyncio.run(main())` is `await main()` beside another `await`, and `main()` without `async def`",
     "bare-coroutine": "`main()` that is an `async def` and is not awaited is `await main()`",
@@ -64,7 +65,7 @@ def tolerate(program: Program, packs: Collection[str], *, in_session: bool = Fal
     *in_session*, functions may be there that an earlier program has defined.
     """
     for row, words, find in REWRITES:
-        if row == "call-tool" and in_session:
+        if row in ("call-tool", "python-help") and in_session:
             continue
         if any(word in program.source for word in words) and (edits := list(find(program, packs))):
             # Never worse than what was written: what can no longer be parsed is left as it was.
@@ -256,6 +257,37 @@ def _direct_call(program: Program, node: ast.Call) -> Iterator[Edit]:
         yield last, end, ")"
 
 
+# ---------------------------------------------------------------- help() and dir()
+
+NAMES_OF: Final = '[_t.partition(".")[2] for _t in ot.tools(pattern="{0}.", info="list") if _t.startswith("{0}.")]'
+
+
+def _asked_help(program: Program, packs: Collection[str]) -> Iterator[Edit]:
+    known = {*packs} - program.binds
+    for node in program.nodes if "ot" in known else ():
+        match node:
+            case ast.Call(ast.Name("help") as function, [given], []) if "help" not in program.binds:
+                if query := _asked_about(given, known):
+                    yield (*program.span(function), "ot.help")
+                    yield (*program.span(given), f"query={query!r}")
+            case ast.Call(ast.Name("dir"), [ast.Name(pack)], []) if "dir" not in program.binds and pack in known:
+                yield (*program.span(node), NAMES_OF.format(pack))
+            case _:
+                continue
+
+
+def _asked_about(given: ast.expr, packs: Collection[str]) -> str:
+    match given:
+        case ast.Constant(str(query)):
+            return query
+        case ast.Name(pack) if pack in packs:
+            return pack
+        case ast.Attribute(ast.Name(pack), tool) if pack in packs:
+            return f"{pack}.{tool}"
+        case _:
+            return ""
+
+
 # ---------------------------------------------------------------- ways to start main()
 
 
@@ -353,6 +385,7 @@ def _name(node: ast.expr) -> str:
 REWRITES: tuple[tuple[str, Sequence[str], Callable[[Program, Collection[str]], Iterable[Edit]]], ...] = (
     ("pack-import", ("import",), _pack_imports),
     ("call-tool", CALL_TOOL, _tool_calls),
+    ("python-help", ("help(", "dir("), _asked_help),
     ("main-block", ("__main__",), _main_block),
     ("asyncio-run", ("asyncio.run(",), _asyncio_runs),
     ("bare-coroutine", ("async def",), _bare_coroutines),

@@ -1,4 +1,4 @@
-"""What a program sees when a call of its fails, and is told when it awaits the value of a plain call."""
+"""What a program sees when a call of its fails, and what it is told of an ``await`` too many and of its limit."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from ot.errors import (
     DataTooLarge,
     DefinitionChanged,
     InvalidArguments,
+    LimitExceeded,
     NotPlainData,
     OneToolError,
     ResultExpired,
@@ -58,3 +59,9 @@ def await_hint(kind: str, message: str, line: str) -> str:
     # Given a list or dict, gather stumbles before it can say what it wants.
     stumbled = message.startswith("unhashable type") and "gather(" in line
     return HINT if kind == "TypeError" and (named or stumbled) else ""
+
+
+def computed_too_long(seconds: float) -> LimitExceeded:
+    """Return the error of a program that has used up its *seconds* of computing."""
+    less = "let a tool search, query or convert, or split the work over several runs"
+    return LimitExceeded("cpu_seconds", f"the program computed for more than {seconds:g} s: {less}")

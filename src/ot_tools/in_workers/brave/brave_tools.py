@@ -121,7 +121,7 @@ class AnsweredQuery(TypedDict):
 
 
 async def search(*, query: str, count: int = 10) -> list[WebHit]:
-    """Search the web: the pages that answer a question best.
+    """Search the web, as with Google: the pages that answer a question best.
 
     Args:
         query: What to look for, in up to 400 characters; site:, "..." and -word work as in a browser.
@@ -175,7 +175,7 @@ async def web_search(
 async def news_search(
     *, query: str, count: int = 10, page: int = 1, country: str = "", language: str = "", freshness: str = ""
 ) -> list[NewsHit]:
-    """Search the news.
+    """Search the news: headlines and articles of the last hours, days or weeks.
 
     Args:
         query: What to look for, in up to 400 characters.
@@ -206,7 +206,7 @@ async def image_search(
     language: str = "",
     safesearch: Literal["off", "strict"] = "strict",
 ) -> list[ImageHit]:
-    """Search images.
+    """Search images: pictures, photos and logos on the web.
 
     Args:
         query: What to look for, in up to 400 characters.
@@ -260,7 +260,7 @@ async def local_search(*, query: str, count: int = 5, country: str = "", languag
 
 
 async def search_batch(*, queries: list[str], count: int = 5) -> list[AnsweredQuery]:
-    """Search the web for several questions at once.
+    """Search the web for several questions at once, in parallel.
 
     Args:
         queries: The questions, up to 50.

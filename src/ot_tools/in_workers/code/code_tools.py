@@ -128,7 +128,7 @@ def definitions(
     glob: str | list[str] | None = None,
     limit: int = 10_000,
 ) -> list[CodeSymbol]:
-    """Find where functions, methods, classes and other types of a name are defined.
+    """Find where a function, method, class or other type is defined, by its name.
 
     Args:
         name: The name without what it is inside, or several names.
@@ -155,7 +155,7 @@ def references(
     glob: str | list[str] | None = None,
     limit: int = 10_000,
 ) -> list[CodeReference]:
-    """Find where a name stands in code, not in comments or strings.
+    """Find where a name is used in code: calls and other references, not comments or strings.
 
     It goes by the name alone: two methods of one name are not told apart, and a name made at run time is not found.
 
@@ -180,7 +180,7 @@ def references(
 def search(
     *, pattern: str, language: str, path: str = ".", glob: str | list[str] | None = None, limit: int = 10_000
 ) -> list[CodeMatch]:
-    """Find code by its structure, whatever its layout.
+    """Find code by its structure (syntax tree), whatever its layout: calls, loops, try blocks.
 
     Args:
         pattern: A piece of code; $NAME stands for any one node, $$$NAME for any number, such as 'print($$$ARGS)'.

@@ -89,7 +89,7 @@ class LibraryDoc(TypedDict):
 
 
 async def search(*, query: str, question: str = "", limit: int = 10) -> list[KnownLibrary]:
-    """Find libraries whose documentation can be asked.
+    """Find a library, and its id, among those whose documentation can be asked.
 
     Args:
         query: The library's name, such as 'fastapi'.

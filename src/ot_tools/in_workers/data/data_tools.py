@@ -154,7 +154,7 @@ def query(
     limit: int = 1000,
     database: str = "",
 ) -> Rows:
-    """Run one SELECT (DuckDB's SQL) over files, databases, stored results and rows, each a table by name.
+    """Run SQL (one SELECT of DuckDB's) over CSV, JSON, Parquet and Excel files, databases, stored results and rows.
 
     Args:
         sql: The query, which only reads. FROM 'sales.csv' names a file and FROM shop.orders a table of a database
@@ -207,7 +207,7 @@ def read(*, table: Source, limit: int = MAX_LIMIT) -> list[dict[str, Any]]:
 
 
 def describe(*, table: Source, samples: int = 3) -> Description:
-    """Show the columns of a table: types, nulls, distinct values, smallest, largest and some of them.
+    """Describe a dataset, such as a CSV file: its columns, types, nulls, distinct values, minimum, maximum, samples.
 
     Args:
         table: As in query: a path, rows, a handle, or a dict that names a sheet or a database's table.
@@ -236,7 +236,7 @@ def join(
     how: Literal["inner", "left", "right", "full", "semi", "anti"] = "inner",
     limit: int = 1000,
 ) -> Rows:
-    """Join two tables by columns; how="anti" keeps the rows that have no partner, "semi" those that have one.
+    """Join two tables or spreadsheets by columns; how="anti" keeps rows without a partner, "semi" those with one.
 
     Args:
         left: A table, as in query.
@@ -332,7 +332,7 @@ def chart(
     width: int = 640,
     height: int = 400,
 ) -> Chart:
-    """Draw a chart of a table's rows, as an image that the user sees when the program returns it.
+    """Draw a bar, line, area, scatter or pie chart of a table, CSV file or rows, as an image that the user sees.
 
     Args:
         table: A table, as in query; at most 5,000 rows, so group larger ones by query first.
@@ -386,7 +386,7 @@ def chart(
 
 
 def tables(*, database: str) -> list[Table]:
-    """List the tables and views of a database with their columns.
+    """List the tables and views of a database with their columns: its schema.
 
     Args:
         database: A name of the setting tools.data.databases (PostgreSQL), or the path of a SQLite file.

@@ -124,7 +124,7 @@ class FoundInDocuments(TypedDict):
 
 
 def to_markdown(*, path: str, pages: str | int | None = None) -> str:
-    """Return a document as Markdown.
+    """Read a PDF, Word, PowerPoint, Excel or HTML file as Markdown.
 
     Args:
         path: A pdf, docx, pptx, xlsx, xlsb, xls, ods or html file.
@@ -141,7 +141,7 @@ def to_markdown(*, path: str, pages: str | int | None = None) -> str:
 
 
 def pages(*, path: str, pages: str | int | None = None) -> list[DocumentPage]:
-    """Return the pages, slides or sheets of a document, each with its title and its text as Markdown.
+    """Read single pages, slides or sheets of a PDF, Word, PowerPoint or Excel file, each with title and text.
 
     Args:
         path: A pdf, docx, pptx, xlsx, xlsb, xls, ods or html file; docx and html are one page.
@@ -159,7 +159,7 @@ def pages(*, path: str, pages: str | int | None = None) -> list[DocumentPage]:
 def tables(
     *, path: str, page: int | None = None, sheet: str | None = None, header: bool = True, limit: int = 10_000
 ) -> list[DocumentTable]:
-    """Return the tables of a workbook, docx, pptx or html as rows; a sheet is one table.
+    """Read the tables of an Excel, Word, PowerPoint or HTML file as rows; a sheet is one table.
 
     Args:
         path: An xlsx, xlsb, xls, ods, docx, pptx or html file; a pdf has text and lines, but no tables.
@@ -184,7 +184,7 @@ def tables(
 
 
 def info(*, path: str) -> AboutDocument:
-    """Tell what a document is: its kind, how many pages, slides or sheets, its title and author.
+    """Tell what a PDF, Word, PowerPoint or Excel file is: kind, title, author, dates, how many pages or sheets.
 
     Args:
         path: A pdf, docx, pptx, xlsx, xlsb, xls, ods or html file, known by its content and not by its name.
@@ -200,7 +200,7 @@ def info(*, path: str) -> AboutDocument:
 
 
 def search(*, text: str, paths: list[str], ignore_case: bool = True, limit: int = 200) -> FoundInDocuments:
-    """Find a word or phrase in PDF, Word, PowerPoint and Excel, with the page of each place.
+    """Find a word or phrase in PDF, Word, PowerPoint and Excel files, with the page of each place.
 
     Args:
         text: What to find, not a pattern; a blank in it also matches a line break.

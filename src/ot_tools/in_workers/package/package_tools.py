@@ -160,7 +160,7 @@ async def latest(*, name: str, registry: RegistryName = "pypi") -> LatestVersion
 async def versions(
     *, name: str, registry: RegistryName = "pypi", prereleases: bool = False, limit: int = 50
 ) -> list[PackageRelease]:
-    """List the versions of a package with their dates, newest first.
+    """List the versions (releases) of a package with their dates, newest first.
 
     Args:
         name: The package.
@@ -182,7 +182,7 @@ async def versions(
 
 
 async def info(*, name: str, registry: RegistryName = "pypi", version: str = "") -> PackageInfo:
-    """Tell what a package is: summary, licence, dependencies, addresses, known vulnerabilities.
+    """Tell what a package is: summary, licence, dependencies, addresses, known vulnerabilities (CVEs).
 
     Args:
         name: The package.
@@ -209,7 +209,7 @@ async def info(*, name: str, registry: RegistryName = "pypi", version: str = "")
 async def changelog(
     *, name: str, registry: RegistryName = "pypi", since: str = "", until: str = "", limit: int = 10
 ) -> PackageChangelog:
-    """Tell what changed between two versions, from the releases or the changelog on GitHub.
+    """Tell what changed between two versions of a package: its releases or its changelog on GitHub.
 
     Args:
         name: The package.
@@ -249,7 +249,7 @@ async def changelog(
 async def compare(
     *, requirements: list[str] | dict[str, str] | str, registry: RegistryName = "pypi"
 ) -> list[ComparedRequirement]:
-    """Compare requirements with the newest versions: which are outdated, and by how much.
+    """Compare requirements with the newest versions: which packages are outdated, and by how much.
 
     Args:
         requirements: A list like ['httpx>=0.27,<1'], a dict of ranges by name, or the text of a requirements.txt,

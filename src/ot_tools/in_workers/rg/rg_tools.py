@@ -75,7 +75,7 @@ def search(
     ignored: bool = False,
     limit: int = 10_000,
 ) -> list[TextMatch]:
-    """Find lines by a regular expression, as ripgrep does.
+    """Find lines in files by a regular expression, as grep and ripgrep do.
 
     Binary files, files of more than tools.rg.max_bytes, lines of several MB and links are left out.
 
@@ -129,7 +129,7 @@ def count(
     ignored: bool = False,
     limit: int = 1000,
 ) -> list[FileCount]:
-    """Count the matches in each file that has any.
+    """Count the matches of a pattern in each file that has any.
 
     Args:
         pattern: As for rg.search.
@@ -168,7 +168,7 @@ def files(
     ignored: bool = False,
     limit: int = 10_000,
 ) -> list[str]:
-    """List the files that rg.search would search.
+    """List the files that rg.search would search: all but what .gitignore names.
 
     Args:
         path: The directory to start at.

@@ -127,7 +127,7 @@ async def fetch(
     cache: bool = True,
     max_age: float | None = None,
 ) -> Any:
-    """Fetch one page from the web, as Markdown, text, JSON or raw.
+    """Fetch one page or file from the web by its URL, as Markdown, text, JSON or raw.
 
     Args:
         url: Its address, with http:// or https://.
@@ -158,7 +158,7 @@ async def fetch_many(
     cache: bool = True,
     max_age: float | None = None,
 ) -> list[WebPage]:
-    """Fetch many pages at once; a page that fails is reported in its place and costs the others nothing.
+    """Fetch many URLs at once; one that fails is reported in its place and costs the others nothing.
 
     Args:
         urls: Up to 500 addresses; the same one twice is fetched once.
@@ -183,7 +183,7 @@ async def fetch_many(
 
 
 async def check(*, urls: list[str]) -> list[Checked]:
-    """Find out which addresses are alive, without fetching the pages.
+    """Check which links are alive and which are dead, without fetching the pages.
 
     Args:
         urls: Up to 500 addresses.
@@ -226,7 +226,7 @@ async def links(*, url: str, contains: str = "", limit: int = 1000) -> list[WebL
 
 
 async def tables(*, url: str) -> list[WebTable]:
-    """Return the tables of a page as rows of dicts.
+    """Read the HTML tables of a web page as rows of dicts.
 
     Args:
         url: The page.

@@ -20,7 +20,7 @@ from ot.errors import EngineCrashed, LimitExceeded, OneToolError, ProgramFailed,
 from ot.execution.deadline import Deadline
 from ot.execution.eager_task import eager_task
 from ot.runtime.engines.engine import Constant, Function, Outcome, PrintCapture, Reach, StillbornRun
-from ot.runtime.engines.failures import await_hint, builtin_exception
+from ot.runtime.engines.failures import await_hint, builtin_exception, computed_too_long
 from ot.runtime.engines.forked.child_process import Child, Death
 from ot.runtime.engines.forked.jail.channel import NOTICE, largest_message
 from ot.runtime.engines.forked.messages import (
@@ -315,8 +315,7 @@ class ForkedRun:
         used = self._child.cpu_seconds() - self._cpu_before
         left = self.limits.cpu_seconds - used
         if left <= 0:
-            text = f"the program computed for more than {self.limits.cpu_seconds:g} s"
-            return self._end(LimitExceeded("cpu_seconds", text))
+            return self._end(computed_too_long(self.limits.cpu_seconds))
         if used >= PATIENCE_SECONDS and not self._lowered:
             self._lowered = True
             self._child.lower()

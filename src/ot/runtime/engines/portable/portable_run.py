@@ -18,7 +18,7 @@ from ot.config.models import Limits
 from ot.errors import EngineCrashed, LimitExceeded, OneToolError, ProgramFailed, RunError
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import NO_VALUE, Constant, Function, Missing, Outcome, PrintCapture, Reach, StillbornRun
-from ot.runtime.engines.failures import await_hint, builtin_exception
+from ot.runtime.engines.failures import await_hint, builtin_exception, computed_too_long
 from ot.runtime.engines.portable.finished_values import with_finished_values
 from ot.runtime.engines.portable.gaps import find_gaps
 from ot.runtime.engines.portable.portable_files import PortableFiles, without_default_encoding
@@ -298,13 +298,13 @@ class PortableRun:
     def _explained(self, error: monty.MontyError) -> RunError:
         if isinstance(error, monty.MontyCrashedError):
             if error.timed_out or self._computed() >= self.limits.cpu_seconds * 0.9:
-                return self._cpu_limit()
+                return computed_too_long(self.limits.cpu_seconds)
             died = StillbornRun if not self._asked and self._computed() < STILLBORN_SECONDS else EngineCrashed
             return died("the process that ran the program died; nothing else is affected, run it again")
         inner = error.exception()
         kind, message = type(inner).__name__, _text(inner)
         if kind == "TimeoutError" and self._computed() >= self.limits.cpu_seconds * 0.9:
-            return self._cpu_limit()
+            return computed_too_long(self.limits.cpu_seconds)
         if kind == "RuntimeError" and SUSPENSIONS.fullmatch(message):
             return LimitExceeded("calls", "the run made too many calls, lookups and sleeps")
         line = self._line(error)
@@ -316,9 +316,6 @@ class PortableRun:
     def _computed(self) -> float:
         """How long the program itself has been computing: what the engine's own clock counts."""
         return time.monotonic() - self._started - self._host_seconds
-
-    def _cpu_limit(self) -> LimitExceeded:
-        return LimitExceeded("cpu_seconds", f"the program computed for more than {self.limits.cpu_seconds:g} s")
 
     def _line(self, error: monty.MontyError) -> int | None:
         if not isinstance(error, monty.MontyRuntimeError | monty.MontySyntaxError):

@@ -82,7 +82,6 @@ INSTEAD_OF_MODULE: Final = table(
     pprint: use json.dumps(x, indent=2)
     queue: use a list
     shutil: use file.copy(), file.move() and file.delete()
-    statistics: use sum(xs) / len(xs) for the mean, sorted(xs)[len(xs) // 2] for the median
     string: write the characters out: 'abcdefghijklmnopqrstuvwxyz', '0123456789'
     tempfile: keep the data in a variable
     textwrap: work on text.splitlines()
@@ -99,7 +98,10 @@ INSTEAD_OF_MODULE: Final = table(
     logging warnings: use print()
     secrets uuid: use random.randbytes(16).hex()
     """
-)
+) | {
+    "statistics": "use sum(xs) / len(xs) for the mean; for the median s, n = sorted(xs), len(xs), and then "
+    "s[n // 2] if n % 2 else (s[n // 2 - 1] + s[n // 2]) / 2"
+}
 
 # Missing, or there and different: re.ASCII is ignored, sys.platform says 'monty'.
 INSTEAD_OF_NAME: Final = table(
