@@ -150,8 +150,10 @@ class ToolRegistry:
             else:
                 note = hidden_pack(self.pack(pack).server, pack) if pack in self.hidden else ""
             nearest = nearest_of(name, {known: _words(tool) for known, tool in tools.items()})
-            meant = [known for known in _tools_for_word(pack, name) if known in tools] if self.pack(pack).bundled else []
-            signatures = tuple(signature_text(tools[near]) for near in list(dict.fromkeys([*meant, *nearest]))[:3])
+            meant = (
+                [known for known in _tools_for_word(pack, name) if known in tools] if self.pack(pack).bundled else []
+            )
+            signatures = tuple(signature_text(tools[near]) for near in [*dict.fromkeys([*meant, *nearest])][:3])
             raise UnknownTool(pack, name, tuple(tools), note, signatures) from None
 
     def exact_name(self, pack: str, name: str) -> str:
