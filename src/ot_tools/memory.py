@@ -87,11 +87,14 @@ class DeletedNotes(TypedDict):
     ids: List[int]
 
 
-def write(*, text: str, tags: Sequence[str] = (), scope: Literal["project", "user"] = "project") -> KeptNote:
+def write(
+    *, text: str, title: str = "", tags: Sequence[str] = (), scope: Literal["project", "user"] = "project"
+) -> KeptNote:
     """Remember something: write a note that later runs, sessions and days can find.
 
     Args:
         text: What to remember.
+        title: What it is about, as its first line.
         tags: Words to find it by, such as ["decision", "api"]; upper and lower case are the same.
         scope: "project" keeps it for the working directory alone, "user" for all projects of the user.
 
@@ -101,6 +104,7 @@ def write(*, text: str, tags: Sequence[str] = (), scope: Literal["project", "use
     Example:
         memory.write(text="Deploys go out on Tuesdays, never on Fridays.", tags=["decision", "deploy"])
     """
+    text = f"{title.strip()}\n{text}" if title.strip() else text
     text, words, place = _checked_text(text), _tags_to_keep(tags), _place(scope)
     most = _config().max_notes
     with _writing() as notes:

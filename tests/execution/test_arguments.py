@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -103,7 +104,7 @@ def test_a_tool_that_takes_any_name_is_not_given_another_spelling() -> None:
 
 def test_the_only_unknown_name_is_the_only_missing_parameter_where_that_may_take_its_value() -> None:
     notes: list[str] = []
-    read = Tool("file", "read", (Parameter("path", "any", "str"), Parameter("limit", "any", "int", "10")))
+    read = Tool("desk", "read", (Parameter("path", "any", "str"), Parameter("limit", "any", "int", "10")))
     bind = partial(bind_arguments, read, may_be=may_take, note=notes.append)
     assert bind((), {"filename": "a.txt", "limit": 3}) == {"limit": 3, "path": "a.txt"}
     assert notes == ["filename= was taken as path="]
@@ -202,3 +203,22 @@ def test_a_prefix_never_means_what_cannot_be_given_by_name() -> None:
     parameters = (Parameter("query_all", "args"), Parameter("query_one", "positional"), Parameter("query"))
     rest = Parameter("quick", "kwargs")
     assert complete_names({"q": 1, "qui": 2}, Tool("web", "search", (*parameters, rest))) == {"query": 1, "qui": 2}
+
+
+def test_another_word_for_a_parameter_of_a_bundled_tool_is_that_parameter() -> None:
+    notes: list[str] = []
+    move = Tool(
+        "file", "move", (Parameter("source", "any", "str"), Parameter("target", "any", "str")), destructive=True
+    )
+    given = {"source": "a", "destination": "b"}
+    assert bind_arguments(move, (), given, note=notes.append) == {"source": "a", "target": "b"}
+    assert notes == ["destination= was taken as target="]
+    for tool, kwargs in (
+        (move, {"source": "a", "target": "b", "dst": "c"}),
+        (replace(move, source="proxy:file"), given),
+        (replace(move, pack="desk"), given),
+    ):
+        with pytest.raises(InvalidArguments, match="unexpected keyword argument"):
+            bind_arguments(tool, (), kwargs)
+    with pytest.raises(InvalidArguments, match="unexpected keyword argument"):
+        bind_arguments(move, (), given, exact_names=True)

@@ -90,6 +90,11 @@ def test_a_note_comes_back_whole(tmp_path: Path) -> None:
     assert database(tmp_path).parent.stat().st_mode & 0o777 == 0o700
 
 
+def test_a_title_is_the_first_line_of_a_note() -> None:
+    assert memory.write(text="12 September", title="Budget ")["text"] == "Budget\n12 September"
+    assert len(found("budget")) == 1
+
+
 def test_looking_for_notes_where_there_are_none_makes_no_file(tmp_path: Path) -> None:
     assert memory.list() == memory.search(query="x") == memory.tags(scope="all") == []
     with pytest.raises(LookupError, match=r"no note 1: memory.list\(scope='all'\) lists those it has"):

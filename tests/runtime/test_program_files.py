@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -214,6 +215,50 @@ async def test_what_opens_files_past_python_is_told_what_to_do(tmp_path: Path, p
     async with running_app(tmp_path, engine=ExactEngine()) as app:
         (tmp_path / "work" / "a.txt").write_text("x")
         assert fix in error_of(await app.run(program))
+
+
+CONNECTS = """import sqlite3
+with sqlite3.connect({database}) as connection:
+    connection.row_factory = sqlite3.Row
+    found = [dict(row) for row in connection.execute("SELECT * FROM t")]
+found"""
+
+
+@pytest.mark.parametrize(
+    "database", ["'a.db'", "'file:a.db?mode=ro', uri=True", "__import__('pathlib').Path('a.db')", "'wal.db', timeout=5"]
+)
+async def test_a_database_of_the_workspace_is_queried_with_the_standard_library(tmp_path: Path, database: str) -> None:
+    async with running_app(tmp_path, engine=ExactEngine()) as app:
+        write_database(app.paths.cwd / "a.db")
+        write_database(app.paths.cwd / "wal.db", "PRAGMA journal_mode = WAL")
+        assert value_of(await app.run(CONNECTS.format(database=database))) == '[{"x":1},{"x":2}]'
+
+
+async def test_a_database_is_not_changed_unnoticed_nor_read_without_its_last_changes(tmp_path: Path) -> None:
+    async with running_app(tmp_path, engine=ExactEngine()) as app:
+        write_database(app.paths.cwd / "a.db")
+        before = (app.paths.cwd / "a.db").read_bytes()
+        insert = "import sqlite3\nsqlite3.connect('a.db').execute('insert into t values (3)')"
+        assert "attempt to write a readonly database" in error_of(await app.run(insert))
+        assert (app.paths.cwd / "a.db").read_bytes() == before
+        (app.paths.cwd / "a.db-wal").write_bytes(b"frames")
+        assert "a.db-wal holds changes" in error_of(await app.run(CONNECTS.format(database="'a.db'")))
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../outside.db"])
+async def test_a_database_elsewhere_is_as_far_away_as_any_file(tmp_path: Path, path: str) -> None:
+    async with running_app(tmp_path, engine=ExactEngine()) as app:
+        write_database(app.paths.cwd.parent / "outside.db")
+        error = error_of(await app.run(CONNECTS.format(database=repr(path))))
+        assert "outside the allowed directories" in error
+
+
+def write_database(path: Path, pragma: str = "") -> None:
+    connection = sqlite3.connect(path)
+    for statement in (pragma, "CREATE TABLE t(x)", "INSERT INTO t VALUES (1), (2)"):
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
 
 
 async def test_a_program_makes_no_file_executable_and_is_told_how_to_copy_one(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def complete_names(
     source: dict[str, str] = {}
     for name, value in given.items():
         full = name if name in parameters else complete_name(name, parameters, any_name=_takes_any_name(tool))
-        if full not in parameters and not tool.destructive and (meant := _other_parameter(tool, name, given)):
+        if full not in parameters and (meant := _other_parameter(tool, name, given)):
             full = meant
         if not full.startswith(name):
             note(f"{name}= was taken as {full}=")

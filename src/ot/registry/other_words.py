@@ -153,6 +153,7 @@ PARAMETERS: dict[str, str] = {
     "id": "note_id",
     "ids": "id note_id note_ids",
     "tags": "labels",
+    "title": "key topic subject name",
     "name": "package package_name symbol symbol_name",
     "library": "library_id name package",
     "replacement": "rewrite replace new",

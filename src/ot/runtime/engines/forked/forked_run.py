@@ -336,9 +336,13 @@ def only_called(program: Program, packs: list[str]) -> dict[str, list[str]]:
     return {pack: sorted(names - valued.get(pack, set())) for pack, names in called.items()}
 
 
+IN_MEMORY = (
+    "use db = sqlite3.connect(':memory:'); db.deserialize(open(path, 'rb').read()), and to keep it "
+    "open(path, 'wb').write(db.serialize())"
+)
 OPENED_IN_C = (
-    ("unable to open database file", "use db = sqlite3.connect(':memory:'); db.deserialize(open(path, 'rb').read()), "
-     "and to keep it open(path, 'wb').write(db.serialize())"),
+    ("unable to open database file", IN_MEMORY),
+    ("attempt to write a readonly database", IN_MEMORY),
     ("Failed to open local file", "use io.BytesIO(open(path, 'rb').read()) in the path's place"),
     ("fileno: this file", "for np.memmap and np.fromfile use np.frombuffer(open(path, 'rb').read(), dtype=...)"),
 )  # fmt: skip

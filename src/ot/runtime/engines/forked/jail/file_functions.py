@@ -393,7 +393,8 @@ def functions_of(files: ProgramFiles) -> dict[str, Callable[..., Any]]:
     found |= {name: _by_path(files, getattr(ours, name), getattr(posix, name), True) for name in CHANGING}
     found |= {name: _by_two_paths(getattr(ours, name)) for name in PAIRS}
     found |= {name: getattr(ours, name) for name in (*BY_DESCRIPTOR, *OTHERS)}
-    return found | {"builtins": _open(files, ours)}
+    opened = _open(files, ours)
+    return found | {"builtins": opened, "sqlite3": _connect(files, opened)}
 
 
 def _by_path(
@@ -422,6 +423,46 @@ def _without_directories(kwargs: dict[str, Any]) -> dict[str, Any]:
     if any(kwargs.get(name) is not None for name in DIRECTORY_ARGUMENTS):
         raise NotImplementedError("dir_fd unavailable on this platform")
     return {name: value for name, value in kwargs.items() if name not in DIRECTORY_ARGUMENTS}
+
+
+def _connect(files: ProgramFiles, open: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what stands for ``sqlite3.connect``: a database of the workspace is read into memory, to be queried."""
+
+    def connect(kernel: Callable[..., Any], database: Any = ":memory:", *args: Any, **kwargs: Any) -> Any:
+        path = _database_path(database) if kwargs.get("uri") else database
+        if not path or path == ":memory:" or files.place(path) is None:
+            return kernel(database, *args, **kwargs)
+        if (data := _content(open, path)) is None:
+            return kernel(database, *args, **kwargs)
+        if unsaved := next((end for end in ("-wal", "-journal") if _content(open, f"{os.fspath(path)}{end}", 1)), ""):
+            raise OSError(
+                errno.EBUSY, f"{path}{unsaved} holds changes that are not in the database yet; use data.query"
+            )
+        connection = kernel(":memory:", *args, **{name: value for name, value in kwargs.items() if name != "uri"})
+        if data:
+            # A database with a write-ahead log cannot be in memory; marked so, SQLite reads it without one.
+            connection.deserialize(data[:18] + b"\x01\x01" + data[20:])
+        connection.execute("PRAGMA query_only = ON")  # what is written to the copy would be lost
+        return connection
+
+    return connect
+
+
+def _content(open: Callable[..., Any], path: Any, most: int = -1) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read(most)
+    except FileNotFoundError:
+        return None
+
+
+def _database_path(address: Any) -> str:
+    """Return the path in an address such as ``file:data/shop.db?mode=ro``; nothing for one in memory."""
+    from urllib.parse import unquote  # noqa: PLC0415 - most programs open no database
+
+    text = os.fsdecode(address)
+    path, _, query = text.removeprefix("file:").partition("?")
+    return "" if "mode=memory" in query else unquote(path.removeprefix("//"))
 
 
 def _open(files: ProgramFiles, functions: Functions) -> Callable[..., Any]:

@@ -87,6 +87,7 @@ class FileStubs:
             _put(name, self._descriptor_stub(name, getattr(posix, name)))
         _put("system", _system)
         builtins.input = _input
+        sys.meta_path.insert(0, _AtImport("sqlite3", self._let_connect))
         builtins.open = io.open = self._stub("builtins", _io.open)  # pyright: ignore[reportAttributeAccessIssue] - as said above
         io.open.__name__ = io.open.__qualname__ = "open"
 
@@ -104,12 +105,45 @@ class FileStubs:
 
         return function
 
+    def _let_connect(self, module: types.ModuleType) -> None:
+        """Let the *module* open databases of the workspace: SQLite itself asks the kernel, which refuses."""
+        kernel = vars(module)["connect"]
+
+        def connect(*args: Any, **kwargs: Any) -> Any:
+            return self._function("sqlite3")(kernel, *args, **kwargs) if self._channel else kernel(*args, **kwargs)
+
+        vars(module)["connect"] = vars(module)["dbapi2"].connect = connect
+
     def _descriptor_stub(self, name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
         def function(fd: Any, *args: Any) -> Any:
             mine = isinstance(fd, int) and fd >= FIRST_DESCRIPTOR
             return self._function(name)(fd, *args) if mine else kernel(fd, *args)
 
         return function
+
+
+class _AtImport:
+    """A finder that changes one module when it is first imported."""
+
+    def __init__(self, name: str, change: Callable[[types.ModuleType], None]) -> None:
+        self._name = name
+        self._change = change
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """Return where others find the module, with what loads it and changes it."""
+        if name != self._name:
+            return None
+        sys.meta_path.remove(self)  # pyright: ignore[reportArgumentType] - a finder needs no more than this
+        found = next(spec for finder in sys.meta_path if (spec := finder.find_spec(name, path, target)))
+        loader: Any = found.loader
+        load = loader.exec_module
+
+        def exec_module(module: types.ModuleType) -> None:
+            load(module)
+            self._change(module)
+
+        loader.exec_module = exec_module
+        return found
 
 
 def _read(path: str) -> bytes:
