@@ -195,7 +195,13 @@ def test_lines_of_the_protocols_library_are_written_as_ours_are(tmp_path: Path) 
         "ot.logs.end_logs()\n"
     )
     ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path, check=True
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        cwd=tmp_path,
+        check=True,
+        env={**os.environ, "FASTMCP_LOG_ENABLED": "true"},
     )
     assert [json.loads(line)["message"] for line in ended.stderr.splitlines()] == ["Error calling tool"]
 
@@ -309,10 +315,15 @@ def test_a_message_that_cannot_be_filled_in_fails_nobody(tmp_path: Path) -> None
 def test_warnings_of_libraries_are_lines_of_this_log_and_of_no_other(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("uvicorn", "uvicorn.error"):  # as at the start of a process: a test may have set them for its server
+    for name in (
+        "uvicorn",
+        "uvicorn.error",
+        "fastmcp",
+    ):  # as at the start of a process: a test may have set them for its server
         monkeypatch.setattr(logging.getLogger(name), "level", logging.NOTSET)
         monkeypatch.setattr(logging.getLogger(name), "disabled", False)
         monkeypatch.setattr(logging.getLogger(name), "propagate", True)
+        monkeypatch.setattr(logging.getLogger(name), "handlers", [])
         monkeypatch.setattr(logging.getLogger(name), "_cache", {})
     path = start(tmp_path / "onetool.log", format="json", redact=lambda text: text.replace("hunter22", "[secret]"))
     for library in ("uvicorn.error", "fastmcp.server", "asyncio"):

@@ -25,8 +25,6 @@ from ot.log_span import SpanMessage, in_a_log
 from ot.visible_text import visible_json
 
 LOGGERS = ("ot", "ot_tools", "docket")
-WRITING_LIBRARIES = ("fastmcp", "uvicorn")
-"""Those that give their loggers handlers of their own."""
 LIBRARY_LINES, LIBRARY_SECONDS = 20, 60.0
 """So many lines of one library within so many seconds: what strangers send must not fill the log."""
 FILE_SECONDS, STDERR_SECONDS = 0.25, 0.05
@@ -75,7 +73,6 @@ def configure_logs(
     libraries = LibraryHandler(handlers)
     libraries.setLevel(max(logging.WARNING, logging.getLogger(LOGGERS[0]).level))
     logging.root.addHandler(libraries)
-    take_over_loggers()
 
 
 def end_logs() -> None:
@@ -83,22 +80,8 @@ def end_logs() -> None:
     for name in LOGGERS:
         for handler in logging.getLogger(name).handlers:
             handler.close()
-    for handler in _library_handlers():
+    for handler in [handler for handler in logging.root.handlers if isinstance(handler, LibraryHandler)]:
         logging.root.removeHandler(handler)
-
-
-def take_over_loggers() -> None:
-    """Let libraries that write lines of their own, once they are imported, write them into our log if there is one."""
-    if not _library_handlers():
-        return
-    for name in WRITING_LIBRARIES:
-        logger = logging.getLogger(name)
-        logger.handlers.clear()
-        logger.propagate = True
-
-
-def _library_handlers() -> list[LibraryHandler]:
-    return [handler for handler in logging.root.handlers if isinstance(handler, LibraryHandler)]
 
 
 def log_path(state_dir: Path) -> Path:

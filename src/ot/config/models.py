@@ -326,6 +326,11 @@ class OAuthSettings(Settings):
         default="",
         description="The authorization server that may have the client's credentials; client_credentials needs it",
     )
+    pkce: Literal["announced", "assumed"] = Field(
+        default="announced",
+        description="announced: the metadata of the authorization server must name PKCE with S256, as MCP requires; "
+        "assumed: those of issuer may say nothing about it, because you know that it supports it",
+    )
     client_metadata_url: WebAddress = Field(
         default="",
         description="The https address of your client id metadata document, used if the authorization server reads "
@@ -342,6 +347,8 @@ class OAuthSettings(Settings):
     def _complete(self) -> Self:
         if self.client_secret and not self.client_id:
             raise ValueError("client_secret needs a client_id")
+        if self.pkce == "assumed" and not self.issuer:
+            raise ValueError("pkce: assumed needs the issuer of which you know that it supports PKCE")
         if self.grant != "client_credentials":
             if self.private_key:
                 raise ValueError("private_key needs grant: client_credentials")

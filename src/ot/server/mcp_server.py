@@ -24,7 +24,6 @@ from pydantic import Field, TypeAdapter, ValidationError
 from ot.config.principal import os_user
 from ot.errors import OneToolError
 from ot.execution.caller import AskUser, Caller, Question
-from ot.logs import take_over_loggers
 from ot.registry.announced_tool import META
 from ot.registry.tool import Tool
 from ot.registry.tool_definitions import ToolDefinitions
@@ -129,7 +128,6 @@ def build_server(
     tools are all that is offered, for programs on other hosts. Replicas that have *shared* answer for each other.
     *parked* keeps the runs that wait for an answer, for whoever counts them.
     """
-    take_over_loggers()
     parked = ParkedRuns(MOST_OF_TEAM if shared else MOST) if parked is None else parked
     drain = drain or Drain()
     others = _other_replicas(shared, front, parked, drain) if shared and shared.state.replicas else None

@@ -12,7 +12,7 @@ from typing import Any
 
 # Its rich log handler blocks the whole server for seconds on a long text; it must be off before the import.
 os.environ.setdefault("FASTMCP_ENABLE_RICH_LOGGING", "false")
-os.environ.setdefault("FASTMCP_LOG_ENABLED", "false")  # its lines are written as ours are
+os.environ["FASTMCP_LOG_ENABLED"] = "false"  # its lines are written as ours are, whatever its user prefers
 os.environ.setdefault("FASTMCP_ENV_FILE", os.devnull)  # else it obeys an .env of the working directory
 
 import mcp_types as types

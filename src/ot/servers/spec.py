@@ -331,6 +331,7 @@ def _account(
         client_id=filling.text("auth.client_id", auth.client_id),
         signing_algorithm=auth.signing_algorithm,
         issuer=auth.issuer,
+        pkce=auth.pkce,
         client_metadata_url=auth.client_metadata_url,
         port=auth.port,
         internal_hosts=internal_hosts,

@@ -12,6 +12,7 @@ import pytest
 from ot.cli.exit_codes import FAILURE, OK
 from ot.cli.sharing.quick_command import asked_of
 from ot.cli.terminal.printed_answers import print_reply
+from ot.cli.terminal.saved_media import require_no_detour
 
 PNG = b"\x89PNG\r\n\x1a\n-and-more"
 
@@ -82,3 +83,19 @@ def test_the_shared_server_is_asked_without_the_directory(tmp_path: Path) -> Non
     assert asked_of(["run", "1+1", "--save", str(tmp_path / "file")]) is None
     assert asked_of(["run", "1+1", "--save"]) is None
     assert asked_of(["list", "--save", "kept"]) is None
+
+
+@pytest.mark.parametrize("given", ["door/x.html", "{cwd}/door/x.html", "sub/../door/x.html", "{cwd}/report.html"])
+def test_a_link_that_a_clone_brought_leads_nothing_out_of_the_working_directory(
+    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clone, outside = tmp_path / "clone", tmp_path / "outside"
+    (clone / "sub").mkdir(parents=True)
+    outside.mkdir()
+    (clone / "door").symlink_to(outside)
+    (clone / "report.html").symlink_to(outside / ".bashrc")
+    monkeypatch.chdir(clone)
+    with pytest.raises(OSError, match="a link on the way leads to"):
+        require_no_detour(Path(given.format(cwd=clone)))
+    for chosen in ("plain.html", "../outside/x.html", f"{outside}/x.html", f"{clone}/sub/x.html"):
+        require_no_detour(Path(chosen))

@@ -282,9 +282,18 @@ async def test_an_authorization_server_that_does_not_announce_pkce_is_refused(
         if announced == ["S256"]:
             assert (await login(account, person.show, person.receive)).access_token == "token"
             return
-        with pytest.raises(LoginFailed, match=r"do not announce PKCE \(code_challenge_methods_supported with S256\)"):
+        said = r"do not announce PKCE \(code_challenge_methods_supported with S256\)"
+        with pytest.raises(LoginFailed, match=said) as refused:
             await login(account, person.show, person.receive)
         assert person.opened == [] and not {"/register", "/token"} & set(server.asked)
+        assert ("servers.s.auth.pkce to assumed" in str(refused.value)) is (announced is None)
+        knowing = replace(account, issuer=server.origin, pkce="assumed")
+        if announced is None:
+            assert (await login(knowing, person.show, person.receive)).access_token == "token"
+            assert query_of(person.opened[0])["code_challenge_method"] == "S256"
+        else:  # it says that it does not support it
+            with pytest.raises(LoginFailed, match=said):
+                await login(knowing, person.show, person.receive)
 
 
 async def test_the_browser_comes_back_to_loopback_once_and_only_with_the_state_of_this_login(

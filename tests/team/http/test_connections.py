@@ -47,6 +47,14 @@ def test_the_one_that_has_waited_longest_is_closed_for_a_new_one() -> None:
     assert (closed(held), closed(new)) == ([1, 2], [])
 
 
+def test_where_many_addresses_fill_the_server_the_one_that_has_waited_longest_is_closed() -> None:
+    crowd = Connections(4)
+    held = [one for number in range(4 + SPARE) for one in enter(crowd, 1, f"9.9.{number}.9")]
+    assert closed(held) == []
+    new = enter(crowd, 1, "9.8.7.6") + enter(crowd, 1, "9.8.7.5")
+    assert (closed(held), closed(new)) == ([0, 1], [])
+
+
 def test_what_is_being_answered_is_never_closed_and_some_are_always_heard_beside_it() -> None:
     crowd = Connections(4)
     answered = enter(crowd, 4, answered=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from itertools import count
@@ -26,13 +27,14 @@ def save_media(blocks: Sequence[Mapping[str, Any]], directory: str) -> list[dict
 
 
 def require_no_detour(path: Path) -> None:
-    """Return unless a link leads a relative *path* out of the working directory: a clone may have brought it.
+    """Return unless a link leads *path*, as it is written, out of the working directory: a clone may have brought it.
 
     Raises:
         OSError: It does.
     """
-    real = path.resolve()
-    if not path.is_absolute() and ".." not in path.parts and not real.is_relative_to(Path.cwd().resolve()):
+    here, real = Path.cwd(), path.resolve()
+    written = Path(os.path.normpath(here / path))  # without looking at links
+    if written.is_relative_to(here) and not real.is_relative_to(here.resolve()):
         raise OSError(errno.ELOOP, f"a link on the way leads to {real}; to write there, give that path")
 
 

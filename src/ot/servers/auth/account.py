@@ -34,6 +34,8 @@ class ServerAccount:
     private_key: str = field(default="", repr=False)
     signing_algorithm: str = "RS256"
     issuer: str = ""
+    pkce: Literal["announced", "assumed"] = "announced"
+    """Whether an issuer that says nothing about PKCE is taken to support it."""
     client_metadata_url: str = ""
     port: int = 0
     callback: str = ""

@@ -136,12 +136,17 @@ def check_authorization_server(account: ServerAccount, provider: OAuthClientProv
         why = f"it sends logins to {metadata.issuer}, but servers.{account.server}.auth.issuer is {account.issuer}"
         raise LoginFailed(account.server, why)
     # MCP asks for it of both kinds of metadata, though those of OpenID Connect do not define the field.
-    if context.redirect_handler and "S256" not in (metadata.code_challenge_methods_supported or ()):
+    announced = metadata.code_challenge_methods_supported
+    known = announced is None and account.pkce == "assumed"
+    if context.redirect_handler and not known and "S256" not in (announced or ()):
         why = (
             f"the metadata of its authorization server, {metadata.issuer}, do not announce PKCE "
             "(code_challenge_methods_supported with S256), without which others could use a stolen code"
         )
-        raise LoginFailed(account.server, why, "Ask whoever runs it to announce it, or use a token in a header")
+        auth = f"servers.{account.server}.auth"
+        vouch = f"If its documentation says that it supports PKCE, set {auth}.issuer to it and {auth}.pkce to assumed; "
+        advice = "ask whoever runs it to announce it, or use a token in a header"
+        raise LoginFailed(account.server, why, vouch + advice if announced is None else advice.capitalize())
     if context.client_info is None and outgoing.method == "POST" and metadata.registration_endpoint is None:
         raise client_id_needed(account, provider)
 
