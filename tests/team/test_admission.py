@@ -22,11 +22,16 @@ from pace import PATIENCE, TURNS
 from servers.desk import until
 from state.redis_process import RedisProcess, running_redis
 from team.http_server import call
-from team.team_bed import KnownByName, TeamBed, post, team
+from team.team_bed import KnownByName, TeamBed, post, principal, team
 
 pytestmark = pytest.mark.anyio
 
 MOST_TURNS = 2 * TURNS
+ATTEMPTS = 3
+SEARCHES = """
+import asyncio
+await asyncio.gather(*[file.search(pattern="(a|b|c|d|e|f|g|h|i|j)+zq") for _ in range(32)])
+"""
 LIST = {"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {}}
 
 
@@ -202,17 +207,38 @@ async def _flooded(directory: Path, runs: int, connections: int, beside: int, mo
     assert ratio() <= most, (ratio(), len(flooded))
 
 
+async def test_searches_of_one_principal_leave_the_pace_of_another(tmp_path: Path) -> None:
+    alone: list[float] = []
+    beside: list[float] = []
+    async with team(tmp_path) as bed:
+        await bed.run("bob", "[file.write(path=f'{n}.txt', content='abcdefghij' * 500_000) for n in range(6)]")
+        await bed.run("ann", "file.write(path='note.txt', content='fifteen bytes..')")
+        await _paced(bed, 5, reading=True)
+        for _ in range(ATTEMPTS):
+            alone += await _paced(bed, 10, reading=True)
+            async with sent(*(bed.run("bob", SEARCHES) for _ in range(8))):
+                await until(lambda: bed.front._host.heavy._away.has(principal("bob")))
+                beside += await _paced(bed, 10, reading=True)
+            # In threads of the server's process, these searches made it a hundred times as long.
+            if statistics.median(beside) <= 3 * statistics.median(alone):
+                return
+    pytest.fail(f"{statistics.median(beside)} s beside searches, {statistics.median(alone)} s alone")
+
+
 async def _flood(bed: TeamBed, flooder: str, count: int, statuses: Counter[int]) -> None:
     for _ in range(count):
         statuses[(await bed.post(flooder, call("1+1"))).status] += 1
 
 
-async def _paced(bed: TeamBed, count: int, over: Callable[[], bool] = lambda: False) -> list[float]:
+async def _paced(
+    bed: TeamBed, count: int, over: Callable[[], bool] = lambda: False, *, reading: bool = False
+) -> list[float]:
     """Return how long runs took of somebody who sends one at a time, and not more than the quota."""
     seconds: list[float] = []
+    command = "file.read(path='note.txt')" if reading else "1+1"
     while len(seconds) < count and not over():
         begun = time.perf_counter()
-        assert (await bed.post("ann", call("1+1"))).status == 200
+        assert (await bed.post("ann", call(command))).status == 200
         seconds.append(time.perf_counter() - begun)
         await asyncio.sleep(0.1)
     return seconds
