@@ -251,7 +251,7 @@ def diff(
 
     Args:
         base: The commit, branch or tag to compare with; without it, what is staged (with staged=True the last commit).
-            'main..topic' gives target, too, and 'main...topic' also merge_base=True.
+            'main..topic' gives target, too, and 'main...topic' also merge_base=True. A path alone means paths.
         target: The commit, branch or tag that is compared; without it the work tree.
         repo: The repository: any path inside it. Paths that come back begin at the working directory, not there.
         merge_base: Compare with the common ancestor of base and target: only what was changed on target's side.
@@ -280,6 +280,8 @@ def diff(
     if target and (staged or not base):
         raise ValueError("target needs base, and not staged=True: give base and target for two commits")
     with _open(repo) as repository:
+        if not target and not paths and _is_path(repository, base):
+            base, paths = "", base
         commits = [commit_id(repository, side) for side in (base, target) if side]
         if merge_base:
             commits[0] = common_ancestor(repository, commits[0], target or "HEAD")
@@ -475,6 +477,17 @@ def _directory_of(path: str) -> str:
     while directory != directory.parent and not is_there(guard, str(directory)):
         directory = directory.parent
     return str(directory)
+
+
+def _is_path(repository: Repository, name: str) -> bool:
+    """Return whether *name* is that of a file or directory, and not of a commit."""
+    if not name or not is_there(repository.guard, name):
+        return False
+    try:
+        commit_id(repository, name)
+    except ValueError:
+        return True
+    return False
 
 
 def _range(repository: Repository, revision: str) -> tuple[str, ...]:

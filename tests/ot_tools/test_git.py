@@ -361,7 +361,10 @@ def test_diff_can_begin_at_the_common_ancestor(repo: Path) -> None:
 
 def test_one_path_may_be_given_as_text(repo: Path) -> None:
     (repo / "notes.txt").write_text("x\n")
-    assert git.diff(paths="notes.txt") == git.diff(paths=["notes.txt"]) != []
+    (repo / "src" / "hello.py").write_text("x\n")
+    assert git.diff(paths="notes.txt") == git.diff(paths=["notes.txt"]) == git.diff(base="notes.txt") != []
+    run_git(repo, "branch", "notes.txt")
+    assert len(git.diff(base="notes.txt")) == 2
     assert git.stage(paths="notes.txt")["staged"] == ["notes.txt"]
 
 
