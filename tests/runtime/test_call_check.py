@@ -167,6 +167,7 @@ async def test_what_the_engine_lacks_is_told_in_the_same_reply(tmp_path: Path) -
         "shop.order(id=True, full=0)",
         "shop.order(id=int('3'))",
         "proj.path",
+        "proj.LIST()",
         "len.__name__.upper()",
         "bad.anything(1)",
     ],

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ot.execution.call_context import CallForecast
+from ot.nearest_names import same_name
 from ot.runtime.program import Program
 
 MANY_TIMES = (ast.While, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -60,7 +61,7 @@ class _Count:
             self.look(node, times, depth + 1)
 
     def _take(self, node: ast.Attribute, owner: str, times: int | None) -> None:
-        if (owner, node.attr) == (self.pack, self.name):
+        if owner == self.pack and (node.attr == self.name or same_name(node.attr, [self.name])):
             self.lines.append(node.lineno)
             self.most = None if times is None or self.most is None else self.most + times
 

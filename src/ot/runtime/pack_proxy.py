@@ -214,7 +214,7 @@ class PackProxy:
 
     def _tool(self, pack: str, name: str) -> Tool:
         if pack == project_proxy.PACK:
-            self._projects.require_function(name)
+            self._projects.require_function(self.registry.exact_name(pack, name))
         return self.registry.tool(pack, name)
 
     async def _told_call(
