@@ -1,7 +1,4 @@
-"""Finds the calls of a program that the door would refuse, on its tree and before anything of it runs.
-
-Left to the door are names that the program gives a meaning, ``*`` and ``**``, and failures that it may expect.
-"""
+"""Finds the calls of a program that the door would refuse, on its tree and before anything of it runs."""
 
 from __future__ import annotations
 
@@ -97,12 +94,11 @@ class _Tree:
             (node, node.value.id)
             for node in self._members
             if type(node.value) is ast.Name and node.value.id in names and type(node.ctx) is ast.Load
-            and not node.attr.startswith("__") and not self._is_guarded((node.lineno, node.col_offset))
+            and not node.attr.startswith("__") and not any(
+                start <= (node.lineno, node.col_offset) < end for start, end in self._guarded
+            )
         ]  # fmt: skip
         return sorted(found, key=lambda found: (found[0].lineno, found[0].col_offset))
-
-    def _is_guarded(self, place: tuple[int, int]) -> bool:
-        return any(start <= place < end for start, end in self._guarded)
 
 
 def _name(node: ast.expr) -> str:
