@@ -123,24 +123,13 @@ class NotSupported(CommandError):
         return "\n".join([f"the {self.engine} engine cannot run this; nothing was run", *shown, *more])
 
 
-@dataclass(frozen=True)
-class CallMistake:
-    """How a program would fail at one of its calls, and the name of the error that it would come from."""
-
-    failure: ProgramFailed
-    cause: str
-
-
-@error()
+@error("nothing has run, because calls of the program cannot succeed")
 class WrongCalls(CommandError):
     """Calls of the program cannot succeed; nothing of it has run."""
 
-    mistakes: Sequence[CallMistake]
+    mistakes: Sequence[ProgramFailed]
     gaps: NotSupported | None = None
     """What the engine lacks that the program uses."""
-
-    def __str__(self) -> str:
-        return "\n".join([str(mistake.failure) for mistake in self.mistakes])
 
 
 class SnippetError(CommandError):
@@ -395,6 +384,8 @@ class ProgramFailed(RunError):
     message: str
     line: int | None = None
     hint: str = ""
+    cause: str = ""
+    """The name of the error of a call that it comes from, where that is known already."""
 
 
 @error("{message} ({section}.{limit})")

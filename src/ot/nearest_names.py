@@ -14,38 +14,32 @@ WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 def same_name(wanted: str, names: Iterable[str]) -> str:
     """Return the only one of *names* with the letters of *wanted*, whatever its case, ``_`` and ``-``, or nothing."""
-    # A look-alike letter of another alphabet must never match.
-    letters = _letters(wanted) if wanted.isascii() else ""
-    found = [name for name in names if name.isascii() and _letters(name) == letters] if letters else []
+    letters = _letters(wanted)
+    found = [name for name in names if _letters(name) == letters] if letters else []
     return found[0] if len(found) == 1 else ""
 
 
 def _letters(name: str) -> str:
-    return name.lower().replace("_", "").replace("-", "")
+    # A look-alike letter of another alphabet must never match.
+    return name.lower().replace("_", "").replace("-", "") if name.isascii() else ""
 
 
-def words_of(name: str) -> list[str]:
-    """Return the words of a name in lower case, however it puts them together."""
-    return [word.lower() for word in WORD.findall(name)]
+def _words(text: str) -> set[str]:
+    return {word.lower() for word in WORD.findall(text)}
 
 
 def nearest_of(wanted: str, described: Mapping[str, str]) -> list[str]:
-    """Return the three names in *described* most like *wanted*, or whose descriptions have its words.
-
-    Where one is probably meant, it is the first of two.
-    """
+    """Return the three names in *described* most like *wanted* or described by its words; of a sure guess two."""
     from rapidfuzz import fuzz  # noqa: PLC0415 - as below
 
     wanted = wanted[:MAX_NAME]
-    words = {*words_of(wanted)}
+    words, guess = _words(wanted), did_you_mean(wanted, list(described))
 
     def likeness(name: str) -> float:
-        shared = len(words & {*words_of(name)}) + 0.5 * len(words & {*words_of(described[name])})
+        shared = len(words & _words(name)) + 0.5 * len(words & _words(described[name])) + 9 * (name == guess)
         return 100 * shared + fuzz.ratio(wanted.lower(), name.lower())
 
-    ranked = sorted(described, key=likeness, reverse=True)
-    guess = did_you_mean(wanted, ranked)
-    return list(dict.fromkeys((guess, *ranked)))[:2] if guess else ranked[:3]
+    return sorted(described, key=likeness, reverse=True)[: 2 if guess else 3]
 
 
 def nearest_names(wanted: str, names: Sequence[str], limit: int = 20) -> list[str]:
@@ -62,14 +56,12 @@ def did_you_mean(wanted: str, names: Sequence[str]) -> str:
     from rapidfuzz import fuzz, process  # noqa: PLC0415 - as above
 
     found = process.extractOne(wanted[:MAX_NAME], names, scorer=fuzz.ratio, score_cutoff=70)
-    return found[0] if found else _with_same_words(wanted[:MAX_NAME], names)
-
-
-def _with_same_words(wanted: str, names: Sequence[str]) -> str:
-    """Return the only name whose words *wanted* has, or that has all of its: ``read`` for ``read_file``."""
-    words = {*words_of(wanted)}
-    found = [name for name in names if (own := {*words_of(name)}) and words and (own <= words or words <= own)]
-    return found[0] if len(found) == 1 else ""
+    if found:
+        return found[0]
+    # ``read`` for ``read_file``, and the other way round.
+    words = _words(wanted[:MAX_NAME])
+    alike = [name for name in names if words and (own := _words(name)) and (own <= words or words <= own)]
+    return alike[0] if len(alike) == 1 else ""
 
 
 def listing(wanted: str, names: Sequence[str]) -> str:

@@ -41,7 +41,7 @@ def reports(directory: Path) -> list[Path]:
 async def use(app: Workspace) -> None:
     """Call brave twice well, once badly, and context7 once."""
     await app.run("[brave.search(query='a' * 1000), brave.search(query='b' * 1000), context7.search(query='c')][-1]")
-    assert (await app.run("brave.search(nothing=1)")).is_error
+    assert (await app.run("brave.search(**{'nothing': 1})")).is_error
 
 
 @pytest.mark.scenario("001-15")
@@ -246,7 +246,7 @@ async def test_a_tool_call_is_a_span_with_arguments_and_result_and_at_warning_on
     for level in (logging.INFO, logging.WARNING):
         caplog.clear()
         with caplog.at_level(level):
-            await run_in(tmp_path, "brave.search(q='words')\nbrave.search(bad=1)", PACKS)
+            await run_in(tmp_path, "brave.search(q='words')\nbrave.search(**{'bad': 1})", PACKS)
         *good, bad = [span for span in spans(caplog) if span["span"] == "tool.call"]
         assert (bad["errorType"], bad["status"]) == ("InvalidArguments", "FAILED")
         assert "result" not in bad

@@ -14,6 +14,7 @@ from pace import effort
     [
         ("t.f()", 1),
         ("t.f(); t.f()", 2),
+        ("t.f(); t.F(); t.f_()", 3),
         ("if x:\n    t.f()\nelse:\n    t.f()", 2),
         ("for i in range(50):\n    t.f()", 50),
         ("for i in range(10, 0, -3):\n    t.f()", 4),

@@ -72,9 +72,13 @@ async def test_dots_are_resolved_by_the_pack_proxy_alone(tmp_path: Path, monkeyp
     async def call(self: object, pack: str, name: str, args: Any, kwargs: Any, line: Any = None) -> str:
         return f"{pack}.{name} was called"
 
+    async def foresee(*_given: Any, **_named: Any) -> None:
+        return None
+
     command = "found = brave.search(query='x')\nfind = brave.other\n[found, find()]"
     async with running_app(tmp_path, {"brave": BRAVE}) as app:
         assert "'other' is not in pack 'brave'" in error_of(await app.run(command))
+        monkeypatch.setattr(pack_proxy.PackProxy, "foresee", foresee)
         monkeypatch.setattr(pack_proxy.PackProxy, "call", call)
         monkeypatch.setattr(pack_proxy.PackProxy, "member", lambda *_: Function())
         assert value_of(await app.run(command)) == '["brave.search was called","brave.other was called"]'

@@ -27,17 +27,8 @@ HINTS: Mapping[type, str] = {
     datetime.timedelta: "give a number, such as value.total_seconds()",
     Decimal: "give float(value) or str(value)",
 }
-
-
-class Unseen:
-    """A value that is known only when the program runs."""
-
-    def __repr__(self) -> str:
-        return "..."
-
-
-UNSEEN = Unseen()
-"""What stands for such a value while a program's calls are checked."""
+UNSEEN: Any = ...
+"""What stands for a value that is known only when the program runs, while its calls are checked."""
 
 
 def is_seen(value: Any) -> bool:

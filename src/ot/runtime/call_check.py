@@ -1,7 +1,4 @@
-"""Finds the calls of a program that the door would refuse, on its tree and before anything of it runs.
-
-Left to the door are names that the program gives a meaning, ``*`` and ``**``, and failures that it may expect.
-"""
+"""Finds the calls of a program that the door would refuse, on its tree and before anything of it runs."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import builtins
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
 
-from ot.errors import CallMistake, ProgramFailed
+from ot.errors import ProgramFailed
 from ot.execution.arguments import UNSEEN
 from ot.runtime.engines.failures import builtin_exception
 from ot.runtime.program import FUNCTIONS, Program
@@ -27,7 +24,9 @@ SUPPRESSING: Final = frozenset({"suppress", "ExitStack", "AsyncExitStack", "asse
 WRITTEN: Final = (str, bytes, int, float, bool, type(None))
 
 
-async def find_mistakes(program: Program, packs: PackProxy, hidden: Collection[str] | None = None) -> list[CallMistake]:
+async def find_mistakes(
+    program: Program, packs: PackProxy, hidden: Collection[str] | None = None
+) -> list[ProgramFailed]:
     """Return how calls of *program* would fail, in the order of their lines, each mistake once.
 
     In a session, *hidden* are the names that earlier programs gave a meaning.
@@ -39,22 +38,19 @@ async def find_mistakes(program: Program, packs: PackProxy, hidden: Collection[s
     own = program.binds.union((name for name, _ in program.prelude), hidden or ())
     # What an earlier program of the session has named, nobody knows for certain.
     unknown = program.loads - known - own - BUILTINS if hidden is None else frozenset[str]()
-    found: dict[tuple[str, str], CallMistake] = {}
+    found: dict[tuple[str, str], ProgramFailed] = {}
     for node, name in tree.members((known - own) | unknown):
-        call = tree.calls.get(id(node))
+        call, cause = tree.calls.get(id(node)), ""
         if name in unknown:
-            cause, kind, message = "NameError", "NameError", f"name '{name}' is not defined"
-            if call is None or name.startswith("_"):
-                continue
+            raised = NameError(f"name '{name}' is not defined") if call and not name.startswith("_") else None
         elif call and (doubled := _doubled(call)):
-            cause, kind, message = "SyntaxError", "SyntaxError", f"keyword argument repeated: {doubled}"
-        elif error := await packs.foresee(name, node.attr, _arguments(call), must_exist=name not in tree.asked):
-            raised = builtin_exception(error)
-            cause, kind, message = type(error).__name__, type(raised).__name__, str(raised)
+            raised = SyntaxError(f"keyword argument repeated: {doubled}")
         else:
-            continue
-        key = message, "" if name in unknown else program.line(node.lineno)
-        found.setdefault(key, CallMistake(ProgramFailed(kind, message, node.lineno), cause))
+            error = await packs.foresee(name, node.attr, _arguments(call), must_exist=name not in tree.asked)
+            raised, cause = error and builtin_exception(error), type(error).__name__
+        if raised:
+            key = str(raised), "" if name in unknown else program.line(node.lineno)
+            found.setdefault(key, ProgramFailed(type(raised).__name__, key[0], node.lineno, cause=cause))
     return list(found.values())
 
 
@@ -98,12 +94,11 @@ class _Tree:
             (node, node.value.id)
             for node in self._members
             if type(node.value) is ast.Name and node.value.id in names and type(node.ctx) is ast.Load
-            and not node.attr.startswith("__") and not self._is_guarded((node.lineno, node.col_offset))
+            and not node.attr.startswith("__") and not any(
+                start <= (node.lineno, node.col_offset) < end for start, end in self._guarded
+            )
         ]  # fmt: skip
         return sorted(found, key=lambda found: (found[0].lineno, found[0].col_offset))
-
-    def _is_guarded(self, place: tuple[int, int]) -> bool:
-        return any(start <= place < end for start, end in self._guarded)
 
 
 def _name(node: ast.expr) -> str:

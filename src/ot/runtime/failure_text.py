@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Callable
 
 from ot.errors import (
     InvalidSyntax,
@@ -44,8 +43,6 @@ OF_JAVASCRIPT = {
     "undefined": "use None",
 }
 """Names of JavaScript that a program may use in valid Python."""
-MAX_MISTAKES = 6000
-"""Characters of all mistakes of a program together."""
 NOTHING_HAS_RUN = "nothing has run: correct this and run the whole program again"
 UNDEFINED = re.compile(r"name '(?P<name>[^']{1,200})' is not defined")
 
@@ -63,8 +60,8 @@ def failure_text(
     *returned* is what tools gave the program, *was_assigned* tells the variables of the caller's earlier runs.
     """
     if isinstance(error, WrongCalls):
-        failures = [failure_text(one.failure, program, registry, was_assigned=was_assigned) for one in error.mistakes]
-        return "\n".join([*_first(failures), *([str(error.gaps)] if error.gaps else []), NOTHING_HAS_RUN])
+        failures = [failure_text(one, program, registry, was_assigned=was_assigned) for one in error.mistakes]
+        return "\n".join([*failures, *([str(error.gaps)] if error.gaps else [])])
     if isinstance(error, InvalidSyntax):
         return _with_line(str(error), error.line, error.source, _syntax_hint(error))
     if isinstance(error, ProgramFailed):
@@ -92,10 +89,10 @@ def failure_cause(error: OneToolError, call: ToolError | None) -> str:
     """Return what *error* came from, in one word; a program sees *call*, which failed, as an exception of Python's."""
     if isinstance(error, ProgramFailed):
         if (cause := failed_call(error, call)) is None:
-            return error.kind
+            return error.cause or error.kind
         return cause.kind if isinstance(cause, ToolFailed) else type(cause).__name__
     if isinstance(error, WrongCalls):
-        return error.mistakes[0].cause
+        return failure_cause(error.mistakes[0], None)
     return error.limit if isinstance(error, LimitExceeded) else type(error).__name__
 
 
@@ -114,15 +111,6 @@ def unavailable_service(call: ToolError) -> str:
 def _with_line(head: str, line: int | None, source: str, hint: str) -> str:
     where = f"\n  line {line}" + (f": {source}" if source else "") if line else ""
     return head + where + (f"\n{hint}" if hint else "")
-
-
-def _first(failures: Sequence[str]) -> Iterator[str]:
-    """Yield the texts that fit into a reply, and how many more there are."""
-    for place, end in enumerate(accumulate(len(text) + 1 for text in failures)):
-        if place and end > MAX_MISTAKES:
-            yield f"and {len(failures) - place} more mistakes"
-            return
-        yield failures[place]
 
 
 def _syntax_hint(error: InvalidSyntax) -> str:

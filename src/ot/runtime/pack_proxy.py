@@ -155,7 +155,8 @@ class PackProxy:
             tool = self._tool(pack, name)
             # A dict that stands alone may name the arguments.
             if arguments and (len(args) != 1 or kwargs or is_seen(args)):
-                await self._executor.foresee(tool, *_meant(tool, args, kwargs)[:2], self._caller)
+                meant = arguments_in_dict(tool, args, kwargs)
+                await self._executor.foresee(tool, args if meant is None else (), meant or kwargs, self._caller)
         except (UnknownTool, InvalidArguments) as error:
             return error if must_exist or isinstance(error, InvalidArguments) else None
         except ToolError:
@@ -191,9 +192,9 @@ class PackProxy:
         require_few(tool, len(args) + len(kwargs))
         most, parts = self._limits.value_bytes, self._limits.value_parts
         given, named = await plain_arguments(f"{pack}.{name}", args, kwargs, max_bytes=most, max_parts=parts)
-        given, named, in_dict = _meant(tool, given, named)
-        if in_dict:
+        if (meant := arguments_in_dict(tool, given, named)) is not None:
             self.tolerated.add("dict-argument")
+            given, named = (), meant
         self.calls += 1
         value, chars = await self._told_call(tool, given, named, self._context(line, key))
         self.returned.note(f"{pack}.{name}", value, chars)
@@ -214,7 +215,7 @@ class PackProxy:
 
     def _tool(self, pack: str, name: str) -> Tool:
         if pack == project_proxy.PACK:
-            self._projects.require_function(name)
+            self._projects.require_function(self.registry.exact_name(pack, name))
         return self.registry.tool(pack, name)
 
     async def _told_call(
@@ -308,12 +309,6 @@ class PackProxy:
             self.sources.add("stored" if tool == PAGE_TOOL else known.source)
         if len(self.tools_called) < 20 and tool not in self.tools_called:
             self.tools_called.append(tool[:100])
-
-
-def _meant(tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any], bool]:
-    """Return the arguments of a call, and whether they were named by one dict."""
-    named = arguments_in_dict(tool, args, kwargs)
-    return (args, kwargs, False) if named is None else ((), named, True)
 
 
 def _require_names(pack: str, name: str, kwargs: Mapping[str, Any]) -> None:

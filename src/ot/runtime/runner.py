@@ -30,7 +30,7 @@ from ot.registry.tool_loader import loaded_tool
 from ot.runtime.aliases import expand_aliases
 from ot.runtime.call_check import find_mistakes
 from ot.runtime.engines.engine import NO_VALUE, Engine, Outcome
-from ot.runtime.failure_text import failed_call, failure_cause, failure_text, unavailable_service
+from ot.runtime.failure_text import NOTHING_HAS_RUN, failed_call, failure_cause, failure_text, unavailable_service
 from ot.runtime.fence_processor import strip_fences
 from ot.runtime.out_of_reach import missing_in_pack, out_of_reach
 from ot.runtime.pack_proxy import PackProxy
@@ -438,7 +438,7 @@ class Runner:
             was_assigned=lambda name: self._was_assigned(trail, name),
         )
         # What exists, for a name that does not, is told after a look at every pack: not on the event loop.
-        failures = [one.failure for one in error.mistakes] if isinstance(error, WrongCalls) else [error]
+        failures = error.mistakes if isinstance(error, WrongCalls) else [error]
         looks = any(isinstance(one, ProgramFailed) and one.kind == "NameError" for one in failures)
         text = await anyio.to_thread.run_sync(explain, abandon_on_cancel=True) if looks else explain()
         text = text if isinstance(error, ProgramFailed) or not instead else f"{text}\n{instead}"
@@ -446,6 +446,7 @@ class Runner:
         if self._unused_secrets and trail.caller.admin and "secret" in text.lower():
             text = "\n".join([text, *self._unused_secrets])
         done = trail.packs.effects.beside(error, trail.run_id) if trail.packs else ""
+        done = NOTHING_HAS_RUN if isinstance(error, WrongCalls) else done
         text = f"{text}\n{done}" if done else text
         sanitize = self._must_sanitize(trail) or bool(trail.program and trail.program.asks_to_sanitize)
         asked = Asked(sanitize=sanitize, tools=tuple(trail.tools), owner=trail.caller.principal)

@@ -37,8 +37,6 @@ class Kept:
     variables: EngineSession
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     names: set[str] = field(default_factory=set[str])
-    bound: set[str] = field(default_factory=set[str])
-    """What any of its programs gave a meaning, in whatever scope."""
     runs: int = 0
     waiting: int = 0
     used: float = field(default_factory=time.monotonic)
@@ -102,8 +100,8 @@ class Sessions:
             kept.idle.cancel()  # it is not idle any more, however long this run takes
         try:
             if check:
-                await check(kept.bound)
-            kept.bound |= program.binds
+                await check(kept.names)
+            kept.names |= program.assigns
             return await self._in_turn(key, kept, program, reach, limits, deadline)
         finally:
             kept.waiting -= 1
@@ -118,7 +116,6 @@ class Sessions:
             if why := kept.variables.lost:  # of the run before, while this one waited
                 raise self._forget(key, kept, why)
             kept.runs += 1
-            kept.names |= program.assigns
             return await kept.variables.run(program, reach, limits, deadline)
         finally:
             kept.turn.release()
