@@ -74,7 +74,7 @@ def answer(source: str, top: Path) -> dict[str, Any]:
         error = type(failure).__name__
     names.clear()
     if printed.getvalue():
-        texts = [printed.getvalue(), *texts]
+        texts = [printed.getvalue(), *(text for text in texts if text not in (NOTHING, shown(None)))]
     return {"texts": texts, "error": error, "tree": snapshot(top)}
 
 

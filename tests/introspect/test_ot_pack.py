@@ -287,7 +287,7 @@ async def test_prompts_that_appear_later_are_taken_up(tmp_path: Path) -> None:
     async with running_app(tmp_path, packs=PACKS) as app:
         assert "instructions" not in value_of(await app.run("ot.packs(info='full')"))
         (tmp_path / "user" / "prompts.yaml").write_text("prompts: {packs: {excel: Close what you open.}}\n")
-        assert value_of(await app.run("ot.help(query='excel')")).startswith("# excel\nClose what you open.\n\nTools:")
+        assert "\nClose what you open.\n\nTools:" in value_of(await app.run("ot.help(query='excel')"))
 
 
 @pytest.mark.scenario("001-55")
@@ -310,7 +310,7 @@ async def test_a_result_that_is_too_old_is_said_to_have_expired(tmp_path: Path) 
         assert text.splitlines()[0] == f"LookupError: result '{handle}' has expired"
 
 
-@pytest.mark.parametrize("program", ["ot.health()['version']", "no_such_name"])
+@pytest.mark.parametrize("program", ["ot.health()['version']", "no_such_name()"])
 async def test_packs_that_are_read_for_an_answer_do_not_hold_up_the_event_loop(tmp_path: Path, program: str) -> None:
     read_by: list[str] = []
 

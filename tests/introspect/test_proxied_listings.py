@@ -93,7 +93,7 @@ async def test_a_learned_return_type_is_shown_as_observed(tmp_path: Path) -> Non
     await app.aclose()
     (found,) = await asked(tmp_path, '[ot.help(query="github.search")]', shapes=app.host.shapes)
     assert "-> list[{id: int, full_name: str}]  (observed 10x)" in found
-    assert "Returns: list[{id: int, full_name: str}]  (observed 10x)" in found
+    assert found.count("observed 10x") == 1
 
 
 async def test_health_names_what_changed_in_words(tmp_path: Path) -> None:

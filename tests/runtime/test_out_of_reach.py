@@ -91,7 +91,7 @@ async def test_processes_are_named_with_the_tool_for_them(with_tools: Workspace,
 @pytest.mark.parametrize(
     ("program", "tools"),
     [
-        ("import pandas\npandas.read_csv('a.csv')", 'data.query(sql="SELECT ... FROM t", tables={"t": "sales.csv"})'),
+        ("import pandas\npandas.read_csv('a.csv')", 'data.read(table="sales.csv")'),
         ("from openpyxl import load_workbook", 'documents.to_markdown(path="report.pdf")'),
         ("import subprocess\nsubprocess.run(['git', 'log'])", "use git.log(limit=20) or "),
         ("import os\nos.system('git blame a.py')", 'use git.blame(path="...") or git.log(limit=20)'),

@@ -30,7 +30,7 @@ class SearchArguments(ReadingArguments):
 
 @ToolArguments.declare
 def documents(args: DocumentsArguments) -> Result[Listing]:
-    """List the documents that guide work in this project (conventions, rules), and files that were skipped."""
+    """List the documents that guide work in this project, and files that were skipped."""
     return answer(lambda: Store.here().documents(args.category))
 
 
@@ -42,7 +42,7 @@ def get(args: GetArguments) -> Result[Document]:
 
 @ToolArguments.declare
 def search(args: SearchArguments) -> Result[list[FoundDocument]]:
-    """Find the guide's documents (conventions, rules, how-tos) by the words of a task, the best first."""
+    """Find conventions and how-tos by words, the best first."""
     return answer(lambda: Store.here().search(args.query, args.category, args.limit))
 
 

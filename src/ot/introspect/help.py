@@ -43,13 +43,13 @@ State:   ot.health()  ot.stats()  ot.config()  ot.version()  ot.reload()  ot.not
 Tips:    search before you guess a name; do the whole task in one program; return only what matters"""
 
 MAX_HITS: Mapping[Kind, int] = {"tools": 5, "packs": 3, "snippets": 3, "aliases": 3}
-DESCRIPTION = 140
+DESCRIPTION = 120
 MAX_LEFT_OUT = 10
 NEAREST_PACKS = 3
 VALUES = {"int": "1", "float": "1.0", "bool": "True", "list": "[]", "dict": "{}"}
 """What stands for a value in an example, by the first word of its type; anything else is text."""
 
-SIGNATURE = 160
+SIGNATURE = 140
 """Characters of the parameters in a compact signature, unless more must be given."""
 RESULT = 100
 """Characters of a result's type in a compact signature, if leaving out what is nested makes it so short."""

@@ -14,7 +14,6 @@ from ot.registry.tool_registry import ToolRegistry
 from ot.runtime.program import Program
 
 MOST_TOOLS = 3
-DATABASE = '{"database": "shop.db", "table": "orders"}'
 
 NEAREST = {
     "git": (
@@ -39,11 +38,11 @@ NEAREST = {
         'documents.to_markdown(path="page.html")',
     ),
     "pandas polars duckdb pyarrow csvkit xsv": (
-        'data.query(sql="SELECT ... FROM t", tables={"t": "sales.csv"})',
-        'data.describe(table="sales.csv")',
+        "data.query(sql=\"SELECT ... FROM 'sales.csv'\")",
+        'data.read(table="sales.csv")',
     ),
     "sqlite3 psql mysql sqlalchemy psycopg psycopg2 pymysql aiosqlite": (
-        f'data.query(sql="SELECT ... FROM t", tables={{"t": {DATABASE}}})',
+        'data.query(sql="SELECT ... FROM orders", database="shop.db")',
         'data.tables(database="shop.db")',
     ),
     "matplotlib seaborn plotly altair": ('data.chart(table="sales.csv", x="month", y="total")',),

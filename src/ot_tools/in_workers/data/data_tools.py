@@ -173,7 +173,7 @@ def query(
         in UTC, and decimals of 2**53 and more are text.
 
     Example:
-        data.query(sql="SELECT sum(n) AS total FROM t WHERE n > ?", tables={"t": [{"n": 1}, {"n": 5}]}, parameters=[2])
+        data.query(sql="SELECT city, count(*) AS n FROM 'cities.csv' WHERE id < ? GROUP BY city", parameters=[9])
     """
     _check_limit(limit)
     config: Config = ot_sdk.config()
