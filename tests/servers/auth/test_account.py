@@ -38,6 +38,7 @@ def test_the_word_oauth_is_a_login_of_this_user_with_the_defaults_and_no_word_is
     [
         ({"url": URL, "auth": "basic"}, "write oauth, none or keys"),
         ({"url": URL, "auth": {"client_secret": "x"}}, "client_secret needs a client_id"),
+        ({"url": URL, "auth": {"pkce": "assumed"}}, "pkce: assumed needs the issuer"),
         ({"url": URL, "auth": {"private_key": "x"}}, "private_key needs grant: client_credentials"),
         ({"url": URL, "auth": {"grant": "client_credentials"}}, "needs client_id and issuer"),
         ({"url": URL, "auth": MACHINE}, "needs either client_secret or private_key"),
