@@ -82,7 +82,6 @@ def hidden_pack(server: str, pack: str) -> str:
 
 
 def _words(tool: Tool) -> str:
-    """Return what is said of *tool*, for a name that is like none."""
     return " ".join((tool.description, *(parameter.name for parameter in tool.parameters)))
 
 
@@ -152,7 +151,7 @@ class ToolRegistry:
             raise UnknownTool(pack, name, tuple(tools), note, signatures) from None
 
     def exact_name(self, pack: str, name: str) -> str:
-        """Return the name of the tool that *name* is another spelling of; *name* itself where it is not."""
+        """Return the name of the tool that *name* spells otherwise, or *name* itself."""
         found = self._packs.get(pack)
         try:
             if found is None or name in found.tools or name in found.left_out:
