@@ -163,7 +163,6 @@ class UnknownTool(ToolError):
     functions: Sequence[str]
     note: str = ""
     signatures: Sequence[str] = ()
-    """Of the functions that are most like it."""
 
     def __str__(self) -> str:
         name = self.name[:MAX_NAME]
@@ -385,7 +384,7 @@ class ProgramFailed(RunError):
     line: int | None = None
     hint: str = ""
     cause: str = ""
-    """The name of the error of a call that it comes from, where that is known already."""
+    """The error of a call that it comes from."""
 
 
 @error("{message} ({section}.{limit})")

@@ -32,7 +32,7 @@ UNSEEN: Any = ...
 
 
 def is_seen(value: Any) -> bool:
-    """Return whether every part of *value*, which a program has written out, is known."""
+    """Return whether no part of *value* is UNSEEN."""
     if isinstance(value, dict):
         return all(is_seen(part) for pair in cast("dict[Any, Any]", value).items() for part in pair)
     if isinstance(value, list | tuple | set):
@@ -52,9 +52,8 @@ def bind_arguments(
     """Return one mapping of full parameter names to values.
 
     Arguments given by place are named, so that a backend on the other side of a process needs only names.
-    Names may be shortened or spelled otherwise unless *exact_names* are wanted. With *may_be*, the only unknown name
-    stands for the only parameter that is missing, if that can take its value. *note* hears of names that were taken
-    for others.
+    Names may be shortened or spelled otherwise unless *exact_names* are wanted. The only unknown name is the only
+    missing parameter, if *may_be* says so. *note* hears of names that were taken for others.
 
     Raises:
         InvalidArguments: The call does not fit; the text holds the expected signature.

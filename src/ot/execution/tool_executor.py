@@ -255,11 +255,7 @@ class ToolExecutor:
         return bind_arguments(tool, args, kwargs, exact_names=exact, may_be=may_be, note=note)
 
     async def foresee(self, tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], caller: Caller) -> None:
-        """Return when a call may pass, of whose arguments some are UNSEEN; nothing is called and nobody is asked.
-
-        Raises:
-            ToolError: The call would raise it.
-        """
+        """Raise what a call would raise whatever its UNSEEN arguments are; nothing is called and nobody is asked."""
         self._require_allowed(tool, caller.groups)
         bound = self._bind(tool, args, kwargs, lambda text: None)
         await self._schemas.checked(tool, bound, [name for name, value in bound.items() if not is_seen(value)])

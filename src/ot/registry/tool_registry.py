@@ -84,7 +84,6 @@ def hidden_pack(server: str, pack: str) -> str:
 
 
 def _words(tool: Tool) -> str:
-    """Return what is said of *tool*, for a name that is like none."""
     return " ".join((tool.description, *(parameter.name for parameter in tool.parameters)))
 
 

@@ -55,7 +55,7 @@ async def find_mistakes(
 
 
 class _Tree:
-    """The parts of a program's tree that matter here, taken from nodes that were walked over already."""
+    """The parts of a program's tree that matter here."""
 
     def __init__(self, program: Program) -> None:
         by_kind: dict[type[ast.AST], list[Any]] = {}
@@ -89,7 +89,7 @@ class _Tree:
         self.asked = {_name(call.args[0]) for call in calls if call.args and _name(call) in LOOKING}
 
     def members(self, names: Collection[str]) -> list[tuple[ast.Attribute, str]]:
-        """Return where a member of something among *names* is read and what that is, in the order of the text."""
+        """Return where members of *names* are read, each with its name, in the order of the text."""
         found = [
             (node, node.value.id)
             for node in self._members
@@ -102,7 +102,6 @@ class _Tree:
 
 
 def _name(node: ast.expr) -> str:
-    """Return the last name of what *node* is or calls."""
     match node:
         case ast.Call(func):
             return _name(func)
@@ -118,7 +117,6 @@ def _doubled(call: ast.Call) -> str:
 
 
 def _arguments(call: ast.Call | None) -> tuple[list[Any], dict[str, Any]] | None:
-    """Return what a call is given, as far as it is written out; nothing where that is not a list of its own."""
     if call is None or any(isinstance(given, ast.Starred) for given in call.args):
         return None
     named = {given.arg: written_value(given.value) for given in call.keywords if given.arg}

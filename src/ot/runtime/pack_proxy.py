@@ -146,7 +146,7 @@ class PackProxy:
     async def foresee(
         self, pack: str, name: str, arguments: tuple[Sequence[Any], Mapping[str, Any]] | None, *, must_exist: bool
     ) -> ToolError | None:
-        """Return how a call would be refused, if that is certain; parts of its arguments, or all, may be unknown."""
+        """Return how a call would be refused, if that is certain."""
         args, kwargs = arguments or ((), {})
         try:
             _require_names(pack, name, kwargs)
@@ -207,7 +207,6 @@ class PackProxy:
         return value
 
     def _spell(self, pack: str, name: str) -> str:
-        """Return the name of the tool that *name* is another spelling of, and say so in the reply; else *name*."""
         exact = self.registry.exact_name(pack, name)
         if exact != name:
             self.blocks.add_note(f"{pack}.{exact}", f"{name}() was taken as {exact}()")

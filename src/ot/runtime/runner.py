@@ -306,10 +306,7 @@ class Runner:
         return await self.engine.run(program, packs, self._limits, budget.deadline)
 
     async def _check(self, program: Program, packs: PackProxy, hidden: Collection[str] | None = None) -> None:
-        """Return when the engine can run *program* and no call of it is bound to fail.
-
-        In a session, *hidden* are the names that earlier programs gave a meaning.
-        """
+        """Return when the engine can run *program* and no call of it is bound to fail; *hidden* as for the latter."""
         gaps: NotSupported | None = None
         try:
             if len(program.source) <= QUICK_CHARACTERS:

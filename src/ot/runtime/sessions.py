@@ -87,7 +87,7 @@ class Sessions:
     ) -> Outcome:
         """Return the outcome of *program*, run after every other in the same session.
 
-        *check* is given the names that others in it gave a meaning, and raises where the program must not begin.
+        *check*, given the names that others in it assign, raises where the program must not begin.
 
         Raises:
             RunError: It ended without one; SessionLost when the session has ended since its last run.

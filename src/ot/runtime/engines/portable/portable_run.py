@@ -17,7 +17,7 @@ import pydantic_monty as monty
 from ot.config.models import Limits
 from ot.errors import EngineCrashed, LimitExceeded, OneToolError, ProgramFailed, RunError
 from ot.execution.deadline import Deadline
-from ot.runtime.engines.engine import NO_VALUE, Constant, Function, Outcome, PrintCapture, Reach, StillbornRun
+from ot.runtime.engines.engine import NO_VALUE, Constant, Function, Missing, Outcome, PrintCapture, Reach, StillbornRun
 from ot.runtime.engines.failures import await_hint, builtin_exception, computed_too_long
 from ot.runtime.engines.portable.finished_values import with_finished_values
 from ot.runtime.engines.portable.gaps import find_gaps
@@ -75,7 +75,7 @@ class PortableRun:
         packs = [name for name in program.loads if reach.has_pack(name)]
         ready = with_finished_values(without_default_encoding(program), packs)
         self._rows = ready.tolerated[len(program.tolerated) :]
-        self.program = ready
+        self.program = calls_for_missing_members(ready, reach, self._memory.binds)
         self.reach = reach
         self.limits = limits
         self.deadline = deadline
@@ -379,3 +379,17 @@ def with_prelude(program: Program) -> ast.Module:
                 node.lineno = lines.get(name, 1)
         before.append(statement)
     return ast.Module([*before, *program.tree.body], [])
+
+
+def calls_for_missing_members(program: Program, reach: Reach, hidden: Collection[str] = ()) -> Program:
+    """Return *program* with ``pack.nothing`` made ``pack.nothing()``: Monty has words of its own for a look-up."""
+    called = {id(node.func) for node in program.nodes if isinstance(node, ast.Call)}
+    missing = [
+        (*program.span(node), f"{node.value.id}.{node.attr}()")
+        for node in program.nodes
+        if isinstance(node, ast.Attribute) and id(node) not in called and isinstance(node.ctx, ast.Load)
+        and isinstance(node.value, ast.Name) and node.lineno == node.end_lineno
+        and reach.has_pack(node.value.id) and node.value.id not in program.binds and node.value.id not in hidden
+        and isinstance(reach.member(node.value.id, node.attr), Missing)
+    ]  # fmt: skip
+    return program.edited(missing) if missing else program
