@@ -200,7 +200,8 @@ def _hit_lines(found: Mapping[str, Any]) -> Iterator[str]:
             yield f"    {hit['description']}"
     for kind in ("packs", "snippets"):
         if kind in found:
-            yield f"{kind}: {', '.join(hit['name'] for hit in found[kind])}"
+            names = (hit if isinstance(hit, str) else hit["name"] for hit in found[kind])
+            yield f"{kind}: {', '.join(names)}"
     if "aliases" in found:
         yield f"aliases: {', '.join(found['aliases'])}"
     if "unmatched" in found:
