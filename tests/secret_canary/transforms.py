@@ -47,7 +47,7 @@ def _u(s, which, spell="\\u%04x"):
 
 
 _UNRESERVED = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_NAMED = {v: "&" + k for k, v in sorted(html5.items()) if k.endswith(";") and len(v) == 1}
+_NAMED: dict[str, str] = {v: "&" + k for k, v in sorted(html5.items()) if k.endswith(";") and len(v) == 1}
 
 FORMS = {
     "plain": _same(lambda s: s),
