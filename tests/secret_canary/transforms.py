@@ -90,7 +90,7 @@ FORMS = {
     "html_hex": _same(lambda s: "".join(f"&#x{ord(c):x};" for c in s)),
     "html_hex_upper": _same(lambda s: "".join(f"&#X{ord(c):X};" for c in s)),
     "html_apos": _same(lambda s: html.escape(s, quote=False).replace('"', "&#34;").replace("'", "&apos;")),
-    "html5_names": _same(lambda s: "".join(_NAMED.get(c, c) if c.isascii() else c for c in s)),
+    "html5_names": _same(lambda s: "".join(_NAMED.get(c) or c if c.isascii() else c for c in s)),
 }
 
 
