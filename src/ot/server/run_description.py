@@ -16,6 +16,8 @@ FIRST_NAMES = 8
 """So many packs of each source are named when there are more than can be."""
 ROOM = 1_270
 """Characters for the tools of packs; the bundled ones with what they require take about 1,200."""
+EVERYDAY = ("file", "git", "data", "documents", "web", "memory", "rg", "code")
+"""What their tools require is said before that of others."""
 REQUIRED = re.compile(r"\([^)]*\)")
 
 VERY_MANY = 40
@@ -67,10 +69,12 @@ def run_description(packs: Mapping[str, Pack], engine: str = "") -> str:
 def tool_lines(packs: Mapping[str, Pack]) -> str:
     """Return a line for each pack: its tools, and what they require, as far as the room goes; else its name.
 
-    Names come before parameters, the bundled packs before the user's own, and these before servers.
+    Names come before parameters, the packs of every day before other bundled ones, these before the user's own, and
+    servers last.
     """
     packs = {name: pack for name, pack in packs.items() if name != "ot"}  # the text around shows what a task needs
     order = sorted(packs, key=lambda name: (not packs[name].bundled, packs[name].source == "proxy", name))
+    order.sort(key=lambda name: EVERYDAY.index(name) if name in EVERYDAY else len(EVERYDAY))
     whole = {name: line for name in order if (line := _line(packs[name]))}
     lines: dict[str, str] = {}
     room = ROOM
