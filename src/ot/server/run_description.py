@@ -14,7 +14,7 @@ from ot.registry.tool_registry import Pack
 MAX_NAMES = 40
 FIRST_NAMES = 8
 """So many packs of each source are named when there are more than can be."""
-ROOM = 1_270
+ROOM = 1_230
 """Characters for the tools of packs; the bundled ones with what they require take about 1,200."""
 EVERYDAY = ("file", "git", "data", "documents", "web", "memory", "rg", "code")
 """What their tools require is said before that of others."""
