@@ -57,7 +57,8 @@ TOOLS: dict[str, OtherWords] = {
         "get_tables extract_tables read_tables", "sheets sheet rows read_excel excel read_xlsx"
     ),
     "documents.to_markdown": OtherWords(
-        "read extract_text get_text markdown read_text to_text text", "convert parse extract load open content pdf docx"
+        "read extract_text get_text markdown read_text to_text text read_pdf read_docx read_word read_pptx read_document",
+        "convert parse extract load open content pdf docx",
     ),
     "file.append": OtherWords("append_text append_file append_to_file"),
     "file.copy": OtherWords("cp copy_file", "duplicate backup"),
@@ -125,7 +126,7 @@ PARAMETERS: dict[str, str] = {
     "glob": "include file_pattern file_glob files",
     "ignore_case": "case_insensitive insensitive",
     "context": "context_lines",
-    "limit": "max_results max_count num_results count n max top top_k max_lines num_lines max_rows max_chars",
+    "limit": "max_results max_count num_results n max top top_k max_lines num_lines max_rows max_chars",
     "count": "limit max_results num_results n",
     "offset": "start start_line line_offset",
     "start": "offset start_line",
@@ -158,6 +159,7 @@ PARAMETERS: dict[str, str] = {
     "library": "library_id name package",
     "replacement": "rewrite replace new",
     "language": "lang",
+    "files": "name_only name_status numstat with_files include_files",
     "format": "output_format fmt as_format",
     "registry": "ecosystem",
     "pages": "page page_numbers",
