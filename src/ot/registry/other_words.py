@@ -57,7 +57,7 @@ TOOLS: dict[str, OtherWords] = {
         "get_tables extract_tables read_tables", "sheets sheet rows read_excel excel read_xlsx"
     ),
     "documents.to_markdown": OtherWords(
-        "read extract_text get_text markdown read_text to_text text read_pdf read_docx read_word read_pptx read_document",
+        "read extract_text get_text markdown read_text to_text text read_pdf read_docx read_document",
         "convert parse extract load open content pdf docx",
     ),
     "file.append": OtherWords("append_text append_file append_to_file"),
