@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -18,7 +17,6 @@ ROOM = 1_230
 """Characters for the tools of packs; the bundled ones with what they require take about 1,200."""
 EVERYDAY = ("file", "git", "data", "documents", "web", "memory", "rg", "code")
 """What their tools require is said before that of others."""
-REQUIRED = re.compile(r"\([^)]*\)")
 
 VERY_MANY = 40
 """A pack with more tools than this is named alone."""
@@ -78,7 +76,7 @@ def tool_lines(packs: Mapping[str, Pack]) -> str:
     whole = {name: line for name in order if (line := _line(packs[name]))}
     lines: dict[str, str] = {}
     room = ROOM
-    for forms in ({name: REQUIRED.sub("", line) for name, line in whole.items()}, whole):
+    for forms in ({name: _without_parameters(line) for name, line in whole.items()}, whole):
         for name, line in forms.items():
             more = len(line) - len(lines.get(name, ""))
             if more <= room and (name in lines or forms is not whole):
@@ -87,6 +85,10 @@ def tool_lines(packs: Mapping[str, Pack]) -> str:
     others = {name: pack for name, pack in packs.items() if name not in lines}
     named = [lines[name] for name in sorted(lines)]
     return "\n".join([*named, f"Other packs: {pack_names(others)}"] if others else named)
+
+
+def _without_parameters(line: str) -> str:
+    return " ".join(word.partition("(")[0] for word in line.split(" "))
 
 
 def _line(pack: Pack) -> str:
