@@ -272,7 +272,7 @@ def diff(
     """
     check_number("limit", limit, 1, MAX_LIMIT)
     check_number("context", context, 0, MAX_CONTEXT)
-    base, dots, tip = base.partition("...") if "..." in base else base.partition("..")
+    base, dots, tip = str(base).partition("...") if "..." in base else str(base).partition("..")
     if dots:
         base, target, merge_base = base or "HEAD", target or tip or "HEAD", merge_base or dots == "..."
     if merge_base and not base:

@@ -18,7 +18,7 @@ from ot.execution.call_context import CallForecast
 from ot.execution.caller import Caller
 from ot.execution.language_model import no_model
 from ot.execution.tool_executor import ToolExecutor
-from ot.nearest_names import MAX_NAME
+from ot.nearest_names import MAX_NAME, same_name
 from ot.registry.tool import Tool
 from ot.registry.tool_registry import ToolRegistry
 from ot.runtime import project_proxy
@@ -208,7 +208,7 @@ class PackProxy:
 
     def _spell(self, pack: str, name: str) -> str:
         exact = self.registry.exact_name(pack, name)
-        if exact != name:
+        if exact != name and same_name(name, [exact]):  # an alias is a name like any other
             self.blocks.add_note(f"{pack}.{exact}", f"{name}() was taken as {exact}()")
         return exact
 
