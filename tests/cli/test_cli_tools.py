@@ -118,7 +118,7 @@ def test_tokens_are_those_of_definitions_listed_one_by_one(onetool: OneTool, sta
     assert packs["file"]["tokens"] == sum(row["tokens"] for row in tools.values()) > 500
     assert packs["desk"]["tokens"] is None
     ended = onetool("list", "file", "--tokens")
-    assert f"{tools['file.read']['tokens']} tokens  Return the text of a file" in ended.out
+    assert f"{tools['file.read']['tokens']} tokens  Read the text of a file" in ended.out
     assert f"about {packs['file']['tokens']:,} tokens of every request (estimate)" in ended.err
 
 
@@ -164,7 +164,7 @@ def test_a_tool_is_shown_with_the_pattern_that_decides_over_it(onetool: OneTool,
     out = onetool("show", "file.write").out
     assert "Policy: ask (policy.ask: 'file.w*')" in out
     assert "Source: local" in out
-    assert "Returns (" in out
+    assert "Returns: " in out
     assert "Policy: allow (it says that it is read-only)" in onetool("show", "file.read()").out
 
 

@@ -16,6 +16,7 @@ LAZY = (
     "ot.chat.tool_model",
     "ot.execution.heavy_calls",
     "ot.installation",
+    "ot.registry.other_words",
     "ot.servers.auth.client_credentials",
     "ot.servers.auth.login",
     "ot.servers.auth.loopback",
