@@ -113,7 +113,7 @@ class ModelProgram:
         if reply.is_error:
             return False
         if self.prints is None:
-            return reply.texts == (self.gives,)
+            return [text for text in reply.texts if not text.startswith("note: ")] == [self.gives]
         return reply.texts[0] == self.prints and all(text in WITHOUT_ANSWER for text in reply.texts[1:])
 
 
