@@ -261,7 +261,7 @@ def _or_error[T](read: Callable[[], T]) -> T:
     try:
         return read()
     except OneToolError as error:
-        raise ResourceError(str(error)) from None
+        raise ResourceError(str(error).partition("\n")[0]) from None  # signatures are for programs
 
 
 def _result(reply: Reply) -> ToolResult:
