@@ -74,6 +74,7 @@ NOT_STORED: Mapping[str, str] = {
     "ot/team/docket/run_docket.py": "run ids, in the form of the library that queues; the book holds the runs",
     "ot/team/rate_window.py": "counts of the last minute, in the form of the library that counts",
     "ot_tools/_git_repository.py": "a directory in git's own format, which only the git that is called sees",
+    "ot_tools/_text_changes.py": "what a helper found out of one call, in a directory of that call",
     "ot_tools/_tree_walk.py": "nothing: it goes through directories step by step",
 }
 """Modules whose writes are not of a format of ours, and why."""
