@@ -188,7 +188,7 @@ def query(
         return _rows(engine.rows(sql, parameters, limit))
 
 
-def read(*, table: Source, limit: int = MAX_LIMIT) -> list[dict[str, Any]]:
+def read(*, table: Source, limit: int = 100_000) -> list[dict[str, Any]]:
     """Read a CSV, JSON, Parquet or Excel file, or another table, as a list of dicts.
 
     Args:
