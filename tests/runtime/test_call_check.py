@@ -362,7 +362,7 @@ async def told_by_check(program: str) -> str:
     return found[0].message if found else ""
 
 
-def written(name: str, args: list[str], kwargs: Mapping[str, str]) -> str:
+def write_call(name: str, args: list[str], kwargs: Mapping[str, str]) -> str:
     return f"t.{name}({', '.join([*args, *(f'{key}={text}' for key, text in kwargs.items())])})"
 
 
@@ -371,7 +371,7 @@ def written(name: str, args: list[str], kwargs: Mapping[str, str]) -> str:
 def test_the_check_refuses_what_the_door_refuses_in_the_same_words(
     call: tuple[str, list[str], dict[str, str]],
 ) -> None:
-    assert asyncio.run(told_by_check(written(*call))) == asyncio.run(told_by_door(*call))
+    assert asyncio.run(told_by_check(write_call(*call))) == asyncio.run(told_by_door(*call))
 
 
 @given(calls(), st.data())
@@ -386,7 +386,7 @@ def test_a_value_that_is_not_known_yet_is_never_a_reason_to_refuse(
         f"value({text})" if is_hidden else text
         for text, is_hidden in zip((*args, *kwargs.values()), hidden, strict=True)
     ]
-    program = written(name, shown[: len(args)], dict(zip(kwargs, shown[len(args) :], strict=True)))
+    program = write_call(name, shown[: len(args)], dict(zip(kwargs, shown[len(args) :], strict=True)))
     told = asyncio.run(told_by_check(f"def value(given):\n    return given\n{program}"))
     assert not told or asyncio.run(told_by_door(*call))
 

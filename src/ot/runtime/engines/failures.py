@@ -1,4 +1,4 @@
-"""What a program sees when a call of its fails, and what it is told of an ``await`` too many and of its limit."""
+"""The exception that a program sees when a call fails, and the texts for a needless ``await`` and the CPU limit."""
 
 from __future__ import annotations
 

@@ -434,7 +434,7 @@ def _connect(files: ProgramFiles, open: Callable[..., Any]) -> Callable[..., Any
             return kernel(database, *args, **kwargs)
         if (data := _content(open, path)) is None:
             return kernel(database, *args, **kwargs)
-        if unsaved := next((end for end in ("-wal", "-journal") if _content(open, f"{os.fspath(path)}{end}", 1)), ""):
+        if unsaved := next((end for end in ("-wal", "-journal") if _content(open, f"{os.fsdecode(path)}{end}", 1)), ""):
             raise OSError(
                 errno.EBUSY, f"{path}{unsaved} holds changes that are not in the database yet; use data.query"
             )

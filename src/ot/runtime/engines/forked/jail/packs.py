@@ -100,32 +100,9 @@ class JsonElement(str):
         return rows[self.__dict__["index"]][key] if issubclass(type(rows), list) else super().__getitem__(key)
 
 
-class TableRows(dict[str, Any]):
-    """A table with ``columns`` and ``rows``, as tools return it: where one goes through it, it is its rows."""
-
-    def __iter__(self) -> Any:
-        return iter(self["rows"])
-
-    def __len__(self) -> int:
-        return len(self["rows"])
-
-    def __getitem__(self, key: Any) -> Any:
-        return super().__getitem__(key) if isinstance(key, str) else super().__getitem__("rows")[key]
-
-
 def _readable(value: Any) -> Any:
-    """Return what a tool gave as what programs also take it for."""
-    kind = kind_of(value)
-    if kind is str:
-        return JsonString(value) if value.lstrip()[:1] in ("{", "[") else value
-    if kind is list and value and _is_table(value[0]):
-        return [TableRows(part) if _is_table(part) else part for part in value]
-    return TableRows(value) if _is_table(value) else value
-
-
-def _is_table(value: Any) -> bool:
-    kind = kind_of(value)
-    return kind is dict and type(value.get("rows")) is list and type(value.get("columns")) is list
+    """Return what a tool gave; text that is JSON also as what it says."""
+    return JsonString(value) if kind_of(value) is str and value.lstrip()[:1] in ("{", "[") else value
 
 
 def _value(text: JsonString) -> Any:
