@@ -33,7 +33,7 @@ async def test_a_run_waits_for_its_answer_and_goes_on_with_it(tmp_path: Path) ->
         one.begin(id)
         status = await one.until(id, "asks")
         assert status.question is not None
-        assert "A program wants to call counter.add" in status.question["message"]
+        assert "counter.add: a program wants to call it." in status.question["message"]
         assert not await one.book.answer("somebody else", id, status.question["number"], YES)
         assert await one.book.answer(ME, id, status.question["number"], YES)
         assert ("done", ("4",)) == ((end := await ended(one, id)).state, end.texts)
@@ -54,7 +54,7 @@ async def test_another_client_of_the_same_principal_is_asked_when_it_looks(tmp_p
         assert not reply.is_error, reply.texts
         assert (await ended(one, id)).state == "done"
         (question,) = questions
-        assert question.message.startswith(f"The background run {id} asks:\nA program wants to call counter.add.\n")
+        assert question.message.startswith(f"The background run {id} asks:\ncounter.add: a program wants to call it.\n")
         where = str((tmp_path / "work").resolve())
         assert question.message.endswith(f"\nThe run is in {where!r}, named 'prices'.")
         assert [3] == one.counter.added
@@ -77,7 +77,7 @@ async def test_the_name_of_a_run_cannot_be_taken_for_the_question(tmp_path: Path
         await one.workspace.run(f"ot.run_state(id={state['id']!r})", asking(ask))
     (message,) = asked
     first, second, *rest = message.split("\n")
-    assert (f"The background run {state['id']} asks:", "A program wants to call counter.add.") == (first, second)
+    assert (f"The background run {state['id']} asks:", "counter.add: a program wants to call it.") == (first, second)
     assert all(line.isprintable() for line in message.split("\n"))
     assert "git.status" not in "\n".join(rest[:-1])
     assert rest[-1].startswith("The run is in ")

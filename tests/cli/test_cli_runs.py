@@ -130,7 +130,7 @@ def test_a_run_is_followed_to_its_end_while_a_server_carries_it_out(onetool: One
 def test_a_question_is_shown_with_how_it_is_answered(onetool: OneTool) -> None:
     in_ledger(onetool, asks)
     shown = onetool("runs", "show", RUN).out
-    assert "A program wants to call file.delete, marked as destructive." in shown
+    assert "file.delete, marked as destructive: a program wants to call it." in shown
     assert f"Answer it with: onetool answer {RUN}" in shown
 
 
