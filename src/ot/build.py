@@ -34,7 +34,6 @@ from ot.execution.deadline import Deadline
 from ot.execution.language_model import LanguageModel, ModelBudget, OpenModel
 from ot.execution.locked_places import locked_places, pack_places
 from ot.execution.policy import ToolPolicy
-from ot.execution.question_form import MAX_DIFFERENCE, ReadText
 from ot.execution.tool_context import ToolContext, current_tool_context
 from ot.execution.tool_executor import CallObserver, ToolExecutor
 from ot.files.path_guard import PathGuard
@@ -416,7 +415,7 @@ def _consent(
     parts: Parts,
     calls: int,
     redact: Callable[[str], str],
-    read_text: ReadText,
+    read_text: Callable[[str], str | None],
     caller: Caller,
     deadline: Deadline,
 ) -> RunConsent:
@@ -436,6 +435,8 @@ def _consent(
 
 def _text_at(guard: PathGuard, path: str) -> str | None:
     """Return the text of a file that a call would replace; None where there is none that a person could compare."""
+    from ot.execution.question_form import MAX_DIFFERENCE  # noqa: PLC0415 - most runs ask nothing
+
     try:
         with guard.open_for_reading(path) as stream:
             data = stream.read(MAX_DIFFERENCE + 1)

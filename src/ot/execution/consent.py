@@ -8,7 +8,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 
@@ -17,10 +17,12 @@ from ot.errors import CannotAsk, ConfigError, NotApproved
 from ot.execution.call_context import CallContext, CallForecast
 from ot.execution.caller import Answer, AskUser, Question
 from ot.execution.deadline import Deadline
-from ot.execution.question_form import ReadText, argument_lines, tool_text
 from ot.files.run_writes import AsksFirst
 from ot.registry.proxy_target import PROXY
 from ot.registry.tool import Tool
+
+if TYPE_CHECKING:
+    from ot.execution.question_form import ReadText
 
 logger = logging.getLogger(__name__)
 
@@ -255,6 +257,8 @@ def consent_question(
     *made* calls of it have been allowed and made; a yes allows *calls* where the number to come is not known. *before*
     is the text of the file that the call would write.
     """
+    from ot.execution.question_form import argument_lines, tool_text  # noqa: PLC0415 - most runs ask nothing
+
     who = "a model" if foreseen.alone else "a program"
     needs = f", which needs the permission of {need}" if need else ""
     lines = [f"{tool_text(tool)}{needs}: {who} wants to call it.", *argument_lines(tool, arguments, redact, before)]

@@ -116,7 +116,7 @@ def _size(text: str) -> str:
 
 
 def _text_lines(text: str, redact: Redact) -> list[str]:
-    shown = brief_text(text, MAX_LINES * MAX_LINE, redact).split("\n")
+    shown = brief_text(text.removesuffix("\n"), MAX_LINES * MAX_LINE, redact).split("\n")
     return _cut([f"| {line}" for line in shown])
 
 

@@ -165,7 +165,7 @@ def test_the_installation_of_a_pack_is_one_line_and_a_tools_own_progress_is_show
 def test_nobody_waits_longer_than_the_user_has_said(onetool: OneTool, log: Path) -> None:
     (onetool.user / "onetool.yaml").write_text("policy: {ask_seconds: 0.5}\n")
     with at_terminal(onetool, "run", "bin.delete(item=1)") as terminal:
-        terminal.wait_for("[y]es, this call · [a]lways this tool · [n]o: ")
+        terminal.wait_for("[y]es, this call · [a]lways · [n]o: ")
         terminal.wait_for("nobody answered within 0.5 s")
         assert terminal.end()[0] == DENIED
     assert deleted(log) == []

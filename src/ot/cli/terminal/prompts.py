@@ -131,7 +131,7 @@ async def _consent(question: Question) -> Answer:
     echo(question.message, err=True)
     words = f", all {calls}" if calls == number.get("maximum") else f" up to {calls}"
     yes = f"[y]es{words} (or a number)" if calls else "[y]es, this call"
-    choices = yes + " · [a]lways this tool" * always + " · always this [s]erver" * server + " · [n]o"
+    choices = yes + " · [a]lways" * always + " · always this [s]erver" * server + " · [n]o"
     while True:
         typed = (await _asked(f"{choices}: ")).lower()
         if typed in ("n", "no"):
