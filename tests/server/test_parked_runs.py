@@ -148,3 +148,31 @@ async def test_progress_goes_to_the_request_that_is_open() -> None:
     runs.take(run.token, "ann").answer(YES, run.token)
     await reply_of(run)
     assert heard == ["first: before", "second: after"]
+
+
+async def test_a_question_that_was_answered_elsewhere_leaves_its_client_the_next_one_and_then_the_reply() -> None:
+    elsewhere = asyncio.Event()
+
+    async def start(ask: AskUser, tell: TellEvent) -> Reply:
+        first = asyncio.ensure_future(ask(ASKED))
+        await elsewhere.wait()
+        first.cancel()
+        return Reply(((await ask(ASKED)).action,))
+
+    runs = ParkedRuns()
+    run = runs.start(start, "ann", 60.0)
+    await asyncio.wait_for(run.turn(), PATIENCE)
+    token = run.token
+    elsewhere.set()
+    await asyncio.wait_for(changed(run, token), PATIENCE)
+    taken = runs.take(token, "ann")
+    taken.answer(Answer("decline"), token)
+    assert ASKED is await asyncio.wait_for(taken.turn(), PATIENCE)
+    runs.take(run.token, "ann").answer(YES, run.token)
+    assert (await reply_of(run)).texts == ("accept",)
+
+
+async def changed(run: ParkedRun, token: str) -> None:
+    """Return when the run waits under another token."""
+    while run.token in ("", token):  # noqa: ASYNC110 - nothing tells
+        await asyncio.sleep(0.005)

@@ -59,15 +59,16 @@ class ParkedRun:
         self._task = asyncio.ensure_future(start(self._ask, self._told))
 
     async def _ask(self, question: Question) -> Answer:
-        self.token = self._park(self)
+        token = self.token = self._park(self)
         self._question = question
         self._answer = asyncio.get_running_loop().create_future()
         self._asks.set()
         try:
             return await self._answer
         finally:
-            self._question, self.token = None, ""
-            self._asks.clear()
+            if self.token == token:  # not answered: it is no longer asked here
+                self._question, self.token = None, ""
+                self._asks.clear()
 
     def _told(self, event: RunEvent) -> None:
         if self.tell:
