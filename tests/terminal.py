@@ -11,7 +11,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,7 +59,7 @@ def _control() -> None:
 
 
 @contextmanager
-def at_terminal(command: Sequence[str], environment: Mapping[str, str], cwd: Path | None = None) -> Iterator[Terminal]:
+def at_terminal(command: Sequence[str], environment: Mapping[str, str], cwd: Path | None = None) -> Generator[Terminal]:
     """Yield *command* in the foreground of a terminal of its own."""
     screen, its = pty.openpty()
     process = subprocess.Popen(

@@ -495,7 +495,7 @@ async def test_a_question_about_a_name_that_is_given_up_is_not_taken_for_a_yes()
 
 # ---------------------------------------------------------------- how a call is shown
 
-SEEN_TOOL = Tool("shop", "put", (), "", "", "proxy:shop", "", None)
+SEEN_TOOL = Tool("shop", "put", source="proxy:shop")
 
 
 def lines_of(arguments: Mapping[str, Any], redact: Callable[[str], str] = str, before: str | None = None) -> list[str]:

@@ -4,7 +4,7 @@ As a program it is a client, or any other process: each line of its input is a m
 started, or a script that it executes itself; the answer is a line.
 """
 
-# pyright: basic
+# pyright: basic, reportOptionalMemberAccess=false
 # ruff: noqa: T201
 from __future__ import annotations
 

@@ -21,8 +21,11 @@ class Front(Protocol):
 
     workspace: Workspace
     """The one whose packs are announced."""
-    wire: Wire | None
-    """The connection of the only client, where it is one of this machine: its user may be at a terminal here."""
+
+    @property
+    def wire(self) -> Wire | None:
+        """The connection of the only client, where it is one of this machine: its user may be at a terminal here."""
+        ...
 
     def receive(self, ctx: Context) -> AbstractAsyncContextManager[tuple[Workspace, Caller]]:
         """Yield the workspace that answers, and who asks, while the request is answered."""
