@@ -24,6 +24,7 @@ from ot.config.paths import CONFIG_FILE, FOLDER, PROMPTS_FILE, Paths, expand_hom
 from ot.config.principal import Owner, os_user, place_of
 from ot.config.setting_types import pack_name
 from ot.config.trust import TRUST_FILE
+from ot.errors import OneToolError
 from ot.execution.backends.in_process import InProcessBackend
 from ot.execution.border import Border
 from ot.execution.call_context import CallContext
@@ -237,7 +238,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         limits=config.limits,
         security=config.security,
         redact=redact,
-        consent=partial(_consent, parts, said.ask_calls, redact),
+        consent=partial(_consent, parts, said.ask_calls, redact, partial(_text_at, guard)),
         observers=[*host.watchers.runs, recorder],
         open_span=host.watchers.open_run_span,
         sessions=parts.sessions,
@@ -410,7 +411,14 @@ def _statistics(loaded: Loaded, recorder: Recorder) -> Statistics:
 # ---------------------------------------------------------------- what calls meet
 
 
-def _consent(parts: Parts, calls: int, redact: Callable[[str], str], caller: Caller, deadline: Deadline) -> RunConsent:
+def _consent(
+    parts: Parts,
+    calls: int,
+    redact: Callable[[str], str],
+    read_text: Callable[[str], str | None],
+    caller: Caller,
+    deadline: Deadline,
+) -> RunConsent:
     # What is allowed for good is kept for the owner of the workspace.
     own = caller.principal == parts.owner.principal
     return RunConsent(
@@ -421,7 +429,20 @@ def _consent(parts: Parts, calls: int, redact: Callable[[str], str], caller: Cal
         always=parts.allow_always if own else None,
         allowed=parts.always_allowed if own else None,
         advise=None if caller.principal == os_user() else how_operators_allow,
+        read_text=read_text,
     )
+
+
+def _text_at(guard: PathGuard, path: str) -> str | None:
+    """Return the text of a file that a call would replace; None where there is none that a person could compare."""
+    from ot.execution.question_form import MAX_DIFFERENCE  # noqa: PLC0415 - most runs ask nothing
+
+    try:
+        with guard.open_for_reading(path) as stream:
+            data = stream.read(MAX_DIFFERENCE + 1)
+        return data.decode() if len(data) <= MAX_DIFFERENCE else None
+    except (OSError, ValueError, OneToolError):
+        return None
 
 
 def _guard(

@@ -44,6 +44,7 @@ from ot.workers.spec import WorkerSpec, helper_spec
 
 if TYPE_CHECKING:
     from ot.execution.heavy_calls import HeavyCalls
+    from ot.execution.waiting_questions import WaitingQuestions
     from ot.output.result_objects import ResultObjects
     from ot.state.open_state import Shared
     from ot.state.revisions import Revisions
@@ -117,6 +118,13 @@ class Host:
 
         alone = id(holder) if settings.use == "trusted" else 0
         return self._engines.hold(holder, (settings, sessions, alone), make)
+
+    @cached_property
+    def waiting(self) -> WaitingQuestions:
+        """The questions that wait for a person at a terminal of this user."""
+        from ot.execution.waiting_questions import WaitingQuestions  # noqa: PLC0415 - most runs ask nothing
+
+        return WaitingQuestions()
 
     def issued_to(self, principal: str) -> IssuedSecrets:
         """Return the tokens that were issued to *principal*: to redact them for others would let these guess them."""

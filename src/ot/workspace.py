@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -21,7 +21,7 @@ from ot.config.principal import Owner
 from ot.config.snapshot import take_snapshot
 from ot.config.trust import Trust
 from ot.errors import OneToolError, ResultError
-from ot.execution.caller import Caller
+from ot.execution.caller import Answer, AskUser, Caller, Question
 from ot.execution.consent import AllowAlways, AlwaysAllowed
 from ot.execution.tool_executor import CallObserver
 from ot.host import CATALOGUE, Host, Watchers
@@ -47,6 +47,7 @@ from ot.stats.recorder import Recorder, flat_chars
 from ot.stats.rows import CLI
 
 if TYPE_CHECKING:
+    from ot.background.held_runs import HeldRun, HeldRuns
     from ot.background.local_queue import LocalQueue
     from ot.background.run_tools import RunTools
 
@@ -111,6 +112,8 @@ class Workspace:
         """The characters of our own tool list, once a server has told."""
         self.goes_on = False
         """Whether this process outlives the runs that it is asked for, and can carry out others beside them."""
+        self.held: HeldRuns | None = None
+        """The client's runs that wait, or waited, for a person at a terminal; None: there was none yet."""
         self._queue: LocalQueue | None = None
         self._owns_host = False
         self._revision = host.revisions.number(CATALOGUE) if host.revisions else 0
@@ -290,6 +293,19 @@ class Workspace:
 
     # ---------------------------------------------------------------- runs in the background
 
+    def hold(self, run: HeldRun) -> None:
+        """Keep *run*, which waits for a person at a terminal, for a client that may not wait so long."""
+        from ot.background.held_runs import HeldRuns  # noqa: PLC0415 - most runs ask nothing
+
+        if self.held is None:
+            self.held = HeldRuns()
+        self.held.add(run)
+
+    def release(self, run: HeldRun) -> None:
+        """Forget *run* where its client has waited for it."""
+        if self.held:
+            self.held.release(run)
+
     def run_tools(self) -> RunTools:
         """Return what begins background runs here and tells of them."""
         from ot.background.carrying_out import RunCarrier  # noqa: PLC0415 - most runs need none of it
@@ -299,18 +315,31 @@ class Workspace:
         book, submit = self.host.ledger(self, self.picture.loaded.config.ledger), self.host.submit_run
         here = self.directory
         if submit:
-            return RunTools(book, self, submit, None, here)
+            return RunTools(book, self, submit, None, here, held=self.held)
         carrier = RunCarrier(book, self._entered)
         if self.goes_on:
             self._queue = self._queue or LocalQueue(carrier, self.background.at_once)
         if self._queue is None:
-            return RunTools(book, self, None, carrier, here)
-        return RunTools(book, self, self._queue.submit, carrier, here, self._queue.ids)
+            return RunTools(book, self, None, carrier, here, held=self.held)
+        return RunTools(book, self, self._queue.submit, carrier, here, self._queue.ids, self.held)
 
     @property
     def directory(self) -> str:
         """What names the directory that runs and effects of programs here belong to."""
         return self._parts.directory
+
+    def way_to_terminal(self, run: str) -> AskUser | None:
+        """Return how a question of the background *run* is put to a person at a terminal; None where it is not."""
+        if not self.owner.is_user or self.picture.loaded.config.policy.questions in ("client", "nowhere"):
+            return None
+
+        def ask(question: Question) -> Awaitable[Answer]:
+            from ot.execution.waiting_questions import Asker  # noqa: PLC0415 - most runs ask nothing
+
+            asker = Asker("a run in the background", str(self.paths.cwd), run)
+            return self.host.waiting.ask(question, asker, self.background.ask_seconds, lambda _: None)
+
+        return ask
 
     @asynccontextmanager
     async def _entered(self, principal: str) -> AsyncGenerator[Self]:

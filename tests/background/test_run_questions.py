@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from answering import WRITE, Answering, asking_host
 from background.run_desk import LONG_SECONDS, ME, Desk, desk
 from callers import asking
 from ot.execution.caller import Answer, Question
+from ot.execution.waiting_questions import WaitingQuestions
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +33,7 @@ async def test_a_run_waits_for_its_answer_and_goes_on_with_it(tmp_path: Path) ->
         one.begin(id)
         status = await one.until(id, "asks")
         assert status.question is not None
-        assert "A program wants to call counter.add" in status.question["message"]
+        assert "counter.add: a program wants to call it." in status.question["message"]
         assert not await one.book.answer("somebody else", id, status.question["number"], YES)
         assert await one.book.answer(ME, id, status.question["number"], YES)
         assert ("done", ("4",)) == ((end := await ended(one, id)).state, end.texts)
@@ -51,7 +54,7 @@ async def test_another_client_of_the_same_principal_is_asked_when_it_looks(tmp_p
         assert not reply.is_error, reply.texts
         assert (await ended(one, id)).state == "done"
         (question,) = questions
-        assert question.message.startswith(f"The background run {id} asks:\nA program wants to call counter.add.\n")
+        assert question.message.startswith(f"The background run {id} asks:\ncounter.add: a program wants to call it.\n")
         where = str((tmp_path / "work").resolve())
         assert question.message.endswith(f"\nThe run is in {where!r}, named 'prices'.")
         assert [3] == one.counter.added
@@ -74,7 +77,7 @@ async def test_the_name_of_a_run_cannot_be_taken_for_the_question(tmp_path: Path
         await one.workspace.run(f"ot.run_state(id={state['id']!r})", asking(ask))
     (message,) = asked
     first, second, *rest = message.split("\n")
-    assert (f"The background run {state['id']} asks:", "A program wants to call counter.add.") == (first, second)
+    assert (f"The background run {state['id']} asks:", "counter.add: a program wants to call it.") == (first, second)
     assert all(line.isprintable() for line in message.split("\n"))
     assert "git.status" not in "\n".join(rest[:-1])
     assert rest[-1].startswith("The run is in ")
@@ -87,7 +90,7 @@ async def test_a_program_learns_of_a_question_but_cannot_answer_it(tmp_path: Pat
         one.begin(id)
         await one.until(id, "asks")
         state = (await one.workspace.run(f"ot.run_state(id={id!r})")).value
-        assert ("asks", f"onetool runs answer {id}") == (state["state"], state["answer_with"])
+        assert ("asks", f"onetool answer {id}") == (state["state"], state["answer_with"])
         assert "counter.add" in state["question"]
         assert "asks" == (await one.status(id)).state
 
@@ -139,3 +142,42 @@ async def test_an_answer_to_an_earlier_start_is_none_to_a_later_one(tmp_path: Pa
         assert first["number"] != second["number"]
         assert not await other.book.answer(ME, id, first["number"], YES)
         assert "asks" == (await other.status(id)).state
+
+
+@pytest.mark.parametrize("questions", ["auto", "terminal", "both"])
+async def test_a_person_at_a_terminal_answers_by_the_runs_id(tmp_path: Path, questions: str) -> None:
+    config = ASKS | {"policy": ASKS["policy"] | {"questions": questions}}
+    async with desk(tmp_path, config=config) as one:
+        one.workspace.host.waiting = WaitingQuestions(lambda pid, began: None)
+        id = await one.add("return counter.add(n=2)")
+        one.begin(id)
+        async with Answering.connect() as answering:
+            (question,) = answering.questions
+            assert (id, "counter.add") == (question["run"], question["question"]["tool"])
+            assert {"taken": True} == await answering.say(YES)
+        assert ("done", ("4",)) == ((end := await ended(one, id)).state, end.texts)
+
+
+async def test_an_answer_in_the_book_takes_the_question_away_from_the_terminal(tmp_path: Path) -> None:
+    async with desk(tmp_path, config=ASKS) as one:
+        id = await one.add("return counter.add(n=2)")
+        one.begin(id)
+        status = await one.until(id, "asks")
+        async with Answering.connect() as answering:
+            assert status.question is not None
+            assert await one.book.answer(ME, id, status.question["number"], {"action": "decline", "content": {}})
+            assert "failed" == (await ended(one, id)).state
+            assert "refused" in await answering.say(YES)
+        assert [] == one.counter.added
+
+
+async def test_a_client_that_cannot_ask_does_not_put_the_question_to_the_terminal_again(tmp_path: Path) -> None:
+    async with asking_host(tmp_path) as shared:
+        talk = await shared.client()
+        state = yaml.safe_load(await talk.run(f"ot.background(command={WRITE!r})"))
+        async with Answering.connect() as answering:
+            known = yaml.safe_load(await talk.run(f"ot.run_state(id={state['id']!r})"))
+            assert ("asks", f"onetool answer {state['id']}") == (known["state"], known["answer_with"])
+            assert "taken" in await answering.say(YES)
+        ended = yaml.safe_load(await talk.run(f"ot.run_state(id={state['id']!r}, wait=20)"))
+        assert ("done", ["written"]) == (ended["state"], ended["texts"])

@@ -22,6 +22,7 @@ from ot.output.result_files import CONTENT, INDEX, META, file_name
 from ot.output.result_store import ResultStore
 from ot.processes.guarded_process import GuardedProcess
 from ot.runtime.engines.forked.jail_command import jail_commands, trusted_command
+from ot.server.declining_clients import DecliningClients
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc elsewhere")
 READS = "import sys; sys.stdout.write('.'); sys.stdout.flush(); sys.stdin.read()"
@@ -41,6 +42,14 @@ def test_a_healthy_house_is_told_so(onetool: OneTool) -> None:
     assert (ended.code, ended.err) == (0, "")
     assert "a program runs" in ended.out
     assert ended.out.splitlines()[-1] == "all is well"
+
+
+def test_a_client_that_declines_by_itself_is_named_with_its_version(onetool: OneTool) -> None:
+    learned = DecliningClients(onetool.user)
+    for client in ("vscode 1.99", "vscode 1.99", "cursor 2"):
+        learned.note(client, declined=True)
+    (row,) = of(examined(onetool)[1], "clients", "note")
+    assert row["text"].startswith("vscode 1.99 declines questions by itself; they wait for onetool answer")
 
 
 def test_the_engine_and_each_of_its_layers_are_named(onetool: OneTool) -> None:

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import pty
-import select
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,7 +22,6 @@ from ot.ledger.background_run import BackgroundRun, RunEnd
 from ot.ledger.ledger_file import LEDGER, LedgerFile
 from ot.ledger.sqlite_ledger import SqliteLedger
 from ot.registry.tool import Tool
-from pace import PATIENCE
 
 RUN = "1f0c2b7a9d3e4f56"
 WRITE = "file.write(path='a.txt', content='x')"
@@ -61,15 +54,6 @@ async def asks(ledger: SqliteLedger) -> None:
     await ledger.ask(RUN, await begun(ledger), question_fields(question, 1001))
 
 
-def answer_in(onetool: OneTool) -> Any:
-    """Return the answer that the run would learn of."""
-
-    async def beat(ledger: SqliteLedger) -> Any:
-        return (await ledger.beat(RUN, 1)).answer
-
-    return in_ledger(onetool, beat)
-
-
 def test_what_a_run_in_the_foreground_did_is_shown(onetool: OneTool) -> None:
     run = json.loads(onetool("run", f"{WRITE}\n1 / 0", "--json").out)["meta"]["run"]
     shown = onetool("runs", "show", run)
@@ -87,7 +71,7 @@ def test_runs_that_nobody_knows_are_told_as_that(onetool: OneTool) -> None:
     assert "No runs in the background" in listed.err
     assert {"runs": [], "unknown": []} == json.loads(onetool("runs", "list", "--json").out)
     assert not (onetool.user / LEDGER).exists()
-    for command in ("show", "follow", "cancel", "answer"):
+    for command in ("show", "follow", "cancel"):
         ended = onetool("runs", command, "nobody")
         assert (3, "") == (ended.code, ended.out)
         assert "'nobody'" in ended.err
@@ -143,46 +127,11 @@ def test_a_run_is_followed_to_its_end_while_a_server_carries_it_out(onetool: One
     assert (True, "  | all that was to be done") == (": running" in first, last)
 
 
-@pytest.mark.parametrize(
-    ("option", "action", "content"),
-    [
-        ("--yes", "accept", {"decision": "allow"}),
-        ("--no", "decline", {}),
-        ("--always", "accept", {"decision": "always"}),
-    ],
-)
-def test_a_question_is_shown_and_answered(onetool: OneTool, option: str, action: str, content: dict[str, Any]) -> None:
+def test_a_question_is_shown_with_how_it_is_answered(onetool: OneTool) -> None:
     in_ledger(onetool, asks)
     shown = onetool("runs", "show", RUN).out
-    assert "A program wants to call file.delete, marked as destructive." in shown
-    assert f"Answer it with: onetool runs answer {RUN}" in shown
-    answered = onetool("runs", "answer", RUN, option)
-    assert (0, f"Run {RUN} has its answer: onetool runs follow {RUN}\n") == (answered.code, answered.out)
-    assert {"number": 1001, "action": action, "content": content} == answer_in(onetool)
-    again = onetool("runs", "answer", RUN, "--yes")
-    assert (1, f"onetool: run {RUN} asks nothing: it is running\n") == (again.code, again.err)
-
-
-def test_somebody_at_a_terminal_is_shown_the_question_and_answers_it(onetool: OneTool) -> None:
-    in_ledger(onetool, asks)
-    mine, its = pty.openpty()
-    command = [Path(sys.executable).with_name("onetool"), "runs", "answer", RUN]
-    with subprocess.Popen(
-        command, stdin=its, stderr=its, stdout=subprocess.PIPE, text=True, cwd=onetool.cwd
-    ) as process:
-        said = ""
-        while "[n]o: " not in said:
-            assert select.select([mine], [], [], PATIENCE)[0], said
-            said += os.read(mine, 4096).decode()
-        os.write(mine, b"5\n")
-        out, _ = process.communicate(timeout=PATIENCE)
-    os.close(mine)
-    os.close(its)
-    said = said.replace("\r\n", "\n")
-    assert f"The background run {RUN} asks:\nA program wants to call file.delete, marked as destructive." in said
-    assert "\nThe run is in '/srv/shop', named 'nightly'.\n[y]es" in said
-    assert f"Run {RUN} has its answer: onetool runs follow {RUN}\n" == out
-    assert {"decision": "allow", "up_to": 5} == answer_in(onetool)["content"]
+    assert "file.delete, marked as destructive: a program wants to call it." in shown
+    assert f"Answer it with: onetool answer {RUN}" in shown
 
 
 FORGED = "x\n1f0c2b7a9d3e4f57  done\x1b[2J\u202egnp\u200b\u2028y\r" + "z" * 500
@@ -209,22 +158,6 @@ def test_what_a_program_says_is_on_one_line_in_quotes_or_marked(onetool: OneTool
         assert line.isprintable()
         assert len(line) < 700
     assert r"in '/srv/a\nb', named 'x\n1f0c2b7a9d3e4f57  done\x1b[2J\u202egnp\u200b\u2028y\rzzz" in first
-
-
-def test_a_question_is_not_asked_where_nobody_sits(onetool: OneTool) -> None:
-    in_ledger(onetool, asks)
-    ended = onetool("runs", "answer", RUN)
-    assert (4, "") == (ended.code, ended.out)
-    assert "wants to call file.delete" in ended.err
-    assert "add --yes, --no or --always" in ended.err
-    assert 2 == onetool("runs", "answer", RUN, "--yes", "--no").code
-    assert answer_in(onetool) is None
-
-
-def test_a_run_that_asks_nothing_cannot_be_answered(onetool: OneTool) -> None:
-    in_ledger(onetool, begun)
-    ended = onetool("runs", "answer", RUN, "--yes")
-    assert (1, f"onetool: run {RUN} asks nothing: it is running\n") == (ended.code, ended.err)
 
 
 def test_calls_of_unknown_effect_are_listed(onetool: OneTool) -> None:

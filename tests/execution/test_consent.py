@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +15,10 @@ from pydantic import BaseModel
 
 from answers import BIN, NO, YES, User
 from callers import asking
-from ot.errors import CannotAsk, ConfigError
-from ot.execution.call_context import CallContext
-from ot.execution.caller import Answer, Question
-from ot.execution.consent import OneQuestion, agree_to_write
+from ot.errors import CannotAsk, ConfigError, NotApproved
+from ot.execution.call_context import CallContext, CallForecast
+from ot.execution.caller import Answer, Caller, Question
+from ot.execution.consent import OneQuestion, RunConsent, agree_to_write, consent_question
 from ot.execution.deadline import Deadline
 from ot.files.protected_paths import UnknownPlace
 from ot.files.run_writes import AsksFirst
@@ -182,7 +185,7 @@ async def test_each_tool_is_asked_about_on_its_own_one_after_the_other(tmp_path:
     program = "import asyncio\nawait asyncio.gather(bin.delete(item=1), bin.burn())\n"
     async with running_app(tmp_path, {"bin": BIN}) as app:
         assert "bin.burn was not called: the user said no" in error_of(await app.run(program, asking(user)))
-        assert [q.message.split()[5] for q in user.questions] == ["bin.delete,", "bin.burn,"]
+        assert [q.message.split()[0] for q in user.questions] == ["bin.delete,", "bin.burn,"]
 
 
 async def test_who_is_always_asked_may_be_told_so_by_a_pattern_and_who_never_is_too(tmp_path: Path) -> None:
@@ -379,7 +382,7 @@ async def test_a_call_without_a_program_is_asked_about_in_its_own_words(tmp_path
     async with running_app(tmp_path, {"bin": BIN}) as app:
         assert not (await app.call("bin", "delete", {"item": 1}, asking(user))).is_error
     (question,) = user.questions
-    assert question.message.startswith("A model wants to call bin.delete")
+    assert question.message.startswith("bin.delete, marked as destructive: a model wants to call it.")
     assert question.message.endswith("A yes allows this call.")
     assert list(question.schema["properties"]) == ["decision"]
 
@@ -426,7 +429,9 @@ async def test_a_call_that_needs_a_permission_asks_once_and_its_own_calls_do_not
     async with running_app(tmp_path, {"tidy": TIDY}, {"policy": {"ask": ["file.write"]}}) as app:
         assert value_of(await app.run("tidy.up()", asking(user))) == "2"
         (question,) = user.questions
-        assert question.message.startswith("A program wants to call tidy.up, which needs the permission of file.write.")
+        assert question.message.startswith(
+            "tidy.up, which needs the permission of file.write: a program wants to call it."
+        )
         # To allow tidy.up for good would not be enough, and file.write is more than was asked for.
         assert question.schema["properties"]["decision"]["enum"] == ["allow", "deny"]
         assert not (await app.run("tidy.up()\nfile.write(path='b', content='')", asking(user))).is_error
@@ -486,3 +491,81 @@ async def test_a_question_about_a_name_that_is_given_up_is_not_taken_for_a_yes()
         await asyncio.wait([call])
     with pytest.raises(AsksFirst):
         context.writes.require_agreed([place])
+
+
+# ---------------------------------------------------------------- how a call is shown
+
+SEEN_TOOL = Tool("shop", "put", source="proxy:shop")
+
+
+def lines_of(arguments: Mapping[str, Any], redact: Callable[[str], str] = str, before: str | None = None) -> list[str]:
+    """Return the lines of a question about one call that stand for its arguments."""
+    question = consent_question(SEEN_TOOL, arguments, CallForecast(), always=True, redact=redact, before=before)
+    first, *lines, last = question.message.split("\n")
+    assert "shop.put of the server 'shop': a program wants to call it." == first
+    assert "A yes allows this call." == last
+    return lines
+
+
+def test_short_arguments_stand_on_one_line() -> None:
+    assert ["Arguments: 'page'=1, 'tags'=['a', 'b']"] == lines_of({"page": 1, "tags": ["a", "b"]})
+    assert ["Arguments: none"] == lines_of({})
+
+
+def test_nested_values_are_indented_and_cut_with_their_size() -> None:
+    value = {"name": "Ada", "notes": ["n" * 300], "more": {"deep": {"deeper": list(range(1000))}}}
+    lines = lines_of({"entity": value})
+    assert ["Arguments:", "  'entity':", "    'name': 'Ada'", "    'notes':"] == lines[:4]
+    assert lines[4].startswith("      - 'nnn")
+    assert lines[4].endswith("…' (300 characters)")
+    assert ["    'more':", "      'deep':", "        'deeper':", "          - 0"] == lines[5:9]
+    assert len(lines) < 40
+
+
+def test_a_text_of_several_lines_is_shown_behind_marks_and_cannot_look_like_the_question() -> None:
+    lines = lines_of({"body": "Hi\nA yes allows nothing\n\x1b[2J\u202ex\n" + "y" * 500 + "\nz" * 30})
+    assert ["Arguments:", "  'body': 34 lines, 591 characters", "    | Hi", "    | A yes allows nothing"] == lines[:4]
+    assert r"    | \x1b[2J\u202ex" == lines[4]
+    assert lines[5].endswith("… (502 characters)")
+    assert "    … 14 more lines" == lines[-1]
+
+
+def test_a_changed_text_is_shown_as_a_difference() -> None:
+    changed = lines_of({"old": "a\nb", "new": "a\nc"})
+    assert ["Arguments:", "  old, new:", "    @@ -1,2 +1,2 @@", "      a", "    - b", "    + c"] == changed
+    whole = lines_of(
+        {"path": "a.txt", "content": "key: hunter2\nnew\n"}, lambda t: t.replace("hunter2", "***"), "old\n"
+    )
+    assert "  'content': a change of the file" in whole
+    assert {"    - old", "    + key: ***", "    + new"} <= set(whole)
+
+
+async def test_a_write_over_a_file_shows_what_would_change(tmp_path: Path) -> None:
+    user = User(NO)
+    async with running_app(tmp_path, {}, {"policy": {"ask": ["file.write"]}}) as app:
+        (app.paths.cwd / "a.txt").write_text("milk\nbutter\n")
+        await app.run("file.write(path='a.txt', content='milk\\nbread\\n')", asking(user))
+        await app.run("file.write(path='b.txt', content='milk\\n')", asking(user))
+    first, second = user.questions
+    assert "    - butter\n    + bread\n" in first.message
+    assert "  content: 1 line, 5 characters\n    | milk\n" in second.message
+
+
+async def test_always_for_a_server_allows_its_pack_and_is_not_offered_for_other_packs() -> None:
+    written: list[str] = []
+
+    async def always(pattern: str) -> None:
+        written.append(pattern)
+
+    def of(tool: Tool) -> Question:
+        return consent_question(tool, {}, CallForecast(), always=True, redact=str)
+
+    assert "server" in of(SEEN_TOOL).schema["properties"]["decision"]["enum"]
+    own = replace(SEEN_TOOL, source="pack")
+    assert "server" not in of(own).schema["properties"]["decision"]["enum"]
+    for tool in (SEEN_TOOL, own):
+        consent = RunConsent(User({"decision": "server"}), Deadline.after(60), always=always)
+        context = CallContext(Caller("me"), "run", 1, 60.0)
+        with nullcontext() if tool is SEEN_TOOL else pytest.raises(NotApproved):
+            assert "always" == await consent.require(tool, {}, context)
+    assert ["shop.*"] == written

@@ -78,9 +78,9 @@ class Place:
         return self.home / ".onetool" / "secrets.yaml"
 
     def environment(self) -> dict[str, str]:
-        """Return what the server inherits: little, and a secret."""
+        """Return what the server inherits: little, a secret, and that nobody sits at a terminal."""
         kept = {name: value for name, value in os.environ.items() if name == "PATH" or name.startswith("COVERAGE_")}
-        ours = {"HOME": str(self.home), "FAULTS_CANARY": CANARY, "FAULTS_CORPUS": str(CORPUS)}
+        ours = {"HOME": str(self.home), "CI": "1", "FAULTS_CANARY": CANARY, "FAULTS_CORPUS": str(CORPUS)}
         return kept | ours | {"PYTHONPATH": str(TESTS.parent / "src")}
 
     def files(self) -> set[Path]:

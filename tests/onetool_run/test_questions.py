@@ -74,7 +74,7 @@ async def test_the_callback_is_told_which_tool_and_with_what(tmp_path: Path) -> 
         await ot.run("desk.write(note='a')")
     (question,) = desk.asked
     assert (question.kind, question.tool, question.arguments) == ("consent", "desk.write", {"note": "a"})
-    assert "A program wants to call desk.write." in question.message
+    assert "desk.write: a program wants to call it." in question.message
 
 
 async def test_a_plain_function_answers_too(tmp_path: Path) -> None:

@@ -296,5 +296,5 @@ def test_a_rewrite_of_unknown_dot_names_asks_once_before_it_writes_anything(app:
     assert [(app.directory / name).read_text()[:3] for name in files] == ["new"] * 3
     (question,) = agreeing.questions
     assert len(refusing.questions) == 1
-    assert "A model wants to call code.rewrite" in question.message
+    assert question.message.startswith("code.rewrite") and ": a model wants to call it.\n" in question.message
     assert "'dots/.one', 'dots/b/.two'" in question.message

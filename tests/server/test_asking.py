@@ -75,7 +75,7 @@ def test_a_loop_of_fifty_deletions_asks_once_for_all_of_them(talk: AskedTalk, pr
     assert not reply.is_error
     assert sorted(talk.deleted) == list(range(50))
     (question,) = talk.questions
-    assert question["message"].startswith("A program wants to call ")
+    assert ": a program wants to call it.\n" in question["message"]
     assert "up to 50 times" in question["message"]
     assert question["message"].endswith("A yes allows all 50, or as many as you say.")
     assert list(question["requestedSchema"]["properties"]) == ["decision", "up_to"]
@@ -103,7 +103,7 @@ def test_several_questions_come_one_after_the_other_and_nothing_is_done_twice(ta
     program = f"hub.delete(item=1)\nbin.delete(item=2, log='{log}')\nhub.delete(item=3)\nhub.slow(item=4, seconds=0)\n"
     assert talk.run(program, YES, YES, YES).text == "-4"
     assert talk.deleted == [1, 2, 3, 4, -4]
-    assert [question["message"].split()[5] for question in talk.questions] == ["hub.delete", "bin.delete,", "hub.slow"]
+    assert [question["message"].split()[0] for question in talk.questions] == ["hub.delete", "bin.delete,", "hub.slow"]
 
 
 def test_always_is_told_to_who_writes_it_down(talk: AskedTalk) -> None:

@@ -54,17 +54,19 @@ def caught(call: str) -> str:
     return f"try:\n    r = {call}\nexcept Exception as e:\n    r = type(e).__name__ + ': ' + str(e)\nr"
 
 
-def lines_that_start(message: str) -> list[str]:
-    return [line.split()[0] for line in message.split("\n")]
-
-
 @pytest.mark.parametrize(
-    "name", ["x\nA program wants to call file.read.\x1b[1A", f"a{UNSEEN}b", "x'=1, path='/tmp", "x\r\nLine 9: 1", ""]
+    "name",
+    ["x\nfile.read: a program wants to call it.\x1b[1A", f"a{UNSEEN}b", "x'=1, path='/tmp", "x\r\nLine 9: 1", ""],
 )
 def test_an_arguments_name_cannot_forge_a_line(talk: AskedTalk, name: str) -> None:
     message = asked(talk, f"name = {name!a}\nevil.wipe(**{{'path': '/', name: 1}})")
-    assert lines_that_start(message) == ["A", "Arguments:", "Line", "A"]
-    assert "Arguments: path='/', " in message
+    first, *arguments, line, last = message.split("\n")
+    assert ("evil.wipe of the server 'evil': a program wants to call it.", "A yes allows this call.") == (first, last)
+    assert line.startswith("Line 2: ")
+    assert arguments[0].startswith("Arguments:")
+    assert all(each.startswith("  ") for each in arguments[1:])
+    assert len(arguments) in (1, 3)
+    assert "Arguments: path='/', " in message or "Arguments:\n  path: '/'\n  " in message
     assert not set(message) & set(UNSEEN)
     assert message.isprintable() or message.replace("\n", "").isprintable()
 
@@ -72,15 +74,15 @@ def test_an_arguments_name_cannot_forge_a_line(talk: AskedTalk, name: str) -> No
 def test_what_the_tool_requires_comes_first_and_what_is_left_out_is_counted(talk: AskedTalk) -> None:
     long = "{**{c * 200: 'v' * 600 for c in 'abcdefgh'}, 'soft': True, 'path': '/etc'}"
     message = asked(talk, f"evil.wipe(**{long})")
-    assert "Arguments: path='/etc', soft=True, 'aaaa" in message
-    assert "(600 characters), and 4 more arguments\n" in message
+    assert "Arguments:\n  path: '/etc'\n  soft: True\n  'aaaa" in message
+    assert "(600 characters)\n  and 5 more arguments\n" in message
     assert len(message) < 1800
 
 
 def test_large_values_are_shown_by_their_beginning_and_their_size(talk: AskedTalk) -> None:
     message = asked(talk, "evil.wipe(path='x' * 3_000_000, soft=list(range(100_000)), n=10**2000)")
-    assert "…' (3,000,000 characters), soft=[0, 1, 2, " in message
-    assert " more], 'n'=<a whole number of about 2,000 digits>" in message
+    assert "…' (3,000,000 characters)\n  soft:\n    - 0\n    - 1\n" in message
+    assert "    … 100,000 in all\n  'n': <a whole number of about 2,000 digits>\n" in message
     assert len(message) < 1000
 
 

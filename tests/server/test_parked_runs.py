@@ -45,7 +45,7 @@ async def test_the_answer_goes_to_the_run_that_asked() -> None:
     assert len(first.token) >= 43
     taken = runs.take(first.token, "ann")
     assert taken is first
-    taken.answer(YES)
+    taken.answer(YES, taken.token)
     assert (await reply_of(first)).texts == ("accept",)
     assert len(runs) == 1
     await runs.aclose()
@@ -87,7 +87,7 @@ async def test_a_run_asks_again_under_another_token() -> None:
     for answer in (YES, Answer("decline")):
         assert await asyncio.wait_for(run.turn(), PATIENCE) is ASKED
         tokens.append(run.token)
-        runs.take(run.token, "ann").answer(answer)
+        runs.take(run.token, "ann").answer(answer, run.token)
     assert (await reply_of(run)).texts == ("accept", "decline")
     assert len(set(tokens)) == 2
 
@@ -122,7 +122,7 @@ async def test_when_all_places_are_taken_nobody_is_asked() -> None:
         return Reply(("refused",))
 
     assert (await reply_of(runs.start(refused, "ann", 60))).texts == ("refused",)
-    runs.take(first.token, "ann").answer(YES)
+    runs.take(first.token, "ann").answer(YES, first.token)
     await parked(runs)
     await runs.aclose()
     assert len(runs) == 0
@@ -145,6 +145,34 @@ async def test_progress_goes_to_the_request_that_is_open() -> None:
     run.tell = lambda event: heard.append(f"first: {message_of(event)}")
     await asyncio.wait_for(run.turn(), PATIENCE)
     run.tell = lambda event: heard.append(f"second: {message_of(event)}")
-    runs.take(run.token, "ann").answer(YES)
+    runs.take(run.token, "ann").answer(YES, run.token)
     await reply_of(run)
     assert heard == ["first: before", "second: after"]
+
+
+async def test_a_question_that_was_answered_elsewhere_leaves_its_client_the_next_one_and_then_the_reply() -> None:
+    elsewhere = asyncio.Event()
+
+    async def start(ask: AskUser, tell: TellEvent) -> Reply:
+        first = asyncio.ensure_future(ask(ASKED))
+        await elsewhere.wait()
+        first.cancel()
+        return Reply(((await ask(ASKED)).action,))
+
+    runs = ParkedRuns()
+    run = runs.start(start, "ann", 60.0)
+    await asyncio.wait_for(run.turn(), PATIENCE)
+    token = run.token
+    elsewhere.set()
+    await asyncio.wait_for(changed(run, token), PATIENCE)
+    taken = runs.take(token, "ann")
+    taken.answer(Answer("decline"), token)
+    assert ASKED is await asyncio.wait_for(taken.turn(), PATIENCE)
+    runs.take(run.token, "ann").answer(YES, run.token)
+    assert (await reply_of(run)).texts == ("accept",)
+
+
+async def changed(run: ParkedRun, token: str) -> None:
+    """Return when the run waits under another token."""
+    while run.token in ("", token):  # noqa: ASYNC110 - nothing tells
+        await asyncio.sleep(0.005)

@@ -254,7 +254,7 @@ async def test_a_client_that_cannot_ask_is_told_who_can(house: Desk, server: Fas
         await house.until(id, "asks")
         task = await talk.get(id)
         assert task["status"] == "working"
-        assert f"onetool runs answer {id}" in task["statusMessage"]
+        assert f"onetool answer {id}" in task["statusMessage"]
 
 
 # ---------------------------------------------------------------- cancelling, and whose it is

@@ -85,7 +85,7 @@ def test_a_question_of_a_run_is_asked_at_the_terminal_where_it_was_typed(busy_ho
     try:
         os.close(its)
         shown = _read_until(mine, b"[n]o: ")
-        assert b"A program wants to call bin.delete" in shown
+        assert b"bin.delete, marked as destructive: a program wants to call it." in shown
         os.write(mine, b"y\n")
         out, _ = process.communicate(timeout=PATIENCE)
     finally:

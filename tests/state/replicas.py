@@ -32,6 +32,7 @@ class ByName:
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
+        self.wire = None
 
     @asynccontextmanager
     async def receive(self, ctx: Context) -> AsyncGenerator[tuple[Workspace, Caller]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ot.registry.proxy_target import ServerIdentity
+from ot.server.declining_clients import DecliningClients
 from ot.servers.asking_servers import AskingServers
 from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.record import TokenRecord
@@ -164,6 +165,12 @@ FORMATS = (
         lambda directory: AskingServers(directory).note(GITHUB),
         lambda directory: AskingServers(directory).holds(GITHUB),
         True,
+    ),
+    StoredFormat(
+        "declining_clients",
+        lambda directory: DecliningClients(directory).note("vscode 1.99", declined=True),
+        lambda directory: DecliningClients(directory).counts(),
+        {"vscode 1.99": 1},
     ),
     StoredFormat("shapes", _make_shapes, _read_shapes, [2, SHAPE]),
     StoredFormat(

@@ -23,6 +23,7 @@ FORMATS_OF: Mapping[str, tuple[str, ...]] = {
     "ot/logs.py": ("log",),
     "ot/output/file_blobs.py": ("results_in_files",),
     "ot/output/object_place.py": ("results_in_objects",),
+    "ot/server/declining_clients.py": ("declining_clients",),
     "ot/servers/asking_servers.py": ("asking",),
     "ot/servers/auth/shared_token_store.py": ("shared_state",),
     "ot/servers/auth/system_keyring.py": ("login",),

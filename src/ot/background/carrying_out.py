@@ -154,6 +154,7 @@ class RunCarrier:
     async def _run(self, start: Start, place: RunPlace, questions: BookQuestions) -> RunEnd | None:
         run, settings = start.run, place.background
         questions.seconds = settings.ask_seconds
+        questions.terminal = place.way_to_terminal(run.id)
         begun = RunStart(run.id, start.number, settings.run_seconds)
         reply = await place.run(run.command, _caller(run, questions), background=begun)
         if reply.error == RunFenced.__name__:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from ot.errors import CannotAsk, LedgerUnavailable
@@ -17,6 +18,10 @@ NUMBERS = 1000
 ACTIONS = frozenset(("accept", "decline", "cancel"))
 
 
+class BackgroundQuestion(Question):
+    """A question of a background run, put to the user of another client: it waits for one at a terminal already."""
+
+
 class BookQuestions:
     """Asks through the book, for one start of a run."""
 
@@ -27,6 +32,8 @@ class BookQuestions:
         self._start = start
         self.seconds = 0.0
         """How long each waits."""
+        self.terminal: AskUser | None = None
+        """Puts each to a person at a terminal, too."""
         self._numbers = itertools.count(start * NUMBERS + 1)
         self._open: tuple[int, asyncio.Future[Mapping[str, Any]]] | None = None
 
@@ -39,6 +46,7 @@ class BookQuestions:
         """
         number = next(self._numbers)
         self._open = number, asyncio.get_running_loop().create_future()
+        at_terminal = asyncio.ensure_future(self._ask_at_terminal(question, number))
         try:
             await self._book.ask(self._id, self._start, question_fields(question, number))
             async with asyncio.timeout(self.seconds):
@@ -49,8 +57,15 @@ class BookQuestions:
             raise CannotAsk(f"the question could not be kept: {error.why}") from None
         finally:
             self._open = None
+            at_terminal.cancel()
             await self._go_on()
         return answer_of(given)
+
+    async def _ask_at_terminal(self, question: Question, number: int) -> None:
+        if self.terminal:
+            with suppress(CannotAsk):  # others may still answer
+                answer = await self.terminal(question)
+                self.take({"number": number, "action": answer.action, "content": answer.content})
 
     async def _go_on(self) -> None:
         try:
@@ -81,7 +96,7 @@ def question_of(fields: Mapping[str, Any], run: BackgroundRun) -> Question:
     origin = f"\nThe run is {run.origin}." if run.origin else ""
     message = f"The background run {run.id} asks:\n{fields['message']}{origin}"
     kind, url = fields.get("kind", "form"), fields.get("url", "")
-    return Question(message, fields["schema"], kind, fields.get("tool", ""), url=url)
+    return BackgroundQuestion(message, fields["schema"], kind, fields.get("tool", ""), url=url)
 
 
 def answer_of(fields: Mapping[str, Any]) -> Answer:

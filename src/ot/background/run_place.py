@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from ot.config.models import Background
-from ot.execution.caller import Caller
+from ot.execution.caller import AskUser, Caller
 from ot.runtime.program import Program
 from ot.runtime.reply import Reply
 from ot.runtime.run_budget import RunStart
@@ -19,6 +19,10 @@ class RunPlace(Protocol):
     @property
     def background(self) -> Background:
         """The settings of background runs."""
+        ...
+
+    def way_to_terminal(self, run: str) -> AskUser | None:
+        """Return how a question of the background *run* is put to a person at a terminal; None where it is not."""
         ...
 
     async def run(self, command: str, caller: Caller | None = None, *, background: RunStart | None = None) -> Reply:

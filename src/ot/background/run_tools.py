@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ot.background.carrying_out import SERVER_ENDED, RunCarrier
+from ot.background.held_runs import HeldRuns
 from ot.background.questions import put_to_user
 from ot.background.run_place import RunPlace
 from ot.errors import OneToolError
@@ -44,12 +45,14 @@ class RunTools:
         left_behind: RunCarrier | None,
         directory: str,
         own: Container[str] = (),
+        held: HeldRuns | None = None,
     ) -> None:
         """Keep runs in *book* and hand them to *submit*; None: nobody carries them out here.
 
         They belong to *directory*. *left_behind* reports on those whose server has ended; *own* are carried out in this
-        process.
+        process. *held* are the client's own runs that wait for a person at a terminal.
         """
+        self._held = held
         self._book = self.book = book
         self._place = place
         self._submit = submit
@@ -84,6 +87,8 @@ class RunTools:
         Raises:
             ValueError: The caller has no such run.
         """
+        if self._held and (run := self._held.get(id)):
+            return await self._held.state(run, min(wait, WAIT_SECONDS))
         await self._stop_left_behind(caller.principal)
         if not id:
             found = await self._book.runs(caller.principal, MOST_LISTED, self._directory)
@@ -107,6 +112,9 @@ class RunTools:
         Raises:
             ValueError: The caller has no such run.
         """
+        if self._held and (run := self._held.get(id)):
+            await run.cancel()
+            return run.told()
         await self._stop_left_behind(caller.principal)
         known = await self._known(caller.principal, id)
         return _told(await self._book.cancel(caller.principal, id) or known)
@@ -149,7 +157,7 @@ def _details(status: RunStatus) -> dict[str, Any]:
     details: dict[str, Any] = {"starts": status.starts}
     if status.question:
         details["question"] = status.question["message"]
-        details["answer_with"] = f"onetool runs answer {status.run.id}"
+        details["answer_with"] = f"onetool answer {status.run.id}"
     if end := status.end:
         details["texts"] = list(end.texts)
         details |= {name: said for name, said in (("error", end.error), ("handle", end.handle)) if said}

@@ -41,6 +41,7 @@ COMMANDS = {
             "Run a program and print what it returns.",
             """onetool run 'file.search(pattern="TODO", path="src")'""",
         ),
+        ("answer", "answer:answer", "Answer what a run asks, in any terminal.", "onetool answer"),
         ("list", "tools:list_", "List the packs, or the tools of one.", "onetool list --tokens"),
         ("search", "tools:search", "Find tools by the words of a task.", "onetool search read lines of a file"),
         ("show", "show:show", "Show a tool: signature, description, source, policy.", "onetool show file.read"),
@@ -146,12 +147,6 @@ COMMANDS = {
             "onetool runs follow 1f0c2b7a9d3e4f56",
         ),
         ("runs cancel", "runs:cancel", "Stop a run in the background.", "onetool runs cancel 1f0c2b7a9d3e4f56"),
-        (
-            "runs answer",
-            "runs:answer",
-            "Answer what a run in the background asks.",
-            "onetool runs answer 1f0c2b7a9d3e4f56 --yes",
-        ),
         ("logs", "logs:logs", "Show the server's log.", "onetool logs -f --level WARNING"),
         (
             "bench",

@@ -74,6 +74,7 @@ async def _examine() -> list[Finding]:
             *setup.migration_findings(paths),
             *setup.secrets_findings({*setup.default_secrets(paths), *loaded.secret_files}, paths.project_dir),
             *setup.trust_findings(paths),
+            *setup.client_findings(paths),
             *await engine_findings(loaded.config.engines),
             *await setup.program_findings(app),
             *await ledger_findings(loaded, paths),

@@ -1,4 +1,4 @@
-"""onetool runs: what runs did, how those in the background are, and answers to what they ask."""
+"""onetool runs: what runs did, and how those in the background are."""
 
 from __future__ import annotations
 
@@ -10,21 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ot.cli.exit_codes import BACKEND, DENIED, FAILURE, NOT_FOUND, OK
+from ot.cli.exit_codes import BACKEND, FAILURE, NOT_FOUND, OK
 from ot.cli.terminal import counted, echo, echo_either, fail
 from ot.cli.terminal.known_run import LEFT, KnownRun, list_lines, run_row
 from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
-    from ot.execution.caller import Answer, Question
     from ot.ledger.background_run import RunStatus
     from ot.ledger.entries import LedgerEntry
     from ot.ledger.sqlite_ledger import SqliteLedger
 
 LOOK_SECONDS = 0.25
 MOST_LISTED = 100
-ANSWER_SECONDS = 3600.0
-"""How long a person at the terminal has."""
 
 RunArgument = Annotated[str, typer.Argument(metavar="ID", help="The run's id, as its reply or 'runs list' names it.")]
 
@@ -82,26 +79,6 @@ def cancel(id: RunArgument, as_json: AsJson = False) -> None:
         fail(f"there is no run '{id}' of yours in the background: onetool runs list", NOT_FOUND)
     ended = f"Run {id} has ended: {status.state}." if status.end else f"Run {id} is asked to stop."
     echo_either(as_json, run_row(status, left), [ended + (f" But {LEFT}." if left else "")])
-
-
-def answer(
-    id: RunArgument,
-    yes: Annotated[bool, typer.Option("--yes", help="Allow what it asks for.")] = False,
-    no: Annotated[bool, typer.Option("--no", help="Do not allow it.")] = False,
-    always: Annotated[bool, typer.Option("--always", help="Allow the tool in every run from now on.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Answer what a run in the background asks; without an option the question is asked in this terminal."""
-    if yes + no + always > 1:
-        raise typer.BadParameter("give one of --yes, --no and --always")
-    known = _found(_done(_read(id)), id)
-    if known.status is None or known.status.question is None:
-        fail(f"run {id} asks nothing" + (f": it is {known.state}" if known.state else ""))
-    said = "yes" if yes else "no" if no else "always" if always else ""
-    told = _done(_answered(known.status, said))
-    if not told:
-        fail(f"the question of run {id} was answered already, or the run goes on without it: onetool runs show {id}")
-    echo_either(as_json, {"id": id, "answered": True}, [f"Run {id} has its answer: onetool runs follow {id}"])
 
 
 # ---------------------------------------------------------------- the ledger
@@ -169,38 +146,3 @@ async def _followed(id: str, as_json: bool) -> KnownRun:
             if known.is_over:
                 return known
             await asyncio.sleep(LOOK_SECONDS)
-
-
-# ---------------------------------------------------------------- answering
-
-
-async def _answered(status: RunStatus, said: str) -> bool:
-    from ot.background.questions import question_of
-    from ot.cli.terminal.prompts import TerminalQuestion, somebody_is_there
-
-    fields = status.question or {}
-    question = question_of(fields, status.run)
-    if not said and not somebody_is_there():
-        fail(f"{question.message}\nonetool: not asking without a terminal: add --yes, --no or --always", DENIED)
-    given = _answer_of(question, said) if said else await TerminalQuestion(ANSWER_SECONDS)(question)
-    if given.action == "cancel":
-        fail("no answer was given: the question stays", DENIED)
-    told = {"number": fields["number"], "action": given.action, "content": dict(given.content)}
-    async with _ledger() as ledger:
-        return ledger is not None and await ledger.answer(status.run.principal, status.run.id, fields["number"], told)
-
-
-def _answer_of(question: Question, said: str) -> Answer:
-    """Return the answer that an option stands for."""
-    from ot.execution.caller import Answer
-
-    if said == "no":
-        return Answer("decline")
-    if question.kind == "consent":
-        decision: dict[str, Any] = question.schema["properties"]["decision"]
-        if said == "always" and "always" not in decision["enum"]:
-            raise typer.BadParameter("this question cannot be answered with --always")
-        return Answer("accept", {"decision": "always" if said == "always" else "allow"})
-    if said == "always" or question.schema.get("required"):
-        raise typer.BadParameter(f"--{said} is no answer to this question: run it in a terminal without the option")
-    return Answer("accept")

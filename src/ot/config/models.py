@@ -197,6 +197,11 @@ class Policy(Settings):
     deny: ToolPatterns = Field(
         default=(), description="Patterns of tools that no program may call", examples=[["vault.*"]]
     )
+    questions: Literal["auto", "client", "terminal", "both", "nowhere"] = Field(
+        default="auto",
+        description="Where questions go: the client's dialogue, onetool answer in a terminal, both, or nowhere. "
+        "auto: the terminal where the client cannot ask",
+    )
     read_only: ToolPatterns = Field(
         default=(),
         description="Patterns of tools that are known to change nothing: the ledger leaves them out",

@@ -13,9 +13,9 @@ from ot.cli.exit_codes import exit_code
 from ot.cli.terminal.command_answer import CommandAnswer, CommandFailed, reply_as_data
 from ot.config.principal import os_user
 from ot.daemon.handshake import MAX_BYTES
-from ot.daemon.peer import ClientRefused
 from ot.errors import CannotAsk, OneToolError
 from ot.execution.caller import Answer, Caller, Question
+from ot.processes.peer import ClientRefused
 from ot.relay.header import COMMAND, Header
 from ot.stats.rows import CLI
 from ot.workspace import Workspace

@@ -6,7 +6,7 @@ import asyncio
 import os
 from pathlib import Path
 
-from ot.daemon.peer import ClientRefused, ServerRetires
+from ot.processes.peer import ClientRefused, ServerRetires
 from ot.relay.header import CONTROL, LENGTH_BYTES, MAGIC, NOT_NOW, REFUSAL, WELCOME, Header
 from ot.server.connection import ClientProcess
 

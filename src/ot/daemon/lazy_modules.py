@@ -10,13 +10,17 @@ from importlib import import_module
 PACKS = "ot_tools"
 LAZY = (
     "ot.background.carrying_out",
+    "ot.background.held_runs",
     "ot.background.local_queue",
     "ot.background.packs_used",
     "ot.background.run_tools",
     "ot.chat.tool_model",
     "ot.execution.heavy_calls",
+    "ot.execution.question_form",
+    "ot.execution.waiting_questions",
     "ot.installation",
     "ot.registry.other_words",
+    "ot.server.question_places",
     "ot.servers.auth.client_credentials",
     "ot.servers.auth.login",
     "ot.servers.auth.loopback",
@@ -28,7 +32,16 @@ LAZY = (
     "ot.stats.sqlite_sink",
 )
 FOR_COMMANDS = ("ot.cli.show", "ot.cli.tools")
-LIBRARIES = ("griffe", "jsonschema_rs", "packaging.requirements", "rapidfuzz.fuzz", "rapidfuzz.process", "re2", "yaml")
+LIBRARIES = (
+    "difflib",
+    "griffe",
+    "jsonschema_rs",
+    "packaging.requirements",
+    "rapidfuzz.fuzz",
+    "rapidfuzz.process",
+    "re2",
+    "yaml",
+)
 FIRST_SECONDS, PAUSE_SECONDS = 2.0, 0.05
 """The clients that started the server come first, and those who come meanwhile have turns."""
 

@@ -15,9 +15,9 @@ from typing import Any
 from ot.daemon.commands import TypedCommand, is_command
 from ot.daemon.handshake import client_process, is_control, read_header, refuse, welcome
 from ot.daemon.life import Life
-from ot.daemon.peer import ClientRefused, ServerRetires, require_own_peer
 from ot.errors import OneToolError
 from ot.host import Host
+from ot.processes.peer import ClientRefused, ServerRetires, require_own_peer
 from ot.relay.header import Header
 from ot.server.connection import ClientProcess, Connection, open_workspace
 from ot.version import installed_version

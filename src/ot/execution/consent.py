@@ -8,9 +8,11 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ot.brief_repr import brief_repr, brief_text, quoted_text
+import anyio.to_thread
+
+from ot.brief_repr import quoted_text
 from ot.errors import CannotAsk, ConfigError, NotApproved
 from ot.execution.call_context import CallContext, CallForecast
 from ot.execution.caller import Answer, AskUser, Question
@@ -18,14 +20,16 @@ from ot.execution.deadline import Deadline
 from ot.files.run_writes import AsksFirst
 from ot.registry.proxy_target import PROXY
 from ot.registry.tool import Tool
-from ot.visible_text import printable
+
+if TYPE_CHECKING:
+    from ot.execution.question_form import ReadText
 
 logger = logging.getLogger(__name__)
 
 ARRIVAL_SECONDS = 0.1
 """The other calls of a gather come within moments of the first; the question counts them."""
 
-MAX_NAME, MAX_VALUE, MAX_ARGUMENTS, MAX_LINE = 100, 200, 1000, 200
+MAX_LINE = 200
 MAX_CALLS = 10_000
 """What "always" comes to within one run, and the highest number that can be allowed."""
 MAX_QUESTIONS = 20
@@ -85,10 +89,12 @@ class RunConsent:
         always: AllowAlways | None = None,
         allowed: AlwaysAllowed | None = None,
         advise: Callable[[str], str] | None = None,
+        read_text: ReadText | None = None,
     ) -> None:
         """Put questions to *ask*; where nobody knows how many calls come, a yes allows *calls* before it asks again.
 
         What is *allowed* already is not asked for; *advise* says how a tool can be allowed where nobody can be asked.
+        *read_text* reads a file that a call would replace, to show the difference.
         """
         self.ask: AskUser = OneQuestion(ask, deadline)
         self._calls = calls
@@ -96,6 +102,7 @@ class RunConsent:
         self._always = always
         self._allowed = allowed
         self._advise = advise or how_to_allow
+        self._read_text = read_text
         self._said: dict[str, _Said] = {}
         self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -140,29 +147,39 @@ class RunConsent:
         # Who allows the tool for good has not allowed what it needs, and would be asked again.
         always = self._always is not None and not need
         question = consent_question(
-            tool, arguments, foreseen, calls=self._calls, made=made, always=always, redact=self._redact, need=need
-        )
+            tool, arguments, foreseen, calls=self._calls, made=made, always=always, redact=self._redact, need=need,
+            before=await self._text_before(tool, arguments),
+        )  # fmt: skip
         try:
             answer = await self.ask(question)
         except CannotAsk as error:
             return _Said(no=f"it asks first, and {error}. {self._advise(asked_for)}")
         return await self._understood(tool, answer, _offer(foreseen, self._calls, made), made, need)
 
+    async def _text_before(self, tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+        """Return the text of the file that the call would replace, as far as there is one."""
+        path = arguments.get("path")
+        if self._read_text is None or tool.full_name != "file.write" or not isinstance(path, str):
+            return None
+        return None if arguments.get("append") else await anyio.to_thread.run_sync(self._read_text, path)
+
     async def _understood(self, tool: Tool, answer: Answer, offer: _Offer, made: int = 0, need: str = "") -> _Said:
         """Return what the answer means; whatever is not clearly a yes is a no."""
         decision = answer.content.get("decision") if answer.action == "accept" else None
         up_to: Any = answer.content.get("up_to", offer.calls)
         if decision == "always" and self._always and not need:
-            return await self._allowed_always(tool, self._always)
+            return await self._allow_for_good(tool, tool.full_name, self._always)
+        if decision == "server" and self._always and not need and tool.source.startswith(PROXY):
+            return await self._allow_for_good(tool, f"{tool.pack}.*", self._always)
         # JSON knows no difference between 10 and 10.0; true is not a number.
         if decision == "allow" and isinstance(up_to, int | float) and not isinstance(up_to, bool) and up_to >= 1:
             return _Said(most=made + int(min(up_to, MAX_CALLS)), made=made, is_limit=up_to < offer.calls)
         after = f" after {_count(made)}" if made else ""
         return _Said(no=f"the user said no{after}, which holds for the whole run")
 
-    async def _allowed_always(self, tool: Tool, always: AllowAlways) -> _Said:
+    async def _allow_for_good(self, tool: Tool, pattern: str, always: AllowAlways) -> _Said:
         try:
-            await always(tool.full_name)
+            await always(pattern)
         except ConfigError as error:
             logger.warning("%s could not be allowed permanently: %s", tool.full_name, error)
         return _Said(most=MAX_CALLS, always=True)
@@ -233,15 +250,18 @@ def consent_question(
     redact: Callable[[str], str],
     why: str = "",
     need: str = "",
+    before: str | None = None,
 ) -> Question:
     """Return what is asked: which tool, with what, from which line, how often, *why*, and what can be answered.
 
-    *made* calls of it have been allowed and made; a yes allows *calls* where the number to come is not known.
+    *made* calls of it have been allowed and made; a yes allows *calls* where the number to come is not known. *before*
+    is the text of the file that the call would write.
     """
-    who = "A model" if foreseen.alone else "A program"
+    from ot.execution.question_form import argument_lines, tool_text  # noqa: PLC0415 - most runs ask nothing
+
+    who = "a model" if foreseen.alone else "a program"
     needs = f", which needs the permission of {need}" if need else ""
-    called = f"{who} wants to call {printable(brief_text(tool.full_name, 2 * MAX_NAME))}{_kind(tool)}{needs}."
-    lines = [called, f"Arguments: {arguments_text(tool, arguments, redact)}"]
+    lines = [f"{tool_text(tool)}{needs}: {who} wants to call it.", *argument_lines(tool, arguments, redact, before)]
     if why:
         lines.append(f"Mind that {why}.")
     if foreseen.line:
@@ -249,39 +269,8 @@ def consent_question(
     offer = _offer(foreseen, calls, made)
     lines += _how_many(foreseen, offer, made)
     # Arguments and the line were redacted as they were put in: the tool's own name is nobody's secret.
-    return Question("\n".join(lines), _schema(offer, always), "consent", tool.full_name, arguments)
-
-
-def arguments_text(tool: Tool, arguments: Mapping[str, Any], redact: Callable[[str], str] = str) -> str:
-    """Return *arguments* on one line that no name and no value can break out of.
-
-    What the tool requires comes first, then what else it declares; each is cut, and those left out are counted.
-    """
-    declared = {parameter.name: not parameter.required for parameter in tool.parameters}
-    ordered = sorted(arguments, key=lambda name: declared.get(name, 2))
-    shown: list[str] = []
-    room = MAX_ARGUMENTS
-    for name in ordered:
-        if room <= 0:
-            break
-        value = brief_repr(arguments[name], min(MAX_VALUE, room), redact)
-        shown.append(f"{_argument_name(name, name in declared, redact)}={value}")
-        room -= len(shown[-1])
-    hidden = len(arguments) - len(shown)
-    more = f"and {hidden} more argument{'s' * (hidden > 1)}"
-    return ", ".join([*shown, *([more] if hidden else [])]) or "none"
-
-
-def _argument_name(name: str, declared: bool, redact: Callable[[str], str]) -> str:
-    """Return a name as a call has it; one that only the program knows is quoted."""
-    plain = declared and name.isascii() and name.isidentifier() and len(name) <= MAX_NAME
-    return name if plain else quoted_text(name, MAX_NAME, redact)
-
-
-def _kind(tool: Tool) -> str:
-    server = quoted_text(tool.source.removeprefix(PROXY), MAX_NAME)
-    of = f" of the server {server}" if tool.source.startswith(PROXY) else ""
-    return of + (", marked as destructive" if tool.destructive else "")
+    schema = _schema(offer, always, server=always and tool.source.startswith(PROXY))
+    return Question("\n".join(lines), schema, "consent", tool.full_name, arguments)
 
 
 def _still_to_come(foreseen: CallForecast, made: int) -> int | None:
@@ -316,11 +305,12 @@ def _count(calls: int) -> str:
     return "1 call" if calls == 1 else f"{calls} calls"
 
 
-def _schema(offer: _Offer, always: bool) -> dict[str, Any]:
+def _schema(offer: _Offer, always: bool, server: bool) -> dict[str, Any]:
     """Return the form of the answer; the number is asked for where there is a choice."""
     asks = offer.most > 1
     choices = {"allow": "Allow, up to the number below in this run" if asks else "Allow this call"}
     choices |= {"always": "Always allow this tool"} if always else {}
+    choices |= {"server": "Always allow every tool of this server"} if server else {}
     choices |= {"deny": "Do not allow"}
     decision = {"type": "string", "title": "Decision", "enum": list(choices), "enumNames": list(choices.values())}
     up_to = {"type": "integer", "title": "Calls allowed in this run", "minimum": 1}

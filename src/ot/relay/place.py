@@ -75,13 +75,18 @@ def find_place() -> Place:
     """
     if not os.environ.get("HOME"):
         raise Unshared("HOME is not set")
-    place = Place(_private_directory(), _key())
+    place = Place(private_directory(), _key())
     if len(os.fsencode(place.socket)) > MAX_SOCKET_PATH - len(f".{os.getpid()}"):
         raise Unshared(f"the path of the socket is too long: {place.socket}")
     return place
 
 
-def _private_directory() -> str:
+def private_directory() -> str:
+    """Return the directory of this user's sockets, which nobody else can enter; it is made where it is missing.
+
+    Raises:
+        Unshared: It cannot be made, or others can enter it.
+    """
     runtime = os.environ.get("TMPDIR" if sys.platform == "darwin" else "XDG_RUNTIME_DIR", "")
     directory = f"{runtime.rstrip('/')}/onetool" if runtime.startswith("/") else f"/tmp/onetool-{os.getuid()}"
     try:

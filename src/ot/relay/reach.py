@@ -90,13 +90,13 @@ def _connected(place: Place) -> socket | None:
         raise Unshared(f"{place.socket}: {error.strerror}") from None
     # The header has the client's whole environment. With the XDG_RUNTIME_DIR of another user, as su and sudo leave it,
     # that user can put a directory with a socket of theirs in the place of the one that was looked at.
-    if peer(connection)[1] != os.getuid():
+    if find_peer(connection)[1] != os.getuid():
         connection.close()
         raise Unshared(f"{place.socket} belongs to another user")
     return connection
 
 
-def peer(connection: socket) -> tuple[int, int]:
+def find_peer(connection: socket) -> tuple[int, int]:
     """Return the process and the user at the other end.
 
     Raises:

@@ -65,6 +65,7 @@ class Connection:
         self._packs = packs
         self._drain = Drain(lambda: workspace.picture.loaded.config.limits.drain_seconds)
         self._server: FastMCP | None = None
+        self._front: OneUser | None = None
         self._wire: Wire | None = None
         self._serving: asyncio.Future[None] | None = None
 
@@ -100,7 +101,7 @@ class Connection:
         except OneToolError:
             await self.aclose()
             raise
-        front = OneUser(workspace, self.name)
+        self._front = front = OneUser(workspace, self.name)
         self._server = build_server(front, installed_version(), engine, classic, self._drain)
         workspace.definition_chars = await listed_chars(self._server)
 
@@ -129,6 +130,8 @@ class Connection:
     ) -> None:
         streams = wire_streams(reader, writer, alone=self.name == CONNECTION, kept=self.workspace.kept)
         async with streams as (incoming, outgoing, self._wire), server._lifespan_manager():  # pyright: ignore[reportPrivateUsage] - FastMCP gives its own stdio transport no other way in
+            if self._front:
+                self._front.wire = self._wire
             starting = asyncio.ensure_future(self.workspace.start())
             protocol = server._mcp_server  # pyright: ignore[reportPrivateUsage] - as above
             serving = asyncio.ensure_future(protocol.run(incoming, outgoing, protocol.create_initialization_options()))

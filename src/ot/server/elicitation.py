@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from secrets import token_hex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from fastmcp import Context
@@ -26,6 +27,9 @@ from pydantic import ValidationError
 from ot.errors import CannotAsk
 from ot.execution.caller import Answer, AskUser, Caller, Question
 from ot.servers.place import AskRoots, Roots
+
+if TYPE_CHECKING:
+    from ot.background.held_runs import HeldRun
 
 KEY = "answer"
 """Under which the one question of a reply stands, and its answer in the next request."""
@@ -102,10 +106,35 @@ def modes_of(ctx: Context) -> QuestionModes:
     return QuestionModes(form, modes is not None and modes.url is not None)
 
 
-def answering(caller: Caller, modes: QuestionModes, ask: AskUser) -> Caller:
-    """Return *caller* with *ask*, for the kinds of questions that *modes* allow."""
+class OpenCall:
+    """The request that the client of a run waits with, as long as it does."""
+
+    __slots__ = ("held", "id", "modern", "program")
+
+    def __init__(self, id: str = "", program: object = None, *, modern: bool = True) -> None:
+        """Stand for the request of that *id*, which asks for *program* in the *modern* era or the one before."""
+        self.id = id
+        self.modern = modern
+        self.program = program
+        self.held: HeldRun | None = None
+        """The run, once a question of it waits at a terminal."""
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the client was answered before the run was over."""
+        return self.held is not None and self.held.left
+
+
+type AskElsewhere = Callable[[QuestionModes, AskUser, Question], Awaitable[Answer]]
+"""Puts a question where it reaches somebody, given what the client offers and how its user is asked."""
+
+
+def answering(caller: Caller, modes: QuestionModes, ask: AskUser, elsewhere: AskElsewhere | None = None) -> Caller:
+    """Return *caller* with *ask*, for the kinds of questions that *modes* allow, or with what asks *elsewhere*, too."""
 
     async def asked(question: Question) -> Answer:
+        if elsewhere:
+            return await elsewhere(modes, ask, question)
         if not modes.allow(question):
             raise CannotAsk(NO_ADDRESSES if question.kind == "url" else NO_ELICITATION)
         return await ask(question)
@@ -113,9 +142,9 @@ def answering(caller: Caller, modes: QuestionModes, ask: AskUser) -> Caller:
     return replace(caller, ask=asked, opens=modes.opens)
 
 
-def who_answers(ctx: Context, caller: Caller, ask: AskUser) -> Caller:
+def who_answers(ctx: Context, caller: Caller, ask: AskUser, elsewhere: AskElsewhere | None = None) -> Caller:
     """Return *caller* with *ask*, for the kinds of questions that the client says it can put before its user."""
-    return answering(caller, modes_of(ctx), ask)
+    return answering(caller, modes_of(ctx), ask, elsewhere)
 
 
 def way_to_ask(ctx: Context, seconds: float) -> AskUser:

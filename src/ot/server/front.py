@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fastmcp import Context
 
 from ot.execution.caller import Caller
 from ot.workspace import Workspace
+
+if TYPE_CHECKING:
+    from ot.server.wire import Wire
 
 UNKNOWN_CLIENT = "unknown"
 
@@ -18,6 +21,11 @@ class Front(Protocol):
 
     workspace: Workspace
     """The one whose packs are announced."""
+
+    @property
+    def wire(self) -> Wire | None:
+        """The connection of the only client, where it is one of this machine: its user may be at a terminal here."""
+        ...
 
     def receive(self, ctx: Context) -> AbstractAsyncContextManager[tuple[Workspace, Caller]]:
         """Yield the workspace that answers, and who asks, while the request is answered."""

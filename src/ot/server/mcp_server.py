@@ -23,7 +23,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from ot.config.principal import os_user
 from ot.errors import OneToolError
-from ot.execution.caller import AskUser, Caller, Question
+from ot.execution.caller import Answer, AskUser, Caller, Question
 from ot.registry.announced_tool import META
 from ot.registry.tool import Tool
 from ot.registry.tool_definitions import ToolDefinitions
@@ -33,6 +33,8 @@ from ot.runtime.run_events import Progress, RunEvent, TellEvent
 from ot.server.classic_tools import classic_tools
 from ot.server.drain import Drain
 from ot.server.elicitation import (
+    OpenCall,
+    QuestionModes,
     answer_of,
     can_ask,
     input_required,
@@ -41,7 +43,7 @@ from ot.server.elicitation import (
     way_to_list_roots,
     who_answers,
 )
-from ot.server.front import Front, client_name
+from ot.server.front import UNKNOWN_CLIENT, Front, client_name
 from ot.server.pack_calls import FormedReply, formed_call, key_of, wants_form, with_relay
 from ot.server.pack_tools import PackTools
 from ot.server.parked_runs import MOST, MOST_OF_TEAM, NotParked, ParkedRun, ParkedRuns
@@ -51,6 +53,7 @@ from ot.workspace import Workspace
 
 if TYPE_CHECKING:
     from ot.server.replica_runs import Elsewhere, ReplicaRuns
+    from ot.server.wire import Wire
     from ot.state.open_state import Shared
 
 logger = logging.getLogger(__name__)
@@ -99,6 +102,7 @@ class OneUser:
     def __init__(self, workspace: Workspace, connection: str = CONNECTION) -> None:
         """Answer from *workspace*; an empty *connection* means that requests share none."""
         self.workspace = workspace
+        self.wire: Wire | None = None
         self._connection = connection
 
     @contextlib.asynccontextmanager
@@ -150,7 +154,8 @@ def build_server(
 
         find = partial(others.elsewhere, command, session) if others else None
         goes_on = ctx.request_state is not None
-        result = await drain.answer(lambda: _answer(front, parked, work, ctx, find), goes_on=goes_on)
+        program = command, session
+        result = await drain.answer(lambda: _answer(front, parked, work, ctx, find, program), goes_on=goes_on)
         await news.tell(ctx)
         return result
 
@@ -300,30 +305,77 @@ def _ending(parked: ParkedRuns, others: ReplicaRuns | None) -> Any:
 
 
 async def _answer(
-    front: Front, parked: ParkedRuns, work: Work, ctx: Context, find: FindElsewhere | None = None
+    front: Front,
+    parked: ParkedRuns,
+    work: Work,
+    ctx: Context,
+    find: FindElsewhere | None = None,
+    program: object = None,
 ) -> ToolResult:
-    """Return what *work* comes to, or the question that it asks the user first; another replica may hold it."""
+    """Return what *work* comes to, or the question that it asks the user first; another replica may hold it.
+
+    *program* is what tells whether it was begun before, by a call that its client no longer waits for.
+    """
     async with front.receive(ctx) as (workspace, caller):
         if find and (elsewhere := await find(workspace, caller, ctx)):
             return await _with_progress(ctx, elsewhere)
-        return await _answered(workspace, parked, partial(work, workspace), caller, ctx)
+        if workspace.held and program and ctx.request_state is None and (said := workspace.held.say_begun(program)):
+            return ToolResult(content=[TextContent(type="text", text=text) for text in said[0]], is_error=said[1])
+        return await _answered(front, workspace, parked, partial(work, workspace), caller, ctx, program)
 
 
-async def _answered(workspace: Workspace, parked: ParkedRuns, work: Work, caller: Caller, ctx: Context) -> ToolResult:
+async def _answered(
+    front: Front, workspace: Workspace, parked: ParkedRuns, work: Work, caller: Caller, ctx: Context, program: object
+) -> ToolResult:
     workspace.offer_roots(way_to_list_roots(ctx))
-    if is_modern(ctx) and (ctx.request_state is not None or can_ask(ctx)):
-        return await _leg(workspace, parked, work, caller, ctx)
-    caller = who_answers(ctx, caller, way_to_ask(ctx, workspace.ask_seconds))
-    return _result(await _with_progress(ctx, lambda tell: work(caller=caller, tell=tell)))
+    modern = is_modern(ctx)
+    call = OpenCall(ctx.request_id, program, modern=modern)
+    if modern and (ctx.request_state is not None or can_ask(ctx)):
+        return await _leg(front, workspace, parked, work, caller, ctx, call)
+    ask, ask_elsewhere = way_to_ask(ctx, workspace.ask_seconds), _way_elsewhere(front, workspace, call, ctx)
+
+    def start(tell: TellEvent | None) -> Awaitable[Reply]:
+        elsewhere = partial(ask_elsewhere, tell) if ask_elsewhere else None
+        return work(caller=who_answers(ctx, caller, ask, elsewhere), tell=tell)
+
+    return _result(await _with_progress(ctx, start, call))
 
 
-async def _leg(workspace: Workspace, parked: ParkedRuns, work: Work, caller: Caller, ctx: Context) -> ToolResult:
+def _way_elsewhere(front: Front, workspace: Workspace, call: OpenCall, ctx: Context) -> Any:
+    """Return how a question is put where it reaches somebody; None where the client is on another machine."""
+    wire, session = front.wire, ctx.session
+    if wire is None:
+        return None
+
+    async def ask(tell: TellEvent | None, modes: QuestionModes, ask_client: AskUser, question: Question) -> Answer:
+        from ot.server.question_places import QuestionPlaces  # noqa: PLC0415 - most runs ask nothing
+
+        given = session.client_params
+        client = f"{given.client_info.name} {given.client_info.version}" if given else UNKNOWN_CLIENT
+        return await QuestionPlaces(workspace, wire, call, modes, ask_client, tell, client[:100]).ask(question)
+
+    return ask
+
+
+async def _leg(
+    front: Front,
+    workspace: Workspace,
+    parked: ParkedRuns,
+    work: Work,
+    caller: Caller,
+    ctx: Context,
+    call: OpenCall,
+) -> ToolResult:
     """Start a run, or go on with one that is parked, until its next question or its reply."""
     try:
-        run = _taken_up(workspace, parked, work, caller, ctx)
+        run = _taken_up(front, workspace, parked, work, caller, ctx, call)
     except NotParked as error:
         return ToolResult(content=str(error), is_error=True)
-    return await _with_progress(ctx, partial(_turn, parked, run))
+    run.call.id = call.id
+    try:
+        return await _with_progress(ctx, partial(_turn, parked, run), run.call)
+    finally:
+        run.call.id = ""
 
 
 async def _turn(parked: ParkedRuns, run: ParkedRun, tell: TellEvent | None) -> ToolResult:
@@ -337,25 +389,42 @@ async def _turn(parked: ParkedRuns, run: ParkedRun, tell: TellEvent | None) -> T
     return InputRequiredToolResult(input_required(came, run.token)) if isinstance(came, Question) else _result(came)
 
 
-def _taken_up(workspace: Workspace, parked: ParkedRuns, work: Work, caller: Caller, ctx: Context) -> ParkedRun:
+def _taken_up(
+    front: Front,
+    workspace: Workspace,
+    parked: ParkedRuns,
+    work: Work,
+    caller: Caller,
+    ctx: Context,
+    call: OpenCall,
+) -> ParkedRun:
     if ctx.request_state is not None:
         run = parked.take(ctx.request_state, caller.seat)
-        run.answer(answer_of(ctx))
+        run.answer(answer_of(ctx), ctx.request_state)
         return run
+    ask_elsewhere = _way_elsewhere(front, workspace, call, ctx)
 
     async def start(ask: AskUser, tell: TellEvent) -> Reply:
-        return await work(caller=who_answers(ctx, caller, ask), tell=tell)
+        elsewhere = partial(ask_elsewhere, tell) if ask_elsewhere else None
+        return await work(caller=who_answers(ctx, caller, ask, elsewhere), tell=tell)
 
-    return parked.start(start, caller.seat, workspace.ask_seconds, workspace.most_parked)
+    run = parked.start(start, caller.seat, workspace.ask_seconds, workspace.most_parked)
+    run.call = call
+    return run
 
 
-async def _with_progress[T](ctx: Context, work: Callable[[TellEvent | None], Awaitable[T]]) -> T:
-    """Return what *work* returns, telling the client what tools tell, and every five seconds that it goes on."""
+async def _with_progress[T](
+    ctx: Context, work: Callable[[TellEvent | None], Awaitable[T]], call: OpenCall | None = None
+) -> T:
+    """Return what *work* returns, telling the client what tools tell, and every five seconds that it goes on.
+
+    Nothing is told of a *call* that was answered before the run was over.
+    """
     if not _wants_progress(ctx):
         return await work(None)
     if wants_form(ctx):
         return await with_relay(ctx, work)
-    heartbeat = _Heartbeat(ctx)
+    heartbeat = _Heartbeat(ctx, call)
     beating = asyncio.ensure_future(heartbeat.beat())
     try:
         return await work(heartbeat.tell)
@@ -374,8 +443,9 @@ def _wants_progress(ctx: Context) -> bool:
 class _Heartbeat:
     """Sends progress: the latest news when there are some, a sign of life when there are none."""
 
-    def __init__(self, ctx: Context) -> None:
+    def __init__(self, ctx: Context, call: OpenCall | None) -> None:
         self._ctx = ctx
+        self._call = call
         self._news: Progress | None = None
         self._told = asyncio.Event()
 
@@ -392,6 +462,8 @@ class _Heartbeat:
                 async with asyncio.timeout(PROGRESS_SECONDS):
                     await self._told.wait()
             self._told.clear()
+            if self._call and self._call.is_answered:
+                return
             news, self._news = self._news, None
             await self._ctx.report_progress(count, None, _words(news))
             await asyncio.sleep(NEWS_PAUSE_SECONDS)

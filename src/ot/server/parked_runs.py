@@ -15,6 +15,7 @@ from ot.errors import CannotAsk
 from ot.execution.caller import Answer, AskUser, Question
 from ot.runtime.reply import Reply
 from ot.runtime.run_events import RunEvent, TellEvent
+from ot.server.elicitation import OpenCall
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +50,8 @@ class ParkedRun:
         self.token = ""
         self.tell: TellEvent | None = None
         """Where the request that is open now wants to hear what happens."""
+        self.call = OpenCall()
+        """The request that is open now."""
         self._park = park
         self._question: Question | None = None
         self._answer: asyncio.Future[Answer] | None = None
@@ -56,21 +59,26 @@ class ParkedRun:
         self._task = asyncio.ensure_future(start(self._ask, self._told))
 
     async def _ask(self, question: Question) -> Answer:
-        self.token = self._park(self)
+        token = self.token = self._park(self)
         self._question = question
         self._answer = asyncio.get_running_loop().create_future()
         self._asks.set()
-        return await self._answer
+        try:
+            return await self._answer
+        finally:
+            if self.token == token:  # not answered: it is no longer asked here
+                self._question, self.token = None, ""
+                self._asks.clear()
 
     def _told(self, event: RunEvent) -> None:
         if self.tell:
             self.tell(event)
 
-    def answer(self, answer: Answer) -> None:
-        """Let the run go on with *answer*."""
-        self._question, self.token = None, ""
-        self._asks.clear()
-        if self._answer and not self._answer.done():
+    def answer(self, answer: Answer, token: str) -> None:
+        """Let the run go on with *answer*; a question that was answered elsewhere had another *token*."""
+        if token == self.token and self._answer and not self._answer.done():
+            self._question, self.token = None, ""
+            self._asks.clear()
             self._answer.set_result(answer)
 
     async def turn(self) -> Question | Reply:
@@ -145,6 +153,8 @@ class ParkedRuns:
 
     def _give_up(self, token: str) -> None:
         run, _ = self._waiting.pop(token)
+        if run.token != token:
+            return  # it was answered elsewhere, and its client has not come back
         logger.warning("nobody answered the question of a run in time; the run is ended")
         task = asyncio.ensure_future(run.end())
         self._ending.add(task)

@@ -155,7 +155,7 @@ class ReplicaRuns:
             run = self._here.parked.take(letter["token"], letter["seat"])
         except NotParked as error:
             return _error(str(error))
-        run.answer(Answer(letter["answer"]["action"], letter["answer"]["content"]))
+        run.answer(Answer(letter["answer"]["action"], letter["answer"]["content"]), letter["token"])
         return await self._here.turn(run, tell)
 
     async def _run(self, letter: Mapping[str, Any], tell: TellEvent) -> ToolResult:

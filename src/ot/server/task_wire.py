@@ -27,7 +27,7 @@ YOUNG_SECONDS = 60.0
 DAY_MS = 86_400_000
 WAITS = "it waits for its turn"
 CANCELS = "it is being cancelled"
-ASKS_ELSEWHERE = "it asks its user, whom this client cannot ask: onetool runs answer {id}"
+ASKS_ELSEWHERE = "it asks its user, whom this client cannot ask: onetool answer {id}"
 
 
 class TaskParams(RequestParams):

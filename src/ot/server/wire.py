@@ -8,9 +8,9 @@ import logging
 import os
 import re
 import secrets
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
@@ -21,6 +21,9 @@ from mcp.shared.message import SessionMessage
 
 from ot.relay.tracking import KEPT
 from ot.server.incoming_line import INVALID_REQUEST, NoMessage, read_line
+
+if TYPE_CHECKING:
+    from ot.background.held_runs import HeldRun
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +37,8 @@ BLANK_LINES = re.compile(rb"\n{2,}+")
 SPREAD = 1 << 30
 """A sum with a small number still fits 32 bits, which is all that some clients read."""
 CANCELLED = "notifications/cancelled"
+TIMED_OUT = re.compile("time", re.IGNORECASE)
+"""How clients say that it was a time limit of theirs that ended a call, and not their user."""
 INTERNAL_ERROR = -32603
 
 Incoming = SessionMessage | Exception
@@ -115,6 +120,8 @@ class Wire:
         self._alone = alone
         self._kept = kept if alone else None
         self._open: set[Any] = set()
+        self._held: dict[Any, HeldRun] = {}
+        """By the id of its request, each run of which a question waits for a person at a terminal, or did."""
         self._questions = QuestionIds()
         self._answered = asyncio.Event()
         """Set when an answer is written that leaves none open."""
@@ -188,6 +195,59 @@ class Wire:
             cancelled = (message.params or {}).get("requestId")
             if isinstance(cancelled, str | int):
                 self._open.discard(cancelled)
+                if held := self._held.get(cancelled):
+                    held.left = held.left or bool(TIMED_OUT.search(str((message.params or {}).get("reason"))))
+                    return not held.left
+        return True
+
+    def hold(self, id: str, run: HeldRun) -> Any:
+        """Let *run* go on if its client gives up waiting for the answer; return its request as the client wrote it.
+
+        None: the client waits no more, or for two that have the same id as a text and as a number.
+        """
+        request, *others = [open for open in self._open if str(open) == id] or [None]
+        if request is None or others:
+            return None
+        self._held[request] = run
+        end = run.cancel
+
+        async def cancel() -> None:
+            """End the call as its client would."""
+            if self._held.pop(request, None):
+                params = {"requestId": request}
+                ending = types.JSONRPCNotification(jsonrpc="2.0", method=CANCELLED, params=params)
+                await self._to_server.send(SessionMessage(ending))
+            await end()
+
+        run.cancel = cancel
+        return request
+
+    def release(self, request: Any) -> None:
+        """Let the run of *request* end with its call again, where the client still waits for it."""
+        if request in self._held and not self._held[request].left:
+            del self._held[request]
+
+    async def leave(self, request: Any, result: Mapping[str, Any]) -> None:
+        """Answer *request* with *result* now; what its run comes to is kept."""
+        held = self._held[request]
+        if held.left or request not in self._open:
+            return
+        held.left = True
+        self._open.discard(request)
+        answer = {"jsonrpc": "2.0", "id": request, "result": dict(result)}
+        await self._send(json.dumps(answer, separators=(",", ":")).encode() + b"\n")
+        if not self._open:
+            self._answered.set()
+
+    def _keep(self, message: types.JSONRPCResponse | types.JSONRPCError) -> bool:
+        """Keep a result for which nobody waits any more; return whether it was one."""
+        held = self._held.pop(message.id, None)
+        if held is None or not held.left:
+            return False
+        if isinstance(message, types.JSONRPCResponse):
+            held.end(message.result)
+        else:
+            held.end({"content": [{"type": "text", "text": message.error.message}], "isError": True})
         return True
 
     async def write(self) -> None:
@@ -197,6 +257,8 @@ class Wire:
                 message = self._questions.asked(item.message)
                 if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
                     self._open.discard(message.id)
+                    if self._held and self._keep(message):
+                        continue
                 try:
                     line = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
                 except ValueError as error:  # one message that has no JSON ends neither the others nor the server

@@ -61,6 +61,8 @@ class OpenWorkspace:
 class TeamFront:
     """Finds or makes the workspace of whoever sends a request, and closes those that nobody uses."""
 
+    wire = None
+
     def __init__(self, host: Host, paths: Paths, book: PermissionBook, **options: Any) -> None:
         """Open the operator's own workspace, from which packs are announced; each gets the same *options*.
 

@@ -103,7 +103,7 @@ def test_a_loop_of_fifty_deletions_asks_once_for_all_of_them(onetool: OneTool, l
     with at_terminal(onetool, "run", LOOP, typed="y\n") as terminal:
         terminal.wait_for(PROMPT)
         assert deleted(log) == []  # what was typed before the question is no answer to it
-        assert "A program wants to call bin.delete, marked as destructive." in terminal.shown
+        assert "bin.delete, marked as destructive: a program wants to call it." in terminal.shown
         assert "Arguments: item=0" in terminal.shown
         assert "Line 2: 'bin.delete(item=i)'" in terminal.shown
         assert "up to 50 times" in terminal.shown
@@ -112,7 +112,7 @@ def test_a_loop_of_fifty_deletions_asks_once_for_all_of_them(onetool: OneTool, l
         terminal.wait_for("what?")
         terminal.type("y")
         assert terminal.end()[0] == 0
-        assert terminal.shown.count("A program wants") == 1
+        assert terminal.shown.count("a program wants") == 1
     assert deleted(log) == list(range(50))
 
 
@@ -165,7 +165,7 @@ def test_the_installation_of_a_pack_is_one_line_and_a_tools_own_progress_is_show
 def test_nobody_waits_longer_than_the_user_has_said(onetool: OneTool, log: Path) -> None:
     (onetool.user / "onetool.yaml").write_text("policy: {ask_seconds: 0.5}\n")
     with at_terminal(onetool, "run", "bin.delete(item=1)") as terminal:
-        terminal.wait_for("[y]es · [a]lways · [n]o: ")
+        terminal.wait_for("[y]es, this call · [a]lways · [n]o: ")
         terminal.wait_for("nobody answered within 0.5 s")
         assert terminal.end()[0] == DENIED
     assert deleted(log) == []

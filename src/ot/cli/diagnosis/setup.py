@@ -16,6 +16,7 @@ from ot.config.trust import Trust
 from ot.errors import ConfigError
 from ot.files.no_links import READ, open_file
 from ot.files.private_file import read_regular
+from ot.server.declining_clients import TIMES, DecliningClients
 from ot.servers.auth.login_state import LoginState, login_states
 from ot.workers.pack_environment import find_uv
 from ot.workspace import Workspace
@@ -62,6 +63,14 @@ def migration_findings(paths: Paths) -> Iterator[Finding]:
     for file in outdated:
         text = f"{file.file} holds an older form: {'; '.join(file.steps)}"
         yield Finding("configuration", "note", text, "onetool config migrate")
+
+
+def client_findings(paths: Paths) -> Iterator[Finding]:
+    """Return the clients whose users are not asked by them."""
+    for client, count in DecliningClients(paths.global_dir).counts().items():
+        if count >= TIMES:
+            text = f"{client} declines questions by itself; they wait for onetool answer in a terminal"
+            yield Finding("clients", "note", text, "if you declined them: policy: {questions: client}")
 
 
 def uv_findings(needed: bool) -> Iterator[Finding]:

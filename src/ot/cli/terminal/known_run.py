@@ -66,7 +66,7 @@ class KnownRun:
         lines = [f"Run {self.id}: {self.state}{began}, asked for at {_time(run.created)}{origin}"]
         lines += [f"note: {LEFT}"] if self.left else []
         if question := self.status.question:
-            lines += [str(question["message"]), f"Answer it with: onetool runs answer {self.id}"]
+            lines += [str(question["message"]), f"Answer it with: onetool answer {self.id}"]
         return lines
 
     def reply_lines(self) -> list[str]:

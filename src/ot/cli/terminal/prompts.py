@@ -125,18 +125,21 @@ class TerminalQuestion:
 
 async def _consent(question: Question) -> Answer:
     fields: Mapping[str, Any] = question.schema["properties"]
-    number, always = fields.get("up_to", {}), "always" in fields["decision"]["enum"]
+    number, known = fields.get("up_to", {}), fields["decision"]["enum"]
+    always, server = "always" in known, "server" in known
     calls = number.get("default")
     echo(question.message, err=True)
     words = f", all {calls}" if calls == number.get("maximum") else f" up to {calls}"
-    yes = f"[y]es{words} (or a number)" if calls else "[y]es"
-    choices = yes + (" · [a]lways" if always else "") + " · [n]o"
+    yes = f"[y]es{words} (or a number)" if calls else "[y]es, this call"
+    choices = yes + " · [a]lways" * always + " · always this [s]erver" * server + " · [n]o"
     while True:
         typed = (await _asked(f"{choices}: ")).lower()
         if typed in ("n", "no"):
             return Answer("decline")
         if typed in ("a", "always") and always:
             return Answer("accept", {"decision": "always"})
+        if typed in ("s", "server") and server:
+            return Answer("accept", {"decision": "server"})
         if typed in ("y", "yes"):
             return Answer("accept", {"decision": "allow"} | ({"up_to": calls} if calls else {}))
         if calls and typed.isascii() and typed.isdigit() and int(typed[:9]) >= 1:

@@ -1,0 +1,169 @@
+"""onetool answer: what runs ask, shown and answered by a person at a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import stat
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ot.cli.exit_codes import DENIED, NOT_FOUND
+from ot.cli.terminal import columns, counted, echo, echo_either, fail
+from ot.cli.terminal.options import AsJson
+
+if TYPE_CHECKING:
+    from ot.execution.caller import Answer
+
+ANSWER_SECONDS = 5.0
+"""How long a server may take to tell what waits, or whether it takes an answer."""
+ENDING = ".ask"
+MAX_PLACE = 60
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question that waits, and the connection on which it can be answered."""
+
+    fields: dict[str, Any]
+    server: socket.socket
+
+    @property
+    def code(self) -> str:
+        return self.fields["code"]
+
+
+def answer(
+    code: Annotated[
+        str, typer.Argument(metavar="CODE", help="The question's code, or the id of a run in the background.")
+    ] = "",
+    list_: Annotated[bool, typer.Option("--list", help="Show which questions wait, and answer none.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Answer what a run asks, in this terminal; without a code, the one question that waits."""
+    with ExitStack() as connections:
+        waiting = [asked for asked in _waiting(connections) if not code or _is_meant(asked, code)]
+        if list_ or as_json:
+            rows = [asked.fields for asked in waiting]
+            echo_either(as_json, {"questions": rows}, columns([_row(asked) for asked in waiting]))
+        elif not waiting:
+            fail(f"no question waits under '{code}'" if code else "no question waits", NOT_FOUND)
+        elif len(waiting) > 1:
+            echo(f"{counted(len(waiting), 'question')} wait: onetool answer CODE answers one.")
+            for line in columns([_row(asked) for asked in waiting]):
+                echo(line)
+        else:
+            _answer(waiting[0])
+
+
+def _is_meant(asked: _Asked, code: str) -> bool:
+    return asked.code == code.upper() or (bool(asked.fields["run"]) and asked.fields["run"] == code)
+
+
+def _row(asked: _Asked) -> tuple[str, ...]:
+    from ot.brief_repr import quoted_text
+
+    fields = asked.fields
+    what: str = fields["question"]["tool"] or fields["question"]["message"].partition("\n")[0]
+    whose = fields["run"] and f"run {fields['run']}"
+    return fields["code"], what, whose or quoted_text(fields["client"], MAX_PLACE), fields["directory"]
+
+
+# ---------------------------------------------------------------- answering
+
+
+def _answer(asked: _Asked) -> None:
+    _require_terminal()
+    given = _ask(asked.fields)
+    if given.action == "cancel":
+        fail("no answer was given: the question waits on", DENIED)
+    said = {"code": asked.code, "action": given.action, "content": dict(given.content)}
+    try:
+        asked.server.sendall(json.dumps(said).encode() + b"\n")
+        reply = _read_line(asked.server)
+    except (OSError, ValueError):
+        fail("the server has ended, and the run with it: nothing was answered")
+    if "refused" in reply:
+        fail(str(reply["refused"]), DENIED)
+    echo("The run goes on." if given.action == "accept" else "The run goes on without it.")
+
+
+def _require_terminal() -> None:
+    from ot.processes.peer import ClientRefused, ProcessFacts, require_terminal
+
+    try:
+        require_terminal(ProcessFacts.read(os.getpid()))
+    except ClientRefused as error:
+        fail(str(error), DENIED)
+    except OSError:
+        fail("this system does not tell whether a person is at the terminal", DENIED)
+
+
+def _ask(fields: dict[str, Any]) -> Answer:
+    from ot.brief_repr import quoted_text
+    from ot.cli.terminal.event_loop import run_async
+    from ot.cli.terminal.prompts import TerminalQuestion
+    from ot.errors import CannotAsk
+    from ot.execution.caller import Question
+
+    if fields["run"]:
+        echo(f"The run {fields['run']} in the background asks, in {fields['directory']}:")
+    else:
+        echo(f"A run of {quoted_text(fields['client'], MAX_PLACE)} asks, in {fields['directory']}:")
+    try:
+        return run_async(TerminalQuestion(fields["left"])(Question(**fields["question"])))
+    except CannotAsk as error:
+        fail(error.why, DENIED)
+
+
+# ---------------------------------------------------------------- the servers
+
+
+def _waiting(connections: ExitStack) -> list[_Asked]:
+    """Return all questions that wait, the oldest first."""
+    found: list[_Asked] = []
+    for path in _sockets():
+        server = connections.enter_context(socket.socket(socket.AF_UNIX))
+        server.settimeout(ANSWER_SECONDS)
+        try:
+            server.connect(str(path))
+            found += (_Asked(fields, server) for fields in _read_line(server).get("questions", ()))
+        except ConnectionRefusedError:
+            path.unlink(missing_ok=True)  # one that was killed has left it
+        except (OSError, ValueError):
+            continue  # it has just ended, or does not answer
+    return sorted(found, key=lambda asked: asked.fields["since"])
+
+
+def _sockets() -> list[Path]:
+    """Return the sockets of servers whose runs ask; one that its client gave another environment may be elsewhere."""
+    user = os.getuid()
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    places = {f"{runtime}/onetool" if runtime else "", f"/run/user/{user}/onetool", f"/tmp/onetool-{user}"}
+    found: list[Path] = []
+    for place in filter(None, places):
+        with suppress(OSError):
+            about = os.lstat(place)
+            if stat.S_ISDIR(about.st_mode) and about.st_uid == user and not about.st_mode & 0o077:
+                found += Path(place).glob(f"*{ENDING}")
+    return found
+
+
+def _read_line(server: socket.socket) -> dict[str, Any]:
+    """Return the next message.
+
+    Raises:
+        OSError: None comes in time.
+        ValueError: It is malformed.
+    """
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        if not (part := server.recv(1 << 16)):
+            raise ConnectionResetError("it closed the connection")
+        line += part
+    return json.loads(line)
