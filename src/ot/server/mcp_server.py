@@ -57,6 +57,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BLOCKS: TypeAdapter[ContentBlock] = TypeAdapter(ContentBlock)
+PARSES_TEXT = "gemini-cli"
+"""The client that reads text which is JSON as the structured content that a reply lacks, and refuses the reply unless
+that is an object: 2, true and lists would fail. It shows its model the text, so an empty object is enough."""
 PROGRESS_SECONDS = 5.0
 CONNECTION = "stdio"
 """The one of a process that serves nobody else, from its start to its end."""
@@ -307,8 +310,12 @@ async def _answer(
     """Return what *work* comes to, or the question that it asks the user first; another replica may hold it."""
     async with front.receive(ctx) as (workspace, caller):
         if find and (elsewhere := await find(workspace, caller, ctx)):
-            return await _with_progress(ctx, elsewhere)
-        return await _answered(workspace, parked, partial(work, workspace), caller, ctx)
+            result = await _with_progress(ctx, elsewhere)
+        else:
+            result = await _answered(workspace, parked, partial(work, workspace), caller, ctx)
+    if result.structured_content is None and caller.client.startswith(PARSES_TEXT):
+        result.structured_content = {}
+    return result
 
 
 async def _answered(workspace: Workspace, parked: ParkedRuns, work: Work, caller: Caller, ctx: Context) -> ToolResult:
