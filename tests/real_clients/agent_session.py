@@ -13,6 +13,8 @@ from real_clients.tapped_client import TappedClient
 
 LAB = '''
 import base64
+import os
+import time
 
 import ot_sdk
 
@@ -27,10 +29,13 @@ def delete(item: int, log: str) -> int:
     return item
 
 
-def count(to: int) -> int:
-    """Count."""
-    for number in range(to):
-        ot_sdk.progress(number, to, "counted")
+def count(to: int, until: str = "") -> int:
+    """Count, and wait for a file."""
+    ot_sdk.progress(to, to, "counted")
+    for _ in range(3000):
+        if not until or os.path.exists(until):
+            break
+        time.sleep(0.01)
     return to
 
 
@@ -99,7 +104,7 @@ def observe_task(client: TappedClient) -> dict[str, Any]:
         "version": client.program.version,
         **observe_greeting(client),
         "tool": client.model.tool,
-        "progress": any("notifications/progress" in str(message) for message in client.heard),
+        "progress": all("progressToken" in call["params"].get("_meta", {}) for call in calls(client)),
         "image": list(shown[5].images),
         "nobody there": answers(client),
     }
@@ -165,10 +170,14 @@ def has_answered(client: TappedClient, times: int) -> bool:
     return len(answers(client)) >= times
 
 
+def calls(client: TappedClient) -> list[dict[str, Any]]:
+    """Return the calls that the client has made."""
+    return [message for message in client.said if message.get("method") == "tools/call"]
+
+
 def has_cancelled(client: TappedClient) -> bool:
     """Return whether the client has told OneTool that its user cancelled the last call."""
-    last = [message["id"] for message in client.said if message.get("method") == "tools/call"][-1]
-    return last in [message["params"]["requestId"] for message in client.said if _is_cancel(message)]
+    return calls(client)[-1]["id"] in [message["params"]["requestId"] for message in client.said if _is_cancel(message)]
 
 
 def _is_cancel(message: dict[str, Any]) -> bool:
