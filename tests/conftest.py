@@ -17,7 +17,7 @@ settings.register_profile("ci", derandomize=True, deadline=None, max_examples=10
 settings.load_profile("ci")
 
 OURS = ("OT_", "ONETOOL_")
-LONG = ("faults", "oauth", "real_servers", "shared_server", "walkthrough", "workers")
+LONG = ("faults", "oauth", "real_clients", "real_servers", "shared_server", "walkthrough", "workers")
 """Below tests/, what takes minutes: begun first, so that files run side by side end together."""
 
 

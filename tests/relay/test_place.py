@@ -29,6 +29,19 @@ def test_the_directory_is_private_and_not_in_the_home_which_may_be_on_another_ma
     assert not Path(place.socket).is_relative_to(Path.home())
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such directory")
+def test_a_client_without_the_variable_finds_the_place_of_the_others(
+    runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (runtime / str(os.getuid())).mkdir(0o700)
+    monkeypatch.setattr("ot.relay.place.RUNTIME", str(runtime))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime / str(os.getuid())))
+    there = find_place()
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    assert find_place().socket == there.socket
+    assert Path(there.directory).parent.parent == runtime
+
+
 def test_the_same_client_finds_the_same_place() -> None:
     assert find_place().socket == find_place().socket
 

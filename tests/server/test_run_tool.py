@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastmcp import Client
+from fastmcp import Client, FastMCP
+from mcp_types import Implementation
 
 from ot.server.mcp_server import INSTRUCTIONS, OneUser, build_server
 from ot.server.run_description import COMMAND, SESSION, run_description
@@ -135,3 +136,14 @@ async def test_a_large_result_is_a_handle_whose_pages_can_be_read(client: Sessio
     assert 100_000 == stored["total_lines"]
     page = texts(await run(client, f"ot.result(handle={stored['handle']!r}, offset=100_000, limit=1)['lines']"))
     assert "99999]" in page[0]
+
+
+@pytest.mark.parametrize(("name", "beside"), [("gemini-cli-mcp-client", {}), ("claude-code", None)])
+async def test_a_client_that_reads_text_as_structured_content_is_sent_an_empty_object_beside_it(
+    server: FastMCP, name: str, beside: dict[str, Any] | None
+) -> None:
+    info = Implementation(name=name, version="1")
+    async with Client(server, mode="legacy", client_info=info) as client:
+        reply = await run(client, "[1, 2]")
+    assert texts(reply) == ["[1,2]"]
+    assert reply.structured_content == beside

@@ -1,11 +1,12 @@
 // The official TypeScript client plays one conversation with a server, and prints what it saw.
-// Argument, as JSON: command, args, env, cwd, era ("legacy" or a revision), asks, waits, started.
-import { existsSync } from "node:fs";
+// Argument, as JSON: command, args, env, cwd, era ("legacy" or a revision), the programs, the files started and told.
+import { existsSync, writeFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
-const { command, args, env, cwd, era, asks, waits, started } = JSON.parse(process.argv[2]);
+const { command, args, env, cwd, era, started, told, ...programs } = JSON.parse(process.argv[2]);
+const { asks, waits, counts, large, reads, draws, crashes } = programs;
 const questions = [];
 const answers = [{ action: "accept", content: { decision: "allow" } }, { action: "decline" }];
 const client = new Client(
@@ -20,8 +21,12 @@ client.setRequestHandler("elicitation/create", async (request) => {
   return answers[questions.length - 1];
 });
 
+async function call(program, options = {}) {
+  return await client.callTool({ name: "run", arguments: { command: program } }, { timeout: 120000, ...options });
+}
+
 async function run(program, options = {}) {
-  const reply = await client.callTool({ name: "run", arguments: { command: program } }, { timeout: 120000, ...options });
+  const reply = await call(program, options);
   return { text: reply.content.map((block) => block.text).join("\n"), is_error: reply.isError ?? false };
 }
 
@@ -36,6 +41,19 @@ async function cancelled() {
   return await call;
 }
 
+async function seenOfPacks() {
+  const progress = [];
+  const onprogress = ({ message }) => {
+    progress.push(message ?? "");
+    writeFileSync(told, "");
+  };
+  await run(counts, { onprogress });
+  const { handle } = JSON.parse((await run(large)).text);
+  const read = await run(reads.replace("{handle}", handle));
+  const drawn = (await call(draws)).content.filter((block) => block.type === "image");
+  return { progress, read, images: drawn.map((block) => block.mimeType) };
+}
+
 await client.connect(new StdioClientTransport({ command, args, env, cwd, stderr: "ignore" }));
 const { tools } = await client.listTools();
 const seen = {
@@ -43,6 +61,8 @@ const seen = {
   allowed: await run(asks),
   declined: await run(asks),
   cancelled: await cancelled(),
+  ...(await seenOfPacks()),
+  crashed: await run(crashes).then((reply) => reply.text, (error) => error.message),
   after: await run("1 + 1"),
 };
 console.log(JSON.stringify({ ...seen, questions }));

@@ -14,9 +14,11 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
+import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.session import ClientRequestContext
-from mcp_types import ElicitRequestParams, ElicitResult, TextContent
+from mcp.shared.exceptions import MCPError
+from mcp_types import ElicitRequestParams, ElicitResult, ImageContent, TextContent
 
 from pace import wait_while
 from real_servers.catalogues import install, installed_at
@@ -34,6 +36,14 @@ LOG = "deleted.txt"
 STARTED = "started.txt"
 ASKS = f'bin.delete(item=3, log="{{cwd}}/{LOG}")'
 """A tool that asks first."""
+TOLD = "told.txt"
+COUNTS = f'lab.count(to=2, until="{{cwd}}/{TOLD}")'
+"""A tool that ends only when the client has heard of its progress."""
+LARGE = "[f'line {n}' for n in range(20_000)]"
+READS = "ot.result(handle='{handle}', offset=500, limit=2)"
+DRAWS = "lab.dot()"
+CRASH = "crash.txt"
+CRASHES = f'import time\nopen("{CRASH}", "w").write("1")\ntime.sleep(100)'
 WAITS = f'import time\nopen("{STARTED}", "w").write("1")\ntime.sleep(100)'
 
 
@@ -53,6 +63,10 @@ class Conversation:
     allowed: Said
     declined: Said
     cancelled: str
+    progress: list[str]
+    read: Said
+    images: list[str]
+    crashed: str
     after: Said
     questions: list[str] = field(default_factory=list[str])
 
@@ -90,7 +104,22 @@ async def converse_in_python(start: Start) -> Conversation:
         tools = [tool.name for tool in (await client.list_tools()).tools]
         allowed, declined = await _run(client, start.asks), await _run(client, start.asks)
         cancelled = await _cancelled(client, start.cwd / STARTED)
-        return Conversation(tools, allowed, declined, cancelled, await _run(client, "1 + 1"), questions)
+        told: list[str] = []
+
+        async def note(progress: float, total: float | None, message: str | None) -> None:
+            told.append(message or "")
+            (start.cwd / TOLD).touch()
+
+        await client.call_tool("run", {"command": COUNTS.format(cwd=start.cwd)}, progress_callback=note)
+        handle = json.loads((await _run(client, LARGE)).text)["handle"]
+        read = await _run(client, READS.format(handle=handle))
+        drawn = await client.call_tool("run", {"command": DRAWS})
+        images = [one.mime_type for one in drawn.content if isinstance(one, ImageContent)]
+        with pytest.raises(MCPError) as crashed:
+            await _run(client, CRASHES)
+        after = await _run(client, "1 + 1")
+        said = (tools, allowed, declined, cancelled, told, read, images, str(crashed.value), after)
+        return Conversation(*said, questions)
 
 
 async def _run(client: Client, program: str) -> Said:
@@ -122,10 +151,12 @@ def converse_in_typescript(start: Start, place: Path) -> Conversation:
     script = str(shutil.copy2(SCRIPT, place))
     program, *args = start.command
     how = {"command": program, "args": args, "env": dict(start.env), "cwd": str(start.cwd), "era": start.era}
-    told = how | {"asks": start.asks, "waits": WAITS, "started": str(start.cwd / STARTED)}
+    counts = COUNTS.format(cwd=start.cwd)
+    programs = {"waits": WAITS, "counts": counts, "large": LARGE, "reads": READS, "draws": DRAWS, "crashes": CRASHES}
+    told = how | programs | {"asks": start.asks, "started": str(start.cwd / STARTED), "told": str(start.cwd / TOLD)}
     seen = json.loads(_printed(["node", script, json.dumps(told)], start))
-    allowed, declined, after = (Said(**seen[name]) for name in ("allowed", "declined", "after"))
-    return Conversation(seen["tools"], allowed, declined, seen["cancelled"], after, seen["questions"])
+    said = {name: Said(**value) for name, value in seen.items() if isinstance(value, dict)}
+    return Conversation(**seen | said)
 
 
 def inspect(start: Start, method: str, *more: str) -> Any:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from pace import wait_while
+from real_clients.agent_session import install_lab
 from shared_server.published_clients import (
+    CRASH,
     LOG,
     Conversation,
     Said,
@@ -23,6 +28,21 @@ pytestmark = pytest.mark.timeout(400)  # the programs may have to be installed f
 ERAS = ("legacy", "2026-07-28")
 
 
+@pytest.fixture
+def crash(house: SharedHouse) -> Iterator[None]:
+    """Kill the shared server once a program says so."""
+
+    def kill() -> None:
+        wait_while(lambda: not (house.cwd / CRASH).exists() and "no program has asked for it")
+        house.kill_daemon()
+
+    install_lab(house.home)
+    killing = threading.Thread(target=kill)
+    killing.start()
+    yield
+    killing.join()
+
+
 def start_of(house: SharedHouse, era: str) -> Start:
     return Start(own_command("serve", "--shared"), house.cwd, house.environment(), era)
 
@@ -36,17 +56,23 @@ def check(seen: Conversation, house: SharedHouse) -> None:
     assert ["bin.delete" in question for question in seen.questions] == [True, True]
     assert (house.cwd / LOG).read_text() == "3\n"
     assert seen.cancelled == "cancelled"
+    assert "2/2 counted" in seen.progress
+    assert "line 499" in seen.read.text
+    assert seen.images == ["image/png"]
+    assert "its effect is not known" in seen.crashed
     assert seen.after == Said("2")
     (server,) = house.servers()
     assert [one["runs"] for one in server["connections"] if one["runs"]] == []
 
 
 @pytest.mark.anyio
+@pytest.mark.usefixtures("crash")
 @pytest.mark.parametrize("era", ERAS)
 async def test_the_python_client_lists_runs_is_asked_and_cancels(house: SharedHouse, era: str) -> None:
     check(await converse_in_python(start_of(house, era)), house)
 
 
+@pytest.mark.usefixtures("crash")
 @pytest.mark.parametrize("era", ERAS)
 def test_the_typescript_client_lists_runs_is_asked_and_cancels(house: SharedHouse, era: str, tmp_path: Path) -> None:
     require_programs("npm", "node")

@@ -7,6 +7,8 @@ import stat
 import sys
 from binascii import crc32
 
+RUNTIME = "/run/user"
+"""Where Linux has the directory that XDG_RUNTIME_DIR names, by user."""
 MAX_SOCKET_PATH = 103 if sys.platform == "darwin" else 107
 NAMESPACES = ("mnt", "user", "net", "pid")
 CONFINED_BY = ("Seccomp:", "NoNewPrivs:", "Cap", "Groups:")
@@ -88,6 +90,9 @@ def private_directory() -> str:
         Unshared: It cannot be made, or others can enter it.
     """
     runtime = os.environ.get("TMPDIR" if sys.platform == "darwin" else "XDG_RUNTIME_DIR", "")
+    # Some clients keep that variable from their servers; theirs must meet the others all the same.
+    if not runtime and os.access(usual := f"{RUNTIME}/{os.getuid()}", os.W_OK):
+        runtime = usual
     directory = f"{runtime.rstrip('/')}/onetool" if runtime.startswith("/") else f"/tmp/onetool-{os.getuid()}"
     try:
         if not os.path.lexists(directory):

@@ -59,6 +59,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BLOCKS: TypeAdapter[ContentBlock] = TypeAdapter(ContentBlock)
+PARSES_TEXT = "gemini-cli"
+"""The client that reads text which is JSON as the structured content that a reply lacks, and refuses the reply unless
+that is an object: 2, true and lists would fail. It shows its model the text, so an empty object is enough."""
 PROGRESS_SECONDS = 5.0
 CONNECTION = "stdio"
 """The one of a process that serves nobody else, from its start to its end."""
@@ -318,10 +321,14 @@ async def _answer(
     """
     async with front.receive(ctx) as (workspace, caller):
         if find and (elsewhere := await find(workspace, caller, ctx)):
-            return await _with_progress(ctx, elsewhere)
-        if workspace.held and program and ctx.request_state is None and (said := workspace.held.say_begun(program)):
-            return ToolResult(content=[TextContent(type="text", text=text) for text in said[0]], is_error=said[1])
-        return await _answered(front, workspace, parked, partial(work, workspace), caller, ctx, program)
+            result = await _with_progress(ctx, elsewhere)
+        elif workspace.held and program and ctx.request_state is None and (said := workspace.held.say_begun(program)):
+            result = ToolResult(content=[TextContent(type="text", text=text) for text in said[0]], is_error=said[1])
+        else:
+            result = await _answered(front, workspace, parked, partial(work, workspace), caller, ctx, program)
+    if result.structured_content is None and caller.client.startswith(PARSES_TEXT):
+        result.structured_content = {}
+    return result
 
 
 async def _answered(

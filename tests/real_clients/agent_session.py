@@ -1,0 +1,184 @@
+"""What a model does with OneTool in a client, and what is observed of it."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pace import wait_while
+from real_clients.model_server import Run
+from real_clients.tapped_client import TappedClient
+
+LAB = '''
+import base64
+import os
+import time
+
+import ot_sdk
+
+__ot_destructive__ = ["delete"]
+DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def delete(item: int, log: str) -> int:
+    """Delete something, and write that down."""
+    with open(log, "a") as file:
+        file.write(f"{item}\\n")
+    return item
+
+
+def count(to: int, until: str = "") -> int:
+    """Count, and wait for a file."""
+    ot_sdk.progress(to, to, "counted")
+    for _ in range(3000):
+        if not until or os.path.exists(until):
+            break
+        time.sleep(0.01)
+    return to
+
+
+def dot() -> dict:
+    """Draw a dot."""
+    return ot_sdk.image(base64.b64decode(DOT))
+'''
+"""A pack of the user's own with a tool that asks first, one that tells its progress, and one that shows an image."""
+
+
+def install_lab(home: Path) -> None:
+    """Give a user the pack."""
+    place = home / ".onetool" / "tools" / "lab"
+    place.mkdir(parents=True)
+    (place / "lab_tools.py").write_text(LAB)
+
+
+def waits(file: str) -> str:
+    """Return a program that makes *file*, and then lasts longer than anybody waits."""
+    return f'import time\nopen("{file}", "w").write("1")\ntime.sleep(600)'
+
+
+def deletes(item: int, log: Path) -> str:
+    """Return a program that calls a tool which asks first."""
+    return f'lab.delete(item={item}, log="{log}")'
+
+
+def script(log: Path) -> list[Run]:
+    """Return what the model does without a person."""
+    return [
+        Run("1 + 1"),
+        Run("lab.count(to=2)"),
+        Run(deletes(1, log)),
+        Run("[f'line {n}' for n in range(20_000)]"),
+        Run("ot.result(handle='{handle}', offset=500, limit=2)"),
+        Run("lab.dot()"),
+        Run(waits("crash.txt")),
+        Run("2 + 2"),
+        Run(waits("cancel.txt")),
+    ]
+
+
+def observe_task(client: TappedClient) -> dict[str, Any]:
+    """Play the script without a person, kill the shared server once, press Ctrl-C at the end; return what was seen."""
+    house, shown = client.house, client.model.shown
+    for name in ("crash.txt", "cancel.txt", "deleted.txt"):
+        (house.cwd / name).unlink(missing_ok=True)
+    with client.given_task() as process:
+        client.wait(process, house.cwd / "crash.txt")
+        house.kill_daemon()
+        client.wait(process, house.cwd / "cancel.txt")
+        client.press_ctrl_c(process)
+    # The run ends with its client, however that tells of it.
+    wait_while(lambda: [one for server in house.servers() for one in server["connections"] if one["runs"]])
+    assert not (house.cwd / "deleted.txt").exists()
+    simple, counted, asked, stored, read, dot, crashed, after = (one.text for one in shown)
+    assert _last_line(simple) == "2", simple
+    assert _last_line(counted) == "2", counted
+    assert "lab.delete was not called" in asked, asked
+    assert '"total_lines":20000' in stored.replace("\\", ""), stored
+    assert "line 499" in read, read
+    assert '"type":"image"' in dot.replace("\\", ""), dot
+    assert "its effect is not known" in crashed, crashed
+    assert _last_line(after) == "4", after
+    return {
+        "version": client.program.version,
+        **observe_greeting(client),
+        "tool": client.model.tool,
+        "progress": all("progressToken" in call["params"].get("_meta", {}) for call in calls(client)),
+        "image": list(shown[5].images),
+        "nobody there": answers(client),
+    }
+
+
+def _last_line(text: str) -> str:
+    """Return the value that a client shows, without what it adds before and after it."""
+    lines = [line for line in text.splitlines() if not line.startswith("</")]
+    return lines[-1] if lines else ""
+
+
+def dialogue(log: Path) -> list[Run]:
+    """Return what the model does while a person watches."""
+    return [Run(deletes(1, log)), Run(deletes(2, log)), Run(waits("cancel.txt"))]
+
+
+def observe_dialogue(client: TappedClient) -> dict[str, Any]:
+    """Allow a call in the client's own dialogue, deny the next, press Esc during a run; return what was seen."""
+    house, shown = client.house, client.model.shown
+    for name in ("cancel.txt", "deleted.txt"):
+        (house.cwd / name).unlink(missing_ok=True)
+    with client.at_terminal() as terminal:
+        for number, keys in enumerate((client.program.allow, client.program.deny)):
+            terminal.read_until("A program wants to call lab.delete")
+            for words, key in keys:
+                terminal.read_until(words)
+                terminal.press(key)
+            # A dialogue that has only just appeared may ignore keys, so that nothing is allowed by accident.
+            terminal.look_until(partial(has_answered, client, number + 1), again=keys[-1][1])
+        terminal.look_until((house.cwd / "cancel.txt").exists)
+        terminal.press("\x1b")
+        terminal.look_until(partial(has_cancelled, client))
+    allowed, denied = (one.text for one in shown[:2])
+    assert _last_line(allowed) == "1", allowed
+    assert "lab.delete was not called" in denied, denied
+    assert (house.cwd / "deleted.txt").read_text() == "1\n"
+    return {"version": client.program.version, **observe_greeting(client), "dialogue": answers(client)}
+
+
+def observe_greeting(client: TappedClient) -> dict[str, Any]:
+    """Return the revision of the protocol that the client ended up with, and what it says that it can do."""
+    first = next(message for message in client.said if "capabilities" in json.dumps(message).lower())
+    params = first["params"]
+    meta = {key.rpartition("/")[2]: value for key, value in params.get("_meta", {}).items()}
+    can = params.get("capabilities") or meta.get("clientCapabilities") or {}
+    asks = [f"elicitation {mode}" for mode in can.get("elicitation", {})] or ["elicitation"] * ("elicitation" in can)
+    others = [name for name in can if name not in ("elicitation", "experimental", "extensions")]
+    return {
+        "protocol": params.get("protocolVersion") or meta["protocolVersion"],
+        "declares": sorted([*asks, *others, *can.get("extensions", {})]),
+    }
+
+
+def answers(client: TappedClient) -> list[str]:
+    """Return how the client answered questions, in both eras of the protocol."""
+    given = [message.get("result", {}) for message in client.said]
+    given += [one for message in client.said for one in message.get("params", {}).get("inputResponses", {}).values()]
+    return [" ".join([one["action"], *(one.get("content") or {}).values()]) for one in given if "action" in one]
+
+
+def has_answered(client: TappedClient, times: int) -> bool:
+    """Return whether the client has answered so many questions."""
+    return len(answers(client)) >= times
+
+
+def calls(client: TappedClient) -> list[dict[str, Any]]:
+    """Return the calls that the client has made."""
+    return [message for message in client.said if message.get("method") == "tools/call"]
+
+
+def has_cancelled(client: TappedClient) -> bool:
+    """Return whether the client has told OneTool that its user cancelled the last call."""
+    return calls(client)[-1]["id"] in [message["params"]["requestId"] for message in client.said if _is_cancel(message)]
+
+
+def _is_cancel(message: dict[str, Any]) -> bool:
+    return message.get("method") == "notifications/cancelled"

@@ -1,0 +1,76 @@
+"""Coding agents from npm use OneTool end to end, with a scripted model on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from real_clients.agent_session import dialogue, install_lab, observe_dialogue, observe_task, script
+from real_clients.client_programs import PROGRAMS
+from real_clients.model_server import scripted_model
+from real_clients.observed import PAGE, compare, recorded, written
+from real_clients.tapped_client import TappedClient
+from shared_server.shared_house import SharedHouse, shared_house
+from system_package import require_programs
+
+pytestmark = pytest.mark.timeout(600)  # the programs may have to be installed first
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedHouse]:
+    """The home of a user with all the agents, whose shared server runs."""
+    require_programs("npm", "node")
+
+    async def install() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for program in PROGRAMS.values():
+                tasks.create_task(program.install())
+
+    asyncio.run(install())
+    with shared_house(tmp_path_factory.mktemp("agents")) as made:
+        install_lab(made.home)
+        with made.client() as client:
+            assert client.run("lab.count(to=1)").text == "1"
+        yield made
+
+
+LONG = ("gemini-cli", "opencode")
+"""Those that take too long to play the whole task each time; they list OneTool instead."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.soak] * (name in LONG)) for name in PROGRAMS])
+def test_an_agent_lists_runs_reads_on_sees_an_image_survives_a_crash_and_cancels(name: str, house: SharedHouse) -> None:
+    with scripted_model(script(house.cwd / "deleted.txt")) as model:
+        client = TappedClient(PROGRAMS[name], house, model, house.home / f"{name}-task")
+        client.connect()
+        compare(name, "task", observe_task(client))
+    if client.program.is_known:
+        before = client.other_settings()
+        assert house.typed("disconnect", name, "--yes").returncode == 0
+        assert "--shared" not in client.settings.read_text()
+        assert client.other_settings() == before
+
+
+@pytest.mark.parametrize("name", [name for name, program in PROGRAMS.items() if program.allow])
+def test_a_person_allows_and_denies_a_call_in_the_dialogue_of_an_agent(name: str, house: SharedHouse) -> None:
+    with scripted_model(dialogue(house.cwd / "deleted.txt")) as model:
+        client = TappedClient(PROGRAMS[name], house, model, house.home / f"{name}-dialogue")
+        client.connect()
+        compare(name, "dialogue", observe_dialogue(client))
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_an_agent_lists_onetool(name: str, house: SharedHouse) -> None:
+    with scripted_model([]) as model:
+        client = TappedClient(PROGRAMS[name], house, model, house.home / f"{name}-list")
+        client.connect()
+        assert "onetool" in client.list_servers()
+
+
+def test_the_file_is_about_the_versions_that_are_installed_and_the_page_shows_it() -> None:
+    versions = {name: parts["task"]["version"] for name, parts in recorded().items()}
+    assert versions == {name: program.version for name, program in PROGRAMS.items()}
+    page = PAGE.read_text()
+    assert written(page) == page, "run: python tests/real_clients/observed.py"
