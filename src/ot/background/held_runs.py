@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any, cast
 
 MOST = 32
@@ -90,7 +91,9 @@ class HeldRuns:
     async def state(self, run: HeldRun, wait: float) -> dict[str, Any]:
         """Return how *run* is, at its end or after *wait* seconds; whoever learns its result has it."""
         if wait > 0 and not run.over.is_set():
-            await asyncio.wait((asyncio.ensure_future(run.over.wait()),), timeout=wait)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await run.over.wait()
         if run.over.is_set():
             self._runs.pop(run.id, None)
         return run.told()
