@@ -37,6 +37,8 @@ PLACE = re.compile(r"onetool-demo-\w{8}")
 """The directory of a demo, whose name is another each time."""
 QUESTION = re.compile(r"(\[n\]o|\[y/N\]): $")
 """How every question of OneTool ends at a terminal."""
+STYLE = re.compile(r"\x1b\[[0-9;]*m")
+"""Bold and dim, which stay where there are no colours."""
 STARTS = re.compile(r"^starting .*\n", re.MULTILINE)
 """Servers that take long to start are told of: how long they take depends on the machine."""
 LOADED_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
@@ -92,7 +94,8 @@ def typed(
     )  # fmt: skip
     os.close(theirs)
     try:
-        return _conversation(ours)
+        shown = _conversation(ours)
+        return shown if terminal is COLOURED else STYLE.sub("", shown)
     finally:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(10)
