@@ -132,7 +132,7 @@ class Stage:
 
     def __init__(self, *, paced: bool, silent: bool) -> None:
         """Leave time to read if it is *paced*; print nothing if it is *silent*."""
-        self._paced, self._silent = paced, silent
+        self._paced = paced
         self._screen = None if silent else Screen()
         self._unread = 0
 
@@ -191,10 +191,10 @@ async def _play_program(stage: Stage, app: Workspace) -> dict[str, Any]:
 
     stage.title(1, "One program over three packs")
     stage.say("You: List the fixes in the changelog, and note the TODOs.")
-    stage.say("The model writes one program, which runs in a sandbox:", "")
+    stage.say("A model would write this; it runs in a sandbox:", "")
     stage.program(PROGRAM)
     await stage.pause()
-    stage.say("", "Its calls return to the program, not to the model:")
+    stage.say("", "Its calls return to the program, not to a model:")
     found: dict[str, Any] = {"program": PROGRAM, "calls": [], "question": "", "answer": "none"}
 
     async def ask(question: Question) -> Answer:
@@ -211,7 +211,7 @@ async def _play_program(stage: Stage, app: Workspace) -> dict[str, Any]:
                 stage.say(f"    {event.tool:<12} {event.chars:>6,} characters")
 
     reply = await app.run(PROGRAM, _caller(ask), tell=show)
-    stage.say("", "This is all that the model reads:")
+    stage.say("", "This is all that a model would read:")
     stage.reply(reply)
     await stage.pause()
     return found | _as_data(reply)
